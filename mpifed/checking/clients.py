@@ -17,7 +17,9 @@ class Arranged(Wrapped):
 
     def __init__(self, whole: Dataset, order: Array) -> None:
         tests = whole.sizes_test
-        super().__init__(whole, sizes=whole.sizes[order], sizes_test=None if tests is None else tests[order])
+        columns = None if whole.columns is None else whole.columns.arranged(order)
+        tests = None if tests is None else tests[order]
+        super().__init__(whole, sizes=whole.sizes[order], sizes_test=tests, columns=columns)
         self.order = order
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:

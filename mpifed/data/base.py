@@ -13,6 +13,7 @@ from msgspec import Meta
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
+from mpifed.data.sample_columns import SampleColumns
 
 # types of fields whose defaults differ between sources
 Clients = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
@@ -58,6 +59,7 @@ class Dataset:
     ``owners``: the name of each client, where they have any.
     ``division``: how the samples were divided among the clients, in words.
     ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
+    ``columns``: weights and offsets of samples, or None. ``client_weights`` (m,): weights of clients, or None.
     ``notes``: sentences that a user should read before a run, such as how labels were mapped.
     """
 
@@ -74,6 +76,8 @@ class Dataset:
     division: str = ""
     exchanged: tuple[int, int, int] = (0, 0, 0)
     notes: tuple[str, ...] = ()
+    columns: SampleColumns | None = None
+    client_weights: Array | None = None
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""

@@ -80,7 +80,7 @@ def wrong_weights(c: Experiment) -> Found:
         why = f"{name} averages models with these weights, {plain} with {own_weights(c)}"
     elif averaged and c.algorithm.certify:
         why = f'the theorem of {name} is about equal weights, so with algorithm.certify = true it must be "clients"'
-    elif not isinstance(c.objective.weights, str) and "majorizer_inverse" in needs(c.algorithm):
+    elif c.objective.weights != "samples" and "majorizer_inverse" in needs(c.algorithm):
         right = 'so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all'
         why = f"{name} needs majorizer_inverse here, which takes weights by samples only, {right}"
     return {"why": why} if why else None

@@ -15,6 +15,8 @@ from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.sample_columns import totals_of
+from mpifed.data.sources.held import SHORT
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.scaled_local import ScaledLocal
@@ -64,6 +66,29 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
         return summary(result, config, parts, x)
 
 
+def again(result: Result, config: Experiment) -> Experiment:
+    """The experiment of a result whose samples are to be read again; ``config`` may say where they are now.
+
+    UserError where they are not there, or are not those of the run.
+    """
+    recorded = result.config["data"].get("sha256")
+    if recorded and recorded != getattr(config.data, "sha256", ""):
+        raise UserError(
+            f"the data are not those of the run, whose sha256 is {recorded[:SHORT]}…: give the same ones, with the "
+            "same clients and columns"
+        )
+    try:
+        config.data.check()
+    except UserError as error:
+        if not hasattr(config.data, "path"):
+            raise
+        raise UserError(
+            f"{error}; the fit of a result reads its samples again: data.path=FILE behind the result file, or in "
+            'Python fit(data={"path": FILE}), says where they are now'
+        ) from None
+    return config
+
+
 def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:
     """The same for the samples of ``parts`` and coefficients x (n,)."""
     n = len(x)
@@ -72,7 +97,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     inverse = inverted(sums.hessian)
     model = modelled(config, parts, sums, x)
     model_inverse = inverse if sums.expected is sums.hessian else inverted(sums.expected)
-    error = np.sqrt(model.dispersion * np.diag(model_inverse) / model.samples)
+    error = np.sqrt(model.dispersion * np.diag(model_inverse) / totals_of(parts.data).sum())
     robust = np.full(n, np.nan)
     if m > 1:
         robust = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
@@ -108,9 +133,10 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
 def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model:
     """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
     problem = config.problem
-    sizes = parts.data.sizes
-    d = int(np.sum(sizes))
-    whole = config.objective.weights == "samples" or len(set(sizes.tolist())) == 1
+    d = samples_of(parts.data)
+    totals = totals_of(parts.data)
+    shares = np.ones(len(totals)) if parts.setup.factors is None else parts.setup.factors
+    whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
     if not (whole and problem.has("log_likelihood")):
         return Model(d, whole, math.nan, math.nan, norm())
     if not problem.has("pearson"):
@@ -122,6 +148,12 @@ def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model
     if problem.normal:
         return Model(d, whole, dispersion, logarithm(parts, x, sums.pearson / d), t(free))
     return Model(d, whole, dispersion, logarithm(parts, x, dispersion), norm())
+
+
+def samples_of(data: Dataset) -> int:
+    """How many samples there are, each as often as its frequency says."""
+    counts = totals_of(data) if data.columns is not None and "frequency" in data.columns.names else data.sizes
+    return int(counts.sum())
 
 
 def added(parts: Prepared, x: Array) -> Sums:
@@ -138,7 +170,7 @@ def added(parts: Prepared, x: Array) -> Sums:
     gradient = np.zeros(n)
     hessian, expected = np.zeros((n, n)), np.zeros((n, n))
     meat = np.zeros((n, n))
-    samples = int(np.sum(parts.data.sizes))
+    total = totals_of(parts.data).sum()
     for _, block, ids in host.whole:
         local = setup.local(block, setup, ids, (0, 0))
         values, G = local.value_grad(x)
@@ -147,7 +179,7 @@ def added(parts: Prepared, x: Array) -> Sums:
         meat += G.T @ G / m**2
         hessian += local.hess(np.tile(x, (len(local), 1))).sum(axis=0) / m
         if problem.has("expected_hess"):
-            shares = (block.sizes / samples)[:, None, None]
+            shares = (block.d / total)[:, None, None]
             expected += (shares * problem.expected_hess(block, np.tile(x, (len(block), 1)))).sum(axis=0)
         if problem.has("pearson"):
             pearson += float(problem.pearson(block, x).sum())
@@ -196,9 +228,12 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     if not problem.has("log_likelihood"):
         found.append(f"{problem.label()} has no likelihood: standard errors are those by client alone")
     elif not model.whole:
+        weigh = (
+            "the same whatever their sizes" if config.objective.weights == "clients" else "as objective.weights says"
+        )
         found.append(
-            'clients weigh the same whatever their sizes: with objective.weights = "samples" f is the likelihood of '
-            "all samples, and there are standard errors of the model too"
+            f'clients weigh {weigh}: with objective.weights = "samples" f is the likelihood of all samples, and there '
+            "are standard errors of the model too"
         )
     elif problem.likelihood:
         found.append(f"the log-likelihood is {problem.likelihood}")

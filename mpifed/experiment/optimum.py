@@ -10,6 +10,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.prepare import gathered
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.scaled_local import ScaledLocal
@@ -54,4 +55,4 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
     if parts.setup.factors is not None:
         host.setup = parts.setup._replace(local=ScaledLocal)  # f itself, whatever a method computes with
     host.join()
-    return Federation(InProcess(host), host.setup, parts.selector, parts.data.sizes), parts.data
+    return Federation(InProcess(host), host.setup, parts.selector, totals_of(parts.data)), parts.data

@@ -14,10 +14,12 @@ from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
+from mpifed.experiment.of_samples import block_of, problem_of, put
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
@@ -87,7 +89,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
     setup = Setup(
-        config.problem,
+        problem_of(config, data),
         told(config.algorithm, config.problem, data, config.dtype),
         config.seed,
         data.m,
@@ -96,7 +98,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
-    setup = seen(setup, config, data.sizes)
+    setup = seen(setup, config, data)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -133,19 +135,20 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
-def seen(setup: Setup, config: Experiment, sizes: Array) -> Setup:
+def seen(setup: Setup, config: Experiment, data: Dataset) -> Setup:
     """The setup with what client methods see, and weights. UserError where these are of another number of clients."""
-    given = config.objective.weights
+    given = config.objective.weights if data.client_weights is None else data.client_weights
+    sizes = totals_of(data)
     if not isinstance(given, str) and len(given) != setup.m:
         raise UserError(
             f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
         )
-    factors = shares(given, np.asarray(sizes))
+    factors = shares(given, sizes)
     plain, scaled = clients_of(config.problem)
     if factors is None:
         return setup._replace(local=plain)
     local = plain if setup.algorithm.upload.averaged else scaled
-    per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
+    per_sample = setup.m / np.sum(sizes).item() if config.objective.weights == "samples" else 0.0
     return setup._replace(factors=factors, per_sample=per_sample, local=local)
 
 
@@ -161,7 +164,7 @@ def federation(config: Experiment, transport: Transport, parts: Prepared) -> Fed
     kind = Federation if config.graph is None else Network
     if averaged(parts.setup):
         kind = WeightedFederation
-    made = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made = kind(transport, parts.setup, parts.selector, totals_of(parts.data), parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
     return made
 
@@ -178,7 +181,7 @@ def refuse_large(setup: Setup) -> None:
 
 def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     """The same with these kernels and with the samples of this rank's clients in its host."""
-    setup = parts.setup._replace(kernels=kernels, device_bytes=job.config.device_bytes)
+    setup = parts.setup._replace(kernels=kernels, device_bytes=job.config.device_bytes, block=block_of(parts.data))
     parts = parts._replace(setup=setup)
     if not world.hosting:
         return parts
@@ -187,6 +190,7 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if where is None:
         made = Host(parts.setup, parts.data, lo, hi)
         made.block_size = parts.block
+        put(parts.data.columns, made)
     else:
         made = device_host()(parts.setup, parts.data, lo, hi, where, parts.selector.size)
     if own(type(parts.setup.algorithm)):

@@ -43,13 +43,22 @@ class Objective(Table):
     """What f is: Σ p_i f_i with weights p_i of the clients that add up to 1.
 
     "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of all samples.
-    Numbers, one for each client, are divided by their sum.
+    Of samples with weights, by the sums of these. Numbers, one for each client, are divided by their sum; another word
+    is the column of a table, or the array of a file, that has them.
     """
 
     weights: Annotated[
-        Literal["clients", "samples"] | tuple[Annotated[float, Meta(gt=0)], ...],
-        Meta(description="clients: all the same; samples: by numbers of samples; or a number above 0 for each"),
+        str | tuple[Annotated[float, Meta(gt=0)], ...],
+        Meta(
+            description="clients: all the same; samples: by numbers of samples; a number above 0 for each; or the "
+            "column of a table that has them"
+        ),
     ] = "clients"
+
+    @property
+    def column(self) -> str | None:
+        """The column that has the weights of clients."""
+        return self.weights if isinstance(self.weights, str) and self.weights not in ("clients", "samples") else None
 
 
 class Record(Table):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
+from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.wire.compress import Compress
@@ -34,3 +35,4 @@ class Setup(NamedTuple):
     factors: Array | None = None  # (m,) m p_i, where clients have weights
     per_sample: float = 0.0  # m/d, where these weights are by samples
     local: type[Local] = Local  # what client methods see
+    block: type[Block] = Block  # in what samples are, without kernels of their own

@@ -35,6 +35,9 @@ class LogisticLoss(LinearModel):
         """−Σ_j ℓ(z_j, b_j): (c,)."""
         return -block.sizes * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
 
+    def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        return -self.loss(Z, b)
+
     def predict(self, block: Block, X: Array) -> Array:
         """1 where the score is positive: (c, D)."""
         return self.classes(block.matvec(X))

@@ -51,6 +51,7 @@ class Regression(LinearModel):
 class LogLink(Regression):
     """A regression whose mean is e^z, and whose deviance is recorded."""
 
+    log_link: ClassVar[bool] = True
     offers: ClassVar[dict[str, str]] = Regression.offers | {
         name: f"{Regression.offers[name].partition(';')[0]}, but that of e^z has none"
         for name in ("lipschitz", "majorizer_inverse")
@@ -62,10 +63,6 @@ class LogLink(Regression):
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The mean deviance of each client's samples: (c,)."""
         return (block.xp.vecdot(block.w, self.deviance(block.matvec(X), block.b)),)
-
-    def deviance(self, Z: Array, b: Array) -> Array:
-        """Twice what ℓ is above its least value for the label b, elementwise."""
-        raise NotImplementedError
 
 
 def exponential(Z: Array) -> tuple[Array, Array, Array]:

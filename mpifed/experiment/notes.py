@@ -29,6 +29,10 @@ def notes(config: Experiment, m: int) -> list[str]:
             f'compress.feedback = "none": the errors of {config.compress.up.label()} do not cancel, so the run ends '
             'elsewhere than without them; "memory" and "error" make up for them'
         )
+    if config.objective.penalised:
+        found.append(
+            "objective has the penalty in it, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖²: docs/experiments.md, Penalties"
+        )
     return found + selecting(config)
 
 

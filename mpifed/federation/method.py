@@ -47,8 +47,22 @@ class MovesDuals(Protocol):
 
 
 @runtime_checkable
+class Proximal(Protocol):
+    """A method whose server can minimise F = f + h: the model of its round without h is what h is minimised about."""
+
+    def proximal_step(self, server: Any, m: int) -> float:
+        """The t of x⁺ = argmin_u h(u) + ‖u − x‖²/(2t), from the server's state after a round without h."""
+
+
+@runtime_checkable
 class DrawnWork(Protocol):
     """A method whose rounds have a random number of units of work."""
 
     def units(self) -> float:
         """How many times ``work`` a round takes on average."""
+
+
+def proximal(method: Method) -> bool:
+    """Whether a method has a proximal step that is about its own round, not about one that its class overrides."""
+    owner = next((base for base in type(method).__mro__ if {"round", "proximal_step"} & vars(base).keys()), object)
+    return "proximal_step" in vars(owner)

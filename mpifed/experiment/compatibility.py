@@ -106,7 +106,8 @@ RULES: list[Rule[Experiment]] = [
     Rule(findings.wrong_weights, "objective.weights = {weights} is wrong: {why}"),
     Rule(
         findings.no_proximal_step,
-        "objective.{key} = {value} is wrong: {name} cannot minimise f + h, because {why}; {proximal_methods} can",
+        "objective.{key} = {value} is wrong: {name} cannot take a penalty into account, because {why}; "
+        "{proximal_methods} can",
     ),
     Rule(
         lambda c: c.objective.unpenalised is not None and not c.objective.penalised,

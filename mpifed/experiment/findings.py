@@ -90,15 +90,17 @@ def wrong_weights(c: Experiment) -> Found:
 
 def no_proximal_step(c: Experiment) -> Found:
     """Why the server of a method has no step for a penalty."""
-    if not c.objective.penalised or proximal(c.algorithm):
+    if not c.objective.penalised:
         return None
     why = "mpifed has no proximal step for its server"
     if isinstance(c.algorithm, GraphMethod):
         why = "it has no server, which would take the proximal step"
     elif c.algorithm.upload.averaged:
-        why = "its server averages models that clients have trained on their f_i, without h"
-    elif {"hess", "hessian"} & set(needs(c.algorithm)):
-        why = "its steps are in the metric of Hessians, in which the proximal operator of h has no closed form"
+        why = "its server averages models that clients have trained on their f_i, without the penalty"
+    elif proximal(c.algorithm):
+        return None
+    elif {"hess", "hessian"} & {need.name for need in c.algorithm.requires}:
+        why = "its steps are in the metric of Hessians, in which the proximal operator of a penalty has no closed form"
     key = "l1" if c.objective.l1 else "l2"
     return {"key": key, "value": getattr(c.objective, key), "why": why}
 

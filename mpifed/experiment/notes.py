@@ -30,9 +30,7 @@ def notes(config: Experiment, m: int) -> list[str]:
             'elsewhere than without them; "memory" and "error" make up for them'
         )
     if config.objective.penalised:
-        found.append(
-            "objective has the penalty in it, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖²: docs/experiments.md, Penalties"
-        )
+        found.append("objective is F = f + h, and grad_norm_sq ‖x − prox(x − ∇f(x))‖², which is 0 at its minimiser")
     return found + selecting(config)
 
 

@@ -1,5 +1,6 @@
 """What server and hosts use of an algorithm."""
 
+import inspect
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from mpifed.core.typing import Array
@@ -63,6 +64,12 @@ class DrawnWork(Protocol):
 
 
 def proximal(method: Method) -> bool:
-    """Whether a method has a proximal step that is about its own round, not about one that its class overrides."""
-    owner = next((base for base in type(method).__mro__ if {"round", "proximal_step"} & vars(base).keys()), object)
-    return "proximal_step" in vars(owner)
+    """Whether a method has a proximal step that is about its own round, not about one that a derived class changes."""
+    cls = type(method)
+    return isinstance(method, Proximal) and defined(cls, "proximal_step") <= defined(cls, "round")
+
+
+def defined(cls: type, name: str) -> int:
+    """How many classes below ``cls`` its method ``name`` is written; checks around it do not count."""
+    own = inspect.unwrap(getattr(cls, name))
+    return max(k for k, base in enumerate(cls.__mro__) if inspect.unwrap(vars(base).get(name, defined)) is own)

@@ -4,12 +4,10 @@ The step of a method with a proximal step is x⁺ = argmin_u h(u) + ‖u − v�
 without h comes to. So the rounds stay as they are, and h is taken into account after each of them.
 """
 
-import math
 from typing import Any, cast
 
 import numpy as np
 
-from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.method import Proximal
 from mpifed.federation.penalty import Penalty
@@ -32,12 +30,7 @@ class PenalisedFederation(Federation):
         if self.round == 0:
             return server
         method = cast(Proximal, self._setup.algorithm)
-        step = method.proximal_step(server, self.m)
-        if not (step > 0 and math.isfinite(step)):
-            raise UserError(
-                f"proximal_step of {self._setup.algorithm.label()} returns {step!r}: it must be a number above 0"
-            )
-        return server._replace(x=self.penalty.prox(server.x, step))
+        return server._replace(x=self.penalty.prox(server.x, method.proximal_step(server, self.m)))
 
     def evaluate(self, x: Array) -> dict[str, Array]:
         """The sums over clients, with F in place of f, and m times the optimality residual in place of m ∇f."""

@@ -99,7 +99,7 @@ def no_proximal_step(c: Experiment) -> Found:
         why = "its server averages models that clients have trained on their f_i, without the penalty"
     elif proximal(c.algorithm):
         return None
-    elif {"hess", "hessian"} & {need.name for need in c.algorithm.requires}:
+    elif "hess" in {need.name for need in c.algorithm.requires}:
         why = "its steps are in the metric of Hessians, in which the proximal operator of a penalty has no closed form"
     key = "l1" if c.objective.l1 else "l2"
     return {"key": key, "value": getattr(c.objective, key), "why": why}

@@ -33,6 +33,7 @@ COLUMNS: dict[str, list[dict[str, Any]]] = {  # what stands in a column -> setti
     "`compress.up`": [{"compress": {"up": "natural"}}],
     "`compress.down`": [{"compress": {"down": "natural"}}],
     "`[masks]`": [{"masks": {}}],
+    "`objective.l1`": [{"objective": {"l1": 0.1}}],
     "absent clients": [{"system": {"dropout": 0.1}}],
     "partial work": [{"system": SLOW | {"deadline": 1.0, "partial": True}}],
 }

@@ -56,6 +56,7 @@ class Dataset:
     ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
     ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
     ``features``: the names of the n columns of X, where they have any; ``table``: what they were in a table.
+    ``intercepts``: how many of the last columns of X are 1 in every sample, so that their parameters are intercepts.
     ``owners``: the name of each client, where they have any.
     ``division``: how the samples were divided among the clients, in words.
     ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
@@ -72,6 +73,7 @@ class Dataset:
     names: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     table: tuple[Feature, ...] = ()
+    intercepts: int = 0
     owners: tuple[str, ...] = ()
     division: str = ""
     exchanged: tuple[int, int, int] = (0, 0, 0)

@@ -147,3 +147,9 @@ def check_weights(values: Array, called: str) -> None:
     wrong = np.flatnonzero(~(values > 0) | ~np.isfinite(values))
     if wrong.size:
         raise UserError(f"{called} has {values[wrong[0]]:.10g}: weights of clients are finite numbers above 0")
+
+
+def samples_of(data: Any) -> int:
+    """How many samples there are, each as often as its frequency says."""
+    counts = totals_of(data) if data.columns is not None and "frequency" in data.columns.names else data.sizes
+    return int(counts.sum())

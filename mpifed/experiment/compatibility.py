@@ -110,6 +110,15 @@ RULES: list[Rule[Experiment]] = [
     ),
     Rule(findings.wrong_weights, "objective.weights = {weights} is wrong: {why}"),
     Rule(
+        findings.no_proximal_step,
+        "objective.{key} = {value} is wrong: {name} cannot take a penalty into account, because {why}; "
+        "{proximal_methods} can",
+    ),
+    Rule(
+        lambda c: c.objective.unpenalised is not None and not c.objective.penalised,
+        "objective.unpenalised is wrong without objective.l1 and objective.l2: there is no penalty to leave out",
+    ),
+    Rule(
         lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),
         'graph is missing: {name} has no server, so it needs a graph, such as graph = "ring"',
     ),

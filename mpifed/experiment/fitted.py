@@ -13,13 +13,13 @@ from scipy.stats import norm, t
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
-from mpifed.data.sample_columns import totals_of
+from mpifed.data.sample_columns import samples_of, totals_of
 from mpifed.data.sources.held import SHORT
+from mpifed.experiment.penalised import names
+from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.settings import Experiment
-from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.results.fit import LEVEL, Fit
 from mpifed.results.result import Result
 
@@ -51,7 +51,7 @@ class Sums(NamedTuple):
 def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fit:
     """The fit at the final model of a result. UserError where the problem has no Hessian, or it is singular."""
     problem = config.problem
-    if not problem.has("hess"):
+    if not (problem.has("hess") or config.objective.penalised):
         raise UserError(f"{problem.label()} has no Hessian, from which standard errors are taken")
     if result.x is None:
         raise UserError("the result has no final model: the run did not come to its end")
@@ -61,6 +61,8 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
         raise UserError(
             f"the data have changed: the result has {len(x)} coefficients, and now there are {parts.setup.start.size}"
         )
+    if config.objective.penalised:
+        return penalised_fit(result, config, parts, x)
     check_memory(4 * size_of((len(x), len(x)), 8), f"4 matrices of {len(x):,} × {len(x):,} numbers")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return summary(result, config, parts, x)
@@ -150,29 +152,18 @@ def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model
     return Model(d, whole, dispersion, logarithm(parts, x, dispersion), norm())
 
 
-def samples_of(data: Dataset) -> int:
-    """How many samples there are, each as often as its frequency says."""
-    counts = totals_of(data) if data.columns is not None and "frequency" in data.columns.names else data.sizes
-    return int(counts.sum())
-
-
 def added(parts: Prepared, x: Array) -> Sums:
     """The sums over all clients at x (n,)."""
-    host = parts.host
-    assert host is not None
-    setup = parts.setup
-    if setup.factors is not None:
-        setup = setup._replace(local=ScaledLocal)
     n = len(x)
-    m = setup.m
-    problem = setup.problem
+    m = parts.setup.m
+    problem = parts.setup.problem
     f = pearson = convexity = 0.0
     gradient = np.zeros(n)
     hessian, expected = np.zeros((n, n)), np.zeros((n, n))
     meat = np.zeros((n, n))
     total = totals_of(parts.data).sum()
-    for _, block, ids in host.whole:
-        local = setup.local(block, setup, ids, (0, 0))
+    for local in clients(parts):
+        block = local.block
         values, G = local.value_grad(x)
         f += float(values.sum()) / m
         gradient += G.sum(axis=0) / m
@@ -206,13 +197,6 @@ def inverted(H: Array) -> Array:
             "on each other, such as all levels of a category beside a column of ones, or the classes can be separated"
         )
     return np.linalg.inv(H)
-
-
-def names(data: Dataset, n: int) -> list[str]:
-    """The name of each coefficient: that of its column, or x with its number."""
-    known = [str(name) for name in getattr(data, "features", ())]
-    found = known if known else [f"x{j}" for j in range(min(n, data.n))]
-    return found + ["intercept"] * (n - len(found)) if n - len(found) in (0, 1) else [f"x{j}" for j in range(n)]
 
 
 def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:

@@ -20,6 +20,7 @@ from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import block_of, problem_of, put
+from mpifed.experiment.penalised import penalty_of
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
@@ -32,6 +33,7 @@ from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
+from mpifed.federation.penalised_server import PenalisedFederation
 from mpifed.federation.request import ARRIVE, REST
 from mpifed.federation.scaled_local import ScaledLocal, shares
 from mpifed.federation.seeded import Seeded, SeededScaled
@@ -98,7 +100,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
-    setup = seen(setup, config, data)
+    setup = seen(setup._replace(penalty=penalty_of(config, data)), config, data)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -164,6 +166,8 @@ def federation(config: Experiment, transport: Transport, parts: Prepared) -> Fed
     kind = Federation if config.graph is None else Network
     if averaged(parts.setup):
         kind = WeightedFederation
+    if parts.setup.penalty is not None:
+        kind = PenalisedFederation
     made = kind(transport, parts.setup, parts.selector, totals_of(parts.data), parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
     return made

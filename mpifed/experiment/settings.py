@@ -40,11 +40,13 @@ class Evaluate(Table):
 
 
 class Objective(Table):
-    """What f is: Σ p_i f_i with weights p_i of the clients that add up to 1.
+    """What is minimised: F(x) = f(x) + l1 ‖x‖₁ + (l2/2) ‖x‖², f = Σ p_i f_i with weights p_i of the clients.
 
-    "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of all samples.
-    Of samples with weights, by the sums of these. Numbers, one for each client, are divided by their sum; another word
-    is the column of a table, or the array of a file, that has them.
+    The p_i add up to 1. "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of
+    all samples; of samples with weights, by the sums of these. Numbers, one for each client, are divided by their sum;
+    another word is the column of a table, or the array of a file, that has them.
+    With l1 or l2 the recorded objective is F, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖², which is 0 at its minimiser.
+    Coefficients in ``unpenalised`` are left out of both norms.
     """
 
     weights: Annotated[
@@ -54,6 +56,19 @@ class Objective(Table):
             "column of a table that has them"
         ),
     ] = "clients"
+    l1: Annotated[float, Meta(ge=0, description="λ₁, the factor of ‖x‖₁ (lasso); with l2: an elastic net")] = 0.0
+    l2: Annotated[float, Meta(ge=0, description="λ₂, the factor of ‖x‖²/2 (ridge)")] = 0.0
+    unpenalised: Annotated[
+        tuple[str, ...] | None,
+        Meta(
+            description="names of coefficients without a penalty, as fit prints them (default: intercepts and biases)"
+        ),
+    ] = None
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a penalty."""
+        return bool(self.l1 or self.l2)
 
     @property
     def column(self) -> str | None:

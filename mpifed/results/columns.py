@@ -34,10 +34,14 @@ def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
 
 
 COLUMNS: dict[str, Column] = {
-    "objective": lower("Mean over clients of the local objectives at the server's model, on training samples."),
+    "objective": lower(
+        "Mean over clients of the local objectives at the server's model, on training samples; with objective.l1 or l2 "
+        "plus the penalty."
+    ),
     "objective_samples": lower("The same mean, clients weighted by their number of samples."),
     "grad_norm_sq": lower(
-        "Squared Euclidean norm of the gradient of the objective at the server's model.",
+        "Squared Euclidean norm of the gradient of the objective at the server's model; with objective.l1 or l2 of the "
+        "optimality residual x − prox(x − ∇f(x)).",
         symbol="‖∇f‖²",
         latex=r"$\|\nabla f\|^2$",
     ),

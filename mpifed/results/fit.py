@@ -1,5 +1,6 @@
 """What is known of the coefficients of a fit."""
 
+import math
 from typing import NamedTuple
 
 from mpifed.core.typing import Array
@@ -18,6 +19,9 @@ class Fit(NamedTuple):
     where it is estimated; the log-likelihood has that φ too, that of normal labels the variance ‖r‖²/d, where it is
     largest. AIC is 2n − 2 log-likelihood: φ does not count. All of this is as in the summaries of statsmodels' OLS
     and GLM.
+
+    ``penalised``: of F = f + h with a penalty h. Then ``f`` is F(x), ``gradient`` is ‖x − prox(x − ∇f(x))‖, ``zeros``
+    is the number of coefficients that are 0, and ``gap`` bounds F(x) − F*; there are no standard errors.
     """
 
     names: list[str]
@@ -42,3 +46,6 @@ class Fit(NamedTuple):
     bytes: int  # of the run, up and down
     hessian_bytes: int  # of ∇²f_i and ∇f_i from all clients, once
     notes: list[str]
+    penalised: bool = False
+    zeros: int = 0
+    gap: float = math.nan

@@ -153,6 +153,24 @@ TOLD = [  # settings -> how the sentence begins
         {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
         "objective.weights = [3.0, 1.0] is wrong: the theorem of fedavg is about equal weights",
     ),
+    *[
+        (
+            {"objective": {"l1": 0.01}, "algorithm": name} | more,
+            f"objective.l1 = 0.01 is wrong: {name} cannot take a penalty into account, because {why}",
+        )
+        for name, why, more in (
+            (
+                "fedavg",
+                "its server averages models that clients have trained on their f_i, without the penalty; ad-",
+                {},
+            ),
+            ("newton", "its steps are in the metric of Hessians, in which the proximal operator of a penalty", {}),
+            ("fedgia", "mpifed has no proximal step for its server; ad-admm, fedadmm, gd can", {}),
+            ("dgd", "it has no server, which would take the proximal step", NODES),
+        )
+    ],
+    ({"objective": {"l2": 1.0}, "algorithm": "ef21"}, "objective.l2 = 1.0 is wrong: ef21 cannot take a penalty into"),
+    ({"objective": {"unpenalised": ["x0"]}}, "objective.unpenalised is wrong without objective.l1 and objective.l2"),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),
     *[

@@ -10,10 +10,11 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Count
 from mpifed.data.base import Data, Dataset
 from mpifed.data.formats.arrays import read_samples
+from mpifed.data.intercept import WithOnes
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, deal
 from mpifed.data.sample_columns import COLUMNS, added, combined, in_order, one_for_each
-from mpifed.data.standardise import How, Standardised, WithOnes
+from mpifed.data.standardise import How, Standardised
 from mpifed.data.tables import samples
 from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
 from mpifed.data.tables.missing import fill, known_rows, rows_of

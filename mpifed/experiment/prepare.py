@@ -1,7 +1,7 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
@@ -64,6 +65,7 @@ class Prepared(NamedTuple):
     host: Host | None = None
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
     blas: tuple[str, ...] = ()  # of each rank, at rank 0
+    unseen: Unseen | None = None  # clients that never train
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -75,8 +77,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     """
     config, saved = job.config, job.saved
     refuse(config, RULES)
-    load = config.data.load if cache is None else partial(cache.load, config.data)
-    data = config.problem.fitted(load(config.seed, config.dtype))
+    data, unseen = loaded(config, cache)
     refuse_data(config.problem, data, world.size)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
@@ -105,7 +106,14 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         selector.select(1, selections - 1)  # refuses a second selection that is not there
     schedule = schedule_of(config, setup, data, selector)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
-    return Prepared(data, setup, selector, schedule, cuts, block)
+    return Prepared(data, setup, selector, schedule, cuts, block, unseen=unseen)
+
+
+def loaded(config: Experiment, cache: Cache | None) -> tuple[Dataset, Unseen | None]:
+    """The data of the clients that train, and of those that never do."""
+    load = config.data.load if cache is None else partial(cache.load, config.data)
+    data = config.problem.fitted(load(config.seed, config.dtype))
+    return parted(data, config.evaluate.unseen, config.seed) if config.evaluate.unseen else (data, None)
 
 
 def selecting(config: Experiment, m: int) -> Selector:
@@ -172,12 +180,9 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
-    where = device(kernels)
-    if where is None:
-        made = Host(parts.setup, parts.data, lo, hi)
+    made = host_of(parts.setup, parts.data, (lo, hi), parts.selector.size)
+    if device(kernels) is None:
         made.block_size = parts.block
-    else:
-        made = device_host()(parts.setup, parts.data, lo, hi, where, parts.selector.size)
     if own(type(parts.setup.algorithm)):
         made.use(cast(Method, CheckedAnswers(parts.setup.algorithm, Algorithm)))
     neighbourhood = None
@@ -193,11 +198,14 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     return parts._replace(host=made, neighbourhood=neighbourhood)
 
 
-def device_host() -> Any:
-    """The class of hosts on a device, imported when one is made."""
+def host_of(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
+    """The host of the clients lo <= i < hi, in memory or on the kernels' device; ``cohort``: how many a round calls."""
+    where = device(setup.kernels)
+    if where is None:
+        return Host(setup, data, *clients)
     from mpifed.federation.device_host import DeviceHost
 
-    return DeviceHost
+    return DeviceHost(setup, data, *clients, where, cohort)
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

@@ -12,7 +12,7 @@ from mpifed.report.groups import shown
 from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, count, number, part
 from mpifed.report.metrics import column
 from mpifed.report.ranks import ranks
-from mpifed.results.columns import BY_CLIENT, UNKNOWN, Column
+from mpifed.results.columns import Column, of_client
 from mpifed.results.result import Result
 
 HEIGHT = 40
@@ -162,7 +162,7 @@ def by_client(result: Result) -> list[Cell]:
     for name, table in result.by_client.items():
         if name != "round" and len(table):
             values = np.sort(table[-1]) * 1.0
-            better = BY_CLIENT.get(name, UNKNOWN).better
+            better = of_client(name).better
             tenth = -(-len(values) // 10)
             worst = values[:tenth] if better > 0 else values[-tenth:]
             least = f"worst tenth {number(worst.mean())}" if better else f"{number(values[0])} … {number(values[-1])}"

@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mpifed.core.arrays import is_real
+from mpifed.core.errors import UserError
+from mpifed.core.guards import shown
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
@@ -38,16 +41,26 @@ def numbers(f: Local, X: Array, names: Sequence[str]) -> dict[str, Array]:
         if name == "accuracy":
             found[name] = f.accuracy(X)[0]
         elif name in own:
-            (values,) = f.tested(one(own[name]), 1, X)
+            (values,) = f.tested(one(name, own[name]), 1, X)
             found[name] = f.xp.where(f.xp.isnan(values), LACKING, values)
     if any(name not in found for name in names):
         found |= zip(problem.measured(), f.measure(X), strict=True)
     return {name: found[name] for name in names}
 
 
-def one(compute: Callable[[Block, Array], Array]) -> Callable[[Block, Array], tuple[Array]]:
-    """A function of blocks, whose number stands in a tuple."""
-    return lambda block, X: (compute(block, X),)
+def one(name: str, compute: Callable[[Block, Array], Array]) -> Callable[[Block, Array], tuple[Array]]:
+    """The function of a problem for a number, whose values stand in a tuple. UserError where they are none."""
+
+    def found(block: Block, X: Array) -> tuple[Array]:
+        values = compute(block, X)
+        if not is_real(values) or values.shape != (len(block),):
+            raise UserError(
+                f"the function that of_clients of the problem has for {name!r} returns {shown(values)}: it must return "
+                f"an array (c,), here ({len(block)},)"
+            )
+        return (values,)
+
+    return found
 
 
 def told(rows: dict[str, Array]) -> dict[str, Array]:

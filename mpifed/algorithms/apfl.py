@@ -57,7 +57,7 @@ class APFL(FedAvg, tag="apfl"):
     def personalised(self, f: Local, client: Any) -> Array:
         return self.mixture(client.v, client.w)
 
-    def adapted(self, f: Local, x: Array) -> Array:
+    def personal_from(self, f: Local, x: Array) -> Array:
         """The mixture after the local iterations of the next round, from v_i = x."""
         begun = Client(w=x, v=f.xp.tile(x, (len(f), 1)))
         client, _ = self.update(f, begun, x, int(np.max(f.round)) * (self.epochs or self.k0))

@@ -58,5 +58,5 @@ class Ditto(FedAvg, tag="ditto"):
     def personalised(self, f: Local, client: Any) -> Array:
         return client.theta
 
-    def adapted(self, f: Local, x: Array) -> Array:
+    def personal_from(self, f: Local, x: Array) -> Array:
         return self.near(f, f.xp.tile(x, (len(f), 1)), x)

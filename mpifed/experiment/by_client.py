@@ -15,7 +15,7 @@ from mpifed.experiment.settings import Evaluate, Experiment
 from mpifed.federation.augmented import Augmented
 from mpifed.federation.client_numbers import known, named, numbers, told
 from mpifed.federation.host import Host
-from mpifed.federation.method import Adapts, Method
+from mpifed.federation.method import Method, PersonalFrom
 from mpifed.federation.request import EVALUATE, Request, unpack
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import steering
@@ -54,8 +54,8 @@ class Newcomers:
         X = self.trained(f, x)
         found = numbers(f, x, self.names)
         found |= {f"{name}_after": values for name, values in numbers(f, X, self.names).items()}
-        if isinstance(self.algorithm, Adapts):
-            own = self.algorithm.adapted(f, x)
+        if isinstance(self.algorithm, PersonalFrom):
+            own = self.algorithm.personal_from(f, x)
             found |= {f"personal_{name}": values for name, values in numbers(f, own, self.names).items()}
             X = X + own
         return found | {"check": 0 * f.xp.sum(X, axis=1)}

@@ -17,6 +17,7 @@ from mpifed.data.cache import Cache
 from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import COUNTED, RULES
+from mpifed.experiment.evaluated import shared
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
 from mpifed.experiment.rule import Counted, refuse
@@ -113,7 +114,11 @@ def loaded(config: Experiment, cache: Cache | None) -> tuple[Dataset, Unseen | N
     """The data of the clients that train, and of those that never do."""
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))
-    return parted(data, config.evaluate.unseen, config.seed) if config.evaluate.unseen else (data, None)
+    if not config.evaluate.unseen:
+        return data, None
+    train, unseen = parted(data, config.evaluate.unseen, config.seed)
+    train.notes += shared(config)
+    return train, unseen
 
 
 def selecting(config: Experiment, m: int) -> Selector:

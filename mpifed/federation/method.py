@@ -39,10 +39,10 @@ class Personalised(Protocol):
 
 
 @runtime_checkable
-class Adapts(Protocol):
+class PersonalFrom(Protocol):
     """A method that makes a personal model for a client that has never trained."""
 
-    def adapted(self, f: Local, x: Array) -> Array:
+    def personal_from(self, f: Local, x: Array) -> Array:
         """The personal models (c, n) that clients make from the server's model x (n,), by the training of one round."""
 
 

@@ -208,6 +208,21 @@ def test_a_file_and_xarray_have_them_beside_the_other_clients(tmp_path):
     assert table.shape == (5, 2)
 
 
+def test_they_are_tested_at_the_mean_model_of_a_graph_and_in_asynchronous_runs():
+    graph = run({"evaluate.unseen": [2, 3]}, algorithm="dgd", graph="ring", selection="all")
+    waiting = run({"evaluate.unseen": [2, 3]}, asynchronous={"arrivals": 2}, system={"speed": 1e3})
+    for result in (graph, waiting):
+        assert np.allclose(result.unseen["accuracy"][-1], shares(result.x, [2, 3]))
+
+
+def test_features_that_all_clients_scale_together_are_noted():
+    table = {"x": RNG.normal(size=40), "y": RNG.integers(2, size=40) * 1.0, "site": np.repeat(np.arange(4), 10)}
+    pandas = pytest.importorskip("pandas")
+    frame = mpifed.table(pandas.DataFrame(table), target="y", client="site", standardise="pooled")
+    notes = run({"evaluate.unseen": 1}, data=frame).attrs["notes"]
+    assert "deviation 1 over the training samples of all clients, also of those that never train" in notes
+
+
 def test_show_says_how_many_train_and_how_many_do_not():
     assert "3 of the 12 clients never train and 9 do" in run({"evaluate.unseen": 0.25}).summary()
 

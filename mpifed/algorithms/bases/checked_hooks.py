@@ -140,7 +140,7 @@ HOOKS: dict[str, Guard] = {
     "record": record,
     "report": report,
     "personalised": personalised,
-    "adapted": personalised,
+    "personal_from": personalised,
     "work": of_clients,
     "local_steps": of_clients,
     "traffic": traffic,

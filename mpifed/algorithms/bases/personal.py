@@ -69,7 +69,7 @@ class Personal(Algorithm):
     def personalised(self, f: Local, client: Any) -> Array:
         return client.theta
 
-    def adapted(self, f: Local, x: Array) -> Array:
+    def personal_from(self, f: Local, x: Array) -> Array:
         return self.train(f, f.xp.tile(x, (len(f), 1)), x)
 
 

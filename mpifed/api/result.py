@@ -17,7 +17,9 @@ from mpifed.experiment.config import experiment
 from mpifed.problems.base import Problem
 from mpifed.report.summary import show
 from mpifed.results import result as results
+from mpifed.results.columns import Columns
 from mpifed.results.fit import Fit
+from mpifed.results.over_clients import over_clients
 
 
 class Result(results.Result):
@@ -49,6 +51,15 @@ class Result(results.Result):
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
         return draw([self], y, x, **options)
+
+    def over_clients(self, name: str = "accuracy", unseen: bool = False) -> Columns:
+        """A number of each client in every evaluation over all clients: ``result.over_clients("auc")["worst_tenth"]``.
+
+        ``round`` (k,) and, (k,) each: ``mean``; ``worst_tenth``, the mean over a tenth of the clients with the worst,
+        rounded up; ``sd`` with divisor m; ``iqr``, ``min``, ``max``; ``lacking``, how many clients have no such number.
+        ``unseen``: over the clients that never train. UserError for a number that the result does not have.
+        """
+        return over_clients(self.unseen if unseen else self.by_client, name)
 
     def fit(self, data: Any = None) -> Fit:
         """Coefficients with standard errors at the final model, as the command ``fit`` prints them.

@@ -2,6 +2,7 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
+from mpifed.experiment.evaluated import EVALUATED
 from mpifed.experiment.kernels import DEVICES
 from mpifed.experiment.rule import ONE, Counted, Rule
 from mpifed.experiment.settings import Experiment
@@ -72,11 +73,7 @@ RULES: list[Rule[Experiment]] = [
         lambda c: c.stop.accuracy and not c.problem.classifies(),
         "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
     ),
-    Rule(
-        lambda c: c.evaluate.clients and not c.problem.classifies() and not c.problem.measured(),
-        "evaluate.clients = true is wrong: {loss} has neither classes nor a metric, so nothing is evaluated of each "
-        "client",
-    ),
+    *EVALUATED,
     Rule(
         findings.batches,
         "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",

@@ -9,6 +9,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.toml import join, to_toml
+from mpifed.core.typing import Positive
 from mpifed.data.base import Data
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.stop import Stop
@@ -29,14 +30,32 @@ FAMILIES: dict[str, type[Component]] = {
 
 
 class Evaluate(Table):
-    """When f and its gradient are evaluated."""
+    """When f and its gradient are evaluated, what is evaluated of each client, and which clients never train.
+
+    Those of ``unseen`` are in no sum, mean or selection. In each evaluation they take ``steps`` full gradient steps on
+    their own training samples from the server's model, and are tested before and after.
+    """
 
     every: Annotated[
         int, Meta(ge=1, description="rounds from one evaluation to the next; the last round is evaluated too")
     ] = 1
     clients: Annotated[
-        bool, Meta(description="store accuracy and metric of each client in each evaluation, in /clients of the result")
+        bool | str | tuple[str, ...],
+        Meta(
+            description="numbers of each client to store in each evaluation, in /clients of the result, such as "
+            '["accuracy", "auc"]; true: accuracy, and what the problem measures'
+        ),
     ] = False
+    unseen: Annotated[
+        Annotated[float, Meta(ge=0)] | Annotated[int, Meta(ge=0)] | tuple[Annotated[int, Meta(ge=0)], ...],
+        Meta(description="clients that never train and are only evaluated: a share below 1, a number, or a list"),
+    ] = 0
+    steps: Annotated[int, Meta(ge=1, description="gradient steps that these take before they are tested again")] = 5
+    step: Annotated[Positive | None, Meta(description="their step size (default: 1/r_i)")] = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.unseen, float) and self.unseen >= 1 and self.unseen != int(self.unseen):
+            raise ValueError(f"unseen = {self.unseen} is wrong: it must be a share below 1, a whole number or a list")
 
 
 class Objective(Table):

@@ -40,6 +40,14 @@ class Personalised(Protocol):
 
 
 @runtime_checkable
+class PersonalFrom(Protocol):
+    """A method that makes a personal model for a client that has never trained."""
+
+    def personal_from(self, f: Local, x: Array) -> Array:
+        """The personal models (c, n) that clients make from the server's model x (n,), by the training of one round."""
+
+
+@runtime_checkable
 class MovesDuals(Protocol):
     """A method whose clients can say how far their dual variables would move."""
 

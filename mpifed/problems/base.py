@@ -150,6 +150,10 @@ class Problem(Component):
         """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
         raise NotImplementedError
 
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        """Further numbers of each client, on request: functions of block and model, (c,), NaN where there is none."""
+        return {}
+
     def group(self) -> int:
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
         return 1

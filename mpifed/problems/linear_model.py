@@ -59,6 +59,14 @@ class LinearModel(Problem):
         """Twice what ℓ is above its least value for the label b, elementwise; of a problem that records it."""
         raise NotImplementedError
 
+    def mean_deviance(self, block: Block, X: Array) -> Array:
+        """The mean deviance of each client's samples, by their weights: (c,)."""
+        return block.xp.vecdot(block.w, self.deviance(self.scores(block, X), block.b))
+
+    def scores(self, block: Block, X: Array) -> Array:
+        """z_j = ⟨a_j, x_i⟩ of each sample: (c, D)."""
+        return block.matvec(X)
+
     @classmethod
     def has(cls, name: str) -> bool:
         if name in ("lipschitz", "majorizer_inverse") and getattr(cls, name) is getattr(LinearModel, name):

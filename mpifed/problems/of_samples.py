@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.linear_model import LinearModel
 
@@ -46,11 +45,6 @@ class OfSamples(LinearModel):
         Z, G = self._pass(block, X)
         return self._value(block, X, Z), G, self.classes(Z + block.offset)
 
-    def predict(self, block: Block, X: Array) -> Array:
-        found = self.classes(self.scores(block, X))
-        assert found is not None
-        return found
-
     def lipschitz(self, block: Any) -> Array:
         return super().lipschitz(block.rooted())
 
@@ -59,10 +53,6 @@ class OfSamples(LinearModel):
 
     def majorizer_inverse(self, block: Any, scale: float, shift: float, factors: Factors = ones) -> Solve:
         return super().majorizer_inverse(block.rooted(), scale, shift, factors)
-
-    def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
-        """The mean deviance of each client's samples, by their weights: (c,)."""
-        return (np.vecdot(block.w, self.deviance(self.scores(block, X), block.b)),)
 
     def log_likelihood(self, block: Any, X: Array, dispersion: float) -> Array:
         """Of samples that are there v_j times, or whose dispersion is φ/v_j; where φ is 1 both are Σ v_j ln p_j."""

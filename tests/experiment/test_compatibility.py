@@ -65,6 +65,21 @@ TOLD = [  # settings -> how the sentence begins
         {"evaluate": {"clients": True}},
         "evaluate.clients = true is wrong: least-squares has neither classes nor",
     ),
+    ({"evaluate": {"unseen": 0.2}}, "evaluate.unseen = 0.2 is wrong: least-squares has neither classes nor a metric"),
+    (
+        {"problem": "softmax", "evaluate": {"clients": ["auc"]}},
+        "evaluate.clients names 'auc', which softmax does not have of each client: it has accuracy, calibration_error",
+    ),
+    ({"evaluate": {"steps": 3}}, "evaluate.steps has no effect without evaluate.unseen: leave it out"),
+    (
+        {"problem": "poisson", "evaluate": {"unseen": 2}},
+        "evaluate.step is missing: poisson tells no Lipschitz constants r_i, so the steps of clients that never train",
+    ),
+    (
+        {"data": {"name": "file", "path": "a.csv", "standardise": "federated"}, "problem": "softmax"}
+        | {"evaluate": {"unseen": 2}},
+        'data.standardise = "federated" is wrong with evaluate.unseen: sums would travel from clients that never take',
+    ),
     ({"problem": {"name": "cnn", "augment": "flip"}}, "problem.augment is wrong: it changes samples of mini-batches"),
     (
         {"problem": {"name": "cnn", "autocast": "float16"}},

@@ -147,6 +147,7 @@ HOOKS: dict[str, Guard] = {
     "record": record,
     "report": report,
     "personalised": personalised,
+    "personal_from": personalised,
     "work": of_clients,
     "local_steps": of_clients,
     "traffic": traffic,

@@ -15,7 +15,8 @@ from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import totals_of
 from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
-from mpifed.experiment.compatibility import COUNTED, RULES
+from mpifed.experiment.compatibility import RULES
+from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.evaluated import shared
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device

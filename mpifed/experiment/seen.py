@@ -1,4 +1,4 @@
-"""What client methods see of their clients: losses as they are, times a weight, augmented, or with draws of their own."""
+"""What client methods see of clients: losses as they are, times a weight, augmented, or with draws of their own."""
 
 import numpy as np
 

@@ -12,7 +12,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import flat
 from mpifed.data.base import Data
 from mpifed.experiment import config
-from mpifed.experiment.compatibility import COUNTED, RULES, TABLES
+from mpifed.experiment.compatibility import RULES, TABLES
+from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.rule import broken
 from mpifed.federation.traits import Refused
 from tests.helpers import traits

@@ -14,8 +14,8 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.experiment.compatibility import RULES
-from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.config import experiment
+from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.matching import missing
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.problems.base import Problem

@@ -77,7 +77,7 @@ def different(blas: Sequence[str], devices: Sequence[str]) -> list[str]:
 
 
 def sparse_on_gpu(parts: Prepared) -> list[str]:
-    """A sentence where PyTorch's sparse products compute on a GPU, of which it is not known what their bits depend on."""
+    """A sentence where sparse products of PyTorch compute on a GPU: what their bits depend on is not known."""
     if parts.setup.kernels != "cuda" or not parts.data.sparse:
         return []
     return ["sparse products on a GPU were not tested: the last bits of this run may depend on the number of ranks"]

@@ -47,9 +47,10 @@ def linear() -> dict[str, Row]:
     found = {}
     for name, shape in {"A": (128, 1280, 70, 1024), "B": (10_000, 200_000, 20, 20)}.items():
         for dtype in ("float32", "float64"):
-            for kernels in ("numpy", "compiled"):
+            for kernels in ("numpy", "compiled", "torch"):
                 found[f"{name} {dtype} {kernels}"] = Row(*shape, dtype, (f"kernels={kernels}",))
-    found["CSR float64 numpy"] = Row(400, 2400, 100, 5000, "float64", ("kernels=numpy",))
+    for kernels in ("numpy", "torch"):
+        found[f"CSR float64 {kernels}"] = Row(400, 2400, 100, 5000, "float64", (f"kernels={kernels}",))
     return found
 
 
@@ -59,7 +60,7 @@ def networks() -> dict[str, Row]:
     for name, (module, features) in MODULES.items():
         for batched in ("auto", "false"):
             words = (f"problem.module=benchmarks.speed.models:{module}", "problem.shape=[1,28,28]")
-            row = Row(64, 1064, 50, features, "float32", (*words, f"problem.batched={batched}", *TRAINED))
+            row = Row(564, 1564, 50, features, "float32", (*words, f"problem.batched={batched}", *TRAINED))
             found[f"{name} {'one at a time' if batched == 'false' else 'in groups'}"] = row
     return found
 
@@ -115,8 +116,10 @@ def moved(row: Row, name: str) -> Row:
 def chosen(args: argparse.Namespace) -> dict[str, Row]:
     """The rows that are asked for and can be measured here."""
     found = linear() | (networks() if find_spec("torch") else {})
-    if find_spec("numba") is None or args.device == "cuda":
-        found = {name: row for name, row in found.items() if "compiled" not in name}
+    absent = [name for name, needs in (("compiled", "numba"), ("torch", "torch")) if find_spec(needs) is None]
+    if args.device == "cuda":
+        absent = ["compiled", "torch"]
+    found = {name: row for name, row in found.items() if name.split()[-1] not in absent}
     if args.device == "cuda":
         found = {name: moved(row, name) for name, row in found.items() if not name.startswith("CSR")}
     return {name: row for name, row in found.items() if args.only.lower() in name.lower()}

@@ -76,6 +76,13 @@ def different(blas: Sequence[str], devices: Sequence[str]) -> list[str]:
     return found
 
 
+def sparse_on_gpu(parts: Prepared) -> list[str]:
+    """A sentence where sparse products of PyTorch compute on a GPU: what their bits depend on is not known."""
+    if parts.setup.kernels != "cuda" or not parts.data.sparse:
+        return []
+    return ["sparse products on a GPU were not tested: the last bits of this run may depend on the number of ranks"]
+
+
 def streamed(copied: Sequence[str]) -> list[str]:
     """A sentence where samples or states of clients do not stay on the device."""
     found = [text for text in copied if text]

@@ -15,10 +15,12 @@ from mpifed.experiment.progress import Progress
 from mpifed.federation.setup import LAUNCHED
 from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
+from mpifed.problems.classifier import Classifier
+from mpifed.problems.linear_model import LinearModel
 
 INSTALL = "pip install 'mpifed[fast]'"
 DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
-DENSE = 'sparse data are computed in memory alone, so it must be "auto" or "numpy"'
+DENSE = ' computes with sparse data in memory alone, so it must be "auto" or "numpy"'
 
 
 def on_device(kernels: str) -> bool:
@@ -45,8 +47,8 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
     Raises UserError, on all ranks, where those that are asked for are not to be had.
     """
     if job.config.kernels in DEVICES:
-        if data.sparse:
-            raise UserError(f'kernels = "{job.config.kernels}" is wrong: {DENSE}')
+        if data.sparse and not isinstance(job.config.problem, LinearModel | Classifier):
+            raise UserError(f'kernels = "{job.config.kernels}" is wrong: {job.config.problem.label()}{DENSE}')
         with world.agreeing():
             where = device(job.config.kernels if world.hosting else "numpy")
         if job.config.kernels == "cuda":

@@ -19,6 +19,7 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.data.fill import SameSizeBlocks
+from mpifed.data.sparse_device_block import SparseDeviceBlock
 from mpifed.federation.device_memory import Alike, DeviceMemory
 from mpifed.federation.device_sums import Added, DeviceCollected, subtotals, tree_sum
 from mpifed.federation.host import Answer, Host
@@ -52,6 +53,9 @@ class DeviceHost(Host):
         self.inspected = OnDevice(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
         self.kind, self.added = computing(setup.kernels)
+        self.tested: type[DeviceBlock] = DeviceBlock
+        if data.sparse:
+            self.kind = self.tested = SparseDeviceBlock
         self.memory = DeviceMemory(device, setup.device_bytes or free_bytes(device), setup.device_bytes is not None)
         with fitting(f"the samples of clients {lo} to {hi - 1}"):
             self._move(data, cohort)
@@ -93,7 +97,7 @@ class DeviceHost(Host):
     def _add_tests(self, group: SameSizeBlocks, positions: Array, tests: Block) -> None:
         """Give test samples to the blocks of the clients at ``positions`` of a group, rising."""
         assert isinstance(group.whole, DeviceBlock)
-        whole = DeviceBlock.moved([tests], tests.b.shape[1], on(self.device), stays=group.whole.stays)
+        whole = self.tested.moved([tests], tests.b.shape[1], on(self.device), stays=group.whole.stays)
         numbers = group.starts.searchsorted(positions, "right") - 1
         for k in np.unique(numbers).tolist():
             found = np.flatnonzero(numbers == k)

@@ -11,6 +11,7 @@ from mpifed.core.arrays import Namespace, is_tensor, on
 from mpifed.core.errors import UserError
 from mpifed.data.blocks import Block
 from mpifed.data.device_block import sent, zeros
+from mpifed.data.sparse_block import SparseBlock
 from mpifed.federation.on_device import DeviceRows
 
 MB = 1e6
@@ -25,6 +26,9 @@ class Alike(NamedTuple):
 
     def sizes(self) -> list[int]:
         """Bytes of each block on the device, with its test samples."""
+        if isinstance(self.blocks[0], SparseBlock):
+            pairs = [(block, *[test for _, test in block.tests]) for block in self.blocks]
+            return [sum(map(sparse_bytes, own)) for own in pairs]
         return [self._of(len(block), self.D) + self._tests(block) for block in self.blocks]
 
     def turn(self) -> int:
@@ -38,6 +42,12 @@ class Alike(NamedTuple):
 
     def _tests(self, block: Block) -> int:
         return sum(self._of(len(test), test.b.shape[1]) for _, test in block.tests)
+
+
+def sparse_bytes(block: Block) -> int:
+    """Bytes of a block of CSR samples on a device: nonzeros, the two matrices, and where rows begin."""
+    one = block.b.itemsize + 4
+    return int(3 * block.A.nnz * one + block.b.size * (2 * block.b.itemsize + 24))
 
 
 class DeviceMemory:
@@ -58,6 +68,8 @@ class DeviceMemory:
         if self.limit is None or total <= self.limit:
             self.samples = total
             return [len(own) for own in sizes]
+        if any(isinstance(alike.blocks[0], SparseBlock) for alike in groups):
+            raise UserError(self.sparse_refusal(total))
         self.turn = max(alike.turn() for alike in groups)
         if self.turn > self.limit:
             raise UserError(self.refusal(total))
@@ -82,6 +94,13 @@ class DeviceMemory:
             f"{needs}, but the device has {self.limit:,} bytes free for them: take one with more memory, start fewer "
             'ranks on it, or compute in memory with kernels = "auto"'
         )
+
+    def sparse_refusal(self, total: int) -> str:
+        """The same for CSR samples, which stay on the device."""
+        needs = f"CSR samples take {total} bytes there, and they are not copied in turn"
+        if self.asked:
+            return f"device_bytes = {self.limit} is wrong: {needs}, so it must be {total} or more"
+        return f'{needs}, but the device has {self.limit} bytes free for them: compute in memory with kernels = "auto"'
 
     def rows(self, fields: Sequence[Any]) -> list[DeviceRows]:
         """Fields of the state of all clients, those on the device that fit beside the samples."""

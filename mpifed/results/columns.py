@@ -163,7 +163,9 @@ RANKS: dict[str, Column] = {
         True,
         symbol="shared",
     ),
-    "max_device_bytes": Column("byte", "Peak memory of the GPU of the rank that PyTorch had; 0 without one.", True),
+    "max_device_bytes": Column(
+        "byte", "Most memory of a GPU that PyTorch had at a time; 0 without.", True, symbol="gpu"
+    ),
     "threads": Column("1", "Threads that the numerical libraries of the process use.", True),
     "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),
     "blas": Column("1", "BLAS of the process, its version and the kernels that it chose for the processor."),

@@ -132,7 +132,7 @@ def test_columns_are_those_of_what_is_minimised():
     v = x - gradient("least-squares", x) - 0.2 * x
     residual = x - np.sign(v) * np.maximum(np.abs(v) - 0.05, 0)
     assert found.rounds["grad_norm_sq"][-1] == pytest.approx(residual @ residual, rel=1e-12)
-    assert "objective is F" in found.attrs["notes"]
+    assert "objective is f with its penalty, F" in found.attrs["notes"]
 
 
 def test_a_round_of_gd_is_a_proximal_gradient_step():

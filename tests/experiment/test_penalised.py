@@ -28,7 +28,12 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+SOME = ("net", "logistic, open", "wide, open")  # by default
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=() if name in SOME else pytest.mark.slow) for name in CASES]
+)
 def case(request):
     """The penalty and the study, and x* and F*."""
     objective, more = CASES[request.param]

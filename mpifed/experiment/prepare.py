@@ -18,6 +18,7 @@ from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.evaluated import shared
+from mpifed.experiment.hosts import host_of, with_newcomers
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
 from mpifed.experiment.rule import Counted, refuse
@@ -67,6 +68,9 @@ class Prepared(NamedTuple):
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
     blas: tuple[str, ...] = ()  # of each rank, at rank 0
     unseen: Unseen | None = None  # clients that never train
+    transported: Host | None = (
+        None  # the host as a transport meets it: with such clients beside it, where there are any
+    )
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -200,17 +204,8 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         made.keepers.append(ahead)
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
-    return parts._replace(host=made, neighbourhood=neighbourhood)
-
-
-def host_of(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
-    """The host of the clients lo <= i < hi, in memory or on the kernels' device; ``cohort``: how many a round calls."""
-    where = device(setup.kernels)
-    if where is None:
-        return Host(setup, data, *clients)
-    from mpifed.federation.device_host import DeviceHost
-
-    return DeviceHost(setup, data, *clients, where, cohort)
+    transported = made if parts.unseen is None else with_newcomers(made, parts.setup, parts.unseen, job.config, world)
+    return parts._replace(host=made, neighbourhood=neighbourhood, transported=transported)
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

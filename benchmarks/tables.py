@@ -14,7 +14,8 @@ from benchmarks.verdict import MARKS, NONE, OFF, OPEN, Sample
 from mpifed.report.names import setting
 
 LEGEND = (
-    "mean ± standard deviation over the seeds [the paper's number] {the authors' trace, or an independent implementation}; "
+    "mean ± standard deviation over the seeds [the paper's number] {the number of the authors' trace or of an "
+    "independent implementation}; "
     "= agrees: within the 95 % interval for a mean of as many runs as the paper's; ° in sample: so it does, but a "
     "setting was chosen after looking at the number; ≟ cannot tell the methods apart: another row's number agrees "
     "as well, or the interval reaches farther than a quarter of the spread between rows; ✗ off; "

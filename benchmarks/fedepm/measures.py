@@ -7,7 +7,7 @@ from mpifed.experiment import config
 
 
 def gradients(result: Result) -> float:
-    """Passes over its samples that a selected client makes for gradients in a round: a count, the same on every machine.
+    """Passes over its samples that a selected client makes for gradients in a round, a count from the settings alone.
 
     Source: fedepm, section IV.B, the computational complexity that Table I shows in seconds.
     """

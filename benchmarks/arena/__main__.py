@@ -1,4 +1,7 @@
-"""python -m benchmarks.arena goals | tune | decide | lock | held-out | all | page: which method to use; see docs/studies/arena.md."""
+"""python -m benchmarks.arena goals | tune | decide | lock | held-out | all | page: which method should I use.
+
+What came out is on docs/studies/arena.md.
+"""
 
 import argparse
 import os

@@ -1,8 +1,8 @@
-"""The table of decisions: which method for which features, made on tuning workloads, and its regret on those held out."""
+"""The table of decisions: which method for which features, from tuning workloads, and its regret on those held out."""
 
 import math
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +19,13 @@ MANY = 0.5  # share of clients a round from which on many take part
 HEAD = "# Written by python -m benchmarks.arena decide, from runs on tuning workloads alone.\n"
 
 Features = tuple[str, ...]
+Pick = Callable[[Features], str]  # the method for a workload with these features
 
 
 class Decisions(NamedTuple):
     """``skew``: the median of the tuning workloads'; ``settings``: the one try of each method for everything.
 
-    ``rows``: features (the last ones may be missing) -> method; ``best``: the best for all; ``tries``: each has so many.
+    ``rows``: features (the last ones may be missing) -> method; ``best``: the best for all; ``tries``: of each method.
     """
 
     plan: str
@@ -139,12 +140,12 @@ class Regret(NamedTuple):
         return sum(math.isinf(ratio) for ratio in self.ratios)
 
 
-def regret(final: Final, plan: Plan, names: Sequence[str], pick: Any) -> Regret:
+def regret(final: Final, plan: Plan, names: Sequence[str], pick: Pick) -> Regret:
     """The regret of ``pick(features)`` over workloads, scores and goals that some method reaches."""
     return Regret([ratio for _, _, _, _, ratio in cases(final, plan, names, pick)])
 
 
-def cases(final: Final, plan: Plan, names: Sequence[str], pick: Any) -> Iterator[tuple[str, str, int, str, float]]:
+def cases(final: Final, plan: Plan, names: Sequence[str], pick: Pick) -> Iterator[tuple[str, str, int, str, float]]:
     """Workload, score, goal, the method that was picked, and its median cost over the least of any method."""
     decisions = read()
     for name in names:

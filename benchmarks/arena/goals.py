@@ -18,7 +18,7 @@ POWER = 30  # iterations for the curvature of a network
 STEP = 1e-6  # of differences between gradients; with longer ones the kinks of ReLU count as curvature
 DIGITS = 6  # significant digits of what is written
 
-HEAD = "# Written by python -m benchmarks.arena goals; what the numbers are: Facts in plan.py, how goals are set: rules.toml.\n"
+HEAD = "# Written by python -m benchmarks.arena goals, by the rules of rules.toml; plan.py says what numbers are.\n"
 
 
 def seen(workload: Workload) -> Facts:

@@ -9,7 +9,9 @@ from benchmarks.arena.plan import HERE, workloads
 from mpifed import UserError
 
 FIXED = ("workloads.toml", "rules.toml", "goals.toml", "decisions.toml")
-HEAD = "# Written by python -m benchmarks.arena lock: SHA-256 of the files that were fixed before the held-out runs.\n\n"
+HEAD = (
+    "# Written by python -m benchmarks.arena lock: SHA-256 of the files that were fixed before the held-out runs.\n\n"
+)
 
 
 def hashes(folder: Path = HERE) -> dict[str, str]:

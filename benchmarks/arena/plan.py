@@ -99,8 +99,8 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of a workload before a method runs, and its goals, from goals.toml.
 
     ``m`` clients, ``n`` parameters, ``samples`` of a mean client, the unit ``r``, ``skew`` = mean ‖∇f_i − ∇f‖²/‖∇f‖² at
-    the first model, the ``share`` of clients in a round, whether the problem has Hessians (``curved``). ``goals``: f to reach, easiest first; ``reference``: the least
-    cost of a reference to each of them, by score.
+    the first model, the ``share`` of clients in a round, whether the problem has Hessians (``curved``). ``goals``: f to
+    reach, easiest first; ``reference``: the least cost of a reference to each of them, by score.
     """
 
     m: int

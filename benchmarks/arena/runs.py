@@ -30,7 +30,7 @@ class Task(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a run cost: score -> the cost of each goal, inf for a miss; CPU ``seconds``, and a hash of all it depends on."""
+    """What a run cost: score -> the cost of each goal, inf for a miss; CPU ``seconds``; ``key`` as in plan.py."""
 
     task: Task
     costs: dict[str, list[float]]

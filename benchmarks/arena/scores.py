@@ -57,7 +57,9 @@ def common(rows: Rows, plan: Plan, wanted: Sequence[str]) -> dict[str, int]:
     for label in labels(plan):
         totals = []
         for k in range(plan.tries):
-            known = [(rows[Task(name, label, k, seed)].costs, facts()[name].reference) for name in allowed(label, wanted)]
+            known = [
+                (rows[Task(name, label, k, seed)].costs, facts()[name].reference) for name in allowed(label, wanted)
+            ]
             totals.append(sum(mean_ratio(costs, reference) for costs, reference in known))
         found[label] = int(np.argmin(totals))
     return found

@@ -30,7 +30,7 @@ def tried(table: Table, own: Plan, wanted: Sequence[str], processes: int) -> Non
 
 
 def single(table: Table, own: Plan) -> dict[str, int]:
-    """The one setting of each method for everything: that of decisions.toml where it is of this plan, else from tuning."""
+    """The one setting of each method for everything: of decisions.toml where it is of this plan, else from tuning."""
     if (HERE / "decisions.toml").exists():
         found = decide.read()
         if rules().plan[found.plan] == own:

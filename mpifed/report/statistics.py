@@ -1,4 +1,4 @@
-"""Statistics over runs that are paired: performance profiles, bootstrap bands, tests of pairs with Holm's correction."""
+"""Statistics over paired runs: performance profiles, bootstrap bands, tests of pairs with Holm's correction."""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -63,7 +63,7 @@ def band(groups: Sequence[Array], statistic: Callable[[Array], Array], draws: in
         picked = [groups[k] for k in rng.integers(len(groups), size=len(groups))]
         found.append(statistic(np.concatenate([one[rng.integers(len(one), size=len(one))] for one in picked])))
     tail = (1 - LEVEL) / 2
-    low, high = np.quantile(found, [tail, 1 - tail], axis=0)
+    low, high = np.quantile(found, [tail, 1 - tail], axis=0, method="inverted_cdf")  # some may be inf
     return Band(statistic(np.concatenate(list(groups))), low, high)
 
 
@@ -82,7 +82,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def pairwise(costs: Array) -> list[Pair]:
-    """The sign test of every two columns of costs (instances, methods), of which less is better; equal ones are left out.
+    """The sign test of every two columns of costs (instances, methods), of which less is better; ties are left out.
 
     A miss, inf, is more than any cost, and two misses are equal.
     """

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.plan import HERE, Facts, Plan, facts, labels, rules
+from benchmarks.arena.plan import Facts, Plan, facts, file, labels, rules
 from benchmarks.arena.scores import WORST, Final
 from mpifed import UserError
 from mpifed.core.toml import toml_value
@@ -112,7 +112,7 @@ def text(found: Decisions) -> str:
 
 def read() -> Decisions:
     """decisions.toml. UserError where it is not there."""
-    path = HERE / "decisions.toml"
+    path = file("decisions.toml")
     if not path.exists():
         raise UserError("decisions.toml is missing: python -m benchmarks.arena decide writes it")
     found = tomllib.loads(path.read_text("utf-8"))

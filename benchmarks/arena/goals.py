@@ -16,6 +16,7 @@ from mpifed.experiment.prepare import gathered, selecting
 
 POWER = 30  # iterations for the curvature of a network
 STEP = 1e-6  # of differences between gradients; with longer ones the kinks of ReLU count as curvature
+GAMMA = {"algorithm": {"name": "gd", "gamma": 1.0}}  # a step that no problem has to know
 DIGITS = 6  # significant digits of what is written
 
 HEAD = "# Written by python -m benchmarks.arena goals, by the rules of rules.toml; plan.py says what numbers are.\n"
@@ -24,7 +25,7 @@ HEAD = "# Written by python -m benchmarks.arena goals, by the rules of rules.tom
 def seen(workload: Workload) -> Facts:
     """What is known of a workload before any method runs."""
     goal = rules().goal
-    config = configuration.experiment(CALM | workload.study | {"seed": goal.seed, "algorithm": "gd"} | GAMMA)
+    config = configuration.experiment(CALM | workload.study | {"seed": goal.seed} | GAMMA)
     parts = gathered(config, CACHE)
     assert parts.host is not None
     x = parts.setup.start
@@ -38,9 +39,6 @@ def seen(workload: Workload) -> Facts:
     return Facts(m, x.size, short(float(sizes.mean())), short(r), short(skew), short(share), config.problem.has("hess"))
 
 
-GAMMA = {"algorithm": {"name": "gd", "gamma": 1.0}}  # a step that no problem has to know
-
-
 def curvature(problem: Any, blocks: list[Any], x: Array) -> float:
     """The largest r_i, or of a problem that has none ‖∇²f(x)v‖ for the v of some power iterations."""
     if problem.has("lipschitz"):
@@ -49,7 +47,8 @@ def curvature(problem: Any, blocks: list[Any], x: Array) -> float:
     def mean(at: Array) -> Array:
         return np.concatenate([problem.grad(block, at) for block in blocks]).mean(axis=0)
 
-    v, first, norm = np.ones_like(x) / np.sqrt(x.size), mean(x), 0.0
+    v = np.ones_like(x) / np.sqrt(x.size)
+    first, norm = mean(x), 0.0
     for _ in range(POWER):
         v = (mean(x + STEP * v) - first) / STEP
         norm = float(np.linalg.norm(v))

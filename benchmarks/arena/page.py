@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.arena import decide, study
 from benchmarks.arena.outcome import Outcome
-from benchmarks.arena.plan import HERE, labels, rules, table
+from benchmarks.arena.plan import HERE, file, labels, rules, table
 from benchmarks.arena.results import groups
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import names
@@ -70,7 +70,7 @@ def text(outcome: Outcome, found: Table) -> str:
         "results": "\n\n".join(results),
         "hashes": hashes(),
     }
-    return (HERE / "page.md").read_text("utf-8").format(**told)
+    return file("page.md").read_text("utf-8").format(**told)
 
 
 def carried(outcome: Outcome, found: Table) -> dict[str, object]:

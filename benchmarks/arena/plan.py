@@ -122,23 +122,28 @@ class Setting(NamedTuple):
     algorithm: dict[str, Any]
 
 
+def file(name: str) -> Path:
+    """A file beside this one."""
+    return HERE / name
+
+
 @cache
 def workloads() -> dict[str, Workload]:
     """workloads.toml, by name."""
-    found = tomllib.loads((HERE / "workloads.toml").read_text("utf-8"))
+    found = tomllib.loads(file("workloads.toml").read_text("utf-8"))
     return {one["name"]: msgspec.convert(one, Workload) for one in found["workload"]}
 
 
 @cache
 def rules() -> Rules:
     """rules.toml."""
-    return msgspec.convert(tomllib.loads((HERE / "rules.toml").read_text("utf-8")), Rules)
+    return msgspec.convert(tomllib.loads(file("rules.toml").read_text("utf-8")), Rules)
 
 
 @cache
 def facts() -> dict[str, Facts]:
     """goals.toml, by workload. UserError where it is not there."""
-    path = HERE / "goals.toml"
+    path = file("goals.toml")
     if not path.exists():
         raise UserError("goals.toml is missing: python -m benchmarks.arena goals writes it")
     return msgspec.convert(tomllib.loads(path.read_text("utf-8"))["workload"], dict[str, Facts])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.arena.costs import hits, run
 from benchmarks.arena.lock import refuse_unlocked
-from benchmarks.arena.plan import SCORES, available, facts, key, setting, workloads
+from benchmarks.arena.plan import available, facts, key, setting, workloads
 from benchmarks.running import pool
 from mpifed.experiment.progress import duration
 
@@ -60,7 +60,9 @@ class Table:
     def add(self, rows: Iterable[Row]) -> None:
         """Write rows at the end of the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")  # by a process that was killed
         with self.path.open("a", encoding="utf-8") as file:
+            file.write("\n" * torn)
             for row in rows:
                 self.rows[row.task] = row
                 file.write(spelt(row) + "\n")
@@ -117,20 +119,24 @@ def do(tasks: Sequence[Task], table: Table, processes: int) -> None:
     refuse_unlocked(task.workload for task in tasks)
     todo = list(pieces([task for task in tasks if task not in table.rows]))
     total, done, begun = sum(map(len, todo)), 0, time.monotonic()
-    if not todo:
+    for rows in ended(todo, processes):
+        table.add(rows)
+        done += len(rows)
+        left = (time.monotonic() - begun) / done * (total - done)
+        print(f"arena: {done} of {total} runs, about {duration(left)} left", file=sys.stderr)
+
+
+def ended(todo: Sequence[list[Task]], processes: int) -> Iterator[list[Row]]:
+    """The rows of pieces as they end, in several processes, or in this one."""
+    if min(processes, len(todo)) < 2:
+        yield from map(carried_out, todo)
         return
-    with pool(processes) as workers:
-        for ended in as_completed([workers.submit(carried_out, piece) for piece in todo]):
-            table.add(ended.result())
-            done += len(ended.result())
-            left = (time.monotonic() - begun) / done * (total - done)
-            print(f"arena: {done} of {total} runs, about {duration(left)} left", file=sys.stderr)
+    with pool(min(processes, len(todo))) as workers:
+        for future in as_completed([workers.submit(carried_out, piece) for piece in todo]):
+            yield future.result()
 
 
 def tries(names: Iterable[str], methods: Iterable[str], numbers: Iterable[int], seeds: Iterable[int]) -> list[Task]:
     """All runs of these tries, of the methods that a workload allows."""
     pairs = [pair for pair in product(names, methods) if available(workloads()[pair[0]], pair[1])]
     return [Task(*pair, number, seed) for pair, number, seed in product(pairs, list(numbers), list(seeds))]
-
-
-MISSED = {score: [math.inf] * 3 for score in SCORES}  # what a method costs where it cannot run

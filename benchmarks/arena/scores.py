@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.arena.plan import SCORES, Plan, available, facts, labels, rules, workloads
-from benchmarks.arena.runs import MISSED, Rows, Task, tries
+from benchmarks.arena.runs import Rows, Task, tries
 from mpifed.core.typing import Array
 
 WORST = 10.0  # a miss counts as so many times the cap where logarithms are averaged
@@ -105,8 +105,10 @@ def costs(rows: Rows, of: tuple[str, str, str], number: int, plan: Plan, able: b
     """The costs (goals, seeds) of a try."""
     name, label, score = of
     first = rules().seeds.final
+    if not able:
+        return np.full((len(rules().goal.gaps), plan.seeds), np.inf)
     tasks = [Task(name, label, number, seed) for seed in range(first, first + plan.seeds)]
-    return np.array([(rows[task].costs if able else MISSED)[score] for task in tasks]).T
+    return np.array([rows[task].costs[score] for task in tasks]).T
 
 
 class Cube(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.arena import decide, goals, lock
-from benchmarks.arena.plan import HERE, Plan, labels, rules, workloads
+from benchmarks.arena.plan import Plan, file, labels, rules, workloads
 from benchmarks.arena.runs import Table, do, tries
 from benchmarks.arena.scores import Final, chosen, common, finals, names, scored
 from mpifed import UserError
@@ -21,7 +21,7 @@ def plan(name: str) -> Plan:
 
 def set_goals(processes: int) -> None:
     """Write goals.toml, with the references' runs alone."""
-    (HERE / "goals.toml").write_text(goals.text(goals.write(workloads(), processes)), "utf-8")
+    file("goals.toml").write_text(goals.text(goals.write(workloads(), processes)), "utf-8")
 
 
 def tried(table: Table, own: Plan, wanted: Sequence[str], processes: int) -> None:
@@ -31,7 +31,7 @@ def tried(table: Table, own: Plan, wanted: Sequence[str], processes: int) -> Non
 
 def single(table: Table, own: Plan) -> dict[str, int]:
     """The one setting of each method for everything: of decisions.toml where it is of this plan, else from tuning."""
-    if (HERE / "decisions.toml").exists():
+    if file("decisions.toml").exists():
         found = decide.read()
         if rules().plan[found.plan] == own:
             return found.settings
@@ -62,7 +62,7 @@ def write_decisions(table: Table, called: str) -> None:
     found = scored(table.rows, chosen(table.rows, own, wanted), common(table.rows, own, wanted), own, wanted)
     settings = common(table.rows, own, wanted)
     made = decide.needless(decide.made(found, own, wanted, settings, called))
-    (HERE / "decisions.toml").write_text(decide.text(made), "utf-8")
+    file("decisions.toml").write_text(decide.text(made), "utf-8")
 
 
 def held_out(table: Table, own: Plan, processes: int) -> None:

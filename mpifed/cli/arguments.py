@@ -114,6 +114,8 @@ def compare(add: Add) -> None:
     rename = "another name for a method, setting or column (repeatable)"
     add("--rename", action="append", default=[], metavar="OLD=NEW", help=rename)
     add("--all", action="store_true", help="count runs that did not finish too")
+    tests = "a column: also test every two rows over the seeds that all have (signed ranks, corrected by Holm)"
+    add("--test", metavar="COLUMN", help=tests)
 
 
 @command("certify", "certify:certify", "which conditions of the method's theorem a study meets, and what follows")
@@ -154,6 +156,10 @@ def plot(add: Add) -> None:
     add("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
     add("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
     add("--all", action="store_true", help="boxes of runs that did not finish too")
+    profile = (
+        'shares of data and seeds at most so many times the best, of a measure as in tune: "rounds to objective <= 0.1"'
+    )
+    add("--profile", metavar="MEASURE", help=profile)
     add("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
     add("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
     add("--band", help="around means over seeds: none, sd or minmax (default: minmax up to three curves, else none)")

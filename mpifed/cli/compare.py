@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from mpifed.report import compare as tables
-from mpifed.report import summary
+from mpifed.report import pairs, summary
 from mpifed.report.compare import Layout
 from mpifed.report.groups import read
 from mpifed.results.result import load
@@ -21,7 +21,9 @@ def compare(args: argparse.Namespace) -> str:
     columns = names([args.columns or ""]) or None
     bold = sys.stdout.isatty()
     layout = Layout(by, columns, args.sort, args.all, args.format, bold, args.rename)
-    return tables.compare(read(args.result), layout)
+    results = read(args.result)
+    text = tables.compare(results, layout)
+    return text if args.test is None else f"{text}\n\n{pairs.pairs(results, args.test, layout)}"
 
 
 def names(words: list[str]) -> list[str]:

@@ -1,18 +1,24 @@
 """The command plot."""
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 from mpifed.cli.compare import names
 from mpifed.core.errors import UserError
-from mpifed.report import boxplot, interactive, style, timeline
+from mpifed.experiment.stop import Stop
+from mpifed.report import boxplot, interactive, profile, style, timeline
 from mpifed.report import plot as curves
 from mpifed.report.groups import read
+from mpifed.results.result import Result
+from mpifed.sweeps.measure import parsed
 
 REFUSED = {  # options without effect
     "timeline": ("x", "y", "log", "all", "band", "rename"),
     "page": ("x", "y", "all"),
     "box": ("x", "band"),
     "html": ("all", "band", "width"),
+    "profile": ("x", "y", "log", "all"),
 }
 
 
@@ -34,6 +40,8 @@ def plot(args: argparse.Namespace) -> str:
             return f"written to {output} ({made.save(output, args.force)})"
         if args.page:
             figure = curves.page(results, **wishes)
+        elif args.profile:
+            figure = profiled(results, args.profile, wishes)
         elif args.box:
             if len(y) > 1:
                 raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
@@ -45,6 +53,14 @@ def plot(args: argparse.Namespace) -> str:
     return f"written to {output}"
 
 
+def profiled(results: Sequence[Result], text: str, wishes: style.Wishes) -> Any:
+    """The performance profile of a measure. UserError where it is none, and for runs that cannot be compared."""
+    measures = [parsed(text, Stop(**run.config.get("stop", {})), "--profile") for run in results]
+    values = [measure.score(run).value for measure, run in zip(measures, results, strict=True)]
+    found = profile.collected(results, values, wishes.get("rename") or ())
+    return profile.draw(found, text.partition(" to ")[0], **wishes)
+
+
 def named(args: argparse.Namespace) -> str:
     """The name of the picture; one that ends in .html asks for the page. UserError for an unknown extension."""
     output = str(args.output or ("page.html" if args.html else "figure.png"))
@@ -53,7 +69,7 @@ def named(args: argparse.Namespace) -> str:
         raise UserError(f"{output} does not name a page: with --html it must end in .html")
     if not page:
         style.kind(output)
-    other = next((picture for picture in ("timeline", "page", "box") if getattr(args, picture)), None)
+    other = next((picture for picture in ("timeline", "page", "box", "profile") if getattr(args, picture)), None)
     if page and other and not args.html:
         raise UserError(f"--{other} draws no page: {output} must end in {', '.join(style.TYPES)}")
     args.html = page

@@ -76,6 +76,8 @@ def collected(results: Sequence[Result], values: Sequence[float], rename: Sequen
 
     UserError where the rows are not complete: every method must have run on the same data with the same seeds.
     """
+    if any(cost < 0 for cost in values):
+        raise UserError("a profile is of a cost, of which less is better and which is never below 0, such as rounds")
     groups = study(results, rename=rename)
     value = {id(result): cost for result, cost in zip(results, values, strict=True)}
     columns = columns_of(groups)

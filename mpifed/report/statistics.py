@@ -81,19 +81,34 @@ def holm(p: Sequence[float]) -> list[float]:
     return found
 
 
-def pairwise(costs: Array) -> list[Pair]:
-    """The sign test of every two columns of costs (instances, methods), of which less is better; ties are left out.
+def pairwise(costs: Array, signed: bool = False) -> list[Pair]:
+    """A test of every two columns of costs (instances, methods), of which less is better; ties are left out.
 
-    A miss, inf, is more than any cost, and two misses are equal.
+    It is the sign test, for which a miss, inf, is more than any cost; with ``signed``, for costs that are all finite,
+    Wilcoxon's test of signed ranks.
     """
-    from scipy.stats import binomtest  # it takes time to import
-
     found = []
     for a, b in combinations(range(costs.shape[1]), 2):
-        wins, losses = int(np.sum(costs[:, a] < costs[:, b])), int(np.sum(costs[:, b] < costs[:, a]))
-        p = float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+        first, second = costs[:, a], costs[:, b]
+        wins, losses = int(np.sum(first < second)), int(np.sum(second < first))
+        p = signed_ranks(first - second) if signed else sign_test(wins, losses)
         found.append(Pair(a, b, wins, losses, p))
     return [pair._replace(p=p) for pair, p in zip(found, holm([pair.p for pair in found]), strict=True)]
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """The probability of counts at least as uneven as these where either is as likely."""
+    from scipy.stats import binomtest  # it takes time to import
+
+    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+
+
+def signed_ranks(differences: Array) -> float:
+    """The p-value of Wilcoxon's signed-rank test, exact where no two differences are equal in size."""
+    from scipy.stats import wilcoxon
+
+    left = differences[differences != 0]
+    return float(wilcoxon(left).pvalue) if len(left) else 1.0
 
 
 def winners(found: Band, better: int = 1) -> list[int]:

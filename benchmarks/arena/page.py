@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from benchmarks.arena import decide, study
+from benchmarks.arena.explore import explore
+from benchmarks.arena.lock import refuse_unlocked
 from benchmarks.arena.outcome import Outcome
 from benchmarks.arena.plan import HERE, file, labels, rules, table
 from benchmarks.arena.results import groups
@@ -33,14 +35,16 @@ DOCS = HERE.parent.parent / "docs" / "studies"
 def write(found: Table, called: str, folder: Path) -> Path:
     """Write the page and what belongs to it: of the plan "committed" into the docs, else into ``folder``."""
     own = study.plan(called)
+    refuse_unlocked(names(own, study.HELD))
     outcome = Outcome(called, own, study.final(found, own, study.TUNING), study.final(found, own, study.HELD))
     target = DOCS if called == "committed" else folder
     (target / "pictures").mkdir(parents=True, exist_ok=True)
     for score in DRAWN:
         draw(outcome, score, target / "pictures" / f"arena-{score}.png")
     path = target / "arena.md"
-    with replacing(path, True) as part:
-        part.write_text(text(outcome, found), "utf-8")
+    for name, content in {"arena.md": text(outcome, found), "arena-explore.html": explore(outcome)}.items():
+        with replacing(target / name, True) as part:
+            part.write_text(content, "utf-8")
     return path
 
 

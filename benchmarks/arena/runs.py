@@ -1,5 +1,6 @@
 """The table of runs, one row each, and running what is missing of it in several processes."""
 
+import gzip
 import json
 import math
 import sys
@@ -48,7 +49,7 @@ class Table:
         self.path = path
         self.rows: Rows = {}
         keys: dict[tuple[str, str], str] = {}
-        for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+        for line in lines(path):
             row = parsed(line)
             if row is None:
                 continue
@@ -66,6 +67,14 @@ class Table:
             for row in rows:
                 self.rows[row.task] = row
                 file.write(spelt(row) + "\n")
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a file, which may be packed; none where it is not there."""
+    if not path.exists():
+        return []
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines()
 
 
 def current(workload: str, method: str) -> str:

@@ -1,5 +1,6 @@
 """The arena: settings in units, costs of a run, goals, resuming, the lock, decisions, and the page of a small study."""
 
+import json
 import math
 import re
 
@@ -12,6 +13,7 @@ from benchmarks.arena import costs, decide, goals, lock, plan, runs, scores
 from benchmarks.arena.runs import Row, Table, Task
 from mpifed.core.toml import flat
 
+STUDIES = plan.HERE.parent.parent / "docs" / "studies"
 SMALL = """
 [[workload]]
 name = "learn"
@@ -75,7 +77,8 @@ def small(tmp_path, monkeypatch):
     cached = (plan.workloads, plan.rules, plan.facts, plan.shares)
     (tmp_path / "workloads.toml").write_text(SMALL)
     (tmp_path / "rules.toml").write_text(RULES)
-    (tmp_path / "page.md").write_text((plan.HERE / "page.md").read_text("utf-8"), "utf-8")
+    for name in ("page.md", "explore.html"):
+        (tmp_path / name).write_text(plan.file(name).read_text("utf-8"), "utf-8")
     monkeypatch.setattr(plan, "HERE", tmp_path)
     for function in cached:
         function.cache_clear()
@@ -202,7 +205,22 @@ def test_a_small_study_resumes_refuses_and_tells(small, capsys):
     text = (small / "arena.md").read_text("utf-8")
     assert "On 1 held-out workloads" in text
     assert all(value in text for value in lock.hashes().values())
-    assert all((small / target).exists() for target in re.findall(r"\]\((pictures[^)]*)\)", text))
+    assert all((small / target).exists() for target in re.findall(r"\]\(((?:pictures|arena)[^)]*)\)", text))
+    data = json.loads(re.search(r"const data = (.*);", (small / "arena-explore.html").read_text("utf-8"))[1])
+    assert [one["name"] for one in data["workloads"]] == ["learn", "judge"]
+    assert np.shape(data["costs"]) == (2, len(plan.SCORES), 3, 2, 2, 2)
+
+
+@pytest.mark.slow
+def test_the_page_is_what_the_committed_rows_give(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from benchmarks.arena import page
+
+    monkeypatch.setattr(page, "DOCS", tmp_path)
+    written = page.DOCS / "arena.md"
+    assert page.write(Table(command.COMMITTED), "committed", tmp_path) == written
+    for name in ("arena.md", "arena-explore.html"):
+        assert (tmp_path / name).read_text("utf-8") == (STUDIES / name).read_text("utf-8")
 
 
 def costs_of(rows):

@@ -11,7 +11,9 @@ def gradients(result: Result) -> float:
 
     Source: fedepm, section IV.B, the computational complexity that Table I shows in seconds.
     """
-    return float(config.experiment(result.config).algorithm.work(np.ones(1))[0])
+    work = config.experiment(result.config).algorithm.work(np.ones(1))
+    assert work is not None
+    return float(work[0])
 
 
 def tct_with_evaluation(result: Result) -> float:

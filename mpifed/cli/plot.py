@@ -1,18 +1,27 @@
 """The command plot."""
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 from mpifed.cli.compare import names
 from mpifed.core.errors import UserError
-from mpifed.report import boxplot, interactive, style, timeline
+from mpifed.experiment.stop import Stop
+from mpifed.report import boxplot, client_curves, interactive, profile, style, timeline
 from mpifed.report import plot as curves
+from mpifed.report.by_client import by_client
+from mpifed.report.compare import Layout
 from mpifed.report.groups import read
+from mpifed.results.result import Result
+from mpifed.sweeps.measure import parsed
 
 REFUSED = {  # options without effect
     "timeline": ("x", "y", "log", "all", "band", "rename"),
     "page": ("x", "y", "all"),
     "box": ("x", "band"),
     "html": ("all", "band", "width"),
+    "clients": ("x", "log", "all", "band"),
+    "profile": ("x", "y", "log", "all"),
 }
 
 
@@ -22,6 +31,7 @@ def plot(args: argparse.Namespace) -> str:
     check_picture(args)
     results = read(args.result)
     width = style.inches(args.width, "--width")
+    told = ""
     y = names(args.y)
     if args.timeline:
         if len(results) > 1:
@@ -34,6 +44,11 @@ def plot(args: argparse.Namespace) -> str:
             return f"written to {output} ({made.save(output, args.force)})"
         if args.page:
             figure = curves.page(results, **wishes)
+        elif args.clients:
+            figure = client_curves.clients(results, y, **wishes)
+            told = f"{by_client(results, Layout(columns=y or None, everything=True, rename=args.rename))}\n"
+        elif args.profile:
+            figure = profiled(results, args.profile, wishes)
         elif args.box:
             if len(y) > 1:
                 raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
@@ -42,7 +57,15 @@ def plot(args: argparse.Namespace) -> str:
         else:
             figure = curves.lines(results, args.x or "round", y, **wishes)
     style.save(figure, output, args.force)
-    return f"written to {output}"
+    return f"{told}written to {output}"
+
+
+def profiled(results: Sequence[Result], text: str, wishes: style.Wishes) -> Any:
+    """The performance profile of a measure. UserError where it is none, and for runs that cannot be compared."""
+    measures = [parsed(text, Stop(**run.config.get("stop", {})), "--profile") for run in results]
+    values = [measure.score(run).value for measure, run in zip(measures, results, strict=True)]
+    found = profile.collected(results, values, wishes.get("rename") or ())
+    return profile.draw(found, text.partition(" to ")[0], **wishes)
 
 
 def named(args: argparse.Namespace) -> str:
@@ -53,7 +76,8 @@ def named(args: argparse.Namespace) -> str:
         raise UserError(f"{output} does not name a page: with --html it must end in .html")
     if not page:
         style.kind(output)
-    other = next((picture for picture in ("timeline", "page", "box") if getattr(args, picture)), None)
+    pictures = ("timeline", "page", "box", "clients", "profile")
+    other = next((picture for picture in pictures if getattr(args, picture)), None)
     if page and other and not args.html:
         raise UserError(f"--{other} draws no page: {output} must end in {', '.join(style.TYPES)}")
     args.html = page

@@ -11,7 +11,9 @@ from mpifed.core.files import checked_target
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
+from mpifed.experiment.by_client import clients_of, looking
 from mpifed.experiment.checkpoint import CheckpointWriter
+from mpifed.experiment.computers import told
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
@@ -30,7 +32,6 @@ from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
-from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
 
 
@@ -124,7 +125,7 @@ def carried_out(
     with world.agreeing():
         begin(parts.host, job)
         measure(parts, job)
-    parts = parts._replace(blas=tuple(world.collect(provenance.blas())))
+    parts = told(parts, world)
     recorder = None
     try:
         with world.agreeing():
@@ -156,10 +157,11 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
     from mpifed.mpi.links import Ranks
 
     assert parts.host is not None
+    assert parts.transported is not None
     service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
     if parts.neighbourhood is not None and len(parts.cuts) > 2:  # nodes on other ranks too
         parts.neighbourhood.links = Ranks(world.comm, parts.neighbourhood, service.traffic, service.crowded)
-    traffic = service.serve(parts.host)
+    traffic = service.serve(parts.transported)
     if traffic is not None:
         collect(world, parts.host, traffic)
 
@@ -180,7 +182,7 @@ def serve(
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
-            outcome = rounds(config, fed, recorder, progress, checkpoints)
+            outcome = rounds(config, fed, recorder, progress, checkpoints, looking(config, fed, parts))
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
@@ -195,8 +197,8 @@ def serve(
             progress.close()
         transport.stop()
         ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
-        recorder.table("clients", clients)
-        recorder.table("ranks", ranks)
+        for name, table in {"ranks": ranks, **clients_of(clients, parts.unseen)}.items():
+            recorder.table(name, table)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction, **recorded(ranks))
         lost_at_the_end(recorder)
@@ -218,8 +220,8 @@ def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Arra
 
 def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
     """The transport from the server to the hosts: those of other ranks, or the one in this process."""
-    if parts.host is not None:
-        return InProcess(parts.host)
+    if parts.transported is not None:
+        return InProcess(parts.transported)
     from mpifed.mpi.channel import Server
 
     return Server(world, parts.cuts, config.dtype, config.reduction)

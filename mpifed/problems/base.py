@@ -118,6 +118,10 @@ class Problem(Component):
         """∇f_i(x_i): (c, n)."""
         return self.value_grad(block, X)[1]
 
+    def seeded_grad(self, block: Block, X: Array, seeds: Array) -> Array:
+        """∇f_i(x_i) of a local step (c, n), with random numbers that follow from ``seeds`` (c,). Optional."""
+        raise NotImplementedError
+
     @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
@@ -146,6 +150,10 @@ class Problem(Component):
         """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
         raise NotImplementedError
 
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        """Further numbers of each client, on request: functions of block and model, (c,), NaN where there is none."""
+        return {}
+
     def group(self) -> int:
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
         return 1
@@ -153,6 +161,10 @@ class Problem(Component):
     def described(self, n: int, start: Array) -> dict[str, Any]:
         """Attributes of the result file: how the problem is computed with n features, from the first model."""
         return {}
+
+    def computer(self) -> Any:
+        """The device on which PyTorch computes the problem from samples in memory; None where it does not."""
+        return None
 
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
@@ -233,10 +245,3 @@ class Problem(Component):
 
 Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)
 Factors = Callable[[Block], "Array | float"]  # a number for each client of a block: (c,), or one for all
-
-
-def class_count(data: Dataset) -> int:
-    """The number C of classes; ValueError where the labels are no classes, or all of one class."""
-    if data.classes < 2:
-        raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
-    return data.classes

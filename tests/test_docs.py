@@ -26,16 +26,8 @@ PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 BUILD = runpy.run_path(str(DOCS / "build.py"))
 GENERATED = {DOCS / "results.md", STUDIES / "outcomes.md"}
-WIDE = {
-    "accelerators",
-    "certify",
-    "fedadmm",
-    "feddcd",
-    "fedgia",
-    "flame",
-    "sites",
-    "torch",
-}  # with tables to be narrowed
+# pages with tables to be narrowed
+WIDE = "accelerators certify clients fedadmm feddcd fedgia flame sites torch"
 WORDS = 45_000  # by hand, in README and docs
 page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
@@ -78,16 +70,16 @@ def test_the_contents_of_a_folder_lead_to_every_page(folder):
 def test_no_cell_of_a_table_is_longer_than_eighty_characters():
     """As it is read: the words of a link count, its target does not."""
     for page in [ROOT / "README.md", *DOCS.glob("*.md"), *STUDIES.glob("*.md")]:
-        if page not in GENERATED and page.stem not in WIDE:
+        if page not in GENERATED and page.stem not in WIDE.split():
             for line in re.findall(r"^\|.*$", prose(page), re.M):
                 cells = re.split(r"(?<!\\)\|", line.replace("`", ""))
                 assert max(len(cell.strip()) for cell in cells) <= 80, f"{page.name}: {line}"
 
 
 def test_what_is_written_by_hand_stays_short():
-    """Words with a letter, outside of blocks of code; a piece of code in a line is one word, a link is its text."""
+    """Words with a letter, outside of blocks of code and of tables; code in a line is one word, a link its text."""
     pages = {ROOT / "README.md", *DOCS.glob("*.md"), *STUDIES.glob("*.md")} - GENERATED
-    text = " ".join(re.sub(r"`[^`\n]+`", "code", prose(page)) for page in pages)
+    text = " ".join(re.sub(r"^\|.*$|`[^`\n]+`", "code", prose(page), flags=re.M) for page in pages)
     assert len([word for word in text.split() if re.search(r"[^\W\d_]", word)]) <= WORDS
 
 

@@ -2,12 +2,14 @@
 
 import csv
 import math
+import multiprocessing
 import shlex
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,6 +124,12 @@ def told(folder: Path, tables: str, picture: str, drawn: bool) -> None:
     """Say what has been written, and why there is no picture where none was drawn."""
     missing = "the picture needs matplotlib: pip install matplotlib"
     print(f"written to {folder}: {tables}, {picture if drawn else missing}")
+
+
+def fresh(job: Callable[..., Any], *args: Any) -> Any:
+    """What a function returns in a new process."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(job, *args).result()
 
 
 def starter(launcher: str, ranks: int) -> list[str]:

@@ -20,18 +20,15 @@ runs, not how fast.
 
 import argparse
 import json
-import multiprocessing
 import sys
 import tempfile
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.common import figure, launched, printed, spread
+from benchmarks.speed.common import figure, fresh, launched, printed, spread
 from benchmarks.speed.networks import MISSING
 from mpifed.core.toml import toml_value
 
@@ -97,12 +94,6 @@ def memory(case: Any, device: Any, args: argparse.Namespace) -> None:
     for name in ("device", "host"):
         least, most = getattr(base, name), getattr(full, name)
         print(f"{name:<20}{most / MB:<12.1f}{(most - least) / more:.2f}", flush=True)
-
-
-def fresh(job: Callable[..., Any], *args: Any) -> Any:
-    """What a function returns in a new process."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(job, *args).result()
 
 
 PARTS = {"rounds": rounds, "methods": methods, "start": start, "memory": memory}

@@ -132,7 +132,7 @@ def fit(add: Add) -> None:
     """Print the final model as a table of coefficients: standard errors of the model and by client, z, p, intervals,
     dispersion, log-likelihood, AIC. A study is run first, in this process.
     """
-    words = "experiment file, then overrides; or one result file"
+    words = "experiment file, then overrides; or one result file, then data.path=FILE if its data are elsewhere now"
     add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
     add("--format", default="terminal", help="terminal, markdown, latex or csv")
 

@@ -30,7 +30,12 @@ class DeviceBlock(Block):
 
     ``sizes`` (c,) are the numbers of samples in the memory of the CPU. The tensors of a part of another block are made
     when they are first used. ``room`` is how many clients the blocks of a run have, or are filled up to.
+
+    Without ``stays`` the tensors are in the memory of the CPU, and those of a part are copied to the device when they
+    are first used, until ``release``.
     """
+
+    stays = True
 
     def __init__(self, tensors: dict[str, Any], sizes: Array, n: int, xp: Namespace, room: int = FEW) -> None:
         vars(self).update(tensors)
@@ -39,6 +44,7 @@ class DeviceBlock(Block):
         self.xp = xp
         self.room = room
         self.source: tuple[Any, Any] | None = None  # the block that this is a part of, and the clients there
+        self.away: tuple[Any, Any] | None = None  # the same where its samples are in the memory of the CPU
         self.tests = []
         self.training: tuple[Block, Array] | None = None
         self.cache = {}
@@ -47,40 +53,60 @@ class DeviceBlock(Block):
         self.place = None
 
     @classmethod
-    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW) -> Self:
+    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW, stays: bool = True) -> Self:
         """The samples of ``blocks`` in memory in one block on a device, each client with D rows."""
         first = blocks[0]
         sizes = np.concatenate([block.d for block in blocks])
         count = len(sizes)
         kind = xp.asarray(first.b[:0]).dtype
-        tensors = {"A": xp.zeros((count, D, first.n), dtype=kind)}
-        tensors |= {name: xp.zeros((count, D), dtype=kind) for name in ("b", "w")}
+        tensors = {"A": zeros((count, D, first.n), kind, xp, stays)}
+        tensors |= {name: zeros((count, D), kind, xp, stays) for name in ("b", "w")}
         begin = 0
         for block in blocks:
             end = begin + len(block)
             for name, tensor in tensors.items():
                 tensor[begin:end, : block.b.shape[1]] = xp.asarray(getattr(block, name))
             begin = end
-        return cls(tensors | {"d": xp.asarray(sizes, dtype=xp.float64)}, sizes, first.n, xp, room)
+        made = cls(tensors | {"d": xp.asarray(sizes, dtype=xp.float64)}, sizes, first.n, xp, room)
+        made.stays = stays
+        return made
 
     def __getattr__(self, name: str) -> Any:
         """A tensor that has not been made yet."""
-        source = vars(self).get("source")
+        source = vars(self).get("source") or vars(self).get("away")
         if name not in TENSORS or source is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         block, rows = source
-        value = getattr(block, name)[rows]
+        value = sent(getattr(block, name)[rows], self.xp.device)
         setattr(self, name, value)
         return value
 
     def __len__(self) -> int:
         return len(self.sizes)
 
+    @property
+    def counts(self) -> Any:  # type: ignore[override]
+        """The numbers of samples as a tensor (c,), which is ``d``."""
+        return self.d
+
     def part(self, rows: slice | Array) -> Self:
         """The clients at positions ``rows``, in any order and also more than once."""
         made = type(self)({}, self.sizes[rows], self.n, self.xp, self.room)
-        made.source = self, (rows if isinstance(rows, slice) else self.xp.asarray(rows))
+        if self.stays:
+            made.source = self, (rows if isinstance(rows, slice) else self.xp.asarray(rows))
+        else:
+            made.away = self, rows
         return made
+
+    def release(self) -> None:
+        """Forget the copies of samples on the device, where their own place is the memory of the CPU."""
+        if self.away is not None:
+            for name in TENSORS:
+                vars(self).pop(name, None)
+            self.notes.clear()  # which may be about them
+        for _, block in self.tests:
+            if isinstance(block, DeviceBlock):
+                block.release()
 
     def take(self, rows: Array) -> Self:
         """The same, with what has been computed once for each of them."""
@@ -108,11 +134,12 @@ class DeviceBlock(Block):
 
     def copied(self) -> Block:
         """The same samples in the memory of the CPU."""
-        A, b, w = (to_numpy(getattr(self, name)) for name in ("A", "b", "w"))
+        whole, rows = self.away or (self, slice(None))
+        A, b, w = (to_numpy(getattr(whole, name)[rows]) for name in ("A", "b", "w"))
         made = Block(A, b, self.sizes, self.n, w)
         if self.training is not None:
-            whole, rows = self.training
-            made.training = whole.copied(), rows
+            other, positions = self.training
+            made.training = other.copied(), positions
         return made
 
     def batch(self, picks: Any, w: Any) -> Self:
@@ -195,12 +222,25 @@ class DeviceGroup(SameSizeBlocks):
         return self.kept[key][0]
 
 
-def grouped(alike: Sequence[SameSizeBlocks], D: int, device: Any, room: int, kind: type[DeviceBlock]) -> DeviceGroup:
-    """The clients of several groups in memory, in order, in blocks of ``room`` clients on a device."""
-    blocks = [block for group in alike for block in ([group.whole] if group.whole is not None else group.blocks)]
-    whole = kind.moved(blocks, D, on(device), room)
+def grouped(
+    blocks: Sequence[Block], D: int, device: Any, room: int, kind: type[DeviceBlock], stays: bool
+) -> DeviceGroup:
+    """The clients of blocks in memory, in order, in blocks of ``room`` clients on a device."""
+    whole = kind.moved(blocks, D, on(device), room, stays)
     edges = [*range(0, len(whole), room), len(whole)]
     return DeviceGroup([whole.part(slice(a, b)) for a, b in pairwise(edges)], whole)
+
+
+def zeros(shape: tuple[int, ...], kind: Any, xp: Namespace, stays: bool) -> Any:
+    """A tensor on the device; without ``stays`` in the memory of the CPU, pinned where the device is a GPU."""
+    if stays:
+        return xp.zeros(shape, dtype=kind)
+    return pytorch().zeros(shape, dtype=kind, pin_memory=xp.device.type != "cpu")
+
+
+def sent(tensor: Any, device: Any) -> Any:
+    """A tensor on the device, where it may be already; what is pinned is copied while the CPU goes on."""
+    return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
 
 def coarse(D: int) -> int:

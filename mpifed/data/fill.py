@@ -154,12 +154,15 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
     step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
     pieces = ((k, rows(lo + k, lo + min(k + step, len(sizes)))) for k in range(0, len(sizes), step))
     if data.sparse:
-        parts: list[Any] = []
+        parts: dict[int, Any] = {}  # of each client that is in no block yet
         for first, (X, y) in pieces:
             y = labels(y)
-            parts += [(X[a:b], y[a:b]) for a, b in pairwise(starts_of(sizes[first : first + step]))]
+            edges = starts_of(sizes[first : first + step])
+            parts |= {first + i: (X[a:b], y[a:b]) for i, (a, b) in enumerate(pairwise(edges))}
         own = kind if issubclass(kind, SparseBlock) else SparseBlock
-        return [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype, own, together) for group in groups]
+        taken = ([parts.pop(i) for i in group] for group in groups)
+        pairs = zip(taken, groups, strict=True)
+        return [sparse_block(given, sizes[group], data.n, dtype, own, together) for given, group in pairs]
     what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
     check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks: list[Block] = []

@@ -38,7 +38,7 @@ class SparseBlock(Block):
     def gram_of(self, S: Array, rows: Sequence[int] | Array) -> Array:
         G = np.empty((len(rows), self.n, self.n), self.b.dtype)
         for own, s, i in zip(G, S, rows, strict=True):
-            own[...] = squared(self.matrix(int(i)), s[: self.d[i]])
+            own[...] = squared(self.matrix(int(i)), s[: self.sizes[i]])
         return G
 
     def packed_gram(self, W: Array) -> Array:
@@ -49,7 +49,7 @@ class SparseBlock(Block):
         G = np.empty((len(self), entries(self.n)), self.b.dtype)
         if len(filled):
             G[filled] = self.take(filled).packed_gram(W[filled])
-        for own, P, w, d in zip(G, known, W, self.d, strict=True):
+        for own, P, w, d in zip(G, known, W, self.sizes, strict=True):
             if P is not None:
                 own[...] = P @ w[:d]
         return G
@@ -63,7 +63,7 @@ class SparseBlock(Block):
     def matrix(self, i: int) -> sp.csr_array:
         """The rows of the i-th client without the padding, as CSR: (d_i, n)."""
         top = i * self.b.shape[1]
-        return self.A[top : top + self.d[i], i * self.n : (i + 1) * self.n]
+        return self.A[top : top + self.sizes[i], i * self.n : (i + 1) * self.n]
 
     def dense(self, i: int) -> Array:
         return self.matrix(i).toarray()
@@ -86,7 +86,7 @@ class SparseBlock(Block):
             found.append((A.data, A.indices + np.repeat(owner * n, np.diff(A.indptr)), np.diff(A.indptr)))
             before += len(rows)
         data, columns, counts = map(np.concatenate, zip(*found, strict=True))
-        return sp.csr_array((data, columns, starts_of(counts)), shape=(before * D, before * n))
+        return diagonal(data, columns, counts, (before * D, before * n))
 
 
 def sparse_block(
@@ -106,8 +106,14 @@ def sparse_block(
         counts[i, : sizes[i]] = np.diff(X.indptr)
     values = np.concatenate([X.data for X, _ in parts]).astype(dtype)
     columns = np.concatenate([X.indices.astype(np.int64) + i * n for i, (X, _) in enumerate(parts)])
-    A = sp.csr_array((values, columns, starts_of(counts)), shape=(len(sizes) * D, len(sizes) * n))
-    return kind(A, b, sizes, n)
+    return kind(diagonal(values, columns, counts, (len(sizes) * D, len(sizes) * n)), b, sizes, n)
+
+
+def diagonal(values: Array, columns: Array, counts: Array, shape: tuple[int, int]) -> sp.csr_array:
+    """A CSR matrix with so many numbers in each row; its indices have 32 bits where these are enough."""
+    kind = np.int32 if max(*shape, len(values)) < 2**31 else np.int64
+    ends = starts_of(counts.ravel())
+    return sp.csr_array((values, columns.astype(kind, copy=False), ends.astype(kind, copy=False)), shape=shape)
 
 
 def squared(A: sp.csr_array, s: Array) -> Array:

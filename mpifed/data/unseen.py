@@ -21,6 +21,8 @@ class Reordered(Wrapped):
         tests = None if whole.sizes_test is None else np.asarray(whole.sizes_test)[order]
         owners = tuple(whole.owners[i] for i in order) if whole.owners else ()
         super().__init__(whole, m=len(order), sizes=np.asarray(whole.sizes)[order], sizes_test=tests, owners=owners)
+        self.columns = None if whole.columns is None else whole.columns.arranged(order)
+        self.client_weights = None if whole.client_weights is None else whole.client_weights[order]
         self.order = order
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:

@@ -4,7 +4,7 @@ from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
 from mpifed.experiment.evaluated import EVALUATED
 from mpifed.experiment.kernels import DEVICES
-from mpifed.experiment.rule import ONE, Counted, Rule
+from mpifed.experiment.rule import ONE, Rule
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
@@ -21,7 +21,6 @@ SCORES_SHOW = (
     "masks cannot be used with selection.name = {selected!r}: candidates send their scores one by one, and masks hide "
     "single uploads"
 )
-NOISE_OF_ALL = "{name} guarantees privacy here for sums that have the noise of all {m} clients"
 
 # Between tables, whatever the problem is: judged when an experiment is read.
 TABLES: list[Rule[Experiment]] = [
@@ -83,6 +82,11 @@ RULES: list[Rule[Experiment]] = [
         'kernels = "{kernels}" is wrong: {loss} does not compute with tensors on a device, so it must be "auto"',
     ),
     Rule(
+        lambda c: c.device_bytes and c.kernels not in DEVICES and not (c.kernels == "auto" and c.problem.gpu()),
+        "device_bytes = {device_bytes} is wrong: samples are in the memory of the CPU here, so leave it out, or write "
+        'kernels = "cuda"',
+    ),
+    Rule(
         findings.matrices,
         'kernels = "{kernels}" is wrong: {name} needs {what}, which are computed in memory alone, so it must be "auto"',
     ),
@@ -101,6 +105,15 @@ RULES: list[Rule[Experiment]] = [
         "record.personal = true is wrong: {name} has no personal models",
     ),
     Rule(findings.wrong_weights, "objective.weights = {weights} is wrong: {why}"),
+    Rule(
+        findings.no_proximal_step,
+        "objective.{key} = {value} is wrong: {name} cannot take a penalty into account, because {why}; "
+        "{proximal_methods} can",
+    ),
+    Rule(
+        lambda c: c.objective.unpenalised is not None and not c.objective.penalised,
+        "objective.unpenalised is wrong without objective.l1 and objective.l2: there is no penalty to leave out",
+    ),
     Rule(
         lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),
         'graph is missing: {name} has no server, so it needs a graph, such as graph = "ring"',
@@ -204,35 +217,5 @@ RULES: list[Rule[Experiment]] = [
         lambda c: c.asynchronous and findings.awaited(c),
         "system.{key} = {value} is wrong with [asynchronous]: there every client replies in its own time, and "
         "asynchronous.arrivals says how many the server waits for, so leave it out",
-    ),
-]
-
-# Judged when data are loaded, with the number m of clients and the selector of those in a round.
-COUNTED: list[Rule[Counted]] = [
-    Rule(lambda c: c.masks and c.selector.batch_size is not None, SCORES_SHOW),
-    Rule(
-        lambda c: c.masks and c.selector.size < 2,
-        "selection takes {selector.size} client a round, but masks need at least 2: the sum of one upload is that "
-        "upload",
-    ),
-    Rule(
-        findings.uncancelled,
-        "system.least = {system.least} is wrong: with masks.threshold = {masks.threshold:.3g} masks of {selector.size} "
-        "selected clients cancel only where {needed} reply, so it must be at least {needed}",
-    ),
-    Rule(lambda c: c.selector.asks and findings.promises(c), DATA_SHOW),
-    Rule(
-        lambda c: c.selector.size < c.m and findings.promises(c, "sums"),
-        "selection = {selected_toml} is wrong with {selector.size} clients a round: " + NOISE_OF_ALL + ", so it must "
-        'be "all"',
-    ),
-    Rule(
-        lambda c: c.system and c.system.absence() and findings.promises(c, "sums"),
-        "system.{absence} = {absent} is wrong: " + NOISE_OF_ALL + ", so it must be absent",
-    ),
-    Rule(
-        findings.same_sets,
-        "selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and {selector.size} of "
-        "{m} by turns are always the same sets, so it must be at least 1",
     ),
 ]

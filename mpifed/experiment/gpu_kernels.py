@@ -59,9 +59,9 @@ def demand(job: Job) -> str:
 
 
 def computable(job: Job, data: Dataset) -> bool:
-    """Whether there are kernels for the problem, and room for the largest client."""
+    """Whether there are kernels for the problem and the samples, and room for the largest client."""
     problem = job.config.problem
-    if not problem.launches():
+    if data.sparse or not problem.launches():
         return False
     model = problem.dim(data)
     classes = 1 if model == data.n else data.classes

@@ -5,11 +5,11 @@ from typing import cast
 from mpifed.data.base import Dataset
 from mpifed.data.unseen import Unseen
 from mpifed.experiment.kernels import device
+from mpifed.experiment.of_samples import put
+from mpifed.experiment.seen import seen_by
 from mpifed.experiment.settings import Experiment
-from mpifed.federation.augmented import Augmented
 from mpifed.federation.client_numbers import named
 from mpifed.federation.host import Host
-from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.newcomers import Newcomers, beside
 from mpifed.federation.setup import Setup
@@ -20,7 +20,9 @@ def host_of(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) 
     """The host of the clients lo <= i < hi, in memory or on the kernels' device; ``cohort``: how many a round calls."""
     where = device(setup.kernels)
     if where is None:
-        return Host(setup, data, *clients)
+        made = Host(setup, data, *clients)
+        put(data.columns, made)
+        return made
     from mpifed.federation.device_host import DeviceHost
 
     return DeviceHost(setup, data, *clients, where, cohort)
@@ -36,7 +38,7 @@ def with_newcomers(host: Host, setup: Setup, unseen: Unseen, config: Experiment,
     hi = (k + 1) * count // ranks
     if lo == hi:
         return beside(host, None, lo, count)
-    plain = Augmented if config.problem.augments() else Local
+    plain = seen_by(config.problem)[0]
     setup = setup._replace(m=data.m, masks=None, compress=None, weights=None, factors=None, local=plain)
     own = host_of(setup, data, (first + lo, first + hi), hi - lo)
     names = named(config.problem, config.evaluate.clients or True)

@@ -15,10 +15,12 @@ from mpifed.experiment.progress import Progress
 from mpifed.federation.setup import LAUNCHED
 from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
+from mpifed.problems.classifier import Classifier
+from mpifed.problems.linear_model import LinearModel
 
 INSTALL = "pip install 'mpifed[fast]'"
 DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
-DENSE = 'sparse data are computed in memory alone, so it must be "auto" or "numpy"'
+DENSE = ' computes with sparse data in memory alone, so it must be "auto" or "numpy"'
 
 
 def on_device(kernels: str) -> bool:
@@ -45,8 +47,8 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
     Raises UserError, on all ranks, where those that are asked for are not to be had.
     """
     if job.config.kernels in DEVICES:
-        if data.sparse:
-            raise UserError(f'kernels = "{job.config.kernels}" is wrong: {DENSE}')
+        if data.sparse and not isinstance(job.config.problem, LinearModel | Classifier):
+            raise UserError(f'kernels = "{job.config.kernels}" is wrong: {job.config.problem.label()}{DENSE}')
         with world.agreeing():
             where = device(job.config.kernels if world.hosting else "numpy")
         if job.config.kernels == "cuda":
@@ -88,6 +90,8 @@ def unable(problem: Any, algorithm: Algorithm, data: Dataset) -> str:
 
     For sparse data there are those of matrices of second derivatives.
     """
+    if data.columns is not None:
+        return "samples with weights or offsets"
     if data.sparse and "hess" in needs(algorithm):
         return ""
     if not problem.compiles():
@@ -148,9 +152,4 @@ def recorded(kernels: str) -> dict[str, str]:
         found["numba"] = compiling.version()
     if kernels == LAUNCHED:
         found[gpu_kernels.FIELD] = gpu_kernels.version()
-    if on_device(kernels):
-        torch = pytorch()
-        found["torch"] = torch.__version__
-    if kernels in ("cuda", LAUNCHED) and torch.cuda.is_available():  # the server may run where there is none
-        found["device"] = torch.cuda.get_device_name()
     return found

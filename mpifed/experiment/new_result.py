@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise, sparse_on_gpu, streamed
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.kernels import recorded
-from mpifed.experiment.notes import changed, described, different, drawn, notes, redrawn, regrouped, without_effect
+from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.resume import forget_end
 from mpifed.mpi.world import World
@@ -16,6 +16,9 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     """The result file of a job, with the rounds up to its checkpoint."""
     again = redrawn(job.before, job.saved)
     before = None if job.saved is None else job.before
+    computed = computed_by(parts)
+    past = earlier(before)
+    new = otherwise(computed, job.before, job.saved)
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
@@ -24,13 +27,12 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "mpi_library": world.library,
         "block_bytes": parts.block.bytes,
         "block_bytes_because": parts.block.reason,
-        **recorded(parts.setup.kernels),
+        **computed,
         "changed": " ".join(job.config.changed()),
         **private(job.config, again),
         **described(parts.setup.weights),
-        **parts.setup.problem.described(parts.data.n, parts.setup.start),
-        "blas": parts.blas[0],
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *circumstances(job, parts)]),
+        **({FIELD: "\n".join([*past, *new])} if past or new else {}),
+        "notes": "\n".join([*notes(job.config, parts.setup.m), *past, *circumstances(job, parts)]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
@@ -43,10 +45,9 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
 def circumstances(job: Job, parts: Prepared) -> list[str]:
     """What a user should know of a run's options that are too large, of its graph, its data and its machines."""
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
-    kernels = [*different(parts.blas), *changed(parts.blas[0], job.before, job.saved)]
-    group = parts.setup.problem.described(parts.data.n, parts.setup.start).get("group")
-    grouped = regrouped(group, job.before, job.saved)
-    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels, *grouped]
+    kernels = [*different(parts.blas, parts.devices), *streamed(parts.copied), *sparse_on_gpu(parts)]
+    resumed = otherwise(computed_by(parts), job.before, job.saved)
+    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels, *resumed]
 
 
 def private(config: Experiment, again: int) -> dict[str, Any]:

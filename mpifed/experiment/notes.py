@@ -1,7 +1,5 @@
 """What a user should know of a run before its first round, and what its result says of privacy and of the graph."""
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from mpifed.core.typing import Array
@@ -17,8 +15,6 @@ SELECTING = {
     Takes.SELECTED_OR_ALL: " in some rounds; selection decides which ones reply in the others",
     Takes.SELECTED_AND_ALL: "; selection decides what each computes, not which ones reply",
 }
-UNEQUAL = "BLAS and its kernels, which depend on the processor,"
-BITS = "the last bits of this run depend"
 
 
 def notes(config: Experiment, m: int) -> list[str]:
@@ -28,6 +24,10 @@ def notes(config: Experiment, m: int) -> list[str]:
         found.append(
             f'compress.feedback = "none": the errors of {config.compress.up.label()} do not cancel, so the run ends '
             'elsewhere than without them; "memory" and "error" make up for them'
+        )
+    if config.objective.penalised:
+        found.append(
+            "objective is f with its penalty, F, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖², 0 where F is least"
         )
     return found + selecting(config)
 
@@ -137,33 +137,3 @@ def drawn(weights: Weights | None) -> list[str]:
     parts = weights.spectrum.parts
     which = "the graph that is drawn first" if weights.graph.drawn_anew else "the graph"
     return [f"{which} is not connected: it has {parts} parts, and only nodes of the same part can agree"]
-
-
-def different(blas: Sequence[str]) -> list[str]:
-    """A sentence where the processors of ranks compute with different kernels, given the BLAS of each rank."""
-    kinds = Counter(blas)
-    if len(kinds) < 2:
-        return []
-    found = ", ".join(f"{kind or 'one that does not tell'} on {number}" for kind, number in kinds.items())
-    return [f"{UNEQUAL} differ between the {len(blas)} ranks: {found} of them; {BITS} on which rank has which clients"]
-
-
-def changed(blas: str, before: Result | None, saved: Saved | None) -> list[str]:
-    """A sentence where a run goes on with another BLAS than that of its file."""
-    was = "" if before is None else str(before.attrs.get("blas", ""))
-    if saved is None or not was or was == blas:
-        return []
-    return [f"{UNEQUAL} are {blas or 'unknown'} from here on, and were {was} up to round {saved.round}: {BITS} on that"]
-
-
-def regrouped(group: int | None, before: Result | None, saved: Saved | None) -> list[str]:
-    """A sentence where a run goes on with another number of clients in a group than that of its file."""
-    was = None if before is None else before.attrs.get("group")
-    if saved is None or was is None or int(was) == group:
-        return []
-    return [f"clients are computed {together(group)} from here on, and were {together(was)} before: {BITS} on that"]
-
-
-def together(group: int | None) -> str:
-    """How many clients are computed at once."""
-    return f"in groups of {group}" if group is not None and group > 1 else "one at a time"

@@ -3,8 +3,6 @@
 from functools import partial
 from typing import NamedTuple, cast
 
-import numpy as np
-
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.parts.decay import told
 from mpifed.core.errors import UserError
@@ -14,27 +12,30 @@ from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.sample_columns import totals_of
 from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
-from mpifed.experiment.compatibility import COUNTED, RULES
+from mpifed.experiment.compatibility import RULES
+from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.evaluated import shared
 from mpifed.experiment.hosts import host_of, with_newcomers
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
+from mpifed.experiment.of_samples import block_of, problem_of
+from mpifed.experiment.penalised import penalty_of
 from mpifed.experiment.rule import Counted, refuse
+from mpifed.experiment.seen import seen
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
-from mpifed.federation.augmented import Augmented, AugmentedScaled
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
-from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
+from mpifed.federation.penalised_server import PenalisedFederation
 from mpifed.federation.request import ARRIVE, REST
-from mpifed.federation.scaled_local import ScaledLocal, shares
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -66,11 +67,11 @@ class Prepared(NamedTuple):
     block: BlockSize
     host: Host | None = None
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
-    blas: tuple[str, ...] = ()  # of each rank, at rank 0
+    blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
+    devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
+    copied: tuple[str, ...] = ()  # what does not stay there
     unseen: Unseen | None = None  # clients that never train
-    transported: Host | None = (
-        None  # the host as a transport meets it: with such clients beside it, where there are any
-    )
+    transported: Host | None = None  # the host as a transport meets it: with such clients beside it
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -90,7 +91,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
     setup = Setup(
-        config.problem,
+        problem_of(config, data),
         told(config.algorithm, config.problem, data, config.dtype),
         config.seed,
         data.m,
@@ -99,7 +100,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
-    setup = seen(setup, config, data.sizes)
+    setup = seen(setup._replace(penalty=penalty_of(config, data)), config, data)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -147,28 +148,14 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
-def seen(setup: Setup, config: Experiment, sizes: Array) -> Setup:
-    """The setup with what client methods see, and weights. UserError where these are of another number of clients."""
-    given = config.objective.weights
-    if not isinstance(given, str) and len(given) != setup.m:
-        raise UserError(
-            f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
-        )
-    factors = shares(given, np.asarray(sizes))
-    plain, scaled = (Augmented, AugmentedScaled) if config.problem.augments() else (Local, ScaledLocal)
-    if factors is None:
-        return setup._replace(local=plain)
-    local = plain if setup.algorithm.upload.averaged else scaled
-    per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
-    return setup._replace(factors=factors, per_sample=per_sample, local=local)
-
-
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = Federation if config.graph is None else Network
     if averaged(parts.setup):
         kind = WeightedFederation
-    made = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    if parts.setup.penalty is not None:
+        kind = PenalisedFederation
+    made = kind(transport, parts.setup, parts.selector, totals_of(parts.data), parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
     return made
 
@@ -185,7 +172,8 @@ def refuse_large(setup: Setup) -> None:
 
 def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     """The same with these kernels and with the samples of this rank's clients in its host."""
-    parts = parts._replace(setup=parts.setup._replace(kernels=kernels))
+    setup = parts.setup._replace(kernels=kernels, device_bytes=job.config.device_bytes, block=block_of(parts.data))
+    parts = parts._replace(setup=setup)
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]

@@ -21,7 +21,7 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
     return {
         "clients": 0 if host is None else host.hi - host.lo,
-        "samples": 0 if host is None else int(sum(block.d.sum() for block in host.blocks)),
+        "samples": 0 if host is None else int(sum(block.sizes.sum() for block in host.blocks)),
         "compute_seconds": 0.0 if host is None else host.computed,
         "evaluate_seconds": 0.0 if host is None else host.evaluated,
         "comm_seconds": traffic.comm,
@@ -32,6 +32,7 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
         "mpi_bytes_received": traffic.received,
         "max_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
         "shared_bytes": traffic.shared,
+        "max_device_bytes": most_on_devices(),
         "hostname": socket.gethostname(),
         "threads": provenance.threads(),
         "cpus": provenance.cpus(),
@@ -40,6 +41,14 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
         "block_bytes_because": "" if host is None else host.block_size.reason,
         "io_seconds": 0.0,  # rank 0 fills in its own
     }
+
+
+def most_on_devices() -> int:
+    """The most bytes that PyTorch had from a GPU at a time; 0 where it has used none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    return max([torch.cuda.max_memory_allocated(k) for k in range(torch.cuda.device_count())], default=0)
 
 
 def collect(world: World, host: Host | None, traffic: Traffic) -> tuple[list[dict[str, Any]], Array]:

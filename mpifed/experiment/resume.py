@@ -18,7 +18,15 @@ from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend
 from mpifed.results.result import Result, load
 
-FREE = ("rounds", "stop", "reduction", "block_bytes", "patience", "checkpoint")  # what may change when a run is resumed
+FREE = (
+    "rounds",
+    "stop",
+    "reduction",
+    "block_bytes",
+    "device_bytes",
+    "patience",
+    "checkpoint",
+)  # what may change when a run is resumed
 
 
 def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str, Any], Saved | None, Result]:

@@ -177,6 +177,6 @@ def refuse_divergence(factor: float, f: list[float], round: int, algorithm: Algo
     """Raise Trouble where f is above ``factor`` times its start (0: never)."""
     if factor and f[0] and abs(f[-1]) > factor * abs(f[0]):
         raise Trouble(
-            f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at "
+            f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so "
             f"{steering(algorithm)}; stop.diverged = 0 goes on all the same"
         )

@@ -13,6 +13,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment.by_client import clients_of, looking
 from mpifed.experiment.checkpoint import CheckpointWriter
+from mpifed.experiment.computers import told
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
@@ -31,7 +32,6 @@ from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
-from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
 
 
@@ -125,7 +125,7 @@ def carried_out(
     with world.agreeing():
         begin(parts.host, job)
         measure(parts, job)
-    parts = parts._replace(blas=tuple(world.collect(provenance.blas())))
+    parts = told(parts, world)
     recorder = None
     try:
         with world.agreeing():

@@ -59,16 +59,40 @@ class Evaluate(Table):
 
 
 class Objective(Table):
-    """What f is: Σ p_i f_i with weights p_i of the clients that add up to 1.
+    """What is minimised: F(x) = f(x) + l1 ‖x‖₁ + (l2/2) ‖x‖², f = Σ p_i f_i with weights p_i of the clients.
 
-    "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of all samples.
-    Numbers, one for each client, are divided by their sum.
+    The p_i add up to 1. "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of
+    all samples; of samples with weights, by the sums of these. Numbers, one for each client, are divided by their sum;
+    another word is the column of a table, or the array of a file, that has them.
+    With l1 or l2 the recorded objective is F, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖², which is 0 at its minimiser.
+    Coefficients in ``unpenalised`` are left out of both norms.
     """
 
     weights: Annotated[
-        Literal["clients", "samples"] | tuple[Annotated[float, Meta(gt=0)], ...],
-        Meta(description="clients: all the same; samples: by numbers of samples; or a number above 0 for each"),
+        str | tuple[Annotated[float, Meta(gt=0)], ...],
+        Meta(
+            description="clients: all the same; samples: by numbers of samples; a number above 0 for each; or the "
+            "column of a table that has them"
+        ),
     ] = "clients"
+    l1: Annotated[float, Meta(ge=0, description="λ₁, the factor of ‖x‖₁ (lasso); with l2: an elastic net")] = 0.0
+    l2: Annotated[float, Meta(ge=0, description="λ₂, the factor of ‖x‖²/2 (ridge)")] = 0.0
+    unpenalised: Annotated[
+        tuple[str, ...] | None,
+        Meta(
+            description="names of coefficients without a penalty, as fit prints them (default: intercepts and biases)"
+        ),
+    ] = None
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a penalty."""
+        return bool(self.l1 or self.l2)
+
+    @property
+    def column(self) -> str | None:
+        """The column that has the weights of clients."""
+        return self.weights if isinstance(self.weights, str) and self.weights not in ("clients", "samples") else None
 
 
 class Record(Table):
@@ -108,6 +132,13 @@ class Experiment(Table, kw_only=True):
         Meta(
             description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core, "
             "or what the first rounds find to be faster"
+        ),
+    ] = None
+    device_bytes: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="most bytes of samples and clients' state that are on the device of a rank at a time; the rest "
+            "is copied there in turn; by default 0.7 of what is free on a GPU"
         ),
     ] = None
     patience: Annotated[

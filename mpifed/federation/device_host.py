@@ -19,14 +19,18 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.data.fill import SameSizeBlocks
+from mpifed.data.sparse_device_block import SparseDeviceBlock
+from mpifed.federation.device_memory import Alike, DeviceMemory
 from mpifed.federation.device_sums import Added, DeviceCollected, subtotals, tree_sum
 from mpifed.federation.host import Answer, Host
+from mpifed.federation.local import Local
 from mpifed.federation.method import Method
-from mpifed.federation.on_device import DeviceRows, OnDevice
+from mpifed.federation.on_device import OnDevice
 from mpifed.federation.request import Collected, Layout, Reply, Request
 from mpifed.federation.setup import LAUNCHED, Setup
 from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
+from mpifed.problems.torch_device import free_bytes
 
 ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
 
@@ -49,23 +53,42 @@ class DeviceHost(Host):
         self.inspected = OnDevice(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
         self.kind, self.added = computing(setup.kernels)
-        counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
-        groups = []
-        for D, alike in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
-            share = -(-cohort * int(counts[D]) // setup.m)
-            most = max(FEW, ROOM // max(1, D * data.n * self.dtype.itemsize))
-            room = min(-(-share // FEW) * FEW, most)
-            with fitting(f"the samples of clients {lo} to {hi - 1}"):
-                groups.append(self._grouped(list(alike), D, room))
-        self.same_size = groups
+        self.tested: type[DeviceBlock] = DeviceBlock
+        if data.sparse:
+            self.kind = self.tested = SparseDeviceBlock
+        self.memory = DeviceMemory(device, setup.device_bytes or free_bytes(device), setup.device_bytes is not None)
+        with fitting(f"the samples of clients {lo} to {hi - 1}"):
+            self._move(data, cohort)
         self.lay()
         self.edges = np.cumsum([0, *map(len, self.same_size)])
 
-    def _grouped(self, alike: Sequence[SameSizeBlocks], D: int, room: int) -> SameSizeBlocks:
-        """Groups of clients on the device, with their test samples."""
-        group = grouped(alike, D, self.device, room, self.kind)
+    def _move(self, data: Dataset, cohort: int) -> None:
+        """Move the samples to the device, or to where they are copied from, one padded size after the other."""
+        counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
+        groups = []
+        for D, same in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
+            share = -(-cohort * int(counts[D]) // self.setup.m)
+            most = max(FEW, ROOM // max(1, D * data.n * self.dtype.itemsize))
+            blocks = [block for group in same for block in group.blocks]
+            groups.append(Alike(D, blocks, min(-(-share // FEW) * FEW, most)))
+        stay = self.memory.split(groups)
+        self.same_size = []
+        self.blocks = []
+        self.whole = []
+        for alike, count in zip(groups, stay, strict=True):
+            for stays, blocks in ((True, alike.blocks[:count]), (False, alike.blocks[count:])):
+                if blocks:
+                    self.same_size.append(self._grouped(alike, blocks, stays))
+            for block in alike.blocks:  # numpy's samples are freed now, not when Python looks for circles
+                block.place = None
+                block.tests.clear()
+            alike.blocks.clear()
+
+    def _grouped(self, alike: Alike, blocks: Sequence[Block], stays: bool) -> SameSizeBlocks:
+        """Clients on the device in groups, with their test samples."""
+        group = grouped(blocks, alike.D, self.device, alike.room, self.kind, stays)
         begin = 0
-        for block in [block for same in alike for block in same.blocks]:
+        for block in blocks:
             for rows, tests in block.tests:
                 self._add_tests(group, begin + rows, tests)
             begin += len(block)
@@ -73,7 +96,8 @@ class DeviceHost(Host):
 
     def _add_tests(self, group: SameSizeBlocks, positions: Array, tests: Block) -> None:
         """Give test samples to the blocks of the clients at ``positions`` of a group, rising."""
-        whole = DeviceBlock.moved([tests], tests.b.shape[1], on(self.device))
+        assert isinstance(group.whole, DeviceBlock)
+        whole = self.tested.moved([tests], tests.b.shape[1], on(self.device), stays=group.whole.stays)
         numbers = group.starts.searchsorted(positions, "right") - 1
         for k in np.unique(numbers).tolist():
             found = np.flatnonzero(numbers == k)
@@ -82,20 +106,27 @@ class DeviceHost(Host):
             group.blocks[k].tests.append((rows, own))
             own.training = group.blocks[k], rows
 
+    def blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
+        for picks, f in super().blocks_of(slots, key):
+            yield picks, f
+            f.block.release()  # type: ignore[attr-defined]
+
     def use(self, method: Method) -> None:
         self.algorithm: Any = OnDevice(method)
 
     def join(self) -> None:
         super().join()
-        self.state = type(self.state)(*map(self._rows, self.state))
+        self._keep()
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore(arrays)
-        self.state = type(self.state)(*map(self._rows, self.state))
+        self._keep()
 
-    def _rows(self, field: Array) -> DeviceRows:
+    def _keep(self) -> None:
+        """Put the state of all clients where it stays."""
         with fitting(f"the state of clients {self.lo} to {self.hi - 1}"):
-            return DeviceRows(on(self.device).asarray(field))
+            self.state = type(self.state)(*self.memory.rows(self.state))
+        self.copied = self.memory.told()
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
         return super()._run(request, partial(filled, request.each is not None, answer))
@@ -105,11 +136,12 @@ class DeviceHost(Host):
         layout = found.layout
         if request.last is not None:
             field = getattr(self.state, request.last)
-            tensor = (field if self.sorted else field[self.slot]).rows.reshape(len(field), -1)
+            tensor = (field.rows if self.sorted else field.rows[self.slot]).reshape(len(field), -1)
             layout = Layout((field.shape[1:],))
             ids = None
         if request.reduce == "sum" and self.adds:
-            total = subtotals(tensor, ids, self.lo, self.tree, self.added)
+            added = self.added if tensor.device == self.device else tree_sum
+            total = subtotals(tensor, ids, self.lo, self.tree, added)
             if finite(total):
                 return Reply(total, layout), 0
         found.rows = to_numpy(tensor)
@@ -134,8 +166,8 @@ def fitting(what: str) -> Iterator[None]:
         if type(error).__name__ != "OutOfMemoryError":
             raise
         raise UserError(
-            f"{what} do not fit into the memory of the device: spread them over more ranks with a GPU each, or compute "
-            'in memory with kernels = "auto"'
+            f"{what} do not fit into the memory of the device: set device_bytes, of which what is computed leaves the "
+            'rest, spread them over more ranks with a GPU each, or compute in memory with kernels = "auto"'
         ) from None
 
 

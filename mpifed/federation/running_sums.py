@@ -46,6 +46,8 @@ class Running(Collected):
             self.bad = self.next + int(np.argmin(np.isfinite(block).all(axis=1)))
         for row in block:
             self._add(row)
+        # what stays is copied: a row of a block keeps all of the block in memory
+        self.parts = [(meets, row if row.base is None else row.copy()) for meets, row in self.parts]
 
     def close(self) -> Array:
         """The sums of the subtrees, all replies being there: (k, N)."""

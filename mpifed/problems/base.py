@@ -118,6 +118,10 @@ class Problem(Component):
         """∇f_i(x_i): (c, n)."""
         return self.value_grad(block, X)[1]
 
+    def seeded_grad(self, block: Block, X: Array, seeds: Array) -> Array:
+        """∇f_i(x_i) of a local step (c, n), with random numbers that follow from ``seeds`` (c,). Optional."""
+        raise NotImplementedError
+
     @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
@@ -157,6 +161,10 @@ class Problem(Component):
     def described(self, n: int, start: Array) -> dict[str, Any]:
         """Attributes of the result file: how the problem is computed with n features, from the first model."""
         return {}
+
+    def computer(self) -> Any:
+        """The device on which PyTorch computes the problem from samples in memory; None where it does not."""
+        return None
 
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""

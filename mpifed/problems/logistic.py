@@ -38,9 +38,12 @@ class LogisticLoss(LinearModel):
         """−Σ_j ℓ(z_j, b_j): (c,)."""
         return -block.sizes * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
 
+    def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        return -self.loss(Z, b)
+
     def predict(self, block: Block, X: Array) -> Array:
         """1 where the score is positive: (c, D)."""
-        return self.classes(block.matvec(X))
+        return self.classes(self.scores(block, X))
 
     def classes(self, Z: Array) -> Array:
         return Z > 0
@@ -48,26 +51,25 @@ class LogisticLoss(LinearModel):
     def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
         return {
             "auc": self.auc,
-            "deviance": self.deviance,
+            "deviance": self.mean_deviance,
             "calibration_error": self.calibration_error,
             "observed_expected": self.observed_expected,
         }
 
     def auc(self, block: Block, X: Array) -> Array:
         """The area under the ROC curve of each client's samples, NaN with one class only: (c,)."""
-        return area_under_roc(block, block.matvec(X))
+        return area_under_roc(block, self.scores(block, X))
 
-    def deviance(self, block: Block, X: Array) -> Array:
-        """The mean deviance 2ℓ of each client's samples: (c,)."""
-        return 2 * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
+    def deviance(self, Z: Array, b: Array) -> Array:
+        return 2 * self.loss(Z, b)
 
     def calibration_error(self, block: Block, X: Array) -> Array:
         """The expected calibration error of the probabilities of label 1: (c,)."""
-        return calibration_error(block, self.probability(block.matvec(X)), block.b)
+        return calibration_error(block, self.probability(self.scores(block, X)), block.b)
 
     def observed_expected(self, block: Block, X: Array) -> Array:
         """Labels 1 over the sum of their probabilities: (c,)."""
-        return observed_expected(block, self.probability(block.matvec(X)))
+        return observed_expected(block, self.probability(self.scores(block, X)))
 
     def probability(self, Z: Array) -> Array:
         """1/(1 + e^−z), elementwise."""

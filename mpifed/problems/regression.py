@@ -53,6 +53,7 @@ class Regression(LinearModel):
 class LogLink(Regression):
     """A regression whose mean is e^z, and whose deviance is recorded."""
 
+    log_link: ClassVar[bool] = True
     offers: ClassVar[dict[str, str]] = Regression.offers | {
         name: f"{Regression.offers[name].partition(';')[0]}, but that of e^z has none"
         for name in ("lipschitz", "majorizer_inverse")
@@ -63,18 +64,14 @@ class LogLink(Regression):
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The mean deviance of each client's samples: (c,)."""
-        return (block.xp.vecdot(block.w, self.deviance(block.matvec(X), block.b)),)
+        return (self.mean_deviance(block, X),)
 
     def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
         return {"observed_expected": self.observed_expected}
 
     def observed_expected(self, block: Block, X: Array) -> Array:
         """Σ_j b_j over Σ_j e^{z_j}, the labels of each client over those that the model expects: (c,)."""
-        return observed_expected(block, exponential(block.matvec(X))[0])
-
-    def deviance(self, Z: Array, b: Array) -> Array:
-        """Twice what ℓ is above its least value for the label b, elementwise."""
-        raise NotImplementedError
+        return observed_expected(block, exponential(self.scores(block, X))[0])
 
 
 def exponential(Z: Array) -> tuple[Array, Array, Array]:

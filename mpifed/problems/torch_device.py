@@ -3,12 +3,16 @@
 import os
 from typing import Any
 
-from mpifed.core import arrays
+from mpifed.core import arrays, threads
 from mpifed.core.errors import UserError
 
 # environment variables with the number of this rank on its node
 LOCAL_RANKS = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK"]
 LOCAL_RANKS += ["PALS_LOCAL_RANKID", "SLURM_LOCALID"]
+
+# … and with how many there are
+LOCAL_COUNTS = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"]
+FILLED = 0.7
 
 
 def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "cpu"') -> Any:
@@ -29,6 +33,33 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     local = next((int(os.environ[key]) for key in LOCAL_RANKS if key in os.environ), 0)
     return torch.device("cuda", local % count)
+
+
+def free_bytes(device: Any) -> int | None:
+    """Bytes of a GPU that this rank may fill with samples and state; None: any number, in the memory of the CPU.
+
+    The rest of what is free is for what is computed. Ranks of a node that share a card have the same part of it.
+    """
+    if device.type == "cpu":
+        return None
+    cuda = pytorch().cuda
+    local = next((int(os.environ[key]) for key in LOCAL_COUNTS if key in os.environ), 1)
+    sharing = -(-local // cuda.device_count())
+    return int(FILLED * cuda.mem_get_info(device)[0] / sharing)
+
+
+def told(device: Any) -> str:
+    """A device, and what else the last bits of PyTorch depend on there: the card and its CUDA, or kernels and threads.
+
+    MKL has kernels of its own for each processor; where MKL_CBWR chooses others than AUTO it is there too.
+    """
+    torch = pytorch()
+    if device.type == "cuda":
+        return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}"
+    count = threads.of_networks()
+    parts = ["CPU", torch.backends.cpu.get_cpu_capability(), f"{count} thread{'s' if count > 1 else ''}"]
+    kernels = os.environ.get("MKL_CBWR", "AUTO")
+    return ", ".join(parts if kernels == "AUTO" else [*parts, f"MKL_CBWR={kernels}"])
 
 
 def pytorch() -> Any:

@@ -12,6 +12,7 @@ from mpifed.results.columns import RANKS
 from mpifed.results.result import Result
 
 TOLD = ("hostname", "threads", "cpus", "blas", "block_bytes", "block_bytes_because")  # columns that are told in words
+RARE = ("shared_bytes", "max_device_bytes")  # that are listed where one of them is above 0
 SPARE = 1.25  # what a rank asks for : the measured peak
 MIB = 1 << 20  # SLURM's M
 
@@ -28,7 +29,7 @@ def ranks(result: Result, listed: int) -> list[str]:
     else:
         table = [["rank", "min", "median", "max"], ["host", "", f"{len(set(hosts))} hosts", ""]]
     for name, meaning in RANKS.items():
-        if name in result.ranks and name not in TOLD and (name != "shared_bytes" or np.any(result.ranks[name])):
+        if name in result.ranks and name not in TOLD and (name not in RARE or np.any(result.ranks[name])):
             values = result.ranks[name] / (1e6 if meaning.unit == "byte" else 1)
             table.append([meaning.symbol or name, *decimals(values if few else np.quantile(values, (0, 0.5, 1)))])
     widths = [max(map(len, column)) for column in table]

@@ -34,10 +34,14 @@ def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
 
 
 COLUMNS: dict[str, Column] = {
-    "objective": lower("Mean over clients of the local objectives at the server's model, on training samples."),
+    "objective": lower(
+        "Mean over clients of the local objectives at the server's model, on training samples; with objective.l1 or l2 "
+        "plus the penalty."
+    ),
     "objective_samples": lower("The same mean, clients weighted by their number of samples."),
     "grad_norm_sq": lower(
-        "Squared Euclidean norm of the gradient of the objective at the server's model.",
+        "Squared Euclidean norm of the gradient of the objective at the server's model; with objective.l1 or l2 of the "
+        "optimality residual x − prox(x − ∇f(x)).",
         symbol="‖∇f‖²",
         latex=r"$\|\nabla f\|^2$",
     ),
@@ -158,6 +162,9 @@ RANKS: dict[str, Column] = {
         "Part of that memory which the ranks of a machine have together: it is there once, not once a rank.",
         True,
         symbol="shared",
+    ),
+    "max_device_bytes": Column(
+        "byte", "Most memory of a GPU that PyTorch had at a time; 0 without.", True, symbol="gpu"
     ),
     "threads": Column("1", "Threads that the numerical libraries of the process use.", True),
     "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -85,10 +84,12 @@ class Recorder:
         Row 0 has no clients selected, whatever is given. A number that a round lacks is NaN there, or 0 in a column of
         integers.
         """
-        with self._clock():
+        with self._mine:  # as _clock does, without its calls in every round
+            begun = time.perf_counter()
             full = self._rounds.add(values, selected)
-            if full or self.at_once or time.perf_counter() - self._flushed >= FLUSH_SECONDS:
+            if full or self.at_once or begun - self._flushed >= FLUSH_SECONDS:
                 self._write()
+            self.io_seconds += time.perf_counter() - begun
 
     def flush(self) -> None:
         """Write the rows that still wait in memory and synchronise the file to disk."""
@@ -187,9 +188,7 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is None:
             self.finish("finished", "")
             return

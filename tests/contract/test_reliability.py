@@ -140,7 +140,8 @@ class TestKernelsOfTheProcessor:
         assert main(["resume", "out.h5", "rounds=4"]) == 0
         result = mpifed.load("out.h5")
         assert result.attrs["blas"] == provenance.blas() == result.ranks["blas"][0]
-        assert f"were {old} up to round 3" in result.attrs["notes"]
+        assert "from round 4 on this run is computed otherwise" in result.attrs["notes"]
+        assert f"BLAS ({old} → {provenance.blas()})" in result.attrs["notes"]
 
     def test_ranks_that_differ_are_one_note(self, here):
         words = ["-m", "mpifed", "run", "rounds=2", "-o", "out.h5"]

@@ -1,5 +1,7 @@
 """Samples of clients of any size go into blocks, and clients picked from blocks side by side come out of few blocks."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -37,6 +39,31 @@ def test_every_client_finds_its_samples_in_its_block(matrix, piece, monkeypatch)
             rows = slice(ends[client] - SIZES[client], ends[client])
             assert np.array_equal(block.dense(position), X[rows])
             assert np.array_equal(block.b[position, : SIZES[client]], 10 * Y[rows])
+
+
+def test_csr_samples_are_in_memory_once_with_indices_of_32_bits(monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_BYTES", 1)
+    sizes = np.full(40, 50)
+    columns = np.tile(np.arange(0, 1000, 20), sizes.sum())
+    ends = 50 * np.arange(sizes.sum() + 1)
+    data = Pool(sp.csr_array((np.ones(columns.size), columns, ends)), np.zeros(sizes.sum()), None, sizes)
+    assert data.train.X.indices.dtype == np.int64
+    where = Layout(0, sizes, list(plan(sizes, data.n, 8)), np.dtype(float))
+    needed = 12 * columns.size
+    tracemalloc.start()
+    blocks = fill(data, lambda lo, hi: narrow(data.rows(lo, hi)), where, np.asarray)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(blocks) > 10
+    assert {part.dtype for block in blocks for part in (block.A.indices, block.A.indptr)} == {np.dtype(np.int32)}
+    assert blocks[0].gather([(blocks[0], np.array([0])), (blocks[1], np.array([0]))]).A.indices.dtype == np.int32
+    assert needed < most < 1.5 * needed
+
+
+def narrow(rows):
+    """Rows whose indices have 32 bits."""
+    X, y = rows
+    return sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape), y
 
 
 def test_test_samples_belong_to_the_block_of_their_client():

@@ -12,7 +12,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import flat
 from mpifed.data.base import Data
 from mpifed.experiment import config
-from mpifed.experiment.compatibility import COUNTED, RULES, TABLES
+from mpifed.experiment.compatibility import RULES, TABLES
+from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.rule import broken
 from mpifed.federation.traits import Refused
 from tests.helpers import traits
@@ -90,6 +91,7 @@ TOLD = [  # settings -> how the sentence begins
         {"kernels": "torch", "problem": "mlp"},
         'kernels = "torch" is wrong: mlp does not compute with tensors on a device',
     ),
+    ({"device_bytes": 100}, "device_bytes = 100 is wrong: samples are in the memory of the CPU here, so leave it out"),
     (
         {"kernels": "cuda", "algorithm": "newton"},
         'kernels = "cuda" is wrong: newton needs the matrices ∇²f_i, which are',
@@ -167,6 +169,24 @@ TOLD = [  # settings -> how the sentence begins
         {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
         "objective.weights = [3.0, 1.0] is wrong: the theorem of fedavg is about equal weights",
     ),
+    *[
+        (
+            {"objective": {"l1": 0.01}, "algorithm": name} | more,
+            f"objective.l1 = 0.01 is wrong: {name} cannot take a penalty into account, because {why}",
+        )
+        for name, why, more in (
+            (
+                "fedavg",
+                "its server averages models that clients have trained on their f_i, without the penalty; ad-",
+                {},
+            ),
+            ("newton", "its steps are in the metric of Hessians, in which the proximal operator of a penalty", {}),
+            ("fedgia", "mpifed has no proximal step for its server; ad-admm, fedadmm, gd can", {}),
+            ("dgd", "it has no server, which would take the proximal step", NODES),
+        )
+    ],
+    ({"objective": {"l2": 1.0}, "algorithm": "ef21"}, "objective.l2 = 1.0 is wrong: ef21 cannot take a penalty into"),
+    ({"objective": {"unpenalised": ["x0"]}}, "objective.unpenalised is wrong without objective.l1 and objective.l2"),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),
     *[

@@ -87,14 +87,14 @@ def test_neither_ranks_nor_a_stop_change_a_bit(algorithm, tmp_path):
 
 
 def sparse():
-    return public.arrays(sp.csr_array(np.eye(20)), np.arange(20.0), [4] * 5)
+    return public.arrays(sp.csr_array(np.eye(20, 100)), np.arange(20) % 2.0, [4] * 5)
 
 
 REFUSED = {
     "newton needs the matrices ∇²f_i": {"algorithm": "newton"},
     "feddcd needs products with ∇²f_i": STUDIES["scores"] | {"algorithm": "feddcd"},
     "mlp does not compute with tensors on a device": {"data": CLASSES, "problem": "mlp"},
-    "sparse data are computed in memory alone": {"data": sparse()},
+    "cnn computes with sparse data in memory alone": {"data": sparse(), "problem": "cnn"},
 }
 
 
@@ -109,7 +109,7 @@ def test_what_a_device_does_not_have_is_refused(why):
 def test_networks_live_on_the_gpu_that_their_problem_asks_for(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "a card")
+    monkeypatch.setattr("mpifed.problems.torch_device.told", lambda device: "a card")
     monkeypatch.setattr("mpifed.problems.torch_device.device_of", lambda *_: torch.device("cpu"))
     study = SMALL | {"algorithm": "fedavg", "data": IMAGES}
     there = public.run(study, problem={"name": "cnn", "device": "auto"})

@@ -173,6 +173,15 @@ def test_the_bits_are_those_of_all_rows_at_once(m, cut, share, step, dtype, seed
     assert len(found.rows) == 0  # no row is kept
 
 
+def test_a_sum_that_waits_for_others_keeps_no_other_row_of_its_block():
+    rows = np.ones((5, LONG))
+    found = Running(np.arange(16), "float64", nodes(0, 16, 16))
+    for first in (0, 5):
+        found.put(slice(first, first + 5), (rows,))
+    assert len(found.parts) == 3
+    assert all(row.base is None for _, row in found.parts)
+
+
 def test_short_replies_are_kept_and_long_ones_not_written_to():
     rows = np.random.default_rng(0).standard_normal((6, LONG - 1))
     found = added(np.arange(6), [rows[:4], rows[4:]], nodes(0, 6, 6))

@@ -136,6 +136,13 @@ def received(algorithm: Algorithm, result: Any, f: Local, client: Any, upload: A
     return result
 
 
+def proximal_step(algorithm: Algorithm, result: Any, server: Any, m: int) -> Any:
+    """The t of a proximal step."""
+    if not isinstance(result, int | float | np.number) or not 0 < result < np.inf:
+        raise Wrong(f"returns {shown(result)}: it must return a number above 0")
+    return result
+
+
 HOOKS: dict[str, Guard] = {
     "record": record,
     "report": report,
@@ -147,6 +154,7 @@ HOOKS: dict[str, Guard] = {
     "advice": advice,
     "verify": as_it_is,
     "privacy": privacy,
+    "proximal_step": proximal_step,
     "certificate": certificate,
     "redrawn": redrawn,
     "received": received,

@@ -124,7 +124,10 @@ class StoredCsr(Stored):
                 a = int(self.indptr[lo])
                 b = int(self.indptr[hi])
                 values = data(a, b).astype(exact, copy=False)
-                part = sp.csr_array((values, indices(a, b), self.indptr[lo : hi + 1] - a), (hi - lo, self.shape[1]))
+                columns = indices(a, b)
+                small = columns.dtype == np.int32 and b - a < 2**31  # else scipy makes copies of 64 bits
+                ends = (self.indptr[lo : hi + 1] - a).astype(np.int32 if small else np.int64)
+                part = sp.csr_array((values, columns, ends), (hi - lo, self.shape[1]))
                 part.check_format(full_check=True)
                 return part
 

@@ -26,6 +26,10 @@ def ratios(table, count):
 def test_tables_have_a_line_for_each_case(printed):
     table = printed("memory", "--clients", "10", "--rounds", "2", "--repeat", "1", "--selected", "5")
     assert len(ratios(table, 3)) == 2
+    head, *lines = printed("memory_table", "--scale", "0.02", "--only", "float64 numpy")
+    assert head.split()[-2:] == ["host", "device"]
+    assert [" ".join(line.split()[:3]) for line in lines] == [f"{name} float64 numpy" for name in ("A", "B", "CSR")]
+    assert all(float(line.split()[5]) > 1 for line in lines)  # MB of the peak
     words = ["--shapes", "sparse", "--dtypes", "float64", "--repeat", "1", "--least", "0", "--busy"]
     lines = ratios(printed("kernels", *words), 3)
     assert len(lines) == 15

@@ -1,0 +1,125 @@
+"""What computes a run besides its settings, on which the last bits depend: kernels, versions, processors and devices.
+
+The result file has it; a note says where ranks differ, and where a run is resumed with something else.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.arrays import pytorch
+from mpifed.experiment.checkpoint import Saved
+from mpifed.experiment.kernels import device, on_device, recorded
+from mpifed.experiment.prepare import Prepared
+from mpifed.mpi.world import World
+from mpifed.results import provenance
+from mpifed.results.result import Result
+
+UNEQUAL = {
+    "blas": "BLAS and its kernels, which depend on the processor,",
+    "device": "devices of PyTorch",
+}
+COMPARED = {  # attributes of a result file, and what a note calls them
+    "kernels": "kernels",
+    "numba": "numba",
+    "numba_cuda": "numba-cuda",
+    "torch": "torch",
+    "device": "device",
+    "numpy": "numpy",
+    "blas": "BLAS",
+}
+FIELD = "computed_otherwise"  # the attribute with the sentences of all resumptions
+
+
+def told(parts: Prepared, world: World) -> Prepared:
+    """The same with what computes on each rank, at rank 0; all ranks call it."""
+    copied = "" if parts.host is None else parts.host.copied
+    found = world.collect((provenance.blas(), device_here(parts), copied))
+    blas, devices, copies = (tuple([row[k] for row in found]) for k in range(3))
+    return parts._replace(blas=blas, devices=devices, copied=copies)
+
+
+def device_here(parts: Prepared) -> str:
+    """The device on which PyTorch computes for the clients of this rank; empty where there are none, or no PyTorch."""
+    if parts.host is None:
+        return ""
+    setup = parts.setup
+    where = device(setup.kernels) if on_device(setup.kernels) else setup.problem.computer()
+    if where is None:
+        return ""
+    from mpifed.problems import torch_device
+
+    return torch_device.told(where)
+
+
+def computed_by(parts: Prepared) -> dict[str, Any]:
+    """The root attributes of a result that say what computes it."""
+    found: dict[str, Any] = {**recorded(parts.setup.kernels), "blas": parts.blas[0]}
+    used = next(filter(None, parts.devices), "")
+    if used:
+        found |= {"torch": pytorch().__version__, "device": used}
+    return found | parts.setup.problem.described(parts.data.n, parts.setup.start)
+
+
+def different(blas: Sequence[str], devices: Sequence[str]) -> list[str]:
+    """A sentence each where BLAS, or the devices of PyTorch where it computes, differ between ranks."""
+    found = []
+    for name, kinds in {"blas": Counter(blas), "device": Counter(filter(None, devices))}.items():
+        if len(kinds) > 1:
+            each = ", ".join(f"{kind or 'one that does not tell'} on {number}" for kind, number in kinds.items())
+            found.append(
+                f"{UNEQUAL[name]} differ between the {kinds.total()} ranks: {each} of them; the last bits of this run "
+                "depend on which rank has which clients"
+            )
+    return found
+
+
+def sparse_on_gpu(parts: Prepared) -> list[str]:
+    """A sentence where sparse products of PyTorch compute on a GPU: what their bits depend on is not known."""
+    if parts.setup.kernels != "cuda" or not parts.data.sparse:
+        return []
+    return ["sparse products on a GPU were not tested: the last bits of this run may depend on the number of ranks"]
+
+
+def streamed(copied: Sequence[str]) -> list[str]:
+    """A sentence where samples or states of clients do not stay on the device."""
+    found = [text for text in copied if text]
+    if not found:
+        return []
+    ranks = f" on {len(found)} of {len(copied)} ranks, such as" if len(copied) > 1 else ""
+    return [
+        f"what does not fit on the device stays in the memory of the CPU and is copied in every round{ranks}: "
+        f"{found[0]}; device_bytes says how much stays"
+    ]
+
+
+def otherwise(now: Mapping[str, Any], before: Result | None, saved: Saved | None) -> list[str]:
+    """A sentence where a run goes on with something else than its file was computed with.
+
+    What the file does not tell, such as one of an older version, is not compared.
+    """
+    if saved is None or before is None:
+        return []
+    now = {"numpy": np.__version__, **now}
+    pairs = [(COMPARED[name], str(before.attrs.get(name, "")), str(now.get(name, "none"))) for name in COMPARED]
+    if "group" in before.attrs:
+        pairs.append(("clients", together(before.attrs["group"]), together(now.get("group"))))
+    found = [f"{name} ({was} → {now or 'unknown'})" for name, was, now in pairs if was and was != now]
+    if not found:
+        return []
+    return [
+        f"from round {saved.round + 1} on this run is computed otherwise, and its last bits depend on that: "
+        f"{', '.join(found)}"
+    ]
+
+
+def earlier(before: Result | None) -> list[str]:
+    """The sentences of earlier resumptions."""
+    return [] if before is None else str(before.attrs.get(FIELD, "")).splitlines()
+
+
+def together(group: int | None) -> str:
+    """How many clients are computed at once."""
+    return f"in groups of {group}" if group is not None and group > 1 else "one at a time"

@@ -38,7 +38,7 @@ def with_newcomers(host: Host, setup: Setup, unseen: Unseen, config: Experiment,
     hi = (k + 1) * count // ranks
     if lo == hi:
         return beside(host, None, lo, count)
-    plain = seen_by(config.problem)[0]
+    plain, _ = seen_by(config.problem)
     setup = setup._replace(m=data.m, masks=None, compress=None, weights=None, factors=None, local=plain)
     own = host_of(setup, data, (first + lo, first + hi), hi - lo)
     names = named(config.problem, config.evaluate.clients or True)

@@ -68,7 +68,8 @@ class OfSamples(LinearModel):
         """Of samples that are there v_j times, or whose dispersion is φ/v_j; where φ is 1 both are Σ v_j ln p_j."""
         real = block.w > 0
         v = np.where(real, block.w * block.d[:, None], 1)
-        Z, b = self.scores(block, X), np.where(real, block.b, 1)
+        Z = self.scores(block, X)
+        b = np.where(real, block.b, 1)
         if self.frequencies or not self.has("pearson"):
             logs = v * self.log_density(Z, b, dispersion)
         else:

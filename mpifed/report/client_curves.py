@@ -72,9 +72,12 @@ def by_round(axis: Any, lines: Sequence[Line], name: str) -> None:
         found = [over_clients(stored(run, "trained"), name) for run in runs if name in stored(run, "trained")]
         if found:
             count = min(len(one["round"]) for one in found)
-            rounds = found[0]["round"][:count]
-            mean, worst = (np.mean([one[key][:count] for one in found], axis=0) for key in ("mean", "worst_tenth"))
-            axis.plot(rounds, mean, **look, markevery=max(1, count // 8))
+            alike = np.all([one["round"][:count] == found[0]["round"][:count] for one in found], axis=0)
+            rounds = found[0]["round"][:count][alike]
+            mean, worst = (
+                np.mean([one[key][:count][alike] for one in found], axis=0) for key in ("mean", "worst_tenth")
+            )
+            axis.plot(rounds, mean, **look, markevery=max(1, len(rounds) // 8))
             axis.plot(rounds, worst, **thin(look))
 
 

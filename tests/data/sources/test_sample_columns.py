@@ -118,7 +118,7 @@ def test_a_data_frame_has_them_as_a_file_does(tmp_path):
         (
             {},
             {"client_weights": "count", "client": "site"},
-            r"has 1 and 5 in the rows of client Bonn: a weight of clie",
+            r"objective\.weights, has 1 and 5 in the rows of client Bo",
         ),
         ({"count": [-2] * 8}, {"client_weights": "count", "client": "site"}, "has -2: weights of clients are finite"),
         ({"count": ["NA", *[1] * 7]}, {"weight": "count"}, "has 1 missing cell: 'count'"),

@@ -137,7 +137,8 @@ class Tabular(Data):
         given = {name: columns[special[name]].plain() for name in COLUMNS if name in special}
 
         def called(name: str) -> str:
-            return f"{table.called(special[name])} of {table.source}, data.{name},"
+            key = "objective.weights" if name == "client_weights" else f"data.{name}"
+            return f"{table.called(special[name])} of {table.source}, {key},"
 
         rows = np.arange(len(columns[next(iter(columns))].values))
         train, test = samples.split(rows, rows, own, pool.m)

@@ -63,6 +63,16 @@ def test_rows_kept_for_testing_take_theirs_along(tmp_path):
         same(data.columns, numbers(data.rows(0, data.m)[0]), numbers(data.rows_test(0, data.m)[0]))
 
 
+def test_clients_in_another_order_keep_theirs(tmp_path):
+    data = load(table(tmp_path), client="site", ignore="people", test=0.4, **COLUMNS)
+    order = np.array([2, 0, 1])
+    found = data.columns.arranged(order)
+    for test in (False, True):
+        wanted = data.columns.padded(order, 4, test)
+        np.testing.assert_array_equal(found.padded(np.arange(3), 4, test), wanted)
+    np.testing.assert_array_equal(found.totals(), data.columns.totals()[order])
+
+
 def test_a_partition_of_the_rows_divides_them_too(tmp_path):
     data = load(table(tmp_path), clients=3, ignore=["site", "people"], seed=4, **COLUMNS)
     same(data.columns, [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in data.rows(0, 3)[0]])
@@ -118,7 +128,7 @@ def test_a_data_frame_has_them_as_a_file_does(tmp_path):
         (
             {},
             {"client_weights": "count", "client": "site"},
-            r"has 1 and 5 in the rows of client Bonn: a weight of clie",
+            r"objective\.weights, has 1 and 5 in the rows of client Bo",
         ),
         ({"count": [-2] * 8}, {"client_weights": "count", "client": "site"}, "has -2: weights of clients are finite"),
         ({"count": ["NA", *[1] * 7]}, {"weight": "count"}, "has 1 missing cell: 'count'"),

@@ -227,6 +227,7 @@ def results() -> list[str]:
     groups = {
         "ranks": {"rank": scales["rank"], **columns.RANKS},
         "clients": {"client": scales["client"], **columns.CLIENTS, **columns.BY_CLIENT},
+        "unseen": {"client": scales["client"], **columns.UNSEEN},
         "model": {"parameter": scales["parameter"], **columns.MODEL},
         "models": columns.MODELS,
         "selection": {"slot": scales["slot"], "selection": columns.SELECTION},

@@ -13,8 +13,9 @@ import msgspec
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
-from mpifed.experiment.compatibility import COUNTED, RULES
+from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
+from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.matching import missing
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.problems.base import Problem
@@ -33,6 +34,7 @@ COLUMNS: dict[str, list[dict[str, Any]]] = {  # what stands in a column -> setti
     "`compress.up`": [{"compress": {"up": "natural"}}],
     "`compress.down`": [{"compress": {"down": "natural"}}],
     "`[masks]`": [{"masks": {}}],
+    "`objective.l1`": [{"objective": {"l1": 0.1}}],
     "absent clients": [{"system": {"dropout": 0.1}}],
     "partial work": [{"system": SLOW | {"deadline": 1.0, "partial": True}}],
 }

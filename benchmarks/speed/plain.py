@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from mpifed import Array
-from mpifed.algorithms.parts.prox import elastic_net_mean, soft
+from mpifed.algorithms.parts.prox import elastic_net_mean
+from mpifed.core.soft_threshold import soft
 
 MU = 1e-3
 Draw = Callable[[int, int], np.random.Generator]  # client and round -> where its random numbers come from

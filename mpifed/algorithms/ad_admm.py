@@ -28,8 +28,9 @@ class ADADMM(Algorithm, tag="ad-admm"):
     x_i = argmin f_i(x) + ⟨λ_i, x⟩ + (ρ/2)‖x − x₀‖²;  λ_i ← λ_i + ρ(x_i − x₀);  z_i = x_i + λ_i/ρ;
     x₀⁺ = (ρ Σ z_i + γ x₀)/(mρ + γ).  f_i is not divided by m here. Where no upload is more than τ − 1 rounds
     old, a large ρ and a γ that grows with τ² suffice: see ``certify``.
-    Source: the paper's method without its regulariser h, from memory: its text was not at hand. The proof in
-    mpifed/theory/ad_admm.py is for this form.
+    ``objective.l1`` and ``l2`` are the paper's regulariser h: x₀⁺ = prox_{th} of that, t = m/(mρ + γ), for F = f + h.
+    Source: the paper's method from memory: its text was not at hand. The proof in mpifed/theory/ad_admm.py is for this
+    form.
     """
 
     title = "AD-ADMM"
@@ -59,6 +60,10 @@ class ADADMM(Algorithm, tag="ad-admm"):
         z = fed.mean(of=fed.arrivals(), last="z")
         share = self.gamma / (fed.m * server.rho + self.gamma)
         return server._replace(x=(1 - share) * z + share * server.x)
+
+    def proximal_step(self, server: Server, m: int) -> float:
+        """m/(mρ + γ): with h, x₀⁺ = argmin m h(x₀) + Σ (ρ/2)‖z_i − x₀‖² + (γ/2)‖x₀ − x₀ᵏ‖², as f_i is not divided."""
+        return m / (m * server.rho + self.gamma)
 
     def update(self, f: Local, client: Client, x: Array, rho: float, L: float) -> tuple[Client, Array]:
         """The worker's step, from the model x₀ that it was sent."""

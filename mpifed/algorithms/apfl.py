@@ -3,6 +3,7 @@ arXiv:2003.13461 (2020)."""
 
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
@@ -55,3 +56,9 @@ class APFL(FedAvg, tag="apfl"):
 
     def personalised(self, f: Local, client: Any) -> Array:
         return self.mixture(client.v, client.w)
+
+    def personal_from(self, f: Local, x: Array) -> Array:
+        """The mixture after the local iterations of the next round, from v_i = x."""
+        begun = Client(w=x, v=f.xp.tile(x, (len(f), 1)))
+        client, _ = self.update(f, begun, x, int(np.max(f.round)) * (self.epochs or self.k0))
+        return self.personalised(f, client)

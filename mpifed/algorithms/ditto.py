@@ -45,12 +45,18 @@ class Ditto(FedAvg, tag="ditto"):
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
         """The local model for the server, and the personal model."""
         client, w = super().update(f, client, x, k, most)
-        theta = client.theta
+        return client._replace(theta=self.near(f, client.theta, x)), w
+
+    def near(self, f: Local, theta: Array, x: Array) -> Array:
+        """The personal models (c, n) after ``inner`` steps, close to x."""
         memory = None
         for _, batch, has in f.steps(self.inner, 0, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - x)
             theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
-        return client._replace(theta=theta), w
+        return theta
 
     def personalised(self, f: Local, client: Any) -> Array:
         return client.theta
+
+    def personal_from(self, f: Local, x: Array) -> Array:
+        return self.near(f, f.xp.tile(x, (len(f), 1)), x)

@@ -27,6 +27,8 @@ class FedADMM(InexactADMM, tag="fedadmm"):
 
     w = (1/σ) Σ z_i;  ε_i ← nu ε_i;  w_i: ‖α_i∇f_i(w_i) + π_i + σ_i(w_i − w)‖² ≤ ε_i;  π_i ← π_i + σ_i(w_i − w);
     z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  Source: (3.3)–(3.8), (3.12); (3.5) at the new point (errata).
+    With ``objective.l1`` or ``l2``: w = prox_{h/σ}((1/σ) Σ z_i). That is not in the paper, but the step of consensus
+    ADMM with a regulariser, section 7.1.1 of Boyd et al. (2011), doi:10.1561/2200000016.
     """
 
     title = "FedADMM"
@@ -57,6 +59,10 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, to=fed.select(server.x))
         return server._replace(x=fed.sum(of=fed.arrivals(), last="z") / server.sigma)  # (3.3)
+
+    def proximal_step(self, server: Server, m: int) -> float:
+        """1/σ: with h, (3.3) is w = argmin h(w) + Σ (σ_i/2)‖z_i/σ_i − w‖², as in ADMM with a regulariser."""
+        return 1 / server.sigma
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""

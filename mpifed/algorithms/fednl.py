@@ -42,7 +42,9 @@ class FedNL(LearnedHessians, tag="fednl"):
     )
 
     option: Annotated[Literal["A", "B"], Meta(description="A: project H onto the matrices ⪰ μI; B: add l I")] = "B"
-    line_search: Annotated[bool, Meta(description="shorten steps until f falls enough (FedNL-LS)")] = False
+    line_search: Annotated[
+        bool, Meta(description="shorten steps until f falls enough (FedNL-LS)", extra={"safeguard": True})
+    ] = False
     c: Annotated[float, Meta(gt=0, lt=0.5, description="line search: share of the slope by which f must fall")] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="line search: factor of the step after a failure")] = 0.5
 

@@ -16,6 +16,7 @@ class GD(Algorithm, tag="gd"):
     """One gradient step with the mean gradient of the selected clients.
 
     x⁺ = x − γ mean ∇f_i(x).  By default γ = 1/L with L = max r_i, which bounds the curvature of every mean of f_i.
+    With ``objective.l1`` or ``l2``: x⁺ = prox_{γh}(x − γ mean ∇f_i(x)), ISTA of Beck and Teboulle (2009).
     Source: Algorithm 1 with an average after every step.
     """
 
@@ -39,6 +40,10 @@ class GD(Algorithm, tag="gd"):
         fed.send(self.gradient, server.x, to=fed.select(server.x))
         g = fed.estimate(0.0, of=fed.arrivals())
         return server._replace(x=server.x - server.gamma * g)
+
+    def proximal_step(self, server: Server, m: int) -> float:
+        """γ: with h the round is x⁺ = prox_{γh}(x − γ mean ∇f_i(x)), proximal gradient descent or ISTA."""
+        return server.gamma
 
     def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         return client, f.grad(x)

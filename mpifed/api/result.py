@@ -11,12 +11,15 @@ import numpy as np
 
 from mpifed.api import html
 from mpifed.api.picture import draw
+from mpifed.api.study import study
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.problems.base import Problem
 from mpifed.report.summary import show
 from mpifed.results import result as results
+from mpifed.results.columns import Columns
 from mpifed.results.fit import Fit
+from mpifed.results.over_clients import over_clients
 
 
 class Result(results.Result):
@@ -27,6 +30,8 @@ class Result(results.Result):
     ``x`` (n,) and ``personal`` (m, n) the final models, None where there are none; ``attrs`` the root attributes;
     ``path`` the file, None for a result in memory.
     """
+
+    held: Any = None  # arrays or a frame of the run that made it in this program, which fit reads again
 
     @classmethod
     def of(cls, other: results.Result) -> Self:
@@ -47,14 +52,26 @@ class Result(results.Result):
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
         return draw([self], y, x, **options)
 
-    def fit(self) -> Fit:
+    def over_clients(self, name: str = "accuracy", unseen: bool = False) -> Columns:
+        """A number of each client in every evaluation over all clients: ``result.over_clients("auc")["worst_tenth"]``.
+
+        ``round`` (k,) and, (k,) each: ``mean``; ``worst_tenth``, the mean over a tenth of the clients with the worst,
+        rounded up; ``sd`` with divisor m; ``iqr``, ``min``, ``max``; ``lacking``, how many clients have no such number.
+        ``unseen``: over the clients that never train. UserError for a number that the result does not have.
+        """
+        return over_clients(self.unseen if unseen else self.by_client, name)
+
+    def fit(self, data: Any = None) -> Fit:
         """Coefficients with standard errors at the final model, as the command ``fit`` prints them.
 
-        Raises UserError where the problem has no Hessian or it is singular at this model.
+        The samples of the run are read again. ``data`` says where they are now, where that is not what the result
+        says: ``mpifed.load("out.h5").fit(data=mpifed.arrays(X, y, clients))``, or ``fit(data={"path": "new.csv"})``.
+        Raises UserError where the problem has no Hessian or it is singular at this model, and for other data.
         """
-        from mpifed.experiment.fitted import fitted  # it imports scipy.stats, which takes time
+        from mpifed.experiment.fitted import again, fitted  # it imports scipy.stats, which takes time
 
-        return fitted(self, experiment(self.config))
+        config = experiment(study(self.config, {} if data is None else {"data": data}, {}))
+        return fitted(self, again(self, config))
 
     def module(self, client: int | None = None) -> Any:
         """The torch.nn.Module of the run with the final model in it, or with the personal model of ``client``.

@@ -11,6 +11,7 @@ from mpifed.api.progress import Callback, Wish, progress
 from mpifed.api.result import Result
 from mpifed.api.study import Study, study, words
 from mpifed.core.errors import UserError
+from mpifed.data.sources.held import still
 from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
@@ -101,5 +102,10 @@ def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None
     with together() as world:
         with world.agreeing():
             shown = progress(wish, callback) if world.first else Progress(None)
-        recorder = start(job(world), world, shown)
-        return None if recorder is None else Result.of(recorder.result())
+        begun = job(world)
+        recorder = start(begun, world, shown)
+        if recorder is None:
+            return None
+        result = Result.of(recorder.result())
+        result.held = still(begun.config.data)
+        return result

@@ -3,27 +3,13 @@
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 
-from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Data, Dataset, Wrapped
+from mpifed.core.typing import Array
+from mpifed.data.base import Data, Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.unseen import Reordered
 
 Order = Callable[[int], Array]  # m -> the m clients, as their numbers in the data set
-
-
-class Arranged(Wrapped):
-    """The data set ``whole`` with client order[i] as its client i."""
-
-    def __init__(self, whole: Dataset, order: Array) -> None:
-        tests = whole.sizes_test
-        super().__init__(whole, sizes=whole.sizes[order], sizes_test=None if tests is None else tests[order])
-        self.order = order
-
-    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
-        parts = [super(Arranged, self).part(i, i + 1, test) for i in self.order[lo:hi].tolist()]
-        X = [X for X, _ in parts]
-        return sp.vstack(X, "csr") if self.sparse else np.concatenate(X), np.concatenate([y for _, y in parts])
 
 
 class Rearranged(Cache):
@@ -36,4 +22,4 @@ class Rearranged(Cache):
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
         found = data.load(self.seed, dtype)
-        return Arranged(found, self.order(found.m))
+        return Reordered(found, self.order(found.m))

@@ -114,6 +114,8 @@ def compare(add: Add) -> None:
     rename = "another name for a method, setting or column (repeatable)"
     add("--rename", action="append", default=[], metavar="OLD=NEW", help=rename)
     add("--all", action="store_true", help="count runs that did not finish too")
+    clients = "numbers of clients: mean, worst tenth and spread over them; --columns names some, such as accuracy,auc"
+    add("--clients", action="store_true", help=clients)
 
 
 @command("certify", "certify:certify", "which conditions of the method's theorem a study meets, and what follows")
@@ -130,7 +132,7 @@ def fit(add: Add) -> None:
     """Print the final model as a table of coefficients: standard errors of the model and by client, z, p, intervals,
     dispersion, log-likelihood, AIC. A study is run first, in this process.
     """
-    words = "experiment file, then overrides; or one result file"
+    words = "experiment file, then overrides; or one result file, then data.path=FILE if its data are elsewhere now"
     add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
     add("--format", default="terminal", help="terminal, markdown, latex or csv")
 
@@ -154,6 +156,8 @@ def plot(add: Add) -> None:
     add("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
     add("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
     add("--all", action="store_true", help="boxes of runs that did not finish too")
+    clients = "numbers of clients (y: accuracy …) by round, over clients and of those never trained, and their table"
+    add("--clients", action="store_true", help=clients)
     add("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
     add("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
     add("--band", help="around means over seeds: none, sd or minmax (default: minmax up to three curves, else none)")

@@ -3,8 +3,10 @@
 import argparse
 import sys
 
+from mpifed.core.errors import UserError
 from mpifed.report import compare as tables
 from mpifed.report import summary
+from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
 from mpifed.report.groups import read
 from mpifed.results.result import load
@@ -21,6 +23,10 @@ def compare(args: argparse.Namespace) -> str:
     columns = names([args.columns or ""]) or None
     bold = sys.stdout.isatty()
     layout = Layout(by, columns, args.sort, args.all, args.format, bold, args.rename)
+    if args.clients:
+        if args.sort:
+            raise UserError("--sort has no effect on --clients: leave it out")
+        return by_client(read(args.result), layout)
     return tables.compare(read(args.result), layout)
 
 

@@ -20,6 +20,7 @@ from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
 from mpifed.experiment.matching import Matrix, matrix
+from mpifed.experiment.settings import Objective
 from mpifed.federation.timing.arrivals import Asynchronous
 from mpifed.federation.timing.system import System
 from mpifed.federation.wire.compress import Compress
@@ -29,7 +30,8 @@ from mpifed.mpi.library import library
 from mpifed.report.layout import aligned
 from mpifed.results import provenance
 
-SHOWN: list[type[Table]] = [System, Asynchronous, Masks, Compress, Graph]  # tables with a docstring worth showing
+# tables with a docstring worth showing
+SHOWN: list[type[Table]] = [Objective, System, Asynchronous, Masks, Compress, Graph]
 TABLES = {table.__name__.lower(): table for table in SHOWN}
 WIDTH = 100  # characters of a line
 MATRIX = "matrix"  # the kind that stands for algorithms × problems

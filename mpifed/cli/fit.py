@@ -6,8 +6,8 @@ from mpifed.cli.mistakes import is_result
 from mpifed.cli.run import study
 from mpifed.core.errors import UserError
 from mpifed.data.cache import Cache
-from mpifed.experiment.config import experiment
-from mpifed.experiment.fitted import fitted
+from mpifed.experiment.config import experiment, override
+from mpifed.experiment.fitted import again, fitted
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.report.fit import page
@@ -18,10 +18,14 @@ def fit(args: argparse.Namespace) -> str:
     """What the command prints."""
     cache = Cache()
     if any(map(is_result, args.study)):
-        if len(args.study) > 1:
-            raise UserError("fit takes one result file and nothing else: its study cannot be changed")
-        result = load(args.study[0])
-        config = experiment(result.config)
+        first, *words = args.study
+        if not is_result(first) or not all(word.startswith("data.") for word in words):
+            raise UserError(
+                "fit takes one result file, whose study cannot be changed, and perhaps data.path=FILE, where its data "
+                "are now"
+            )
+        result = load(first)
+        config = again(result, experiment(override(result.config, words)))
     else:
         config = experiment(study(args.study))
         recorder = start(Job(config), cache=cache)

@@ -4,8 +4,10 @@ import argparse
 
 from mpifed.cli.compare import names
 from mpifed.core.errors import UserError
-from mpifed.report import boxplot, interactive, style, timeline
+from mpifed.report import boxplot, client_curves, interactive, style, timeline
 from mpifed.report import plot as curves
+from mpifed.report.by_client import by_client
+from mpifed.report.compare import Layout
 from mpifed.report.groups import read
 
 REFUSED = {  # options without effect
@@ -13,6 +15,7 @@ REFUSED = {  # options without effect
     "page": ("x", "y", "all"),
     "box": ("x", "band"),
     "html": ("all", "band", "width"),
+    "clients": ("x", "log", "all", "band"),
 }
 
 
@@ -22,6 +25,7 @@ def plot(args: argparse.Namespace) -> str:
     check_picture(args)
     results = read(args.result)
     width = style.inches(args.width, "--width")
+    told = ""
     y = names(args.y)
     if args.timeline:
         if len(results) > 1:
@@ -34,6 +38,9 @@ def plot(args: argparse.Namespace) -> str:
             return f"written to {output} ({made.save(output, args.force)})"
         if args.page:
             figure = curves.page(results, **wishes)
+        elif args.clients:
+            figure = client_curves.clients(results, y, **wishes)
+            told = f"{by_client(results, Layout(columns=y or None, everything=True, rename=args.rename))}\n"
         elif args.box:
             if len(y) > 1:
                 raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
@@ -42,7 +49,7 @@ def plot(args: argparse.Namespace) -> str:
         else:
             figure = curves.lines(results, args.x or "round", y, **wishes)
     style.save(figure, output, args.force)
-    return f"written to {output}"
+    return f"{told}written to {output}"
 
 
 def named(args: argparse.Namespace) -> str:
@@ -53,7 +60,7 @@ def named(args: argparse.Namespace) -> str:
         raise UserError(f"{output} does not name a page: with --html it must end in .html")
     if not page:
         style.kind(output)
-    other = next((picture for picture in ("timeline", "page", "box") if getattr(args, picture)), None)
+    other = next((picture for picture in ("timeline", "page", "box", "clients") if getattr(args, picture)), None)
     if page and other and not args.html:
         raise UserError(f"--{other} draws no page: {output} must end in {', '.join(style.TYPES)}")
     args.html = page

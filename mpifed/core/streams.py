@@ -12,6 +12,9 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
+GOLDEN = -7046029254386353131  # odd numbers with bits that look random, from SplitMix64, modulo 2⁶⁴
+FIRST = -4658895280553007687
+SECOND = -7723592293110705685
 NAMES = "data partition split selection server clients model system tuning noise masks compression graph"
 PURPOSES = tuple(NAMES.split())
 
@@ -50,3 +53,22 @@ def streams(seed: int, purpose: str, first: Array, *rest: int | Array) -> list[n
     for column, part in enumerate((first, *rest), 1):
         counters[:, column] = part
     return [np.random.Generator(np.random.Philox(key, counter)) for counter in counters]
+
+
+def hashed(z: Array, *numbers: int | Array) -> Array:
+    """A hash of whole numbers of 64 bits (c,) and of further ones, each for all or one each: (c,)."""
+    for number in numbers:
+        z = mixed(z + GOLDEN + number)
+    return z
+
+
+def mixed(z: Any) -> Any:
+    """A hash of whole numbers of 64 bits, an array or a tensor: the last steps of SplitMix64."""
+    z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * SECOND
+    z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * FIRST
+    return z ^ ((z >> 31) & 0x1FFFFFFFF)
+
+
+def wrapped(number: int) -> int:
+    """A whole number modulo 2⁶⁴, as a signed one of 64 bits."""
+    return (number + 2**63) % 2**64 - 2**63

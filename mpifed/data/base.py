@@ -13,6 +13,7 @@ from msgspec import Meta
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
+from mpifed.data.sample_columns import SampleColumns
 
 # types of fields whose defaults differ between sources
 Clients = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
@@ -55,9 +56,11 @@ class Dataset:
     ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
     ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
     ``features``: the names of the n columns of X, where they have any; ``table``: what they were in a table.
+    ``intercepts``: how many of the last columns of X are 1 in every sample, so that their parameters are intercepts.
     ``owners``: the name of each client, where they have any.
     ``division``: how the samples were divided among the clients, in words.
     ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
+    ``columns``: weights and offsets of samples, or None. ``client_weights`` (m,): weights of clients, or None.
     ``notes``: sentences that a user should read before a run, such as how labels were mapped.
     """
 
@@ -70,10 +73,13 @@ class Dataset:
     names: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     table: tuple[Feature, ...] = ()
+    intercepts: int = 0
     owners: tuple[str, ...] = ()
     division: str = ""
     exchanged: tuple[int, int, int] = (0, 0, 0)
     notes: tuple[str, ...] = ()
+    columns: SampleColumns | None = None
+    client_weights: Array | None = None
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""

@@ -32,7 +32,8 @@ class Block:
     ``A`` (c, D, n): features. ``b`` (c, D): labels. ``d`` (c,): number of samples d_i without the padding.
     ``w`` (c, D): weights, 1/d_i on the rows of client i and 0 on the padding. ``tests``: blocks with the test samples
     of these clients, each with the positions of its clients in this block. ``xp`` has the functions of the array-API
-    standard for these arrays; ``sizes`` is ``d`` as an array of numpy, wherever the others are.
+    standard for these arrays; ``counts`` (c,) and ``sizes`` are how many samples there are, which is ``d``
+    but where samples have weights; ``sizes`` is an array of numpy, wherever the others are.
     """
 
     xp: Any = np
@@ -40,7 +41,7 @@ class Block:
     def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None) -> None:
         self.A = A
         self.b = b
-        self.d = self.sizes = d
+        self.d = self.sizes = self.counts = d
         self.n = n
         self.w = weights(d, b.shape[1], b.dtype) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
@@ -165,7 +166,7 @@ class Block:
 
     def dense(self, i: int) -> Array:
         """The rows of the i-th client without the padding: (d_i, n)."""
-        return self.A[i, : self.d[i]]
+        return self.A[i, : self.sizes[i]]
 
     def norms1(self) -> Array:
         """‖a‖₁ of every sample: (c, D)."""

@@ -84,6 +84,11 @@ class DeviceBlock(Block):
     def __len__(self) -> int:
         return len(self.sizes)
 
+    @property
+    def counts(self) -> Any:  # type: ignore[override]
+        """The numbers of samples as a tensor (c,), which is ``d``."""
+        return self.d
+
     def part(self, rows: slice | Array) -> Self:
         """The clients at positions ``rows``, in any order and also more than once."""
         made = type(self)({}, self.sizes[rows], self.n, self.xp, self.room)

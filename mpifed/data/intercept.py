@@ -12,9 +12,9 @@ class WithOnes(Wrapped):
 
     def __init__(self, whole: Dataset) -> None:
         named = (*whole.features, "intercept") if whole.features else ()
-        super().__init__(whole, n=whole.n + 1, features=named)
+        super().__init__(whole, n=whole.n + 1, features=named, intercepts=whole.intercepts + 1)
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         X, y = super().part(lo, hi, test)
         ones = np.ones((len(y), 1), X.dtype)
-        return (sp.hstack([X, ones], format="csr") if self.sparse else np.hstack([X, ones])), y
+        return (sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])), y

@@ -38,7 +38,7 @@ class SparseBlock(Block):
     def gram_of(self, S: Array, rows: Sequence[int] | Array) -> Array:
         G = np.empty((len(rows), self.n, self.n), self.b.dtype)
         for own, s, i in zip(G, S, rows, strict=True):
-            own[...] = squared(self.matrix(int(i)), s[: self.d[i]])
+            own[...] = squared(self.matrix(int(i)), s[: self.sizes[i]])
         return G
 
     def packed_gram(self, W: Array) -> Array:
@@ -49,7 +49,7 @@ class SparseBlock(Block):
         G = np.empty((len(self), entries(self.n)), self.b.dtype)
         if len(filled):
             G[filled] = self.take(filled).packed_gram(W[filled])
-        for own, P, w, d in zip(G, known, W, self.d, strict=True):
+        for own, P, w, d in zip(G, known, W, self.sizes, strict=True):
             if P is not None:
                 own[...] = P @ w[:d]
         return G
@@ -63,7 +63,7 @@ class SparseBlock(Block):
     def matrix(self, i: int) -> sp.csr_array:
         """The rows of the i-th client without the padding, as CSR: (d_i, n)."""
         top = i * self.b.shape[1]
-        return self.A[top : top + self.d[i], i * self.n : (i + 1) * self.n]
+        return self.A[top : top + self.sizes[i], i * self.n : (i + 1) * self.n]
 
     def dense(self, i: int) -> Array:
         return self.matrix(i).toarray()

@@ -1,4 +1,4 @@
-"""Features with mean 0 and standard deviation 1 over the training samples of all clients or of each; intercepts."""
+"""Features with mean 0 and standard deviation 1 over the training samples of all clients or of each."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset, Wrapped
@@ -122,16 +121,3 @@ def scale_of(X: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (k,) of the rows of one client, 0 where they are the same."""
     sd = X.std(axis=0)
     return X.mean(axis=0), np.where(X.min(axis=0) == X.max(axis=0), 0, sd)
-
-
-class WithOnes(Wrapped):
-    """The data set ``whole`` with a last feature that is 1: its parameter is an intercept."""
-
-    def __init__(self, whole: Dataset) -> None:
-        names = (*whole.features, "intercept") if whole.features else ()
-        super().__init__(whole, n=whole.n + 1, features=names)
-
-    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
-        X, y = super().part(lo, hi, test)
-        ones = np.ones((X.shape[0], 1), X.dtype)
-        return (sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.concatenate([X, ones], axis=1)), y

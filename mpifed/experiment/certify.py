@@ -7,6 +7,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.experiment.optimum import alone, minimum
 from mpifed.experiment.settings import Experiment
+from mpifed.federation.penalised_server import penalty_of
 from mpifed.federation.server import Federation
 from mpifed.theory.statements import Certificate, Known, is_convex
 
@@ -38,6 +39,7 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
     g0, _ = fed.inspect(algorithm.certify_gradients, args=(first,))
     g, largest = fed.inspect(algorithm.certify_gradients, args=(point,))
     mean = np.asarray(gradient, float) / fed.m
+    h0, h, mean = with_penalty(fed, first, point, mean)
     return Known(
         m=fed.m,
         n=fed.n,
@@ -48,17 +50,24 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
         logistic=config.problem.logistic_loss,
         r=r,
         mu=mu,
-        f0=float(f0) / fed.m,
+        f0=float(f0) / fed.m + h0,
         g0=np.asarray(g0, float),
         at=at,
-        f=float(f) / fed.m,
+        f=float(f) / fed.m + h,
         g=np.asarray(g, float),
         largest=float(largest.max()),
         gradient=float(mean @ mean),
         distance=float(np.sum(np.square(np.asarray(point - first, float)))) if at == MINIMUM else math.nan,
         hessians=hessians(config, fed, point) if at == MINIMUM else None,
         oldest=oldest(config, fed),
+        penalised=config.objective.penalised,
     )
+
+
+def with_penalty(fed: Federation, first: Array, x: Array, g: Array) -> tuple[float, float, Array]:
+    """h at the first model and at x, and the optimality residual at x in place of g = ∇f(x); without h 0, 0 and g."""
+    penalty = penalty_of(fed)
+    return (0.0, 0.0, g) if penalty is None else (penalty.value(first), penalty.value(x), penalty.residual(x, g))
 
 
 def oldest(config: Experiment, fed: Federation) -> float:

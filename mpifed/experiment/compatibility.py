@@ -2,8 +2,9 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
+from mpifed.experiment.evaluated import EVALUATED
 from mpifed.experiment.kernels import DEVICES
-from mpifed.experiment.rule import ONE, Counted, Rule
+from mpifed.experiment.rule import ONE, Rule
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
@@ -20,7 +21,6 @@ SCORES_SHOW = (
     "masks cannot be used with selection.name = {selected!r}: candidates send their scores one by one, and masks hide "
     "single uploads"
 )
-NOISE_OF_ALL = "{name} guarantees privacy here for sums that have the noise of all {m} clients"
 
 # Between tables, whatever the problem is: judged when an experiment is read.
 TABLES: list[Rule[Experiment]] = [
@@ -72,11 +72,7 @@ RULES: list[Rule[Experiment]] = [
         lambda c: c.stop.accuracy and not c.problem.classifies(),
         "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
     ),
-    Rule(
-        lambda c: c.evaluate.clients and not c.problem.classifies() and not c.problem.measured(),
-        "evaluate.clients = true is wrong: {loss} has neither classes nor a metric, so nothing is evaluated of each "
-        "client",
-    ),
+    *EVALUATED,
     Rule(
         findings.batches,
         "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
@@ -109,6 +105,15 @@ RULES: list[Rule[Experiment]] = [
         "record.personal = true is wrong: {name} has no personal models",
     ),
     Rule(findings.wrong_weights, "objective.weights = {weights} is wrong: {why}"),
+    Rule(
+        findings.no_proximal_step,
+        "objective.{key} = {value} is wrong: {name} cannot take a penalty into account, because {why}; "
+        "{proximal_methods} can",
+    ),
+    Rule(
+        lambda c: c.objective.unpenalised is not None and not c.objective.penalised,
+        "objective.unpenalised is wrong without objective.l1 and objective.l2: there is no penalty to leave out",
+    ),
     Rule(
         lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),
         'graph is missing: {name} has no server, so it needs a graph, such as graph = "ring"',
@@ -212,35 +217,5 @@ RULES: list[Rule[Experiment]] = [
         lambda c: c.asynchronous and findings.awaited(c),
         "system.{key} = {value} is wrong with [asynchronous]: there every client replies in its own time, and "
         "asynchronous.arrivals says how many the server waits for, so leave it out",
-    ),
-]
-
-# Judged when data are loaded, with the number m of clients and the selector of those in a round.
-COUNTED: list[Rule[Counted]] = [
-    Rule(lambda c: c.masks and c.selector.batch_size is not None, SCORES_SHOW),
-    Rule(
-        lambda c: c.masks and c.selector.size < 2,
-        "selection takes {selector.size} client a round, but masks need at least 2: the sum of one upload is that "
-        "upload",
-    ),
-    Rule(
-        findings.uncancelled,
-        "system.least = {system.least} is wrong: with masks.threshold = {masks.threshold:.3g} masks of {selector.size} "
-        "selected clients cancel only where {needed} reply, so it must be at least {needed}",
-    ),
-    Rule(lambda c: c.selector.asks and findings.promises(c), DATA_SHOW),
-    Rule(
-        lambda c: c.selector.size < c.m and findings.promises(c, "sums"),
-        "selection = {selected_toml} is wrong with {selector.size} clients a round: " + NOISE_OF_ALL + ", so it must "
-        'be "all"',
-    ),
-    Rule(
-        lambda c: c.system and c.system.absence() and findings.promises(c, "sums"),
-        "system.{absence} = {absent} is wrong: " + NOISE_OF_ALL + ", so it must be absent",
-    ),
-    Rule(
-        findings.same_sets,
-        "selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and {selector.size} of "
-        "{m} by turns are always the same sets, so it must be at least 1",
     ),
 ]

@@ -39,9 +39,33 @@ def experiment(table: dict[str, Any]) -> Experiment:
     table = {name: {} for name in (*FAMILIES, "stop", "objective", "evaluate", "record", "checkpoint")} | table
     if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
-    built = Experiment.build(table, "")
+    built = with_client_weights(Experiment.build(table, ""))
     refuse(built, TABLES)
     return built
+
+
+def with_client_weights(config: Experiment) -> Experiment:
+    """The experiment whose data read the column of ``objective.weights``, where that is one.
+
+    UserError where these data have no columns, or ``data.client_weights`` is another one.
+    """
+    column = config.objective.column
+    read = getattr(config.data, "client_weights", None)
+    if column is None and read is not None:
+        raise UserError(
+            f"data.client_weights = {toml_value(read)} is read for objective.weights = {toml_value(read)}: write that "
+            "alone"
+        )
+    if column is None or read == column:
+        return config
+    if not hasattr(config.data, "client_weights") or read is not None:
+        own = config.data.label()
+        has = f"data.client_weights is {toml_value(read)}" if read is not None else f"data.name = {own!r} has none"
+        raise UserError(
+            f"objective.weights = {toml_value(column)} is wrong: it must be clients, samples, a number above 0 for "
+            f"each client, or a column of the data, and {has}"
+        )
+    return msgspec.structs.replace(config, data=msgspec.structs.replace(config.data, client_weights=column))
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

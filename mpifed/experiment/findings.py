@@ -1,5 +1,6 @@
 """What rules look for in settings: what they found, or None."""
 
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.compressors.base import Compressor, Identity
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
@@ -7,6 +8,7 @@ from mpifed.experiment.kernels import DEVICES
 from mpifed.experiment.matching import missing, refusal
 from mpifed.experiment.rule import Counted, Found
 from mpifed.experiment.settings import Experiment
+from mpifed.federation.method import proximal
 from mpifed.federation.participation.cyclic import Cyclic
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.timing.system import System
@@ -80,10 +82,27 @@ def wrong_weights(c: Experiment) -> Found:
         why = f"{name} averages models with these weights, {plain} with {own_weights(c)}"
     elif averaged and c.algorithm.certify:
         why = f'the theorem of {name} is about equal weights, so with algorithm.certify = true it must be "clients"'
-    elif not isinstance(c.objective.weights, str) and "majorizer_inverse" in needs(c.algorithm):
+    elif c.objective.weights != "samples" and "majorizer_inverse" in needs(c.algorithm):
         right = 'so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all'
         why = f"{name} needs majorizer_inverse here, which takes weights by samples only, {right}"
     return {"why": why} if why else None
+
+
+def no_proximal_step(c: Experiment) -> Found:
+    """Why the server of a method has no step for a penalty."""
+    if not c.objective.penalised:
+        return None
+    why = "mpifed has no proximal step for its server"
+    if isinstance(c.algorithm, GraphMethod):
+        why = "it has no server, which would take the proximal step"
+    elif c.algorithm.upload.averaged:
+        why = "its server averages models that clients have trained on their f_i, without the penalty"
+    elif proximal(c.algorithm):
+        return None
+    elif "hess" in {need.name for need in c.algorithm.requires}:
+        why = "its steps are in the metric of Hessians, in which the proximal operator of a penalty has no closed form"
+    key = "l1" if c.objective.l1 else "l2"
+    return {"key": key, "value": getattr(c.objective, key), "why": why}
 
 
 def own_weights(c: Experiment) -> str:

@@ -13,11 +13,13 @@ from scipy.stats import norm, t
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.sample_columns import samples_of, totals_of
+from mpifed.data.sources.held import SHORT
+from mpifed.experiment.penalised import names
+from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.settings import Experiment
-from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.results.fit import LEVEL, Fit
 from mpifed.results.result import Result
 
@@ -49,7 +51,7 @@ class Sums(NamedTuple):
 def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fit:
     """The fit at the final model of a result. UserError where the problem has no Hessian, or it is singular."""
     problem = config.problem
-    if not problem.has("hess"):
+    if not (problem.has("hess") or config.objective.penalised):
         raise UserError(f"{problem.label()} has no Hessian, from which standard errors are taken")
     if result.x is None:
         raise UserError("the result has no final model: the run did not come to its end")
@@ -59,9 +61,34 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
         raise UserError(
             f"the data have changed: the result has {len(x)} coefficients, and now there are {parts.setup.start.size}"
         )
+    if config.objective.penalised:
+        return penalised_fit(result, config, parts, x)
     check_memory(4 * size_of((len(x), len(x)), 8), f"4 matrices of {len(x):,} × {len(x):,} numbers")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return summary(result, config, parts, x)
+
+
+def again(result: Result, config: Experiment) -> Experiment:
+    """The experiment of a result whose samples are to be read again; ``config`` may say where they are now.
+
+    UserError where they are not there, or are not those of the run.
+    """
+    recorded = result.config["data"].get("sha256")
+    if recorded and recorded != getattr(config.data, "sha256", ""):
+        raise UserError(
+            f"the data are not those of the run, whose sha256 is {recorded[:SHORT]}…: give the same ones, with the "
+            "same clients and columns"
+        )
+    try:
+        config.data.check()
+    except UserError as error:
+        if not hasattr(config.data, "path"):
+            raise
+        raise UserError(
+            f"{error}; the fit of a result reads its samples again: data.path=FILE behind the result file, or in "
+            'Python fit(data={"path": FILE}), says where they are now'
+        ) from None
+    return config
 
 
 def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:
@@ -72,7 +99,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     inverse = inverted(sums.hessian)
     model = modelled(config, parts, sums, x)
     model_inverse = inverse if sums.expected is sums.hessian else inverted(sums.expected)
-    error = np.sqrt(model.dispersion * np.diag(model_inverse) / model.samples)
+    error = np.sqrt(model.dispersion * np.diag(model_inverse) / totals_of(parts.data).sum())
     robust = np.full(n, np.nan)
     if m > 1:
         robust = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
@@ -108,9 +135,10 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
 def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model:
     """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
     problem = config.problem
-    sizes = parts.data.sizes
-    d = int(np.sum(sizes))
-    whole = config.objective.weights == "samples" or len(set(sizes.tolist())) == 1
+    d = samples_of(parts.data)
+    totals = totals_of(parts.data)
+    shares = np.ones(len(totals)) if parts.setup.factors is None else parts.setup.factors
+    whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
     if not (whole and problem.has("log_likelihood")):
         return Model(d, whole, math.nan, math.nan, norm())
     if not problem.has("pearson"):
@@ -126,28 +154,23 @@ def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model
 
 def added(parts: Prepared, x: Array) -> Sums:
     """The sums over all clients at x (n,)."""
-    host = parts.host
-    assert host is not None
-    setup = parts.setup
-    if setup.factors is not None:
-        setup = setup._replace(local=ScaledLocal)
     n = len(x)
-    m = setup.m
-    problem = setup.problem
+    m = parts.setup.m
+    problem = parts.setup.problem
     f = pearson = convexity = 0.0
     gradient = np.zeros(n)
     hessian, expected = np.zeros((n, n)), np.zeros((n, n))
     meat = np.zeros((n, n))
-    samples = int(np.sum(parts.data.sizes))
-    for _, block, ids in host.whole:
-        local = setup.local(block, setup, ids, (0, 0))
+    total = totals_of(parts.data).sum()
+    for local in clients(parts):
+        block = local.block
         values, G = local.value_grad(x)
         f += float(values.sum()) / m
         gradient += G.sum(axis=0) / m
         meat += G.T @ G / m**2
         hessian += local.hess(np.tile(x, (len(local), 1))).sum(axis=0) / m
         if problem.has("expected_hess"):
-            shares = (block.sizes / samples)[:, None, None]
+            shares = (block.d / total)[:, None, None]
             expected += (shares * problem.expected_hess(block, np.tile(x, (len(block), 1)))).sum(axis=0)
         if problem.has("pearson"):
             pearson += float(problem.pearson(block, x).sum())
@@ -176,13 +199,6 @@ def inverted(H: Array) -> Array:
     return np.linalg.inv(H)
 
 
-def names(data: Dataset, n: int) -> list[str]:
-    """The name of each coefficient: that of its column, or x with its number."""
-    known = [str(name) for name in getattr(data, "features", ())]
-    found = known if known else [f"x{j}" for j in range(min(n, data.n))]
-    return found + ["intercept"] * (n - len(found)) if n - len(found) in (0, 1) else [f"x{j}" for j in range(n)]
-
-
 def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     """What the numbers do not cover."""
     problem = config.problem
@@ -196,9 +212,12 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     if not problem.has("log_likelihood"):
         found.append(f"{problem.label()} has no likelihood: standard errors are those by client alone")
     elif not model.whole:
+        weigh = (
+            "the same whatever their sizes" if config.objective.weights == "clients" else "as objective.weights says"
+        )
         found.append(
-            'clients weigh the same whatever their sizes: with objective.weights = "samples" f is the likelihood of '
-            "all samples, and there are standard errors of the model too"
+            f'clients weigh {weigh}: with objective.weights = "samples" f is the likelihood of all samples, and there '
+            "are standard errors of the model too"
         )
     elif problem.likelihood:
         found.append(f"the log-likelihood is {problem.likelihood}")

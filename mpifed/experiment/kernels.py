@@ -90,6 +90,8 @@ def unable(problem: Any, algorithm: Algorithm, data: Dataset) -> str:
 
     For sparse data there are those of matrices of second derivatives.
     """
+    if data.columns is not None:
+        return "samples with weights or offsets"
     if data.sparse and "hess" in needs(algorithm):
         return ""
     if not problem.compiles():

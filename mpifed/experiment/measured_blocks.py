@@ -29,7 +29,8 @@ def measurable(parts: Prepared, job: Job) -> bool:
     linear = isinstance(problem, LinearModel | Classifier) and "hess" not in needs(algorithm)
     memory = not on_device(parts.setup.kernels)
     written = own(type(problem)) or own(type(algorithm))
-    return linear and memory and not written and not parts.data.sparse and job.config.asynchronous is None
+    plain = not parts.data.sparse and parts.data.columns is None
+    return linear and memory and not written and plain and job.config.asynchronous is None
 
 
 def recorded(ranks: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,8 @@ def notes(config: Experiment, m: int) -> list[str]:
             f'compress.feedback = "none": the errors of {config.compress.up.label()} do not cancel, so the run ends '
             'elsewhere than without them; "memory" and "error" make up for them'
         )
+    if config.objective.penalised:
+        found.append("objective is F = f + h, and grad_norm_sq ‖x − prox(x − ∇f(x))‖², which is 0 at its minimiser")
     return found + selecting(config)
 
 

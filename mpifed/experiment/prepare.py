@@ -1,9 +1,7 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
 from functools import partial
-from typing import Any, NamedTuple, cast
-
-import numpy as np
+from typing import NamedTuple, cast
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.parts.decay import told
@@ -14,24 +12,29 @@ from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.sample_columns import totals_of
+from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
-from mpifed.experiment.compatibility import COUNTED, RULES
+from mpifed.experiment.compatibility import RULES
+from mpifed.experiment.counted import COUNTED
+from mpifed.experiment.evaluated import shared
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
+from mpifed.experiment.of_samples import block_of, problem_of, put
+from mpifed.experiment.penalised import penalty_of
 from mpifed.experiment.rule import Counted, refuse
+from mpifed.experiment.seen import seen
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
-from mpifed.federation.augmented import Augmented, AugmentedScaled
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
-from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
+from mpifed.federation.penalised_server import PenalisedFederation
 from mpifed.federation.request import ARRIVE, REST
-from mpifed.federation.scaled_local import ScaledLocal, shares
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -66,6 +69,7 @@ class Prepared(NamedTuple):
     blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
     devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
     copied: tuple[str, ...] = ()  # what does not stay there
+    unseen: Unseen | None = None  # clients that never train
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -77,8 +81,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     """
     config, saved = job.config, job.saved
     refuse(config, RULES)
-    load = config.data.load if cache is None else partial(cache.load, config.data)
-    data = config.problem.fitted(load(config.seed, config.dtype))
+    data, unseen = loaded(config, cache)
     refuse_data(config.problem, data, world.size)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
@@ -86,7 +89,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
     setup = Setup(
-        config.problem,
+        problem_of(config, data),
         told(config.algorithm, config.problem, data, config.dtype),
         config.seed,
         data.m,
@@ -95,7 +98,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
-    setup = seen(setup, config, data.sizes)
+    setup = seen(setup._replace(penalty=penalty_of(config, data)), config, data)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -107,7 +110,18 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         selector.select(1, selections - 1)  # refuses a second selection that is not there
     schedule = schedule_of(config, setup, data, selector)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
-    return Prepared(data, setup, selector, schedule, cuts, block)
+    return Prepared(data, setup, selector, schedule, cuts, block, unseen=unseen)
+
+
+def loaded(config: Experiment, cache: Cache | None) -> tuple[Dataset, Unseen | None]:
+    """The data of the clients that train, and of those that never do."""
+    load = config.data.load if cache is None else partial(cache.load, config.data)
+    data = config.problem.fitted(load(config.seed, config.dtype))
+    if not config.evaluate.unseen:
+        return data, None
+    train, unseen = parted(data, config.evaluate.unseen, config.seed)
+    train.notes += shared(config)
+    return train, unseen
 
 
 def selecting(config: Experiment, m: int) -> Selector:
@@ -132,28 +146,14 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
-def seen(setup: Setup, config: Experiment, sizes: Array) -> Setup:
-    """The setup with what client methods see, and weights. UserError where these are of another number of clients."""
-    given = config.objective.weights
-    if not isinstance(given, str) and len(given) != setup.m:
-        raise UserError(
-            f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
-        )
-    factors = shares(given, np.asarray(sizes))
-    plain, scaled = (Augmented, AugmentedScaled) if config.problem.augments() else (Local, ScaledLocal)
-    if factors is None:
-        return setup._replace(local=plain)
-    local = plain if setup.algorithm.upload.averaged else scaled
-    per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
-    return setup._replace(factors=factors, per_sample=per_sample, local=local)
-
-
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = Federation if config.graph is None else Network
     if averaged(parts.setup):
         kind = WeightedFederation
-    made = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    if parts.setup.penalty is not None:
+        kind = PenalisedFederation
+    made = kind(transport, parts.setup, parts.selector, totals_of(parts.data), parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
     return made
 
@@ -170,17 +170,14 @@ def refuse_large(setup: Setup) -> None:
 
 def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     """The same with these kernels and with the samples of this rank's clients in its host."""
-    setup = parts.setup._replace(kernels=kernels, device_bytes=job.config.device_bytes)
+    setup = parts.setup._replace(kernels=kernels, device_bytes=job.config.device_bytes, block=block_of(parts.data))
     parts = parts._replace(setup=setup)
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
-    where = device(kernels)
-    if where is None:
-        made = Host(parts.setup, parts.data, lo, hi)
+    made = host_of(parts.setup, parts.data, (lo, hi), parts.selector.size)
+    if device(kernels) is None:
         made.block_size = parts.block
-    else:
-        made = device_host()(parts.setup, parts.data, lo, hi, where, parts.selector.size)
     if own(type(parts.setup.algorithm)):
         made.use(cast(Method, CheckedAnswers(parts.setup.algorithm, Algorithm)))
     neighbourhood = None
@@ -196,11 +193,16 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     return parts._replace(host=made, neighbourhood=neighbourhood)
 
 
-def device_host() -> Any:
-    """The class of hosts on a device, imported when one is made."""
+def host_of(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
+    """The host of the clients lo <= i < hi, in memory or on the kernels' device; ``cohort``: how many a round calls."""
+    where = device(setup.kernels)
+    if where is None:
+        made = Host(setup, data, *clients)
+        put(data.columns, made)
+        return made
     from mpifed.federation.device_host import DeviceHost
 
-    return DeviceHost
+    return DeviceHost(setup, data, *clients, where, cohort)
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

@@ -21,7 +21,7 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
     return {
         "clients": 0 if host is None else host.hi - host.lo,
-        "samples": 0 if host is None else int(sum(block.d.sum() for block in host.blocks)),
+        "samples": 0 if host is None else int(sum(block.sizes.sum() for block in host.blocks)),
         "compute_seconds": 0.0 if host is None else host.computed,
         "evaluate_seconds": 0.0 if host is None else host.evaluated,
         "comm_seconds": traffic.comm,

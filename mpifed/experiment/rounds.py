@@ -8,6 +8,7 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
+from mpifed.experiment.by_client import ByClient, Looks
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
 from mpifed.experiment.lost_file import lost
 from mpifed.experiment.progress import Progress
@@ -18,7 +19,6 @@ from mpifed.results.recorder import Recorder
 
 RECENT = 8  # evaluations that stop rules look back on, beside the first
 ROUNDING = 1e3  # units in the last place that sums over many samples may be wrong by
-ByClient = dict[str, Array]  # numbers of each client (m,), by name
 NO_CLIENT: Array = np.zeros(0, np.int64)
 
 
@@ -31,44 +31,42 @@ class Outcome(NamedTuple):
 
 
 def rounds(
-    config: Experiment, fed: Federation, recorder: Recorder, progress: Progress, checkpoints: CheckpointWriter
+    config: Experiment, fed: Federation, recorder: Recorder, progress: Progress, writer: CheckpointWriter, looks: Looks
 ) -> Outcome:
     """Run and record the rounds of ``config`` after the checkpoint; round 0 is the start. Trouble if f diverges."""
     stop = config.stop
-    saved = checkpoints.saved
+    saved = writer.saved
     every = config.evaluate.every
     history = recorder.history(every)
     round, elapsed = (-1, 0.0) if saved is None else (saved.round, saved.elapsed)
     server, reason = None, None
     if saved is not None:
         server = restored(config, fed, saved, history)
-        server = config.algorithm.redrawn(server, checkpoints.redrawn - saved.redrawn)
+        server = config.algorithm.redrawn(server, writer.redrawn - saved.redrawn)
         reason = stop.reason(history, fed.m, fed.n) if history else None
     while reason is None and round < config.rounds:
         round += 1
-        server, spent = played(config.algorithm, fed, round, server, checkpoints.redrawn)
+        server, spent = played(config.algorithm, fed, round, server, writer.redrawn)
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
-        by_client: ByClient = {}
+        by_client: dict[str, ByClient] = {}
         server = fed.observed(server)
         if round % every == 0 or round == config.rounds:
-            found, by_client = evaluated(config, fed, server)
+            found, by_client = evaluated(config, fed, server, looks)
             row |= found
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n)
-        recorder.row(row, fed.selected if round else NO_CLIENT)
+        written(recorder, fed, row, by_client)
         recorder.snapshot(server.x, config.record.models)
-        if by_client:
-            recorder.by_client(by_client)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, config.algorithm)
-        if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or checkpoints.due(round)):
-            written = save(recorder, checkpoints, fed, server, round, elapsed)
+        if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or writer.due(round)):
+            saved_now = save(recorder, writer, fed, server, round, elapsed)
             if signal:
-                return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * written)
+                return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * saved_now)
     reason = reason or f"rounds: {config.rounds}"
     if config.checkpoint.kept(reason):
-        save(recorder, checkpoints, fed, server, round, elapsed)
+        save(recorder, writer, fed, server, round, elapsed)
     return Outcome(server, "finished", reason)
 
 
@@ -79,6 +77,13 @@ def played(algorithm: Algorithm, fed: Federation, round: int, server: Any, redra
     # the rules have made sure that the method gets the federation or the network that it takes
     server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), redrawn)  # type: ignore[arg-type]
     return server, time.perf_counter() - begun
+
+
+def written(recorder: Recorder, fed: Federation, row: dict[str, float], by_client: dict[str, ByClient]) -> None:
+    """Record a round, with numbers of clients by the table of the result."""
+    recorder.row(row, fed.selected if fed.round else NO_CLIENT)
+    for table, numbers in by_client.items():
+        recorder.by_client(table, numbers)
 
 
 def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool:
@@ -138,13 +143,15 @@ def evaluate(algorithm: Algorithm, fed: Federation, server: Any) -> dict[str, fl
     return fed.evaluation.means(sums, fed.m, fed.samples) | own
 
 
-def evaluated(config: Experiment, fed: Federation, server: Any) -> tuple[dict[str, float], ByClient]:
-    """The same, the gap to the optimum where that is known, the seconds that it took; numbers of clients if asked."""
+def evaluated(
+    config: Experiment, fed: Federation, server: Any, looks: Looks
+) -> tuple[dict[str, float], dict[str, ByClient]]:
+    """The same, the gap to the optimum where that is known, the seconds that it took; numbers of clients by table."""
     begun = time.perf_counter()
     row = evaluate(config.algorithm, fed, server)
     if config.stop.optimum is not None:
         row["objective_gap"] = gap(row["objective"], config.stop.optimum, fed.dtype)
-    by_client = fed.inspect(config.algorithm.by_client, args=(server.x,)) if config.evaluate.clients else {}
+    by_client = {table: look(server.x) for table, look in looks.items()}
     return row | {"evaluate_seconds": time.perf_counter() - begun}, by_client
 
 
@@ -170,6 +177,6 @@ def refuse_divergence(factor: float, f: list[float], round: int, algorithm: Algo
     """Raise Trouble where f is above ``factor`` times its start (0: never)."""
     if factor and f[0] and abs(f[-1]) > factor * abs(f[0]):
         raise Trouble(
-            f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at "
+            f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so "
             f"{steering(algorithm)}; stop.diverged = 0 goes on all the same"
         )

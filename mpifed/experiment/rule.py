@@ -11,6 +11,7 @@ from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.experiment.settings import Experiment
+from mpifed.federation.method import proximal
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.traits import Takes
 
@@ -75,6 +76,7 @@ WORDS: dict[str, Callable[[Any], Any]] = {
     "when": lambda c: "some rounds" if c.algorithm.takes is Takes.SELECTED_OR_ALL else "every round",
     "asynchronous_methods": lambda c: able(lambda method: method.asynchronous),
     "graph_methods": lambda c: able(lambda method: isinstance(method, GraphMethod)),
+    "proximal_methods": lambda c: able(proximal),
     "partial_methods": lambda c: able(lambda method: method.local_steps(ONE) is not None),
 }
 

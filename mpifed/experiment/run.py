@@ -11,6 +11,7 @@ from mpifed.core.files import checked_target
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
+from mpifed.experiment.by_client import clients_of, looking
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.computers import told
 from mpifed.experiment.config import experiment
@@ -180,7 +181,7 @@ def serve(
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
-            outcome = rounds(config, fed, recorder, progress, checkpoints)
+            outcome = rounds(config, fed, recorder, progress, checkpoints, looking(config, fed, parts))
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
@@ -195,8 +196,8 @@ def serve(
             progress.close()
         transport.stop()
         ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
-        recorder.table("clients", clients)
-        recorder.table("ranks", ranks)
+        for name, table in {"ranks": ranks, **clients_of(clients, parts.unseen)}.items():
+            recorder.table(name, table)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction, **recorded(ranks))
         lost_at_the_end(recorder)

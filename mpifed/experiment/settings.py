@@ -9,6 +9,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.toml import join, to_toml
+from mpifed.core.typing import Positive
 from mpifed.data.base import Data
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.stop import Stop
@@ -29,27 +30,69 @@ FAMILIES: dict[str, type[Component]] = {
 
 
 class Evaluate(Table):
-    """When f and its gradient are evaluated."""
+    """When f and its gradient are evaluated, what is evaluated of each client, and which clients never train.
+
+    Those of ``unseen`` are in no sum, mean or selection. In each evaluation they take ``steps`` full gradient steps on
+    their own training samples from the server's model, and are tested before and after.
+    """
 
     every: Annotated[
         int, Meta(ge=1, description="rounds from one evaluation to the next; the last round is evaluated too")
     ] = 1
     clients: Annotated[
-        bool, Meta(description="store accuracy and metric of each client in each evaluation, in /clients of the result")
+        bool | str | tuple[str, ...],
+        Meta(
+            description="numbers of each client to store in each evaluation, in /clients of the result, such as "
+            '["accuracy", "auc"]; true: accuracy, and what the problem measures'
+        ),
     ] = False
+    unseen: Annotated[
+        Annotated[float, Meta(ge=0)] | Annotated[int, Meta(ge=0)] | tuple[Annotated[int, Meta(ge=0)], ...],
+        Meta(description="clients that never train and are only evaluated: a share below 1, a number, or a list"),
+    ] = 0
+    steps: Annotated[int, Meta(ge=1, description="gradient steps that these take before they are tested again")] = 5
+    step: Annotated[Positive | None, Meta(description="their step size (default: 1/r_i)")] = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.unseen, float) and self.unseen >= 1 and self.unseen != int(self.unseen):
+            raise ValueError(f"unseen = {self.unseen} is wrong: it must be a share below 1, a whole number or a list")
 
 
 class Objective(Table):
-    """What f is: Σ p_i f_i with weights p_i of the clients that add up to 1.
+    """What is minimised: F(x) = f(x) + l1 ‖x‖₁ + (l2/2) ‖x‖², f = Σ p_i f_i with weights p_i of the clients.
 
-    "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of all samples.
-    Numbers, one for each client, are divided by their sum.
+    The p_i add up to 1. "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of
+    all samples; of samples with weights, by the sums of these. Numbers, one for each client, are divided by their sum;
+    another word is the column of a table, or the array of a file, that has them.
+    With l1 or l2 the recorded objective is F, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖², which is 0 at its minimiser.
+    Coefficients in ``unpenalised`` are left out of both norms.
     """
 
     weights: Annotated[
-        Literal["clients", "samples"] | tuple[Annotated[float, Meta(gt=0)], ...],
-        Meta(description="clients: all the same; samples: by numbers of samples; or a number above 0 for each"),
+        str | tuple[Annotated[float, Meta(gt=0)], ...],
+        Meta(
+            description="clients: all the same; samples: by numbers of samples; a number above 0 for each; or the "
+            "column of a table that has them"
+        ),
     ] = "clients"
+    l1: Annotated[float, Meta(ge=0, description="λ₁, the factor of ‖x‖₁ (lasso); with l2: an elastic net")] = 0.0
+    l2: Annotated[float, Meta(ge=0, description="λ₂, the factor of ‖x‖²/2 (ridge)")] = 0.0
+    unpenalised: Annotated[
+        tuple[str, ...] | None,
+        Meta(
+            description="names of coefficients without a penalty, as fit prints them (default: intercepts and biases)"
+        ),
+    ] = None
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a penalty."""
+        return bool(self.l1 or self.l2)
+
+    @property
+    def column(self) -> str | None:
+        """The column that has the weights of clients."""
+        return self.weights if isinstance(self.weights, str) and self.weights not in ("clients", "samples") else None
 
 
 class Record(Table):

@@ -10,10 +10,11 @@ from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
 from mpifed.federation.scaled_local import ScaledLocal
+from mpifed.federation.seeded import Seeded
 
 
-class Augmented(Local):
-    """The same as Local, but the samples of its mini-batches are changed; full batches and evaluations are not."""
+class Augmented(Seeded):
+    """The same as Seeded, but the samples of its mini-batches are changed; full batches and evaluations are not."""
 
     @cached_property
     def changes(self) -> list[np.random.Generator]:
@@ -22,7 +23,7 @@ class Augmented(Local):
 
     def _steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
         for j, batch, has in super()._steps(k0, epochs, size):
-            if batch is not self:  # of all samples
+            if batch.block is not self.block:  # of all samples
                 batch.block = self._changed(batch.block)
             yield j, batch, has
 
@@ -34,5 +35,5 @@ class Augmented(Local):
         return made
 
 
-class AugmentedScaled(Augmented, ScaledLocal):
+class AugmentedScaled(ScaledLocal, Augmented):
     """The same where clients have weights."""

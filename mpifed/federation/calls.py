@@ -198,7 +198,7 @@ class Calls:
             what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
             raise Trouble(
                 f"the {what} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "
-                f"{request.method}: the iterates diverge or the data do, so look at {steering(self._setup.algorithm)}"
+                f"{request.method}: the iterates diverge or the data do, so {steering(self._setup.algorithm)}"
             )
         if request.verb not in FOR_THE_RECORD:
             self.slowest += report.slowest

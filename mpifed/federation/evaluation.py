@@ -28,6 +28,7 @@ class Evaluation:
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm
         self.record = self.algorithm.record
+        self.personalised = self.algorithm.personalised if isinstance(self.algorithm, Personalised) else None
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
         self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
@@ -37,8 +38,8 @@ class Evaluation:
         value, gradient, *accuracy = f.evaluate(x)
         found = {"objective": value, "objective_samples": f.d * value, "gradient": gradient}
         found |= zip(("accuracy", "correct", "tested"), accuracy, strict=False)
-        if isinstance(self.algorithm, Personalised):
-            theta = self.algorithm.personalised(f, client)
+        if self.personalised is not None:
+            theta = self.personalised(f, client)
             found["personal_objective"] = f.value(theta)
             if self.classes:
                 found["personal_accuracy"] = f.accuracy(theta)[0]

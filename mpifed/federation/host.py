@@ -14,7 +14,7 @@ from mpifed.core.memory import check_memory
 from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import SPARSE, Block, plan
+from mpifed.data.blocks import SPARSE, plan
 from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.data.fill import Layout as Filling
 from mpifed.data.fill import add_tests, between, by_padded_size, fill
@@ -71,7 +71,7 @@ class Host:
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
         compiled = CompiledSparseBlock if data.sparse else CompiledBlock
-        kind = compiled if setup.kernels == "compiled" else Block
+        kind = compiled if setup.kernels == "compiled" else setup.block
         filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind, together)
         labels = setup.problem.checked_labels
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))

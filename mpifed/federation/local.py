@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Protocol
 
@@ -105,14 +105,18 @@ class Local:
             if predicted is None:
                 predicted = self.problem.predict(block, X if X.ndim == 1 else X[rows])
             correct[rows] = xp.astype(xp.sum((predicted == block.b) & (block.w > 0), axis=1), correct.dtype)
-            tested[rows] = xp.astype(block.d, tested.dtype)
+            tested[rows] = xp.astype(block.counts, tested.dtype)
         return correct / tested, correct, tested
 
     def measure(self, X: Array) -> tuple[Array, ...]:
         """The numbers that the problem measures, on the same samples: (c,) each."""
-        found = tuple(self.xp.zeros(len(self)) for _ in self.problem.measured())
+        return self.tested(self.problem.measure, len(self.problem.measured()), X)
+
+    def tested(self, compute: Callable[[Block, Array], tuple[Array, ...]], count: int, X: Array) -> tuple[Array, ...]:
+        """What ``compute`` has of the same samples at X, so many numbers: (c,) each."""
+        found = tuple(self.xp.zeros(len(self)) for _ in range(count))
         for rows, block in self._tests():
-            for column, values in zip(found, self.problem.measure(block, X if X.ndim == 1 else X[rows]), strict=True):
+            for column, values in zip(found, compute(block, X if X.ndim == 1 else X[rows]), strict=True):
                 column[rows] = values
         return found
 

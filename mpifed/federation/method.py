@@ -1,5 +1,6 @@
 """What server and hosts use of an algorithm."""
 
+import inspect
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from mpifed.core.typing import Array
@@ -39,6 +40,14 @@ class Personalised(Protocol):
 
 
 @runtime_checkable
+class PersonalFrom(Protocol):
+    """A method that makes a personal model for a client that has never trained."""
+
+    def personal_from(self, f: Local, x: Array) -> Array:
+        """The personal models (c, n) that clients make from the server's model x (n,), by the training of one round."""
+
+
+@runtime_checkable
 class MovesDuals(Protocol):
     """A method whose clients can say how far their dual variables would move."""
 
@@ -47,8 +56,28 @@ class MovesDuals(Protocol):
 
 
 @runtime_checkable
+class Proximal(Protocol):
+    """A method whose server can minimise F = f + h: the model of its round without h is what h is minimised about."""
+
+    def proximal_step(self, server: Any, m: int) -> float:
+        """The t of x⁺ = argmin_u h(u) + ‖u − x‖²/(2t), from the server's state after a round without h."""
+
+
+@runtime_checkable
 class DrawnWork(Protocol):
     """A method whose rounds have a random number of units of work."""
 
     def units(self) -> float:
         """How many times ``work`` a round takes on average."""
+
+
+def proximal(method: Method) -> bool:
+    """Whether a method has a proximal step that is about its own round, not about one that a derived class changes."""
+    cls = type(method)
+    return isinstance(method, Proximal) and defined(cls, "proximal_step") <= defined(cls, "round")
+
+
+def defined(cls: type, name: str) -> int:
+    """How many classes below ``cls`` its method ``name`` is written; checks around it do not count."""
+    own = inspect.unwrap(getattr(cls, name))
+    return max(k for k, base in enumerate(cls.__mro__) if inspect.unwrap(vars(base).get(name, defined)) is own)

@@ -38,7 +38,7 @@ class Federation(Calls):
     ) -> None:
         super().__init__(transport, setup, schedule, reproducible)
         self.problem, self.n = setup.problem, len(setup.start)
-        self.samples, self.cohort = int(np.sum(sizes)), selector.size
+        self.samples, self.cohort = np.sum(sizes).item(), selector.size
         self.evaluation = evaluation_of(setup)
         self.participants = Participants(selector, setup)
         self._draw = draws(self, self.participants)

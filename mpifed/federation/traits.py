@@ -156,17 +156,27 @@ def demands(component: Requiring) -> str:
     return " and ".join(need.also for need in component.requires if need.also)
 
 
-def tuned(component: Any) -> str:
-    """The option to change first where the iterates diverge, marked with extra={"tuned": True}; empty without one."""
-    kind: type[Component] = component if isinstance(component, type) else type(component)
+def marked(kind: type[Component], mark: str) -> str:
+    """The first option marked with extra={``mark``: True} in its Meta; empty without one."""
     for key, field in fields_of(kind).items():
         metas = [meta for one in within(field.type) for meta in getattr(one, "__metadata__", ())]
-        if any((getattr(meta, "extra", None) or {}).get("tuned") for meta in metas):
+        if any((getattr(meta, "extra", None) or {}).get(mark) for meta in metas):
             return key
     return ""
 
 
+def tuned(component: Any) -> str:
+    """The option to change first where the iterates diverge, marked with extra={"tuned": True}; empty without one."""
+    return marked(component if isinstance(component, type) else type(component), "tuned")
+
+
 def steering(component: Any) -> str:
-    """What to change where the iterates diverge, as error messages name it."""
+    """What to do where the iterates diverge, as error messages say.
+
+    An option marked with extra={"safeguard": True} keeps f from rising where it is true.
+    """
+    safeguard = marked(type(component), "safeguard")
+    if safeguard and not getattr(component, safeguard):
+        return f"set algorithm.{safeguard} = true"
     key = tuned(component)
-    return f"algorithm.{key}" if key else "the step size"
+    return f"look at algorithm.{key}" if key else "look at the step size"

@@ -18,6 +18,7 @@ import numpy as np
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.mpi.library import library
+from mpifed.mpi.local_processes import wait_until_read
 from mpifed.mpi.world import World
 
 # Communicator starts MPI, after it has checked that launcher and library match; else a library may end the process
@@ -30,6 +31,7 @@ FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
 DETECTED = 2.0  # seconds in which MPI has noticed that a rank is dead
 NAP = 2e-5  # seconds between looks whether all ranks are there, at least
 LONGEST_NAP = 1e-3  # and at most
+LAST_WORDS = 2.0  # seconds in which a launcher has read a message, at most
 
 shrunk = False  # whether ranks have died
 
@@ -156,6 +158,7 @@ class Communicator(World):
             return
         sys.stdout.flush()
         sys.stderr.flush()
+        wait_until_read(2, LAST_WORDS)
         self.comm.Abort(code)
         os._exit(code)  # for Abort may return
 

@@ -1,7 +1,12 @@
 """The processes of a run on this machine: how all of them end where MPI's own abort would wait for another machine."""
 
+import array
+import fcntl
 import os
 import signal
+import stat
+import termios
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +14,9 @@ from typing import NamedTuple
 # what starts ranks, by the names that the kernel shows
 LAUNCHERS = {"mpirun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "prterun", "prte", "prted", "orterun", "orted"}
 STEPS = {"slurmstepd"}  # the same of a batch system, which ends by itself
+
+
+LOOKS = 1e-3  # seconds between looks whether a launcher has read what was said
 
 
 class Process(NamedTuple):
@@ -27,6 +35,18 @@ def end_all(code: int) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
     os._exit(code)
+
+
+def wait_until_read(descriptor: int, seconds: float) -> None:
+    """Wait until a pipe is empty, ``seconds`` at most: a launcher that ends first loses what it has not read."""
+    until = time.monotonic() + seconds
+    unread = array.array("i", [0])
+    with suppress(OSError):
+        while stat.S_ISFIFO(os.fstat(descriptor).st_mode) and time.monotonic() < until:
+            fcntl.ioctl(descriptor, termios.FIONREAD, unread)
+            if not unread[0]:
+                return
+            time.sleep(LOOKS)
 
 
 def running() -> dict[int, Process]:

@@ -118,6 +118,10 @@ class Problem(Component):
         """∇f_i(x_i): (c, n)."""
         return self.value_grad(block, X)[1]
 
+    def seeded_grad(self, block: Block, X: Array, seeds: Array) -> Array:
+        """∇f_i(x_i) of a local step (c, n), with random numbers that follow from ``seeds`` (c,). Optional."""
+        raise NotImplementedError
+
     @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
@@ -145,6 +149,10 @@ class Problem(Component):
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
         raise NotImplementedError
+
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        """Further numbers of each client, on request: functions of block and model, (c,), NaN where there is none."""
+        return {}
 
     def group(self) -> int:
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""

@@ -42,6 +42,12 @@ def concordance(block: Block, Z: Array) -> Array:
     return np.where(pairs.number, (higher + as_high) / (2 * np.maximum(pairs.number, 1)), 0.5)
 
 
+def comparable(block: Block) -> Array:
+    """Which clients have a pair: (c,) bool."""
+    pairs: Pairs = block.note("pairs", pairs_of)
+    return pairs.number > 0
+
+
 def pairs_of(block: Block) -> Pairs:
     """The pairs of a block's clients."""
     c, D = block.b.shape

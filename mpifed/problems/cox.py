@@ -1,6 +1,7 @@
 """Proportional hazards, D. R. Cox, "Regression models and life-tables", doi:10.1111/j.2517-6161.1972.tb00899.x
 (1972)."""
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from mpifed.data.blocks import Block
 from mpifed.data.labels import SURVIVAL, Kind
 from mpifed.data.sparse_block import SparseBlock
 from mpifed.problems.base import Problem, Solve
-from mpifed.problems.concordance import concordance
+from mpifed.problems.concordance import comparable, concordance
 from mpifed.problems.hazards import Hazards
 from mpifed.problems.risk_sets import risk_sets
 
@@ -108,6 +109,13 @@ class Cox(Problem, tag="cox"):
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """Harrell's c-index of each client's samples, 1/2 where no two of them can be compared: (c,)."""
         return (concordance(block, block.matvec(X)),)
+
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        return {"c_index": self.c_index}
+
+    def c_index(self, block: Block, X: Array) -> Array:
+        """The same, NaN where no two of the samples can be compared: (c,)."""
+        return np.where(comparable(block), concordance(block, block.matvec(X)), np.nan)
 
     def hazards(self, block: Block, X: Array) -> Hazards:
         """The weights of the samples at each event, at x_i."""

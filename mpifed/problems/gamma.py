@@ -35,10 +35,12 @@ class Gamma(LogLink, tag="gamma"):
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
         """Of the shape a = 1/dispersion: Σ_j a ln(a b_j/e^{z_j}) − a b_j e^{−z_j} − ln b_j − ln Γ(a): (c,)."""
-        a = 1 / dispersion
         b = np.where(block.w > 0, block.b, 1)
-        logs = a * (np.log(a * b) - self.loss(block.matvec(X), b)) - np.log(b) - gammaln(a)
-        return np.where(block.w > 0, logs, 0).sum(axis=1)
+        return np.where(block.w > 0, self.log_density(block.matvec(X), b, dispersion), 0).sum(axis=1)
+
+    def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        a = 1 / dispersion
+        return a * (np.log(a * b) - self.loss(Z, b)) - np.log(b) - gammaln(a)
 
     def expected_hess(self, block: Block, X: Array) -> Array:
         """A_iᵀA_i/d_i + the regulariser's part, for b e^{−z} has the mean 1: (c, n, n)."""
@@ -48,8 +50,10 @@ class Gamma(LogLink, tag="gamma"):
 
     def pearson(self, block: Block, X: Array) -> Array:
         """Σ_j (b_j e^{−z_j} − 1)²: (c,)."""
-        squares = (block.b * exponential(-block.matvec(X))[0] - 1) ** 2
-        return np.where(block.w > 0, squares, 0).sum(axis=1)
+        return np.where(block.w > 0, self.squares(block.matvec(X), block.b), 0).sum(axis=1)
+
+    def squares(self, Z: Array, b: Array) -> Array:
+        return (b * exponential(-Z)[0] - 1) ** 2
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(z − ln b + b e^{−z} − 1)."""

@@ -38,6 +38,12 @@ class LeastSquares(LinearModel, tag="least-squares"):
         """‖A_i x − b_i‖²: (c,)."""
         return 2 * block.sizes * self.value(block, X)
 
+    def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        return -(namespace(Z).log(2 * math.pi * dispersion) + self.squares(Z, b) / dispersion) / 2
+
+    def squares(self, Z: Array, b: Array) -> Array:
+        return (Z - b) ** 2
+
     def least_curvature(self, block: Block) -> Array:
         """λ_min(A_iᵀA_i)/d_i: (c,)."""
         return block.once("smallest eigenvalue", smallest_eigenvalue) / block.d

@@ -24,6 +24,7 @@ class LinearModel(Problem):
     offers: ClassVar[dict[str, str]] = Problem.offers | {
         "lipschitz": f"{Problem.offers['lipschitz']}; a LinearModel has it where it sets curvature"
     }
+    log_link: ClassVar[bool] = False  # whether the mean of a label is e^z, so that it may have an exposure
     mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)
 
     @abstractmethod
@@ -45,6 +46,26 @@ class LinearModel(Problem):
     def bends(self, block: Block, Z: Array) -> Array:
         """∂²ℓ/∂z² divided by d_i, 0 on the padding: (c, D). A loss that bends as its labels say defines this alone."""
         return self.bend(Z) * block.w
+
+    def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        """The logarithm of the probability or the density of labels, elementwise; of a problem with a likelihood."""
+        raise NotImplementedError
+
+    def squares(self, Z: Array, b: Array) -> Array:
+        """The terms of Pearson's statistic, elementwise; of a problem that has one."""
+        raise NotImplementedError
+
+    def deviance(self, Z: Array, b: Array) -> Array:
+        """Twice what ℓ is above its least value for the label b, elementwise; of a problem that records it."""
+        raise NotImplementedError
+
+    def mean_deviance(self, block: Block, X: Array) -> Array:
+        """The mean deviance of each client's samples, by their weights: (c,)."""
+        return block.xp.vecdot(block.w, self.deviance(self.scores(block, X), block.b))
+
+    def scores(self, block: Block, X: Array) -> Array:
+        """z_j = ⟨a_j, x_i⟩ of each sample: (c, D)."""
+        return block.matvec(X)
 
     @classmethod
     def has(cls, name: str) -> bool:

@@ -1,6 +1,7 @@
 """Logistic regression with an ℓ2 regulariser, Example II.2 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid
 algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -10,7 +11,9 @@ from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind
+from mpifed.problems.calibration import calibration_error, observed_expected
 from mpifed.problems.linear_model import LinearModel
+from mpifed.problems.roc import area_under_roc
 
 
 class LogisticLoss(LinearModel):
@@ -35,12 +38,42 @@ class LogisticLoss(LinearModel):
         """−Σ_j ℓ(z_j, b_j): (c,)."""
         return -block.sizes * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
 
+    def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        return -self.loss(Z, b)
+
     def predict(self, block: Block, X: Array) -> Array:
         """1 where the score is positive: (c, D)."""
-        return self.classes(block.matvec(X))
+        return self.classes(self.scores(block, X))
 
     def classes(self, Z: Array) -> Array:
         return Z > 0
+
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        return {
+            "auc": self.auc,
+            "deviance": self.mean_deviance,
+            "calibration_error": self.calibration_error,
+            "observed_expected": self.observed_expected,
+        }
+
+    def auc(self, block: Block, X: Array) -> Array:
+        """The area under the ROC curve of each client's samples, NaN with one class only: (c,)."""
+        return area_under_roc(block, self.scores(block, X))
+
+    def deviance(self, Z: Array, b: Array) -> Array:
+        return 2 * self.loss(Z, b)
+
+    def calibration_error(self, block: Block, X: Array) -> Array:
+        """The expected calibration error of the probabilities of label 1: (c,)."""
+        return calibration_error(block, self.probability(self.scores(block, X)), block.b)
+
+    def observed_expected(self, block: Block, X: Array) -> Array:
+        """Labels 1 over the sum of their probabilities: (c,)."""
+        return observed_expected(block, self.probability(self.scores(block, X)))
+
+    def probability(self, Z: Array) -> Array:
+        """1/(1 + e^−z), elementwise."""
+        return self.slope(Z, 0 * Z)
 
     def loss(self, Z: Array, b: Array) -> Array:
         xp = namespace(Z)

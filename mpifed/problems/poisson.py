@@ -35,8 +35,10 @@ class Poisson(LogLink, tag="poisson"):
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
         """Σ_j b_j z_j − e^{z_j} − ln Γ(b_j + 1), the counts' own dispersion being 1: (c,)."""
-        logs = -self.loss(block.matvec(X), block.b) - gammaln(block.b + 1)
-        return np.where(block.w > 0, logs, 0).sum(axis=1)
+        return np.where(block.w > 0, self.log_density(block.matvec(X), block.b, dispersion), 0).sum(axis=1)
+
+    def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        return -self.loss(Z, b) - gammaln(b + 1)
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(b ln b − b − b z + e^z), with 0 ln 0 = 0."""

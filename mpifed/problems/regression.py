@@ -1,5 +1,6 @@
 """What Poisson, gamma and Huber regression share: a bias that is not regularised, and the mean e^z of a log link."""
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.intercept import WithOnes
+from mpifed.problems.calibration import observed_expected
 from mpifed.problems.linear_model import LinearModel
 
 
@@ -51,6 +53,7 @@ class Regression(LinearModel):
 class LogLink(Regression):
     """A regression whose mean is e^z, and whose deviance is recorded."""
 
+    log_link: ClassVar[bool] = True
     offers: ClassVar[dict[str, str]] = Regression.offers | {
         name: f"{Regression.offers[name].partition(';')[0]}, but that of e^z has none"
         for name in ("lipschitz", "majorizer_inverse")
@@ -61,11 +64,14 @@ class LogLink(Regression):
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The mean deviance of each client's samples: (c,)."""
-        return (block.xp.vecdot(block.w, self.deviance(block.matvec(X), block.b)),)
+        return (self.mean_deviance(block, X),)
 
-    def deviance(self, Z: Array, b: Array) -> Array:
-        """Twice what ℓ is above its least value for the label b, elementwise."""
-        raise NotImplementedError
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        return {"observed_expected": self.observed_expected}
+
+    def observed_expected(self, block: Block, X: Array) -> Array:
+        """Σ_j b_j over Σ_j e^{z_j}, the labels of each client over those that the model expects: (c,)."""
+        return observed_expected(block, exponential(self.scores(block, X))[0])
 
 
 def exponential(Z: Array) -> tuple[Array, Array, Array]:

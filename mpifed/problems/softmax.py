@@ -2,6 +2,7 @@
 federated learning", arXiv:2201.11183 (2022)."""
 
 import math
+from collections.abc import Callable
 from inspect import unwrap
 from itertools import combinations_with_replacement
 
@@ -12,6 +13,7 @@ from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.base import Solve
+from mpifed.problems.calibration import calibration_error
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.gram import largest_eigenvalue
 
@@ -36,6 +38,15 @@ class Softmax(Classifier, tag="softmax"):
 
     def slopes(self, Z: Array, b: Array) -> Array:
         return sloped(probabilities(Z), b)
+
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        return {"calibration_error": self.calibration_error}
+
+    def calibration_error(self, block: Block, X: Array) -> Array:
+        """The expected calibration error of the probabilities of the predicted classes: (c,)."""
+        P = probabilities(self.scores(block, X))
+        hit = block.xp.argmax(P, axis=-1) == block.b
+        return calibration_error(block, block.xp.max(P, axis=-1), hit)
 
     def hessian(self, block: Block, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i for rows V (c, n)."""

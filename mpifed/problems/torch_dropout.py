@@ -1,19 +1,16 @@
 """Dropout with masks that are functions of a client, a step and a position, whoever is computed beside it.
 
 The mask of the ℓ-th layer keeps position i of a client's activation where hash(seed, ℓ, i) mod 2³² ≥ p·2³². The seed is
-a checksum of the client's parameters, labels and first sample, so it is another one in every step. All arithmetic is
-that of whole numbers modulo 2⁶⁴: no result depends on the order of sums, on the device or on the number of ranks.
+that of the client and the local step (``federation.seeded``). All arithmetic is that of whole numbers modulo 2⁶⁴: no
+result depends on the order of sums, on the device or on the number of ranks.
 """
 
 from typing import Any
 
+from mpifed.core.streams import FIRST, GOLDEN, SECOND, mixed, wrapped
 from mpifed.problems.torch_device import pytorch
 
-GOLDEN = -7046029254386353131  # odd numbers with bits that look random, from SplitMix64, modulo 2⁶⁴
-FIRST = -4658895280553007687
-SECOND = -7723592293110705685
 PLANES = {"Dropout": None, "Dropout1d": 1, "Dropout2d": 2, "Dropout3d": 3}  # axes that live or die together
-BITS = {8: "int64", 4: "int32", 2: "int16"}  # whole numbers as long as real ones of so many bytes
 
 
 class Masked:
@@ -50,34 +47,6 @@ def replace(module: Any) -> dict[str, Masked]:
             part.register_buffer("seed", torch.zeros((), dtype=torch.int64), persistent=False)
             part.forward = found[f"{name}.seed".lstrip(".")] = Masked(part, len(found))
     return found
-
-
-def wrapped(number: int) -> int:
-    """A whole number modulo 2⁶⁴, as a signed one of 64 bits."""
-    return (number + 2**63) % 2**64 - 2**63
-
-
-def mixed(z: Any) -> Any:
-    """A hash of whole numbers of 64 bits: the last steps of SplitMix64."""
-    z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * SECOND
-    z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * FIRST
-    return z ^ ((z >> 31) & 0x1FFFFFFFF)
-
-
-def checksum(values: Any) -> Any:
-    """Σ_k (2 a_k + 1) bits_k over the bits of each row of real numbers, with fixed numbers a_k: (g,) int64."""
-    torch = pytorch()
-    rows = values.reshape(len(values), -1)
-    if rows.is_floating_point():
-        rows = rows.view(getattr(torch, BITS[rows.element_size()]))
-    factors = mixed(GOLDEN * torch.arange(rows.shape[1], device=rows.device)) | 1
-    return (rows * factors.to(rows.dtype)).sum(1, dtype=torch.int64)
-
-
-def seeds(X: Any, targets: Any, w: Any, first: Any) -> Any:
-    """A seed (g,) for each client with parameters X (g, n), targets and weights (g, k), and first samples (g, …)."""
-    labels = checksum((targets * (w > 0)).to(X.dtype))
-    return mixed(mixed(mixed(checksum(X)) + labels) + checksum(first))
 
 
 def of_piece(seed: Any, k: int) -> Any:

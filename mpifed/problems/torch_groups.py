@@ -51,17 +51,21 @@ class Groups:
         forms = (Form(rows, True, train, kind, bool(self.net.options.lam)) for train in (True, False))
         return next(filter(None, map(self.why, forms)), "")
 
-    def run(self, block: Block, X: Any, gradient: bool, train: bool) -> Found | None:
-        """f, ∇f if ``gradient``, and the scores at X (n,) or (c, n); None where clients go one at a time."""
+    def run(self, block: Block, X: Any, gradient: bool, seeds: Array | None = None) -> Found | None:
+        """f, ∇f if ``gradient``, and the scores at X (n,) or (c, n); None where clients go one at a time.
+
+        With ``seeds`` (c,) those of a local step, with dropout.
+        """
         if self.reason:
             return None
         X = self.tensor(X)
-        forms = self.forms(block, gradient, train, X.dtype)
+        forms = self.forms(block, gradient, seeds is not None, X.dtype)
         if any(self.rehearsal.why(form) for form in set(forms)):
             return None
         samples = self.samples(block, X.dtype)
+        seed = self.tensor(np.zeros(len(block), np.int64) if seeds is None else seeds)
         with self.torch.no_grad():
-            found = [self._group(rows, forms, (X, *samples)) for rows in self.rows(len(block), forms)]
+            found = [self._group(rows, forms, (X, *samples, seed)) for rows in self.rows(len(block), forms)]
             if len(found) == 1:
                 return found[0]
             f, g, scores = zip(*found, strict=True)
@@ -85,11 +89,9 @@ class Groups:
     def _group(self, rows: list[int], forms: list[Form], parts: tuple[Any, ...]) -> Found:
         """What is found of the clients at positions ``rows``, each of them once."""
         count = len(set(rows))
-        X, A, b, w = (part if part.ndim == 1 else chosen(part, rows) for part in parts)
+        A, b, w, seed = (chosen(part, rows) for part in parts[1:])
+        X = parts[0] if parts[0].ndim == 1 else chosen(parts[0], rows)
         X = X.expand(len(rows), -1).contiguous()
-        seed = self.torch.zeros(len(rows), dtype=self.torch.int64, device=X.device)
-        if forms[0].train and self.net.masks:
-            seed = torch_dropout.seeds(X, b, w, A[:, :1])
         found: list[Found] = []
         first = 0
         for k, form in enumerate(forms):

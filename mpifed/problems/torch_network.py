@@ -113,18 +113,18 @@ class Network:
         kind = self.torch.int64 if self.options.integers else self.torch.float32
         return self.torch.zeros(count, *self.options.shape, dtype=kind)
 
-    def run(self, x: Array, own: Samples, gradient: bool, train: bool) -> tuple[float, Array, list[int]]:
+    def run(self, x: Array, own: Samples, gradient: bool, seed: Any = None) -> tuple[float, Array, list[int]]:
         """f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
 
-        ``train`` enables dropout. Its random numbers are seeded with a checksum of x, the labels and the first sample:
-        clients at the same x and mini-batches of a client then differ, and the number of ranks does not matter.
+        With a ``seed`` those of a local step, with dropout.
         """
         A, b, w, _ = own
         weights = self.weights * x
         f = self.options.lam / 2 * float(np.sum(weights**2))
         g = self.options.lam * weights
         classes: list[int] = []
-        seed = self.seed(x, own) if train else self.torch.zeros((), dtype=self.torch.int64)
+        train = seed is not None
+        seed = self.torch.tensor(seed if train else 0, dtype=self.torch.int64, device=self.device)
         with_gradient = self.torch.func.grad_and_value(self.loss, has_aux=True)
         with self.seeded(int(seed)), self.torch.no_grad():
             P, constants = self.parameters(x)
@@ -158,13 +158,6 @@ class Network:
             return self.torch.zeros(0)
         scores = squeezed(scores)
         return scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()
-
-    def seed(self, x: Array, own: Samples) -> Any:
-        """The seed of dropout for a client with samples at x: () int64."""
-        if not len(own.A):
-            return self.torch.zeros((), dtype=self.torch.int64)
-        parts = [self.tensor(part)[None] for part in (x, own.b, own.w, own.A[:1])]
-        return torch_dropout.seeds(*parts)[0]
 
     def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""

@@ -32,7 +32,8 @@ GROUPED = "a rehearsal found the same bits for a client in every group"
 class TorchProblem(Training):
     """f_i(x) = mean loss of the scores of a network with parameters x + (lam/2)‖weights‖².
 
-    ``value``, ``value_grad`` and ``predict`` use evaluation mode; ``grad`` uses training mode, with dropout.
+    ``value``, ``value_grad`` and ``predict`` use evaluation mode; ``seeded_grad`` uses training mode, with dropout, and
+    ``grad`` is the same with the seed 0.
     """
 
     shape: Annotated[Shape | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None
@@ -161,7 +162,7 @@ class TorchProblem(Training):
     def _scores_of(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
         """Scores and targets of all samples of each client."""
         net, groups = self._network(block, X)
-        found = groups.run(block, X, False, False)
+        found = groups.run(block, X, False)
         if is_tensor(X):
             block, X = block.copied(), to_numpy(X)
         for i, (x, own) in enumerate(self._clients(block, X)):
@@ -170,7 +171,7 @@ class TorchProblem(Training):
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
         net, groups = self._network(block, X)
-        whole = groups.run(block, X, False, False)
+        whole = groups.run(block, X, False)
         if whole is not None:
             return groups.classes(block, whole.scores)
         if is_tensor(X):
@@ -185,7 +186,10 @@ class TorchProblem(Training):
         return self._run(block, X, gradient=False)[0]
 
     def grad(self, block: Block, X: Array) -> Array:
-        return self._run(block, X, train=True)[1]
+        return self.seeded_grad(block, X, np.zeros(len(block), np.int64))
+
+    def seeded_grad(self, block: Block, X: Array, seeds: Array) -> Array:
+        return self._run(block, X, seeds=seeds)[1]
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         return self._run(block, X)[:2]
@@ -194,25 +198,27 @@ class TorchProblem(Training):
         f, G, found = self._run(block, X)
         return f, G, found if self.classifies() else None
 
-    def _run(self, block: Block, X: Array, gradient: bool = True, train: bool = False) -> tuple[Array, Array, Array]:
-        """Values (c,), gradients (c, n) if ``gradient``, and predicted classes (c, D); ``train`` enables dropout.
+    def _run(
+        self, block: Block, X: Array, gradient: bool = True, seeds: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Values (c,), gradients (c, n) if ``gradient``, and predicted classes (c, D); none of these with ``seeds``.
 
-        What is found of a client does not depend on the others in the block.
+        With them it is those of a local step. What is found of a client does not depend on the others in the block.
         """
         net, groups = self._network(block, X)
-        whole = groups.run(block, X, gradient, train)
+        whole = groups.run(block, X, gradient, seeds)
         if whole is not None:
             G = whole.f[:, None][:0] if whole.gradient is None else whole.gradient
             f, G = groups.like(X, whole.f), groups.like(X, G)
-            return f, G, block.b[:, :0] if train else groups.classes(block, whole.scores)
+            return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, whole.scores)
         if is_tensor(X):  # one at a time, from copies in memory
-            f, G, found = self._run(block.copied(), to_numpy(X), gradient, train)
+            f, G, found = self._run(block.copied(), to_numpy(X), gradient, seeds)
             return block.xp.asarray(f), block.xp.asarray(G), block.xp.asarray(found)
         f = np.empty(len(block), block.b.dtype)
         G = np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
         found = np.zeros(block.b.shape, np.intp)
         for i, (x, own) in enumerate(self._clients(block, X)):
-            f[i], g, classes = net.run(x, own, gradient, train)
+            f[i], g, classes = net.run(x, own, gradient, None if seeds is None else int(seeds[i]))
             found[i, : len(classes)] = classes
             if gradient:
                 G[i] = g

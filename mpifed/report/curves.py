@@ -14,7 +14,7 @@ from mpifed.report.names import AS_PRINTED, Names
 from mpifed.results.result import Result
 
 ALIASES = {"rounds": "round", "seconds": "elapsed_seconds", "tct": "elapsed_seconds"}
-TASK = ("data", "problem", "dtype")  # runs on the same data that agree in these settings have the same optimum
+TASK = ("data", "problem", "objective", "dtype")  # runs that agree in these have the same optimum
 POINTS = 400  # most points of a curve that stands for several runs
 MANY = 10  # runs from which on a band leaves out the outermost
 ROUNDING = 1e-9  # what is smaller than this share of the largest value may be 0 but for rounding

@@ -33,6 +33,9 @@ def page(title: str, fit: Fit, form: str = "terminal") -> str:
 def coefficients(fit: Fit) -> Table:
     """A row for each coefficient."""
     table = Table([("coefficient", "coefficient")], ["coefficient"], [[name] for name in fit.names], [1.0])
+    if fit.penalised:
+        table.add(("estimate", "estimate"), "estimate", [Number(float(value)) for value in fit.x])
+        return table
     side = f"{100 * LEVEL:.0f} %"
     columns = {
         "estimate": ("estimate", fit.x),
@@ -54,6 +57,8 @@ def about(fit: Fit) -> list[str]:
     def number(value: float) -> str:
         return ABSENT if math.isnan(value) else f"{value:.6g}"
 
+    if fit.penalised:
+        return about_penalised(fit)
     optimum = f"‖∇f‖ {fit.gradient:.2g}, Newton decrement {fit.decrement:.2g}"
     if not math.isnan(fit.distance):
         optimum += f", so ‖x − x*‖ ≤ {fit.distance:.2g}"
@@ -63,4 +68,19 @@ def about(fit: Fit) -> list[str]:
         f"from the optimum: {optimum}",
         f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes; the Hessian and gradients of all clients, for standard "
         f"errors: {fit.hessian_bytes:,} bytes more",
+    ]
+
+
+def about_penalised(fit: Fit) -> list[str]:
+    """The same of a fit with a penalty."""
+    optimum = f"‖x − prox(x − ∇f(x))‖ {fit.gradient:.2g}"
+    if not math.isnan(fit.gap):
+        optimum += f", duality gap {fit.gap:.2g}: F − F* is at most that"
+    if not math.isnan(fit.distance):
+        optimum += f", and ‖x − x*‖ ≤ {fit.distance:.2g}"
+    return [
+        f"{fit.samples:,} samples of {fit.clients:,} clients; F {fit.f:.8g}; {fit.zeros:,} of {len(fit.x):,} "
+        "coefficients are 0",
+        f"from the optimum: {optimum}",
+        f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes",
     ]

@@ -12,7 +12,8 @@ from mpifed.report.groups import shown
 from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, count, number, part
 from mpifed.report.metrics import column
 from mpifed.report.ranks import ranks
-from mpifed.results.columns import BY_CLIENT, UNKNOWN, Column
+from mpifed.results.columns import Column, of_client
+from mpifed.results.over_clients import named, worst_tenth
 from mpifed.results.result import Result
 
 HEIGHT = 40
@@ -149,7 +150,8 @@ def outcome(result: Result, leave: Collection[str]) -> list[Cell]:
         for name, meaning in recorded(result, "outcome").items()
         if np.isfinite(result.rounds[name]).any() and name not in leave
     ]
-    if result.config.get("evaluate", {}).get("clients"):
+    evaluate = result.config.get("evaluate", {})
+    if evaluate.get("clients") or evaluate.get("unseen"):
         cells += by_client(result)
     if result.config.get("stop", {}).get("gradient_scale") == "m^2" and result.m and "grad_norm_sq" in result.rounds:
         cells.append(("‖∇f‖²/m²", span(result.rounds["grad_norm_sq"] / result.m**2)))
@@ -159,14 +161,15 @@ def outcome(result: Result, leave: Collection[str]) -> list[Cell]:
 def by_client(result: Result) -> list[Cell]:
     """Of what was last evaluated of each client: the median, and the mean over the tenth of clients with the worst."""
     cells = []
-    for name, table in result.by_client.items():
-        if name != "round" and len(table):
-            values = np.sort(table[-1]) * 1.0
-            better = BY_CLIENT.get(name, UNKNOWN).better
-            tenth = -(-len(values) // 10)
-            worst = values[:tenth] if better > 0 else values[-tenth:]
-            least = f"worst tenth {number(worst.mean())}" if better else f"{number(values[0])} … {number(values[-1])}"
-            cells.append((f"clients' {name}", f"median {number(float(np.median(values)))}, {least}"))
+    for whose, tables in (("clients'", result.by_client), ("unseen clients'", result.unseen)):
+        for name in named(tables):
+            values = np.sort(tables[name][-1] * 1.0) if len(tables[name]) else np.zeros(0)
+            values = values[~np.isnan(values)]
+            if len(values):
+                tenth = worst_tenth(values, of_client(name).better)
+                least = f"{number(values[0])} … {number(values[-1])}"
+                told = least if np.isnan(tenth) else f"worst tenth {number(tenth)}"
+                cells.append((f"{whose} {name}", f"median {number(float(np.median(values)))}, {told}"))
     return cells
 
 

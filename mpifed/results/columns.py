@@ -34,10 +34,14 @@ def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
 
 
 COLUMNS: dict[str, Column] = {
-    "objective": lower("Mean over clients of the local objectives at the server's model, on training samples."),
+    "objective": lower(
+        "Mean over clients of the local objectives at the server's model, on training samples; with objective.l1 or l2 "
+        "plus the penalty."
+    ),
     "objective_samples": lower("The same mean, clients weighted by their number of samples."),
     "grad_norm_sq": lower(
-        "Squared Euclidean norm of the gradient of the objective at the server's model.",
+        "Squared Euclidean norm of the gradient of the objective at the server's model; with objective.l1 or l2 of the "
+        "optimality residual x − prox(x − ∇f(x)).",
         symbol="‖∇f‖²",
         latex=r"$\|\nabla f\|^2$",
     ),
@@ -175,6 +179,7 @@ CLIENTS: dict[str, Column] = {
     "rank": Column("1", "Rank on which the client lives.", True),
     "times_selected": Column("1", "Rounds in which the client was selected.", True),
     "compute_seconds": Column("s", "Local computation of the client in all rounds."),
+    "data_client": Column("1", "Number of the client in the data, of a run with evaluate.unseen.", True),
 }
 
 MODEL: dict[str, Column] = {
@@ -195,7 +200,31 @@ BY_CLIENT: dict[str, Column] = {
     "rmse": lower("Root of the mean squared error of the server's model on the client's samples."),
     "mae": lower("Mean absolute error of the server's model on the client's samples."),
     "r2": higher("Share of the variance of the client's labels that the server's model explains."),
+    "auc": higher("Area under the ROC curve of the client's samples, NaN with one class only.", symbol="AUC"),
+    "c_index": higher("c-index of the client's samples, NaN where no two can be compared.", symbol="c-index"),
+    "deviance": lower("Mean deviance of a sample's label of the client."),
+    "calibration_error": lower("Expected calibration error of the client's samples, in 15 bins."),
+    "observed_expected": Column("1", "Sum of the client's labels over the sum that the model expects.", symbol="O/E"),
 }
+
+UNSEEN: dict[str, Column] = {
+    "data_client": Column("1", "Number of the client in the data.", True),
+    "samples": CLIENTS["samples"],
+}
+
+AT = {"personal_": "At the client's own model: ", "_after": "After steps of the client's own: "}
+
+
+def of_client(name: str) -> Column:
+    """The column of /clients or /unseen of this name, also personal_… and …_after, at other models of the client."""
+    plain = name
+    told = ""
+    for part, words in AT.items():
+        if name not in BY_CLIENT and (plain.startswith(part) or plain.endswith(part)):
+            plain = plain.replace(part, "")
+            told += words
+    found = BY_CLIENT.get(plain, UNKNOWN)
+    return found._replace(description=told + found.description, symbol=name if told else found.symbol)
 
 
 class Columns(dict[str, Array]):

@@ -1,5 +1,6 @@
 """What is known of the coefficients of a fit."""
 
+import math
 from typing import NamedTuple
 
 from mpifed.core.typing import Array
@@ -10,13 +11,17 @@ LEVEL = 0.95  # of the intervals
 class Fit(NamedTuple):
     """Coefficients and what is known of them; NaN where the study does not tell.
 
-    ``error`` (n,): standard errors √(φ diag(H⁻¹)/d), of d samples with dispersion φ. H is ∇²f(x), of gamma regression
-    its mean over labels. ``robust`` (n,): those of H⁻¹ (Σ p_i² g_i g_iᵀ) H⁻¹ · m/(m − 1), with H = ∇²f(x) and
-    g_i = ∇f_i(x): right too where the samples of a client depend on each other. ``statistic``, ``p``, ``low``, ``high``
-    (n,) are of ``error``, or of ``robust`` where there is none; by the normal law, for normal labels by Student's with
-    d − n degrees of freedom. φ is Pearson's statistic/(d − n) where it is estimated; the log-likelihood has that φ too,
-    that of normal labels the variance ‖r‖²/d, where it is largest. AIC is 2n − 2 log-likelihood: φ does not count. All
-    of this is as in the summaries of statsmodels' OLS and GLM.
+    ``error`` (n,): standard errors √(φ diag(H⁻¹)/d), of d samples with dispersion φ; weights of these add up in
+    place of d. H is ∇²f(x), of gamma regression its mean over labels. ``robust`` (n,): those of H⁻¹ (Σ p_i² g_i
+    g_iᵀ) H⁻¹ · m/(m − 1), with H = ∇²f(x) and g_i = ∇f_i(x): right too where the samples of a client depend on each
+    other. ``statistic``, ``p``, ``low``, ``high`` (n,) are of ``error``, or of ``robust`` where there is none; by
+    the normal law, for normal labels by Student's with d − n degrees of freedom. φ is Pearson's statistic/(d − n)
+    where it is estimated; the log-likelihood has that φ too, that of normal labels the variance ‖r‖²/d, where it is
+    largest. AIC is 2n − 2 log-likelihood: φ does not count. All of this is as in the summaries of statsmodels' OLS
+    and GLM.
+
+    ``penalised``: of F = f + h with a penalty h. Then ``f`` is F(x), ``gradient`` is ‖x − prox(x − ∇f(x))‖, ``zeros``
+    is the number of coefficients that are 0, and ``gap`` bounds F(x) − F*; there are no standard errors.
     """
 
     names: list[str]
@@ -41,3 +46,6 @@ class Fit(NamedTuple):
     bytes: int  # of the run, up and down
     hessian_bytes: int  # of ∇²f_i and ∇f_i from all clients, once
     notes: list[str]
+    penalised: bool = False
+    zeros: int = 0
+    gap: float = math.nan

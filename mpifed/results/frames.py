@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.results.columns import BY_CLIENT, UNKNOWN
+from mpifed.results.columns import Columns, of_client
 
 
 def data_frame(result: Any) -> Any:
@@ -27,15 +27,23 @@ def data_set(result: Any) -> Any:
         raise UserError("to_xarray needs xarray: pip install xarray") from None
     about = {key: {"units": unit, "description": told} for key, (unit, told) in result.about.items()}
     columns: dict[str, Any] = {key: ("round", values, about[key]) for key, values in result.rounds.items()}
-    if result.config.get("evaluate", {}).get("clients"):
-        evaluated = result.by_client
-        rounds = evaluated["round"]
-        known = rounds < len(result.rounds["round"])  # a run that was killed may have written one more
-        for key, values in evaluated.items():
-            if key != "round":
-                table = np.full((len(result.rounds["round"]), values.shape[1]), np.nan)
-                table[rounds[known]] = values[known]
-                meaning = BY_CLIENT.get(key, UNKNOWN)
-                own = {"units": meaning.unit, "description": meaning.description}
-                columns[f"client_{key}"] = (("round", "client"), table, own)
+    evaluate = result.config.get("evaluate", {})
+    for wanted, of, axis in (("clients", "by_client", "client"), ("unseen", "unseen", "unseen")):
+        if evaluate.get(wanted):
+            columns |= over_clients(result, getattr(result, of), axis)
     return xarray.Dataset(columns, attrs=result.attrs)
+
+
+def over_clients(result: Any, evaluated: Columns, axis: str) -> dict[str, Any]:
+    """Tables of clients over all rounds and ``axis``, NaN where a round was not evaluated."""
+    rounds = evaluated["round"]
+    known = rounds < len(result.rounds["round"])  # a run that was killed may have written one more
+    found = {}
+    for key, values in evaluated.items():
+        if values.ndim == 2:
+            table = np.full((len(result.rounds["round"]), values.shape[1]), np.nan)
+            table[rounds[known]] = values[known]
+            meaning = of_client(key)
+            own = {"units": meaning.unit, "description": meaning.description}
+            found[f"{axis}_{key}"] = (("round", axis), table, own)
+    return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.core.hdf5 import datasets, entry
 from mpifed.core.typing import Array
-from mpifed.results.columns import BY_CLIENT, MODELS, UNKNOWN, Column, Columns
+from mpifed.results.columns import MODELS, UNSEEN, Column, Columns, of_client
 from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension, scale
 from mpifed.results.rounds_table import METADATA
 from mpifed.results.validate import column
@@ -24,10 +24,10 @@ class RowLog:
     """
 
     def __init__(
-        self, growing: Growing, name: str, axis: Callable[[Group, int], Dataset], meanings: Mapping[str, Column]
+        self, growing: Growing, name: str, axis: Callable[[Group, int], Dataset], meaning: Callable[[str], Column]
     ) -> None:
         self.growing, self.name = growing, name
-        self.axis, self.meanings = axis, meanings
+        self.axis, self.meaning = axis, meaning
         self.last = -1  # round of the last row
         self.group: Group | None = None
 
@@ -58,23 +58,23 @@ class RowLog:
         """The group with datasets for such rows."""
         group = self.growing.file.require_group(self.name)
         layout: dict[str, Any] = {"chunks": (CHUNK,), "fillvalue": -1}
-        numbers = dataset(group, "round", (0,), np.int64, (), self.meanings["round"], **layout)
+        numbers = dataset(group, "round", (0,), np.int64, (), self.meaning("round"), **layout)
         numbers.make_scale("round")
         for name, row in rows.items():
             layout = {"chunks": (1, min(max(1, row.size), LONGEST)), "maxshape": (None, row.size)}
             axes = (numbers, self.axis(group, row.size))
-            dataset(group, name, (0, row.size), row.dtype, axes, self.meanings.get(name, UNKNOWN), **layout)
+            dataset(group, name, (0, row.size), row.dtype, axes, self.meaning(name), **layout)
         return group
 
 
 def model_log(growing: Growing) -> RowLog:
     """/models: x (k, n)."""
-    return RowLog(growing, "models", lambda group, n: dimension(group, "parameter", n), MODELS)
+    return RowLog(growing, "models", lambda group, n: dimension(group, "parameter", n), MODELS.__getitem__)
 
 
-def client_log(growing: Growing) -> RowLog:
-    """Tables (k, m) in /clients."""
-    return RowLog(growing, "clients", lambda group, m: scale(group, "client", m), BY_CLIENT)
+def client_log(growing: Growing, name: str) -> RowLog:
+    """Tables (k, m) in /clients, or of clients that never train in /unseen."""
+    return RowLog(growing, name, lambda group, m: scale(group, "client", m), of_client)
 
 
 def stored_models(file: Group, name: str) -> tuple[Array, Dataset | None]:
@@ -97,14 +97,22 @@ def read_models(file: Group, name: str) -> Columns:
     return Columns(round=numbers, x=x[: len(numbers)])
 
 
-def read_by_client(file: Group, name: str) -> Columns:
-    """The tables in /clients of the result ``name``: ``round`` (k,), and others (k, m) by name."""
-    group = entry(file, "clients", name)
+def read_by_client(file: Group, name: str, part: str = "clients") -> Columns:
+    """The tables in /clients or /unseen of the result ``name``: ``round`` (k,), and others (k, m) by name."""
+    group = entry(file, part, name)
     found = {} if group is None else dict(datasets(group, name))
     if "round" not in found:
         return Columns(round=np.zeros(0, np.int64))
-    numbers = column(found["round"], "clients/round", name)
+    numbers = column(found["round"], f"{part}/round", name)
     read = partial(column, name=name, ndim=2)
-    tables = {key: read(stored, f"clients/{key}") for key, stored in found.items() if stored.ndim == 2}
+    tables = {key: read(stored, f"{part}/{key}") for key, stored in found.items() if stored.ndim == 2}
     count = min(int(np.count_nonzero(numbers >= 0)), *map(len, tables.values()), len(numbers))
     return Columns(round=numbers[:count], **{key: table[:count] for key, table in tables.items()})
+
+
+def read_unseen(file: Group, name: str) -> Columns:
+    """/unseen of the result ``name``: the same, and ``data_client`` and ``samples`` (u,) where the run has ended."""
+    found = read_by_client(file, name, "unseen")
+    group = entry(file, "unseen", name)
+    stored = {} if group is None else dict(datasets(group, name))
+    return Columns(found | {key: column(stored[key], f"unseen/{key}", name) for key in UNSEEN if key in stored})

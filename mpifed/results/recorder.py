@@ -5,12 +5,9 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,17 +15,22 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
-from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN
-from mpifed.results.model_log import client_log, model_log, stored_models
+from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN, UNSEEN
+from mpifed.results.copied_rounds import copy, root_attributes
+from mpifed.results.model_log import client_log, model_log
 from mpifed.results.netcdf import created, dimension, put, scale, text
-from mpifed.results.provenance import now, provenance
-from mpifed.results.result import FORMAT, FORMAT_VERSION, Result, load, read
+from mpifed.results.provenance import now
+from mpifed.results.result import Result, load
 from mpifed.results.rounds_table import METADATA, RoundsTable
 from mpifed.theory.statements import Certificate
 
 FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
 GROUPS = ("rounds", "ranks", "clients", "model")
-TABLES = {"ranks": ("rank", RANKS), "clients": ("client", CLIENTS)}  # group -> its axis and columns
+TABLES = {
+    "ranks": ("rank", RANKS),
+    "clients": ("client", CLIENTS),
+    "unseen": ("client", UNSEEN),
+}  # group -> its axis and columns
 
 
 class Recorder:
@@ -65,9 +67,10 @@ class Recorder:
             self.file = self._growing.file
             self._rounds = RoundsTable(self._growing, clients)
             self._models = model_log(self._growing)
-            self._by_client = client_log(self._growing)
+            self._by_client = {name: client_log(self._growing, name) for name in ("clients", "unseen")}
             if before is not None:
-                self._copy(before, last)
+                copy(before, last, self._rounds, self._models, self._by_client)
+                self._write()
         self.io_seconds = time.perf_counter() - begun
 
     @property
@@ -81,10 +84,12 @@ class Recorder:
         Row 0 has no clients selected, whatever is given. A number that a round lacks is NaN there, or 0 in a column of
         integers.
         """
-        with self._clock():
+        with self._mine:  # as _clock does, without its calls in every round
+            begun = time.perf_counter()
             full = self._rounds.add(values, selected)
-            if full or self.at_once or time.perf_counter() - self._flushed >= FLUSH_SECONDS:
+            if full or self.at_once or begun - self._flushed >= FLUSH_SECONDS:
                 self._write()
+            self.io_seconds += time.perf_counter() - begun
 
     def flush(self) -> None:
         """Write the rows that still wait in memory and synchronise the file to disk."""
@@ -109,17 +114,17 @@ class Recorder:
                 self._write()
                 self._models.add(round, {"x": np.asarray(x).ravel()})
 
-    def by_client(self, rows: Mapping[str, Array]) -> None:
-        """Write numbers of each client (m,) in the last row's round to /clients, by name."""
+    def by_client(self, table: str, rows: Mapping[str, Array]) -> None:
+        """Write numbers of each client (m,) in the last row's round to /clients or /unseen, by name."""
         with self._clock():
             self._write()
-            self._by_client.add(self._rounds.last, rows)
+            self._by_client[table].add(self._rounds.last, rows)
 
     def table(self, name: str, table: Mapping[str, ArrayLike]) -> None:
-        """Write /ranks, a row a rank, or /clients, a row a client."""
+        """Write /ranks, a row a rank, or /clients or /unseen, a row a client."""
         axis, meanings = TABLES[name]
         with self._clock():
-            group = self.file[name]
+            group = self.file.require_group(name)
             columns = {key: np.asarray(values) for key, values in table.items()}
             length = max((len(values) for values in columns.values()), default=0)
             self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
@@ -183,9 +188,7 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is None:
             self.finish("finished", "")
             return
@@ -211,40 +214,3 @@ class Recorder:
         self._rounds.write()
         self.lost = self._growing.fate()
         self._flushed = time.perf_counter()
-
-    def _copy(self, before: Result, last: int) -> None:
-        """Copy the rounds of another result up to round ``last``."""
-        names = [name for name in before.rounds if name != "round"]
-        for k in range(last + 1):
-            ids = before.selected(k) if k else np.zeros(0)
-            values = {name: before.rounds[name][k] for name in names}
-            if self._rounds.add(values, None if k and len(ids) == self.m else ids):
-                self._write()
-        self._write()
-        if before.config.get("evaluate", {}).get("clients"):
-            numbers = before.by_client["round"].tolist()
-            tables = {name: table for name, table in before.by_client.items() if name != "round"}
-            for k, round in enumerate(number for number in numbers if number <= last):
-                self._by_client.add(round, {name: table[k] for name, table in tables.items()})
-        every = before.config.get("record", {}).get("models", 0)
-        if every and before.path is not None:
-            read(before.path, partial(self._copy_models, every, last))
-
-    def _copy_models(self, every: int, last: int, file: h5py.File, name: str) -> None:
-        """Copy every ``every``-th model up to round ``last``; another one was that of the last round then."""
-        numbers, models = stored_models(file, name)
-        for round, x in zip(numbers.tolist(), models or (), strict=False):
-            if round <= last and round % every == 0:
-                self._models.add(round, {"x": x})
-
-
-def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | None, last: int) -> dict[str, Any]:
-    """Root attributes of a run that begins, or that is resumed after round ``last`` of ``before``."""
-    attributes = provenance() | dict(attrs)
-    attributes |= {"format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients}
-    attributes |= {"status": "running", "stop_reason": "", "reduction": "", "started": now(), "finished": ""}
-    if before is not None:
-        again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
-        resumed = f"{before.attrs.get('resumed', '')}\n{again}".strip()
-        attributes |= {"started": before.attrs["started"], "resumed": resumed}
-    return attributes

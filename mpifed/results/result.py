@@ -20,7 +20,7 @@ from mpifed.core.typing import Array
 from mpifed.results.certificate_group import read_certificate
 from mpifed.results.columns import ALL, COLUMNS, Columns
 from mpifed.results.frames import data_frame, data_set
-from mpifed.results.model_log import read_by_client, read_models
+from mpifed.results.model_log import read_by_client, read_models, read_unseen
 from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration
 from mpifed.theory.statements import Certificate
 
@@ -93,6 +93,14 @@ class Result:
         return self._stored(read_by_client)
 
     @cached_property
+    def unseen(self) -> Columns:
+        """The same of the clients that never train, of a run with ``evaluate.unseen``, also …_after steps of their own.
+
+        ``data_client`` (u,) are their numbers in the data, ``samples`` (u,) what they train on in these steps.
+        """
+        return self._stored(read_unseen)
+
+    @cached_property
     def certificate(self) -> Certificate | None:
         """The conditions of the method's theorem and what it proves, of a run with ``algorithm.certify``; else None.
 
@@ -151,7 +159,7 @@ class Result:
         """The rounds as an xarray Dataset over ``round``, with units and descriptions.
 
         Of a run with ``evaluate.clients`` also client_accuracy and others over ``round`` and ``client``, NaN where a
-        round was not evaluated.
+        round was not evaluated; with ``evaluate.unseen`` unseen_accuracy and others over ``unseen``.
         """
         return data_set(self)
 

@@ -11,6 +11,8 @@ because λ_i = −∇f_i(x_i) after an upload, from the second on; for convex f_
 condition of ρ below. The server lowers 𝓛 by (γ + mρ/2)‖Δx₀‖². d is the sum of at most τ − 1 steps Δx₀, and every step
 is in d of at most S(τ − 1) uploads, so that all d together cost at most S(τ − 1)²(1 + ρ²)/2 times Σ ‖Δx₀‖²: the
 condition of γ. If both hold and Σ f_i is bounded below, so is 𝓛, all steps go to 0, and so does Σ ∇f_i(x₀).
+With a convex h >= 0 the server minimises 𝓛 + m h, which its step lowers by as much, since its modulus of convexity is
+not smaller; the rest of the proof is about clients. Then x₀ − prox_h(x₀ − (1/m) Σ ∇f_i(x₀)) goes to 0.
 """
 
 import math

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth
+from mpifed.theory.statements import Bound, Certificate, Condition, Known, nothing, smooth
 
 
 def contraction(sigma: Array, r: Array, s: Array) -> float:
@@ -44,6 +44,8 @@ def covering(known: Known) -> Condition:
 
 def certificate(options: Any, known: Known) -> Certificate:
     """The conditions for the options of FedADMM."""
+    if known.penalised:
+        return nothing("fedadmm", "its theorems are about f, and here the server takes proximal steps for F = f + h")
     if known.r is None:
         return Certificate(TITLE, [smooth(known, "Assumption 4.1")], [], [])
     r = known.r / known.m

@@ -16,7 +16,8 @@ def gd(options: Any, known: Known) -> Certificate:
     """Gradient descent of all clients, with the step given or 1/max r_i."""
     if known.cohort < known.m:
         return nothing("gd", "its theorems are about steps with the gradients of all clients")
-    return descent(known, options.gamma or 1 / known.most)
+    gamma = options.gamma or 1 / known.most
+    return proximal(known, gamma) if known.penalised else descent(known, gamma)
 
 
 def fedavg(options: Any, known: Known) -> Certificate:
@@ -53,4 +54,29 @@ def descent(known: Known, gamma: float) -> Certificate:
             Bound("‖x − x*‖² per round", "1 − 2γμL/(μ + L)", rate, "Theorem 2.1.15", "factor", column),
         ],
         ["L = max r_i and μ = min α_i are bounds for f too"],
+    )
+
+
+def proximal(known: Known, gamma: float) -> Certificate:
+    """x⁺ = prox_{γh}(x − γ∇f(x)) on F = f + h: Theorem 3.1 of Beck and Teboulle, and a factor for strongly convex f.
+
+    The factor: F(x⁺) <= min_y F(y) + (1/γ − μ)‖y − x‖²/2, where y = x + γμ(x* − x) gives F − F* <= (1 − γμ)(F(x) − F*).
+    """
+    L = known.most
+    mu = known.least
+    value = known.distance / (2 * gamma * known.rounds) if known.rounds else math.inf
+    source = "Theorem 3.1"
+    column = "objective_gap"
+    return Certificate(
+        "proximal gradient descent, Theorem 3.1 of Beck and Teboulle (2009), doi:10.1137/080716542",
+        [
+            smooth(known, source),
+            Condition.of("min α_i >= 0: every f_i is convex", mu, ">=", 0.0, source),
+            Condition.of("γ <= 1/L", gamma, "<=", 1 / L, source),
+        ],
+        [
+            Bound("F − F* after R rounds", "‖x⁰ − x*‖²/(2γR)", value, source, "bound", column),
+            Bound("F − F* per round", "1 − γμ", 1 - gamma * max(mu, 0), "mpifed/theory", "factor", column),
+        ],
+        ["L = max r_i and μ = min α_i are bounds for f too; f and ‖∇f‖ above are those of F and of its residual"],
     )

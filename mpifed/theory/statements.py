@@ -100,7 +100,8 @@ class Known(NamedTuple):
     ``f0`` is f and ``g0`` (m,) are the ‖∇f_i‖² at the first model x⁰. ``f``, ``g``, ``largest`` = max |(∇f_i)_j| and
     ``gradient`` = ‖∇f‖² are those at the point ``at`` (x* where f is convex), whose squared distance from x⁰ is
     ``distance``. ``hessians`` (m, n, n) are the ∇²f_i there, None where they are many numbers. No upload is more
-    than ``oldest`` rounds old where it is used.
+    than ``oldest`` rounds old where it is used. ``penalised``: f and f0 are those of F = f + h, ``gradient`` that of
+    ‖x − prox(x − ∇f(x))‖², and x* minimises F.
     """
 
     m: int
@@ -122,6 +123,7 @@ class Known(NamedTuple):
     distance: float
     hessians: Array | None = None
     oldest: float = 0.0
+    penalised: bool = False
 
     @property
     def convex(self) -> bool:

@@ -9,8 +9,8 @@ from scipy.integrate import quad
 
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.algorithms.parts.noise import NOISES
-from mpifed.algorithms.parts.prox import soft
 from mpifed.core.discrete_noise import laplace_steps, to_grid
+from mpifed.core.soft_threshold import soft
 from mpifed.data.pool import Pool
 from mpifed.problems.least_squares import LeastSquares
 from tests.helpers.algorithm_runs import M, N, Run, build, local

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.algorithms.parts.elastic_nets import elastic_nets
-from mpifed.algorithms.parts.prox import elastic_net_mean, soft
+from mpifed.algorithms.parts.prox import elastic_net_mean
+from mpifed.core.soft_threshold import soft
 from mpifed.federation.peers.neighbourhood import Near
 
 reals = st.floats(-100, 100)

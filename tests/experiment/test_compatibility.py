@@ -12,7 +12,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import flat
 from mpifed.data.base import Data
 from mpifed.experiment import config
-from mpifed.experiment.compatibility import COUNTED, RULES, TABLES
+from mpifed.experiment.compatibility import RULES, TABLES
+from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.rule import broken
 from mpifed.federation.traits import Refused
 from tests.helpers import traits
@@ -64,6 +65,21 @@ TOLD = [  # settings -> how the sentence begins
     (
         {"evaluate": {"clients": True}},
         "evaluate.clients = true is wrong: least-squares has neither classes nor",
+    ),
+    ({"evaluate": {"unseen": 0.2}}, "evaluate.unseen = 0.2 is wrong: least-squares has neither classes nor a metric"),
+    (
+        {"problem": "softmax", "evaluate": {"clients": ["auc"]}},
+        "evaluate.clients names 'auc', which softmax does not have of each client: it has accuracy, calibration_error",
+    ),
+    ({"evaluate": {"steps": 3}}, "evaluate.steps has no effect without evaluate.unseen: leave it out"),
+    (
+        {"problem": "poisson", "evaluate": {"unseen": 2}},
+        "evaluate.step is missing: poisson tells no Lipschitz constants r_i, so the steps of clients that never train",
+    ),
+    (
+        {"data": {"name": "file", "path": "a.csv", "standardise": "federated"}, "problem": "softmax"}
+        | {"evaluate": {"unseen": 2}},
+        'data.standardise = "federated" is wrong with evaluate.unseen: sums would travel from clients that never take',
     ),
     ({"problem": {"name": "cnn", "augment": "flip"}}, "problem.augment is wrong: it changes samples of mini-batches"),
     (
@@ -153,6 +169,24 @@ TOLD = [  # settings -> how the sentence begins
         {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
         "objective.weights = [3.0, 1.0] is wrong: the theorem of fedavg is about equal weights",
     ),
+    *[
+        (
+            {"objective": {"l1": 0.01}, "algorithm": name} | more,
+            f"objective.l1 = 0.01 is wrong: {name} cannot take a penalty into account, because {why}",
+        )
+        for name, why, more in (
+            (
+                "fedavg",
+                "its server averages models that clients have trained on their f_i, without the penalty; ad-",
+                {},
+            ),
+            ("newton", "its steps are in the metric of Hessians, in which the proximal operator of a penalty", {}),
+            ("fedgia", "mpifed has no proximal step for its server; ad-admm, fedadmm, gd can", {}),
+            ("dgd", "it has no server, which would take the proximal step", NODES),
+        )
+    ],
+    ({"objective": {"l2": 1.0}, "algorithm": "ef21"}, "objective.l2 = 1.0 is wrong: ef21 cannot take a penalty into"),
+    ({"objective": {"unpenalised": ["x0"]}}, "objective.unpenalised is wrong without objective.l1 and objective.l2"),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),
     *[

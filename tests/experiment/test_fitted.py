@@ -1,5 +1,7 @@
 """A final model as a fit: the numbers of the pooled regression, and what regularisation or weights leave out."""
 
+import gc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -107,3 +109,40 @@ def test_the_command_runs_a_study_or_reads_a_result(tmp_path):
     assert "\\toprule" in command("fit", "out.h5", "--format", "latex", cwd=tmp_path).out
     assert command("fit", "out.h5", "rounds=3", cwd=tmp_path).code == 2
     assert "--format html is wrong" in command("fit", "out.h5", "--format", "html", cwd=tmp_path).err
+
+
+def test_a_result_keeps_the_arrays_of_its_run_and_a_file_takes_the_same_again(tmp_path):
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
+    study = {"algorithm": "newton", "rounds": 3}
+    result = mpifed.run(study, data=mpifed.arrays(X, y, [10, 20]), path=tmp_path / "out.h5")
+    fit = result.fit()  # nobody else holds these arrays
+    del result
+    gc.collect()
+    loaded = mpifed.load(tmp_path / "out.h5")
+    with pytest.raises(UserError, match=r"or fit with mpifed\.load\(PATH\)\.fit\(data=mpifed\.arrays\(X, y, clients\)"):
+        loaded.fit()
+    with pytest.raises(UserError, match=r"^the data are not those of the run, whose sha256 is \w{12}…"):
+        loaded.fit(data=mpifed.arrays(X + 1, y, [10, 20]))
+    np.testing.assert_array_equal(loaded.fit(data=mpifed.arrays(X, y, [10, 20])).error, fit.error)
+
+
+def test_a_result_whose_table_has_moved_is_told_where_it_is(tmp_path):
+    table = tmp_path / "visits.csv"
+    rows = [f"{k % 7},{k % 3},{k * k % 11}" for k in range(40)]
+    table.write_text("\n".join(["a,site,y", *rows]) + "\n")
+    study = {"algorithm": "newton", "rounds": 4, "problem": "poisson", "objective": {"weights": "samples"}}
+    data = {"name": "file", "path": str(table), "client": "site"}
+    mpifed.run(study, data=data, path=tmp_path / "out.h5")
+    loaded = mpifed.load(tmp_path / "out.h5")
+    before = loaded.fit()
+    moved = table.rename(tmp_path / "moved.csv")
+    with pytest.raises(
+        UserError, match=r"visits\.csv\" is not a file: .*; the fit of a result reads its samples again: "
+    ):
+        loaded.fit()
+    np.testing.assert_array_equal(loaded.fit(data={"path": str(moved)}).error, before.error)
+    done = command("fit", "out.h5", "data.path=moved.csv", cwd=tmp_path)
+    assert done.code == 0, done
+    assert f"{before.error[0]:.3g}"[:4] in done.out
+    assert "data.path=FILE behind the result file" in command("fit", "out.h5", cwd=tmp_path).err

@@ -17,7 +17,7 @@ from mpifed.federation.request import Request
 
 ROOT = Path(mpifed.__file__).parent
 OFF = re.compile(  # files of features that a plain run has not
-    r"federation/(wire/(compress|mask|stage.py: Weighted)|timing/(?!schedule\.py)|peers/|"
+    r"core/soft_threshold|federation/(wire/(compress|mask|stage.py: Weighted)|timing/(?!schedule\.py)|peers/|penal|"
     r"participation/(importance|scored|cyclic))"
 )
 MOST_FUNCTIONS, MOST_FILES = 67, 20

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from mpifed.mpi.local_processes import Process, above, below, running
+from mpifed.mpi.local_processes import Process, above, below, running, wait_until_read
 from tests.helpers.commands import ROOT
 
 TREE = {  # of a rank 12 under Open MPI in a batch job, and of another one that SLURM started
@@ -49,3 +50,20 @@ def test_a_launcher_and_all_that_it_started_end_at_once(tmp_path):
     assert done.returncode == -9
     time.sleep(0.2)
     assert int(ids.read_text()) not in running()
+
+
+def test_a_message_is_waited_for_until_it_is_read_but_not_for_ever(tmp_path):
+    out, into = os.pipe()
+    os.write(into, b"last words")
+    wait_until_read(into, 0.05)  # nobody reads
+    threading.Timer(0.2, lambda: os.read(out, 100)).start()
+    wait_until_read(into, 60)
+    os.set_blocking(out, False)
+    with pytest.raises(BlockingIOError):  # it has been read
+        os.read(out, 100)
+    with (tmp_path / "log").open("w") as file:
+        file.write("last words")
+        wait_until_read(file.fileno(), 60)
+    os.close(out)
+    wait_until_read(into, 60)  # nobody will
+    os.close(into)

@@ -195,6 +195,7 @@ METHODS = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
+    """With dropout, whose masks are the same in both."""
     table = {
         "data": {"name": "images", "clients": 9, "samples": 30, "size": 4, "channels": 1},
         "problem": {"name": "torch", "module": f"{__name__}:Image"},
@@ -208,7 +209,7 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
 
 class Image(nn.Sequential):
     def __init__(self):
-        super().__init__(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 6))
+        super().__init__(nn.Linear(16, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 6))
 
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])

@@ -10,6 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.blocks import weights
 from mpifed.experiment.config import override
+from mpifed.federation.seeded import Seeded
 from mpifed.problems.base import Problem
 from mpifed.problems.mlp import MLP
 from tests.helpers.commands import ROOT, execute, mpifed
@@ -108,13 +109,17 @@ def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
     assert with_dropout.grad(block, X).tobytes() == with_dropout.grad(block, X).tobytes()
 
 
-def test_dropout_draws_anew_for_every_client_step_and_mini_batch(block):
-    def struck(row, x):
-        part = block.batch(np.full((M, 1), row), np.ones((M, 1)))
-        return [mask.tobytes() for mask in network("Thinned").grad(part, np.full(64, x)) == 0]
+def test_dropout_draws_anew_for_every_client_and_step_and_not_for_every_point():
+    f = local(network("Thinned"), dataset(), Seeded)
 
-    masks = [mask for row in range(3) for x in (0.0, 1e-9) for mask in struck(row, x)]
-    assert len(set(masks)) == 3 * 2 * M
+    def struck(batch, x):
+        return [mask.tobytes() for mask in batch.grad(np.full(64, x)) == 0]
+
+    masks = []
+    for _, batch, _ in f.steps(3, 0, 1):
+        masks += struck(batch, 0.0)
+        assert struck(batch, 1.0) == masks[-M:]
+    assert len(set(masks)) == 3 * M
     assert all(10 < sum(mask) < 54 for mask in masks)
 
 

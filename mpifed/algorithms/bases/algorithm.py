@@ -132,9 +132,10 @@ class Algorithm(Answers):
 
     The class variables below are its traits, what it says of itself: ``mpifed.federation.traits`` has their types. A
     method without them runs; each one that it lacks costs the feature that asks for it, and the refusal names it. An
-    algorithm with a method ``personalised(f, client)`` has personal models, which it returns (c, n); one with
-    ``score_move`` says how far a client's dual variables would move; one with ``units`` how many times ``work`` a round
-    takes on average. The option to change where iterates diverge has extra={"tuned": True} in its Meta.
+    algorithm with a method ``personalised(f, client)`` has personal models, which it returns (c, n), and with
+    ``personal_from(f, x)`` those that clients which never train make from the server's x. One with ``score_move`` says
+    how far a client's dual variables would move; one with ``units`` how many times ``work`` a round takes on average.
+    The option to change where iterates diverge has extra={"tuned": True} in its Meta.
 
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
     """

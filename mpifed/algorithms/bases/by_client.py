@@ -4,6 +4,7 @@ from typing import Any
 
 from mpifed.core.component import Component
 from mpifed.core.typing import Array
+from mpifed.federation.client_numbers import known, numbers
 from mpifed.federation.local import Local
 from mpifed.federation.method import Personalised
 
@@ -11,15 +12,14 @@ from mpifed.federation.method import Personalised
 class ByClient(Component):
     """An evaluation of any method whose numbers are not added up over clients."""
 
-    def by_client(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
-        """The accuracy of each client at the server's model x (n,), where there are classes, and what the problem has
-        measured, by name: (c,) each. Of a method with personal models also the accuracy of these.
+    def by_client(self, f: Local, client: Any, x: Array, wanted: Array) -> dict[str, Array]:
+        """The numbers of each client at the server's model x (n,), by name: (c,) each; ``wanted``: their places among
+        those that the problem has. Of a method with personal models also the numbers at these, personal_….
         """
-        found = {}
-        if f.problem.classifies():
-            found["accuracy"] = f.accuracy(x)[0]
-        if f.problem.classifies() and isinstance(self, Personalised):
-            found["personal_accuracy"] = f.accuracy(self.personalised(f, client))[0]
-        if f.problem.measured():
-            found |= zip(f.problem.measured(), f.measure(x), strict=True)
+        there = known(f.problem)
+        names = [there[int(k)] for k in wanted]
+        found = numbers(f, x, names)
+        if isinstance(self, Personalised):
+            own = numbers(f, self.personalised(f, client), names)
+            found |= {f"personal_{name}": values for name, values in own.items()}
         return found

@@ -136,16 +136,25 @@ def received(algorithm: Algorithm, result: Any, f: Local, client: Any, upload: A
     return result
 
 
+def proximal_step(algorithm: Algorithm, result: Any, server: Any, m: int) -> Any:
+    """The t of a proximal step."""
+    if not isinstance(result, int | float | np.number) or not 0 < result < np.inf:
+        raise Wrong(f"returns {shown(result)}: it must return a number above 0")
+    return result
+
+
 HOOKS: dict[str, Guard] = {
     "record": record,
     "report": report,
     "personalised": personalised,
+    "personal_from": personalised,
     "work": of_clients,
     "local_steps": of_clients,
     "traffic": traffic,
     "advice": advice,
     "verify": as_it_is,
     "privacy": privacy,
+    "proximal_step": proximal_step,
     "certificate": certificate,
     "redrawn": redrawn,
     "received": received,

@@ -69,6 +69,9 @@ class Personal(Algorithm):
     def personalised(self, f: Local, client: Any) -> Array:
         return client.theta
 
+    def personal_from(self, f: Local, x: Array) -> Array:
+        return self.train(f, f.xp.tile(x, (len(f), 1)), x)
+
 
 def square(V: Array) -> Array:
     """‖v_i‖² of rows V (c, n): (c,)."""

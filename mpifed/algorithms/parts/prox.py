@@ -1,15 +1,8 @@
-"""Proximal operators."""
+"""The proximal operator of a sum of elastic nets."""
 
 import numpy as np
 
-from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
-
-
-def soft(V: Array, lam: float) -> Array:
-    """The soft threshold sign(v)·max(|v| − lam, 0), elementwise: the proximal operator of lam|·|."""
-    xp = namespace(V)
-    return xp.sign(V) * xp.maximum(xp.abs(V) - lam, 0)
 
 
 def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:

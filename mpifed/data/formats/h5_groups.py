@@ -13,8 +13,6 @@ from mpifed.core.typing import Array
 from mpifed.data.blocks import starts_of
 from mpifed.data.formats.on_disk import H5Array, Reader, Stored, h5_array
 
-NAMES = ("X", "y", "X_test", "y_test")
-
 
 class Joined(Stored):
     """Arrays of one file, one below the other; rows are read from those that have them."""
@@ -54,34 +52,41 @@ class Joined(Stored):
             yield rows
 
 
-def by_groups(path: Path) -> dict[str, Any]:
+def by_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
     """The arrays of a file whose groups are clients, in the order of their names; none where it has no groups.
 
-    UserError where a group lacks X or y, or has test samples of a kind that others lack.
+    ``more``: arrays with a number for each sample. UserError where a group lacks X, y or one of these, or has test
+    samples of a kind that others lack.
     """
     import h5py
 
+    training = ("X", "y", *more)
+    testing = tuple(f"{key}_test" for key in training)
+    names = (*training, *testing)
     found: dict[str, dict[str, H5Array]] = {}
     with h5py.File(path, "r", locking="best-effort") as file:
         for name in file:
             group = entry(file, name, str(path))
             if isinstance(group, h5py.Group):
                 arrays = {key: h5_array(path, f"{name}/{key}", data) for key, data in datasets(group, str(path))}
-                found[name] = {key: array for key, array in arrays.items() if key in NAMES}
+                found[name] = {key: array for key, array in arrays.items() if key in names}
     if not any(found.values()):
         return {}
     tested = [name for name, arrays in found.items() if "X_test" in arrays or "y_test" in arrays]
     for name, arrays in found.items():
-        lacking = [key for key in (NAMES if name in tested else NAMES[:2]) if key not in arrays]
+        lacking = [key for key in (names if name in tested else training) if key not in arrays]
         if lacking:
-            raise UserError(f"the group {name} of {path} has no {lacking[0]}: each group is a client with X and y")
+            listed = f"{', '.join(training[:-1])} and {training[-1]}"
+            raise UserError(f"the group {name} of {path} has no {lacking[0]}: each group is a client with {listed}")
         for key, array in arrays.items():
             if not array.shape:
                 raise UserError(f"{array.name} of {path} is one number: {key} has a row for each sample")
     joined: dict[str, Any] = {"owners": tuple(found)}
     for part in ("", "_test") if tested else ("",):
         own = [found[name] for name in found if not part or name in tested]
-        joined |= {f"{key}{part}": Joined([arrays[f"{key}{part}"] for arrays in own], f"{key}{part}") for key in "Xy"}
+        joined |= {
+            f"{key}{part}": Joined([arrays[f"{key}{part}"] for arrays in own], f"{key}{part}") for key in training
+        }
         sizes = {name: arrays[f"y{part}"].shape[0] for name, arrays in found.items() if f"y{part}" in arrays}
         joined[f"sizes{part}"] = np.array([sizes.get(name, 0) for name in found])
     return joined

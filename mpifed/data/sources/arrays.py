@@ -1,7 +1,7 @@
 """Arrays in the memory of a Python program as federated data."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -10,12 +10,13 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from mpifed.core import sparse as sp
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, unknown
 from mpifed.core.objects import plain
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Samples, check_finite, deal
+from mpifed.data.sample_columns import COLUMNS, added, combined, in_order
 from mpifed.data.sources.held import Words, found, kept
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
@@ -23,10 +24,14 @@ CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
 
 @dataclass(eq=False)
 class Held:
-    """Samples X (d, n), y (d,) and, where given, whose they are; without sizes a partition divides the rows."""
+    """Samples X (d, n), y (d,) and, where given, whose they are; without sizes a partition divides the rows.
+
+    ``columns``: weights and offsets (d,) by name.
+    """
 
     train: Samples
     test: Samples | None
+    columns: dict[str, Array]
 
     def digest(self) -> str:
         """The hash of the arrays as they are now."""
@@ -38,6 +43,9 @@ class Held:
                 step = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
                 for first in range(0, len(array), step):
                     found.update(np.ascontiguousarray(array[first : first + step]).data)
+        for name, column in self.columns.items():
+            found.update(f"{name} {column.dtype.str};".encode())
+            found.update(np.ascontiguousarray(column).data)
         return found.hexdigest()
 
 
@@ -76,6 +84,9 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
         held = self.held()
         pool = deal(self, held.train, held.test, seed, dtype, "the arrays")
         pool.division = pool.division or "by the arrays"
+        if held.columns:
+            values = combined(held.columns, str, entry)
+            added(pool, in_order(tuple(held.columns), values, None, pool))
         return pool
 
 
@@ -86,6 +97,7 @@ def arrays(
     *,
     partition: Any = None,
     test: float | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
+    **columns: ArrayLike,
 ) -> Data:
     """Federated data from arrays in memory: ``mpifed.run(data=mpifed.arrays(X, y, clients))``.
 
@@ -93,7 +105,8 @@ def arrays(
     ``clients``: the number of samples of each client, (m,), client i owning the next clients[i] rows; or whose each
     sample is, (d,) numbers or texts, clients in sorted order; or the number m of clients, among whom ``partition``
     (default: iid) divides the samples. ``test``: share of each client's samples that is kept for testing, or
-    (X_test, y_test, clients_test) with ``clients_test`` as ``clients``.
+    (X_test, y_test, clients_test) with ``clients_test`` as ``clients``. ``columns``, (d,) numbers each: ``weight``
+    (prior weights) or ``frequency`` (how many samples a row stands for), ``offset`` (added to scores), ``exposure``.
 
     The arrays are not copied; results have their shape and hash. Under mpirun every rank needs the same ones.
     Raises UserError for what cannot be federated data.
@@ -107,7 +120,7 @@ def arrays(
             raise UserError("test samples of clients need clients that say whose each training sample is, too")
         tests = test_samples(test, train, names)
         test = 0.0
-    held = Held(train, tests)
+    held = Held(train, tests, checked_columns(columns, len(train.y), tests))
     sha256 = held.digest()
     table = {"shape": list(train.X.shape), "sha256": sha256, "clients": m, "test": test}
     made = Arrays.fill(table if partition is None else table | {"partition": plain(partition, "partition")}, "data")
@@ -153,6 +166,33 @@ def test_samples(test: tuple[Any, ...], train: Samples, names: Array | None) -> 
         )
     index = np.searchsorted(names, given)
     return Samples(X, y, np.argsort(index, kind="stable"), np.bincount(index, minlength=m))
+
+
+def checked_columns(columns: Mapping[str, ArrayLike], d: int, tests: Samples | None) -> dict[str, Array]:
+    """Weights and offsets of the d samples by name. UserError for other names, lengths and numbers."""
+    for name in columns:
+        if name not in COLUMNS:
+            unknown("argument", name, COLUMNS, "mpifed.arrays")
+    given = {name: vector(values, name) for name, values in columns.items()}
+    if not given:
+        return given
+    if "weight" in given and "frequency" in given:
+        raise UserError("weight and frequency are both weights of samples: give one of them")
+    for name, values in given.items():
+        if len(values) != d:
+            raise UserError(f"{name} has {len(values)} entries, but X has {d} rows")
+    if tests is not None:
+        what = COLUMNS[next(iter(given))]
+        raise UserError(
+            f"test samples of their own have no {what}: give test a share, or mpifed.table a frame with a column test"
+        )
+    combined(given, str, entry)
+    return given
+
+
+def entry(k: int) -> str:
+    """What to call the k-th number of an array."""
+    return f"entry {k}"
 
 
 def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:

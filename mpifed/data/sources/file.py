@@ -11,13 +11,15 @@ from msgspec import Meta
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array
 from mpifed.data.base import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
 from mpifed.data.formats.h5_groups import by_groups
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import open_h5, open_npz, reading
 from mpifed.data.formats.svm import read_svm
-from mpifed.data.pool import Samples, deal
+from mpifed.data.pool import Pool, Samples, deal
+from mpifed.data.sample_columns import COLUMNS, added, check_weights, combined, in_order
 from mpifed.data.sources.tabular import Tabular
 from mpifed.data.tables.samples import contradiction
 from mpifed.data.tables.table import Matched, Stacked, Table
@@ -25,6 +27,7 @@ from mpifed.data.tables.table import Matched, Stacked, Table
 KINDS = {suffix: kind for kind, suffixes in SUFFIXES.items() for suffix in suffixes}
 TABLES = ("CSV", "Parquet")
 ANY = {"path", "join", "clients", "seed", "partition", "test", "standardise", "standardise_levels", "ones"}
+ANY |= {*COLUMNS, "client_weights"}
 SOME = {"zero_based": ["LIBSVM"], "header": ["CSV"], "decimal": ["CSV"], "missing_texts": ["CSV"]}  # others: of tables
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
@@ -147,14 +150,46 @@ class File(Tabular, kw_only=True, tag="file"):
         pool = deal(self, Samples(X, y, order, sizes), test, seed, dtype, str(path))
         pool.division = pool.division or division
         pool.owners = owners
+        self.add_arrays(pool, arrays, path)
         return pool
+
+    def add_arrays(self, pool: Pool, arrays: dict[str, Any], path: Path) -> None:
+        """Weights and offsets of samples and weights of clients, where options name their arrays."""
+        names = self.arrays_of_samples()
+
+        def values(part: str, d: int) -> Array:
+            given = {name: read_vector(arrays, f"{key}{part}", path) for name, key in names.items()}
+            for name, vector in given.items():
+                if len(vector) != d:
+                    raise UserError(
+                        f"{names[name]}{part} of {path} has {len(vector)} entries, but X{part} has {d} rows"
+                    )
+            return combined(given, lambda name: f"{names[name]}{part} of {path}", lambda k: f"entry {k}")
+
+        if names:
+            apart = pool.test is not None and pool.test.X is not pool.train.X
+            test = values("_test", len(pool.test.y)) if apart and pool.test is not None else None
+            added(pool, in_order(tuple(names), values("", len(pool.train.y)), test, pool))
+        if self.client_weights is not None:
+            key = str(self.client_weights)
+            own = read_vector(arrays, key, path).astype(float)
+            if len(own) != pool.m:
+                raise UserError(f"{key} of {path} has {len(own)} entries, and there are {pool.m} clients: one for each")
+            check_weights(own, f"{key} of {path}")
+            pool.client_weights = own
+
+    def arrays_of_samples(self) -> dict[str, str]:
+        """The arrays that options name, by what they are."""
+        if self.weight is not None and self.frequency is not None:
+            raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
+        return {name: str(key) for name in COLUMNS if (key := getattr(self, name)) is not None}
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         """The arrays of the file by name; those of HDF5 and NPZ are read later, by rows."""
         if kind == "LIBSVM":
             return read_svm(path, self.zero_based)
         found = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
-        return found if found or kind != "HDF5" else by_groups(path)
+        return found if found or kind != "HDF5" else by_groups(path, tuple(self.arrays_of_samples().values()))
 
     def check_options(self, path: Path, kind: str) -> None:
         """UserError for options of other kinds of files."""

@@ -40,12 +40,17 @@ def found(source: Any, words: Words) -> Any:
         shape = " × ".join(f"{length:,}" for length in source.shape or ())
         raise UserError(
             f"the data were {words.what} in memory ({shape}, sha256 {source.sha256[:SHORT]}…), which this program does "
-            f"not hold: continue from Python with mpifed.resume(PATH, data={words.again}), the same {words.same} on "
-            "every rank"
+            f"not hold: continue from Python with mpifed.resume(PATH, data={words.again}), or fit with "
+            f"mpifed.load(PATH).fit(data={words.again}), the same {words.same} on every rank"
         )
     if held.digest() != source.sha256:
         raise UserError(f"{words.changed}: call it again")
     return held
+
+
+def still(source: Data) -> Held | None:
+    """The data that ``source`` names, if this program holds them; who keeps what is returned keeps them."""
+    return HELD.get(getattr(source, "sha256", ""))
 
 
 def kept(made: Any, held: Held) -> Data:

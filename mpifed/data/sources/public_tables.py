@@ -182,7 +182,9 @@ class LibsvmTable(Pooled):
         if self.ones:
             X = sp.hstack([X, np.ones((len(y), 1))], format="csr")
         classes = np.unique(y, return_inverse=True)[1]
-        return self.deal(X if self.sparse else WhenRead(X, sp.csr_array.toarray), classes, seed, dtype, str(path))
+        pool = self.deal(X if self.sparse else WhenRead(X, sp.csr_array.toarray), classes, seed, dtype, str(path))
+        pool.intercepts = int(self.ones)
+        return pool
 
 
 class A9a(LibsvmTable, tag="a9a"):

@@ -10,15 +10,18 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Count
 from mpifed.data.base import Data, Dataset
 from mpifed.data.formats.arrays import read_samples
+from mpifed.data.intercept import WithOnes
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import deal
-from mpifed.data.standardise import How, Standardised, WithOnes
+from mpifed.data.pool import Pool, deal
+from mpifed.data.sample_columns import COLUMNS, added, combined, in_order, one_for_each
+from mpifed.data.standardise import How, Standardised
 from mpifed.data.tables import samples
 from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
 from mpifed.data.tables.missing import fill, known_rows, rows_of
 from mpifed.data.tables.outcomes import labels
-from mpifed.data.tables.roles import roles_of
-from mpifed.data.tables.table import Key, Matched, Table
+from mpifed.data.tables.roles import Roles, roles_of
+from mpifed.data.tables.samples import Owned
+from mpifed.data.tables.table import Column, Key, Matched, Table
 
 Keys = list[int | str] | int | str
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -30,10 +33,8 @@ class Tabular(Data):
     refused: ClassVar[dict[str, str]] = {
         "label": "the column of the labels is data.target (or data.time and data.event)",
         "labels": "a table has one column of labels, data.target (or data.time and data.event)",
-        "weights": "samples count alike, and clients as [objective] says",
-        "weight": "samples count alike, and clients as [objective] says",
-        "offset": "no problem takes an offset of samples from a table yet",
-        "exposure": "no problem takes an exposure of samples from a table yet",
+        "weights": "the column of the weights of samples is data.weight, of how many alike a row stands for "
+        "data.frequency; objective.weights are those of clients",
     }
 
     clients: Annotated[
@@ -52,6 +53,15 @@ class Tabular(Data):
     client: Annotated[Key | None, Meta(description="column of a table that says which client a row belongs to")] = None
     time: Annotated[Key | None, Meta(description="column of times: the label is one with its event")] = None
     event: Annotated[Key | None, Meta(description="column that is 1 where the event came at that time, else 0")] = None
+    weight: Annotated[Key | None, Meta(description="column of prior weights: of how little a label varies")] = None
+    frequency: Annotated[Key | None, Meta(description="column that says how many samples a row stands for")] = None
+    offset: Annotated[Key | None, Meta(description="column that is added to the scores")] = None
+    exposure: Annotated[
+        Key | None, Meta(description="column of times or numbers at risk, whose logarithm is added to the scores")
+    ] = None
+    client_weights: Annotated[
+        Key | None, Meta(description="column of the weight of each row's client, which objective.weights names")
+    ] = None
     above: Annotated[float | None, Meta(description="labels become 1 above this number, else 0")] = None
     features: Annotated[Keys | None, Meta(description="columns of features (default: all others)")] = None
     ignore: Annotated[Keys | None, Meta(description="columns that are not read")] = None
@@ -110,6 +120,7 @@ class Tabular(Data):
         pool.features = names_of(made.features)
         pool.table = made.features
         pool.owners = own.names
+        self.add_columns(pool, table, roles, columns, own)
         if "mean" in self.missing:
             fill(pool, pool.features, self.missing == "client-mean")
         found = [*known.notes, *table.notes(), *about, *made.notes]
@@ -119,6 +130,24 @@ class Tabular(Data):
         ]
         pool.notes += tuple(found)
         return self.prepared(pool)
+
+    def add_columns(self, pool: Pool, table: Table, roles: Roles, columns: dict[int, Column], own: Owned) -> None:
+        """Weights and offsets of samples and weights of clients, where columns have them."""
+        special = roles.special()
+        given = {name: columns[special[name]].plain() for name in COLUMNS if name in special}
+
+        def called(name: str) -> str:
+            return f"{table.called(special[name])} of {table.source}, data.{name},"
+
+        rows = np.arange(len(columns[next(iter(columns))].values))
+        train, test = samples.split(rows, rows, own, pool.m)
+        if given:
+            values = combined(given, called, table.row)
+            others = None if test is None else values[:, test.X]
+            added(pool, in_order(tuple(given), values[:, train.X], others, pool))
+        if "client_weights" in special:
+            column = columns[special["client_weights"]].plain()[train.X]
+            pool.client_weights = one_for_each(column, pool, called("client_weights"))
 
     def prepared(self, dataset: Dataset) -> Dataset:
         """The data set with features as ``standardise`` and ``ones`` say."""

@@ -1,13 +1,22 @@
-"""Which column of a table is what: label, client, test, time, event, or a feature."""
+"""Which column of a table is what: label, client, test, time, event, weight, offset, or a feature."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.data import sample_columns
 from mpifed.data.tables.table import Key, Table
 
-WORDS = {"target": "labels", "client": "clients", "test": "test rows", "time": "times", "event": "events"}
+WORDS = {
+    "target": "labels",
+    "client": "clients",
+    "test": "test rows",
+    "time": "times",
+    "event": "events",
+    **sample_columns.COLUMNS,
+    "client_weights": "weights of clients",
+}
 
 
 class Roles(NamedTuple):
@@ -18,6 +27,11 @@ class Roles(NamedTuple):
     test: int | None
     time: int | None
     event: int | None
+    weight: int | None
+    frequency: int | None
+    offset: int | None
+    exposure: int | None
+    client_weights: int | None
     features: list[int]
     categories: list[int]  # those of the features that the user calls categories
 
@@ -39,6 +53,8 @@ def roles_of(options: Any, table: Table) -> Roles:
         raise UserError("data.target does not go with data.time and data.event, which are the label: leave it out")
     if options.time is None and options.target is None:
         found["target"] = options.last(table)
+    if options.weight is not None and options.frequency is not None:
+        raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
     check_different(options, table, found)
     ignored = [table.find("ignore", key) for key in listed(options.ignore)]
     for key, k in found.items():

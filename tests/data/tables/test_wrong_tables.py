@@ -133,8 +133,7 @@ def test_a_wrong_table_is_told_in_one_sentence(tmp_path, text, options, sentence
     ("key", "sentence"),
     [
         ({"label": "y"}, r"^data\.label cannot be set: the column of the labels is data\.target"),
-        ({"weights": "w"}, r"^data\.weights cannot be set: samples count alike"),
-        ({"offset": "w"}, r"^data\.offset cannot be set: no problem takes an offset"),
+        ({"weights": "w"}, r"^data\.weights cannot be set: the column of the weights of samples is data\.weight, "),
         ({"target": ["y", "z"]}, r"^data\.target = \[\"y\", \"z\"\] is wrong: it must be a whole number or a text"),
         ({"levels": "none"}, r'^data\.levels = "none" is wrong: it must be "drop-first" or "all"$'),
         (

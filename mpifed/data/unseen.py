@@ -1,0 +1,83 @@
+"""Clients that never train: they are taken out of a data set, whose other clients keep their order."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mpifed.core import sparse as sp
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array, Matrix
+from mpifed.data.base import Dataset, Wrapped
+
+Wanted = float | int | Sequence[int]  # a share, a number, or clients
+
+
+class Reordered(Wrapped):
+    """The data set ``whole`` with the clients ``order``, in this order."""
+
+    def __init__(self, whole: Dataset, order: Array) -> None:
+        tests = None if whole.sizes_test is None else np.asarray(whole.sizes_test)[order]
+        owners = tuple(whole.owners[i] for i in order) if whole.owners else ()
+        super().__init__(whole, m=len(order), sizes=np.asarray(whole.sizes)[order], sizes_test=tests, owners=owners)
+        self.columns = None if whole.columns is None else whole.columns.arranged(order)
+        self.client_weights = None if whole.client_weights is None else whole.client_weights[order]
+        self.order = order
+
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+        own = self.order[lo:hi]
+        runs = np.split(own, np.flatnonzero(np.diff(own) != 1) + 1)  # neighbours are read together
+        parts = [super(Reordered, self).part(int(run[0]), int(run[-1]) + 1, test) for run in runs if len(run)]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return super().part(0, 0, test)
+        X, y = zip(*parts, strict=True)
+        return (sp.vstack(X, format="csr") if self.sparse else np.concatenate(X)), np.concatenate(y)
+
+
+class Unseen(NamedTuple):
+    """Clients that never train, the last of ``data`` from ``first`` on; ``ids`` (m,): the clients of the data in it."""
+
+    data: Dataset
+    first: int
+    ids: Array
+
+
+def parted(data: Dataset, wanted: Wanted, seed: int) -> tuple[Dataset, Unseen]:
+    """The data of the clients that train, and those that never do: a share or number drawn with ``seed``, or given.
+
+    UserError where one of the two would be empty, and for clients that are not there.
+    """
+    chosen = drawn(data.m, wanted, seed) if isinstance(wanted, float | int) else given(data.m, wanted)
+    rest = np.setdiff1d(np.arange(data.m), chosen)
+    ids = np.concatenate([rest, chosen])
+    train = Reordered(data, rest)
+    many = f"{len(chosen)} of the {data.m} clients never train" if len(chosen) > 1 else "1 client never trains"
+    train.notes = (*data.notes, f"{many} and {len(rest)} do: evaluate.unseen")
+    if data.sizes_test is None or not np.asarray(data.sizes_test)[chosen].all():
+        train.notes += ("unseen clients without test samples are evaluated on what their own steps train on",)
+    return train, Unseen(Reordered(data, ids), len(rest), ids)
+
+
+def drawn(m: int, wanted: float, seed: int) -> Array:
+    """A share of m clients below 1, or a number of them: rising."""
+    count = max(1, round(wanted * m)) if wanted < 1 else int(wanted)
+    if count >= m:
+        raise UserError(
+            f"evaluate.unseen = {wanted} is wrong: of {m} clients {count} would never train, so leave one at least"
+        )
+    return np.sort(stream(seed, "unseen").choice(m, count, replace=False, shuffle=False))
+
+
+def given(m: int, wanted: Sequence[int]) -> Array:
+    """Clients given by their numbers: rising."""
+    chosen = np.unique(np.asarray(wanted, np.int64))
+    if len(chosen) < len(wanted):
+        raise UserError("evaluate.unseen names a client twice: name each once")
+    if chosen[-1] >= m:
+        raise UserError(f"evaluate.unseen names client {chosen[-1]}, and there are the clients 0 to {m - 1}")
+    if len(chosen) == m:
+        raise UserError(f"evaluate.unseen names all {m} clients: at least one must train")
+    return chosen

@@ -1,0 +1,153 @@
+"""A final model of F = f + h as a fit: coefficients, how many are 0, and how far F is from its least value."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.soft_threshold import soft
+from mpifed.core.typing import Array
+from mpifed.data.sample_columns import samples_of
+from mpifed.experiment.penalised import names
+from mpifed.experiment.prepare import Prepared
+from mpifed.experiment.settings import Experiment
+from mpifed.federation.local import Local
+from mpifed.federation.penalty import Penalty
+from mpifed.federation.scaled_local import ScaledLocal
+from mpifed.results.fit import Fit
+from mpifed.results.result import Result
+from mpifed.theory.statements import is_convex
+
+STEPS = 20  # of Newton's method over coefficients without a penalty
+LEVEL = 1e-14  # of their slopes, as a part of f, which is 0 to rounding
+ROUNDING = 1e-15  # a difference of values of F has no more digits
+WHY = (
+    "there are no standard errors: a penalty draws coefficients towards 0, and with l1 the data decide which of them "
+    "are 0, of which the Hessian at this model says nothing"
+)
+
+
+def clients(parts: Prepared) -> Iterator[Local]:
+    """The clients of a study, block by block, with the f_i whose plain mean is f."""
+    host, setup = parts.host, parts.setup
+    assert host is not None
+    if setup.factors is not None:
+        setup = setup._replace(local=ScaledLocal)
+    for _, block, ids in host.whole:
+        yield setup.local(block, setup, ids, (0, 0))
+
+
+def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:
+    """The fit at coefficients x (n,) for the samples of ``parts``."""
+    penalty = parts.setup.penalty
+    assert penalty is not None
+    f, g = pooled(parts, x)
+    least = curvature(parts)
+    gap = min(strong_gap(penalty, x, g, least), dual_gap(parts, penalty, x, least))
+    convexity = least + float(penalty.l2.min())
+    nothing = np.full(len(x), np.nan)
+    columns = dict.fromkeys(("error", "robust", "statistic", "p", "low", "high"), nothing)
+    return Fit(
+        names=names(parts.data, len(x)),
+        x=x,
+        **columns,
+        law="z",
+        samples=samples_of(parts.data),
+        clients=parts.setup.m,
+        dispersion=math.nan,
+        likelihood=math.nan,
+        aic=math.nan,
+        f=f + penalty.value(x),
+        gradient=float(np.linalg.norm(penalty.residual(x, g))),
+        distance=math.sqrt(2 * gap / convexity) if convexity > 0 and math.isfinite(gap) else math.nan,
+        decrement=math.nan,
+        rounds=result.cr,
+        bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
+        hessian_bytes=0,
+        notes=[WHY],
+        penalised=True,
+        zeros=int(np.sum(x == 0)),
+        gap=gap if math.isfinite(gap) else math.nan,
+    )
+
+
+def pooled(parts: Prepared, x: Array) -> tuple[float, Array]:
+    """f(x) and ∇f(x) (n,)."""
+    f = 0.0
+    g = np.zeros(len(x))
+    for local in clients(parts):
+        values, G = local.value_grad(x)
+        f += float(values.sum()) / parts.setup.m
+        g += G.sum(axis=0) / parts.setup.m
+    return f, g
+
+
+def curvature(parts: Prepared) -> float:
+    """A lower bound μ >= 0 of the curvature of f, NaN where f is not known to be convex."""
+    problem = parts.setup.problem
+    if not (problem.has("least_curvature") or problem.has("convexity")):
+        return math.nan
+    found = np.concatenate([np.asarray(local.least_curvature(), float) for local in clients(parts)])
+    return max(float(found.mean()), 0.0) if is_convex(None, found) else math.nan
+
+
+def strong_gap(penalty: Penalty, x: Array, g: Array, mu: float) -> float:
+    """A bound of F(x) − F* for μ-strongly convex f with ∇f(x) = g, inf where there is none.
+
+    max_y ⟨g, x − y⟩ − (μ/2)‖x − y‖² + h(x) − h(y), which y = soft(μx − g, λ₁)/(μ + λ₂) attains.
+    Source: F >= f(x) + ⟨g, y − x⟩ + (μ/2)‖y − x‖² + h(y) at all y; D_g of H. Karimi, J. Nutini, M. Schmidt, "Linear
+    convergence of gradient and proximal-gradient methods under the Polyak-Łojasiewicz condition", arXiv:1608.04636.
+    """
+    if not (mu + penalty.l2 > 0).all():
+        return math.inf
+    y = soft(mu * x - g, penalty.l1) / (mu + penalty.l2)
+    away = x - y
+    slope = g + penalty.l2 * (x + y) / 2 - mu / 2 * away
+    rise = (np.abs(x) - np.abs(y)) / np.where(away == 0, 1, away)
+    rise = np.where(x * y < 0, rise, np.sign(x + y))  # of |x|, exact where x and y have the same sign
+    return max(float(away @ (slope + penalty.l1 * rise)), 0.0)
+
+
+def dual_gap(parts: Prepared, penalty: Penalty, x: Array, mu: float) -> float:
+    """The duality gap at x for convex f, an upper bound of F(x) − F*, inf where there is none.
+
+    F(x) + f*(c g) + h*(−c g) with the gradient g at x′, x with its coefficients without a penalty at their best, and
+    c <= 1 such that |c g_j| <= λ₁ where λ₂ = 0. f*(c g) <= c (⟨x′, g⟩ − f(x′)) where c = 1 or f >= 0, as least squares
+    and logistic losses are: f* is convex, f*(g) = ⟨x′, g⟩ − f(x′), f*(0) = −min f.
+    Source: Fenchel's duality; for the lasso S.-J. Kim et al., "An interior-point method for large-scale
+    l1-regularized least squares", IEEE Journal of Selected Topics in Signal Processing 1(4), 2007, section III.
+    """
+    problem = parts.setup.problem
+    free = (penalty.l1 == 0) & (penalty.l2 == 0)
+    if math.isnan(mu) or (free.any() and not problem.has("hessian")):
+        return math.inf
+    best = centred(parts, x, free)
+    f, g = pooled(parts, best)
+    bounded = (penalty.l2 == 0) & ~free
+    c = float(np.min(penalty.l1[bounded] / np.maximum(np.abs(g[bounded]), penalty.l1[bounded]), initial=1.0))
+    if c < 1 and not (problem.normal or problem.logistic_loss):
+        return math.inf
+    square = penalty.l2 > 0
+    conjugate = float(np.sum(soft(c * g[square], penalty.l1[square]) ** 2 / (2 * penalty.l2[square])))
+    value = pooled(parts, x)[0] + penalty.value(x)
+    return max(value + c * (float(best @ g) - f) + conjugate, ROUNDING * abs(value))
+
+
+def centred(parts: Prepared, x: Array, free: Any) -> Array:
+    """x with the coefficients ``free`` (n,) bool at the minimum of f over them, by Newton's method: (n,)."""
+    x = x.copy()
+    columns = np.flatnonzero(free)
+    for _ in range(STEPS * bool(len(columns))):
+        f, g = pooled(parts, x)
+        if np.abs(g[free]).max() <= LEVEL * max(abs(f), 1e-300):
+            break
+        H = np.zeros((len(columns), len(columns)))
+        for local in clients(parts):
+            apply = local.hessian(np.tile(x, (len(local), 1)))
+            for k, j in enumerate(columns):
+                e = np.zeros((len(local), len(x)))
+                e[:, j] = 1
+                H[:, k] += apply(e).sum(axis=0)[columns] / parts.setup.m
+        x[free] -= np.linalg.lstsq(H, g[free])[0]
+    return x

@@ -1,0 +1,86 @@
+"""`mpifed compare --clients`: numbers of clients at the end of runs, over all clients."""
+
+from collections.abc import Sequence
+from itertools import starmap
+from typing import NamedTuple
+
+from mpifed.core.errors import UserError, unknown
+from mpifed.report import best
+from mpifed.report.compare import FORMATS, Layout, leading
+from mpifed.report.groups import Group, study
+from mpifed.report.metrics import available
+from mpifed.report.tables import Number, Table, escaped, terminal
+from mpifed.results.columns import Columns
+from mpifed.results.over_clients import SPREADS, named, over_clients
+from mpifed.results.result import Result
+
+WHO = {"trained": "by_client", "unseen": "unseen"}  # clients, and where a result has their numbers
+MODELS = ("{}", "{}_after", "personal_{}")  # a number at the server's model, after own steps, at a personal model
+HEADS = {"worst_tenth": "worst tenth", "iqr": "IQR"}
+
+
+class Row(NamedTuple):
+    """A number of some clients of a group: ``spreads`` by name, mean and deviation over its runs."""
+
+    group: int
+    who: str
+    name: str
+    spreads: dict[str, Number]
+
+
+def stored(result: Result, who: str) -> Columns:
+    """The tables of the clients that trained or never did; empty where none are stored."""
+    found: Columns = getattr(result, WHO[who])
+    return found
+
+
+def numbers_of(results: Sequence[Result], wanted: Sequence[str] | None) -> list[str]:
+    """The numbers of clients that results have, or those ``wanted``, at all models. UserError for one none has."""
+    there = dict.fromkeys(name for who in WHO for result in results for name in named(stored(result, who)))
+    if not there:
+        raise UserError("no result has numbers of clients: evaluate.clients or evaluate.unseen asks for some")
+    for name in wanted or ():
+        if name not in there:
+            unknown("number of clients", name, there)
+    forms = dict.fromkeys(form.format(name) for name in wanted or there for form in MODELS)
+    return [name for name in forms if name in there]
+
+
+def by_client(results: Sequence[Result], layout: Layout) -> str:
+    """The table: a row for each group of runs, for those clients that trained and those that never did, and number.
+
+    Mean, worst tenth, standard deviation, interquartile range, least and largest are over clients in the last
+    evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError as for ``compare``.
+    """
+    if layout.form not in FORMATS:
+        unknown("format", layout.form, FORMATS)
+    names = numbers_of(results, layout.columns)
+    groups = study(results, layout.by, [*available(results), "n", "status", "clients", "number"], layout.rename)
+    rows = [row for k, group in enumerate(groups.groups) for row in rows_of(k, group, names, layout)]
+    head = leading(groups, results, layout)
+    table = Table(head.heads, head.names, [[*head.rows[row.group]] for row in rows], head.factors)
+    if len({row.who for row in rows}) > 1:
+        table.add(("clients", "clients"), "clients", (row.who for row in rows))
+    table.add(("number", "number"), "number", (groups.names.of(row.name.replace("_", " "), row.name) for row in rows))
+    for key in SPREADS:
+        if key != "lacking" or any(row.spreads[key].mean for row in rows):
+            words = HEADS.get(key, key)
+            table.add((words, escaped(words)), key, (row.spreads[key] for row in rows))
+    return terminal(table, layout.bold) if layout.form == "terminal" else FORMATS[layout.form](table)
+
+
+def rows_of(number: int, group: Group, names: Sequence[str], layout: Layout) -> list[Row]:
+    """The rows of a group of runs."""
+    runs = [run for run in group.runs if layout.everything or run.status == "finished"]
+    pairs = [(who, name) for who in WHO for name in names if any(name in stored(run, who) for run in runs)]
+    return list(starmap(Row, ((number, who, name, ends(runs, who, name, layout)) for who, name in pairs)))
+
+
+def ends(runs: Sequence[Result], who: str, name: str, layout: Layout) -> dict[str, Number]:
+    """The spreads of a number in the last evaluation of runs that have it."""
+    found = {id(run): over_clients(stored(run, who), name) for run in runs if name in stored(run, who)}
+    own = [run for run in runs if id(run) in found and len(found[id(run)]["round"])]
+    return {
+        key: best.number(best.by_seed(own, layout.by, {id(run): float(found[id(run)][key][-1]) for run in own}))
+        for key in SPREADS
+    }

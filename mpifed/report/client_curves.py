@@ -1,0 +1,113 @@
+"""`mpifed plot --clients`: numbers of clients by round, of all clients one by one, and of those that never train."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.report import palette
+from mpifed.report.by_client import MODELS, numbers_of, stored
+from mpifed.report.groups import Group, label, study
+from mpifed.report.style import DOUBLE, Wishes, above, canvas, drawing, folded, headed, paper, text
+from mpifed.results.columns import of_client
+from mpifed.results.over_clients import named, over_clients
+from mpifed.results.result import Result
+
+SHARES = np.linspace(0, 1, 101)
+NOTE = "with markers: mean over clients; thin: worst tenth"
+TOLD = ("server's\nmodel", "after own\nsteps", "personal\nmodel")
+
+
+class Line(NamedTuple):
+    """The runs of a group, and how they are drawn."""
+
+    runs: Sequence[Result]
+    look: dict[str, Any]
+
+
+def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes: Unpack[Wishes]) -> Any:
+    """A row of panels for each number ``y`` (default: the first that results have): its mean and worst tenth by round;
+    the clients of the last evaluation by rising number; and, where some never train, their mean and worst tenth at the
+    server's model, after steps of their own and at personal models. Of several runs of a group the mean is drawn.
+
+    UserError where no result has numbers of clients, or none of this name.
+    """
+    names = list(y) if y and numbers_of(results, y) else numbers_of(results, None)[:1]
+    groups = study(results, rename=wishes.get("rename") or ())
+    looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
+    lines = [Line(group.runs, look) for group, look in zip(groups.groups, looks, strict=True)]
+    width = paper(wishes.get("width"), DOUBLE)
+    labels, across, deep = folded([label(group, groups) for group in groups.groups], width)
+    heading = headed(width, wishes.get("title"), NOTE)
+    drawn = panels_of(groups.groups, names)
+    with drawing() as matplotlib:
+        figure, places = canvas(matplotlib, width, len(names), len(drawn), heading, deep * (len(labels) > 1))
+        for row, name in zip(places, names, strict=True):
+            for axis, panel in zip(row, drawn, strict=True):
+                panel(axis, lines, name)
+                axis.set_ylabel(text(groups.names.of(of_client(name).symbol or name.replace("_", " "), name)))
+        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
+        above(figure, handles, labels, across, heading)
+    return figure
+
+
+def thin(look: dict[str, Any]) -> dict[str, Any]:
+    """The same line, thin and without markers."""
+    return {"color": look["color"], "linestyle": look["linestyle"], "linewidth": 0.6}
+
+
+def panels_of(groups: Sequence[Group], names: Sequence[str]) -> list[Any]:
+    """The panels of a row: those that some run has numbers for."""
+    runs = [run for group in groups for run in group.runs]
+    trained = any(name in stored(run, "trained") for run in runs for name in names)
+    unseen = any(name in stored(run, "unseen") for run in runs for name in names)
+    return [by_round, by_rank] * trained + [by_model] * unseen
+
+
+def by_round(axis: Any, lines: Sequence[Line], name: str) -> None:
+    """Mean and worst tenth over the rounds that all runs of a group have evaluated."""
+    axis.set_xlabel("round")
+    for runs, look in lines:
+        found = [over_clients(stored(run, "trained"), name) for run in runs if name in stored(run, "trained")]
+        if found:
+            count = min(len(one["round"]) for one in found)
+            rounds = found[0]["round"][:count]
+            mean, worst = (np.mean([one[key][:count] for one in found], axis=0) for key in ("mean", "worst_tenth"))
+            axis.plot(rounds, mean, **look, markevery=max(1, count // 8))
+            axis.plot(rounds, worst, **thin(look))
+
+
+def by_rank(axis: Any, lines: Sequence[Line], name: str) -> None:
+    """The clients of the last evaluation by rising number: their quantiles, of several runs the mean of these."""
+    axis.set_xlabel("clients (%), by rising number")
+    for runs, look in lines:
+        rows = [last(run, "trained", name) for run in runs if name in stored(run, "trained")]
+        if rows:
+            axis.plot(100 * SHARES, np.mean([np.quantile(row, SHARES) for row in rows], axis=0), **look, markevery=12)
+
+
+def by_model(axis: Any, lines: Sequence[Line], name: str) -> None:
+    """Mean and worst tenth of the clients that never train, over the models at which they are tested."""
+    have = {column for runs, _ in lines for run in runs for column in named(stored(run, "unseen"))}
+    there = [form for form in MODELS if form.format(name) in have]
+    if len(there) < 2:  # a number at models of clients' own
+        axis.remove()
+    axis.set_xticks(range(len(there)), [told for form, told in zip(MODELS, TOLD, strict=True) if form in there])
+    axis.set(xlim=(-0.3, len(there) - 0.7), xlabel="clients that never train")
+    for runs, look in lines:
+        for key, style in (("mean", look), ("worst_tenth", thin(look))):
+            points = [at_the_end(runs, form.format(name), key) for form in there]
+            axis.plot(range(len(there)), points, **style)
+
+
+def at_the_end(runs: Sequence[Result], name: str, key: str) -> float:
+    """A spread of the clients that never train in the last evaluation, mean over runs; NaN where no run has it."""
+    found = [over_clients(stored(run, "unseen"), name)[key][-1] for run in runs if name in named(stored(run, "unseen"))]
+    return float(np.mean(found)) if found else np.nan
+
+
+def last(run: Result, who: str, name: str) -> Array:
+    """The number of each client in the last evaluation, of those that have it."""
+    row = stored(run, who)[name][-1]
+    return row[~np.isnan(row)] if not np.isnan(row).all() else np.full(1, np.nan)

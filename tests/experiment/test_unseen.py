@@ -1,0 +1,277 @@
+"""evaluate.unseen: clients that never train, and are tested before and after steps of their own."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import xarray
+
+import mpifed
+from mpifed import Trouble, UserError
+from mpifed.experiment import by_client, prepare
+from tests.helpers.commands import mpifed as command
+
+M, N = 12, 5
+RNG = np.random.default_rng(7)
+SIZES = RNG.integers(6, 20, M)
+TESTS = RNG.integers(3, 8, M)
+W = RNG.normal(size=(M, N))
+
+
+def drawn(sizes):
+    """Samples of all clients, each with a model of its own."""
+    X = [RNG.normal(size=(d, N)) for d in sizes]
+    y = [(rows @ w > 0).astype(float) for rows, w in zip(X, W, strict=True)]
+    return X, y
+
+
+TRAIN, TEST = drawn(SIZES), drawn(TESTS)
+STUDY = {"problem": {"name": "logistic", "mu": 0.0}, "algorithm": {"name": "fedavg", "step": 0.5}, "rounds": 4}
+COUNTED = ("objective", "grad_norm_sq", "accuracy", "bytes_up", "bytes_down")
+
+
+def data(clients=range(M), sparse=False):
+    """The data of some clients."""
+    X, y, X_test, y_test = (np.concatenate([part[i] for i in clients]) for part in (*TRAIN, *TEST))
+    if sparse:
+        X, X_test = map(scipy.sparse.csr_array, (X, X_test))
+    own = np.array([*clients])
+    return mpifed.arrays(X, y, SIZES[own], test=(X_test, y_test, TESTS[own]))
+
+
+def run(*changes, **settings):
+    return mpifed.run(STUDY | {"data": data()}, *changes, progress=False, **settings)
+
+
+def shares(x, clients):
+    """The share of the test samples of each client that a model of each classifies correctly."""
+    models = np.broadcast_to(x, (len(clients), N))
+    return [np.mean((TEST[0][i] @ w > 0) == TEST[1][i]) for i, w in zip(clients, models, strict=True)]
+
+
+def slope(i, w):
+    """∇f_i(w)."""
+    X, y = TRAIN[0][i], TRAIN[1][i]
+    return X.T @ (1 / (1 + np.exp(-X @ w)) - y) / len(y)
+
+
+def constant(i):
+    """r_i."""
+    return np.linalg.eigvalsh(TRAIN[0][i].T @ TRAIN[0][i])[-1] / (4 * SIZES[i])
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_the_others_train_as_if_these_clients_were_not_there(sparse):
+    away = [1, 2, 7, 11]
+    rest = [i for i in range(M) if i not in away]
+    settings = {"selection": {"share": 0.5}, "objective": {"weights": "samples"}}
+    with_them = run({"evaluate.unseen": away}, data=data(sparse=sparse), **settings)
+    without = run(data=data(rest, sparse), **settings)
+    assert with_them.x.tobytes() == without.x.tobytes()
+    for name in COUNTED:
+        assert with_them.rounds[name].tobytes() == without.rounds[name].tobytes()
+    assert np.array_equal(with_them.selection, without.selection)
+    assert with_them.clients["data_client"].tolist() == rest
+    assert with_them.clients["samples"].tolist() == SIZES[rest].tolist()
+    assert with_them.m == len(rest)
+
+
+@pytest.mark.parametrize(("step", "steps"), [(None, 5), (0.3, 2)])
+def test_they_are_tested_at_the_servers_model_and_after_gradient_steps_of_their_own(step, steps):
+    away = [0, 5, 6]
+    evaluate = {"unseen": away, "steps": steps, "every": 2} | ({"step": step} if step else {})
+    result = run(evaluate=evaluate, record={"models": 1})
+    found = result.unseen
+    assert found["round"].tolist() == [0, 2, 4]
+    for row, round in enumerate(found["round"]):
+        x = result.models["x"][round]
+        models = np.tile(x, (3, 1))
+        for _ in range(steps):
+            models = [w - (step or 1 / constant(i)) * slope(i, w) for i, w in zip(away, models, strict=True)]
+        assert np.allclose(found["accuracy"][row], shares(x, away))
+        assert np.allclose(found["accuracy_after"][row], shares(models, away))
+    assert set(found) == {"round", "accuracy", "accuracy_after", "data_client", "samples"}
+    assert found["data_client"].tolist() == away
+    assert found["samples"].tolist() == SIZES[away].tolist()
+
+
+def flame(i, x):
+    theta = x
+    for _ in range(5):
+        theta = theta - 0.1 * (slope(i, theta) + 2.0 * (theta - x))
+    return theta
+
+
+def ditto(i, x):
+    theta = x
+    for _ in range(3):
+        theta = theta - 0.1 * (slope(i, theta) + 2.0 * (theta - x))
+    return theta
+
+
+def apfl(i, x):
+    v, w = x, x
+    for _ in range(4):
+        v = v - 0.5 * 0.3 * slope(i, 0.3 * v + 0.7 * w)
+        w = w - 0.5 * slope(i, w)
+    return 0.3 * v + 0.7 * w
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "personal"),
+    [
+        ("flame", {"lam": 2.0, "lr": 0.1, "batch_size": 0}, flame),
+        ("flame", {"lam": 2.0, "lr": 0.1, "batch_size": 0, "center": "local"}, flame),
+        ("pfedme", {"lam": 2.0, "lr": 0.1, "batch_size": 0}, flame),
+        ("ditto", {"lam": 2.0, "lr": 0.1, "inner": 3, "step": 0.5}, ditto),
+        ("apfl", {"alpha": 0.3, "k0": 4, "step": 0.5}, apfl),
+    ],
+)
+def test_a_personal_method_makes_their_models_from_the_servers_as_in_one_of_its_rounds(name, options, personal):
+    evaluate = {"unseen": [3, 4], "clients": ["deviance", "accuracy"]}
+    result = run(algorithm={"name": name} | options, evaluate=evaluate)
+    models = [personal(i, result.x) for i in (3, 4)]
+    losses = [
+        2 * np.mean(np.log1p(np.exp(-np.abs(z))) + np.maximum(z, 0) - TEST[1][i] * z)
+        for i, z in ((i, TEST[0][i] @ w) for i, w in zip((3, 4), models, strict=True))
+    ]
+    assert np.allclose(result.unseen["personal_accuracy"][-1], shares(models, [3, 4]))
+    assert np.allclose(result.unseen["personal_deviance"][-1], losses, rtol=1e-12)
+    assert np.allclose(result.unseen["deviance_after"].shape, (5, 2))
+
+
+def test_a_share_or_a_number_is_drawn_by_the_seed_and_no_other_draw_changes():
+    share, again, number, other = (
+        run({"evaluate.unseen": wanted}, seed=seed, rounds=0).unseen["data_client"]
+        for wanted, seed in ((0.25, 3), (0.25, 3), (3, 3), (0.25, 4))
+    )
+    assert share.tolist() == again.tolist() == number.tolist()
+    assert share.tolist() == sorted({*share.tolist()})
+    assert (len(share), len(other)) == (3, 3)
+    assert share.tolist() != other.tolist()
+    generated = {"name": "synthetic", "clients": 10, "features": 4, "classes": 2, "least": 6, "most": 12}
+    sizes = run(data=generated, rounds=0).clients["samples"]
+    parts = run({"evaluate.unseen": 0.3}, data=generated, rounds=0)
+    assert parts.clients["samples"].tolist() == sizes[parts.clients["data_client"]].tolist()
+    assert parts.unseen["samples"].tolist() == sizes[parts.unseen["data_client"]].tolist()
+
+
+WORDS = ["data=synthetic", "data.clients=12", "data.features=4", "data.classes=3", "data.least=20", "data.most=40"]
+WORDS += [
+    "data.test=0.3",
+    "problem=softmax",
+    "algorithm=flame",
+    "algorithm.lr=0.1",
+    "algorithm.batch_size=5",
+    "evaluate.unseen=0.3",
+    "rounds=4",
+]
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    assert all(one[name].tobytes() == other[name].tobytes() for name in one)
+
+
+def test_ranks_do_not_matter(tmp_path):
+    for ranks in (None, 3):
+        done = command("run", *WORDS, "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
+        assert done.code == 0, done.err
+    one, three = (mpifed.load(tmp_path / f"{ranks}.h5") for ranks in (None, 3))
+    same(one.unseen, three.unseen)
+    assert one.x.tobytes() == three.x.tobytes()
+
+
+def test_a_run_that_goes_on_has_the_same_rows_once(tmp_path):
+    path = tmp_path / "out.h5"
+    settings = {"evaluate.unseen": 0.3, "evaluate.every": 2, "evaluate.clients": "auc"}
+    generated = {"name": "synthetic", "clients": 12, "features": 4, "classes": 2, "least": 20, "most": 40, "test": 0.3}
+    study = {"data": generated, "problem": "logistic"}
+    study |= {"algorithm": {"name": "pfedme", "lr": 0.1, "batch_size": 5}, "rounds": 5}
+    whole = mpifed.run(study, settings, progress=False)
+    mpifed.run(study, settings, path=path, progress=False, callback=lambda round, row: round == 3)
+    resumed = mpifed.resume(path, progress=False)
+    assert resumed.unseen["round"].tolist() == [0, 2, 4, 5]
+    same(resumed.unseen, whole.unseen)
+    same(resumed.by_client, whole.by_client)
+
+
+def test_a_file_and_xarray_have_them_beside_the_other_clients(tmp_path):
+    path = tmp_path / "out.h5"
+    whole = run({"evaluate.unseen": 2, "evaluate.clients": True}, path=path)
+    found = mpifed.load(path)
+    same(found.unseen, whole.unseen)
+    group = xarray.load_dataset(path, group="unseen", engine="h5netcdf")
+    assert group["accuracy_after"].dims == ("round", "client")
+    assert group["accuracy_after"].attrs["description"].startswith("After steps of the client's own: Fraction")
+    table = found.to_xarray()["unseen_accuracy_after"]
+    assert table.dims == ("round", "unseen")
+    assert table.shape == (5, 2)
+
+
+def test_they_are_tested_at_the_mean_model_of_a_graph_and_in_asynchronous_runs():
+    graph = run({"evaluate.unseen": [2, 3]}, algorithm="dgd", graph="ring", selection="all")
+    waiting = run({"evaluate.unseen": [2, 3]}, asynchronous={"arrivals": 2}, system={"speed": 1e3})
+    for result in (graph, waiting):
+        assert np.allclose(result.unseen["accuracy"][-1], shares(result.x, [2, 3]))
+
+
+def test_features_that_all_clients_scale_together_are_noted():
+    table = {"x": RNG.normal(size=40), "y": RNG.integers(2, size=40) * 1.0, "site": np.repeat(np.arange(4), 10)}
+    pandas = pytest.importorskip("pandas")
+    frame = mpifed.table(pandas.DataFrame(table), target="y", client="site", standardise="pooled")
+    notes = run({"evaluate.unseen": 1}, data=frame).attrs["notes"]
+    assert "deviation 1 over the training samples of all clients, also of those that never train" in notes
+
+
+def test_show_says_how_many_train_and_how_many_do_not():
+    assert "3 of the 12 clients never train and 9 do" in run({"evaluate.unseen": 0.25}).summary()
+
+
+def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
+    for module, name in ((prepare, "parted"), (by_client, "newcomers"), (by_client, "of_unseen")):
+        monkeypatch.setattr(module, name, None)
+    result = run()
+    assert len(result.unseen["round"]) == 0
+    assert "data_client" not in result.clients
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        (0.99, "evaluate.unseen = 0.99 is wrong: of 12 clients 12 would never train, so leave one at least"),
+        (12, "evaluate.unseen = 12 is wrong: of 12 clients 12 would never train"),
+        ([3, 3], "evaluate.unseen names a client twice: name each once"),
+        ([3, 12], "evaluate.unseen names client 12, and there are the clients 0 to 11"),
+        ([*range(12)], "evaluate.unseen names all 12 clients: at least one must train"),
+        (1.5, "evaluate: unseen = 1.5 is wrong: it must be a share below 1, a whole number or a list"),
+    ],
+)
+def test_what_cannot_be_is_refused(wanted, sentence):
+    with pytest.raises(UserError) as error:
+        run({"evaluate.unseen": wanted})
+    assert str(error.value).startswith(sentence)
+
+
+def test_steps_that_diverge_end_the_run_with_a_sentence():
+    problem = {"name": "softmax", "lam": 3.0}
+    with pytest.raises(Trouble, match=r"^the model of client 4, which never trains, is not finite after steps of its"):
+        run(problem=problem, evaluate={"unseen": [4], "step": 1e9, "steps": 60})
+
+
+def test_clients_without_test_samples_are_noted():
+    X, y = (np.concatenate(part) for part in TRAIN)
+    result = run({"evaluate.unseen": 2}, data=mpifed.arrays(X, y, SIZES))
+    assert "evaluated on what their own steps train on" in result.attrs["notes"]
+
+
+@pytest.mark.torch
+def test_on_a_device_they_are_the_same():
+    pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    pytest.importorskip("array_api_compat", reason="array-api-compat is not there: pip install mpifed[torch]")
+    evaluate = {"unseen": 0.3, "clients": ["accuracy", "auc", "deviance", "calibration_error", "observed_expected"]}
+    flame = {"name": "flame", "lr": 0.1, "batch_size": 0}
+    numpy, torch = (run(algorithm=flame, evaluate=evaluate, kernels=name) for name in ("numpy", "torch"))
+    for tables in ("unseen", "by_client"):
+        one, other = getattr(numpy, tables), getattr(torch, tables)
+        assert one.keys() == other.keys()
+        assert all(np.allclose(one[name], other[name], rtol=1e-9, equal_nan=True) for name in one)

@@ -1,0 +1,162 @@
+"""Numbers of clients over all of them: mean, worst tenth, spread, their table and their picture."""
+
+import re
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.core.errors import UserError
+from mpifed.report import client_curves
+from mpifed.results.columns import Columns
+from mpifed.results.over_clients import over_clients
+from tests.helpers.commands import mpifed as command
+from tests.helpers.compared_runs import cells
+from tests.helpers.figures import axes_of, curve
+
+DATA = {"name": "synthetic", "clients": 15, "features": 4, "classes": 2, "least": 8, "most": 20, "test": 0.3}
+STUDY = {"data": DATA, "problem": "logistic", "rounds": 3}
+NUMBERS = {"evaluate.clients": ["accuracy", "auc", "observed_expected"], "evaluate.unseen": 4}
+METHODS = {"fedavg": {"epochs": 5}, "flame": {"lr": 0.1, "batch_size": 0}}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two methods with two seeds each."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, options in METHODS.items():
+        for seed in (0, 1):
+            algorithm = {"name": name} | options
+            path = folder / f"{name}-{seed}.h5"
+            mpifed.run(STUDY, NUMBERS, algorithm=algorithm, seed=seed, path=path, progress=False)
+    return sorted(folder.glob("*.h5"))
+
+
+def table(*rows):
+    return Columns(round=np.arange(len(rows)), accuracy=np.array(rows), rmse=np.array(rows), other=np.array(rows))
+
+
+def test_mean_worst_tenth_and_spread_are_those_of_the_clients_that_have_a_number():
+    values = np.r_[np.arange(21.0)[::-1], np.nan]
+    found = over_clients(table(values, values + 1), "accuracy")
+    assert found["round"].tolist() == [0, 1]
+    assert found["mean"].tolist() == [10.0, 11.0]
+    assert found["worst_tenth"][0] == 1.0  # 0, 1, 2: a tenth of 21, rounded up
+    assert np.isclose(found["sd"][0], np.arange(21.0).std())
+    assert (found["iqr"][0], found["min"][0], found["max"][0], found["lacking"][0]) == (10.0, 0.0, 20.0, 1)
+    assert over_clients(table(values), "rmse")["worst_tenth"][0] == 19.0  # less is better
+    assert np.isnan(over_clients(table(values), "other")["worst_tenth"][0])  # neither is
+
+
+def test_where_no_client_has_a_number_all_is_nan():
+    found = over_clients(table(np.full(3, np.nan)), "accuracy")
+    assert all(np.isnan(found[name][0]) for name in ("mean", "worst_tenth", "sd", "iqr", "min", "max"))
+    assert found["lacking"][0] == 3
+
+
+def test_a_result_has_them_for_both_kinds_of_clients(runs):
+    result = mpifed.load(runs[0])
+    rows = result.by_client["auc"]
+    found = result.over_clients("auc")
+    assert np.allclose(found["mean"], np.nanmean(rows, axis=1))
+    assert found["lacking"].tolist() == np.isnan(rows).sum(axis=1).tolist()
+    unseen = result.over_clients("accuracy_after", unseen=True)
+    assert np.allclose(unseen["mean"], result.unseen["accuracy_after"].mean(axis=1))
+    with pytest.raises(UserError, match="unknown number of clients 'acc'; did you mean 'auc'"):
+        result.over_clients("acc")
+    plain = mpifed.run(STUDY | {"algorithm": "fedavg"}, progress=False)
+    with pytest.raises(
+        UserError, match=r"no numbers of clients are stored: evaluate\.clients or evaluate\.unseen asks"
+    ):
+        plain.over_clients()
+
+
+def test_the_table_has_a_row_for_each_method_kind_of_client_and_model(runs):
+    done = command("compare", *runs, "--clients", "--columns", "accuracy")
+    head, rows = cells(done.out)
+    assert head == ["algorithm", "n", "clients", "number", "mean", "worst tenth", "sd", "IQR", "min", "max"]
+    models = ["accuracy", "accuracy after"]
+    assert [row[2:4] for row in rows if row[0] == "FedAvg"] == [
+        ["trained", "accuracy"],
+        *(["unseen", name] for name in models),
+    ]
+    assert [row[3] for row in rows if row[0] == "FLAME"] == [
+        "accuracy",
+        "personal accuracy",
+        *models,
+        "personal accuracy",
+    ]
+    ends = [mpifed.load(path).over_clients("accuracy")["mean"][-1] for path in runs[:2]]
+    mean, sd = (float(part) for part in rows[0][4].split(" ± "))
+    assert np.isclose(mean, np.mean(ends), atol=0.01)
+    assert np.isclose(sd, np.std(ends, ddof=1), atol=0.01)
+
+
+def test_clients_without_a_number_are_counted_in_the_table(runs):
+    head, rows = cells(command("compare", *runs, "--clients").out)
+    lacking = {tuple(row[:4]): row[-1] for row in rows}
+    assert head[-1] == "lacking"
+    counts = [int(np.isnan(mpifed.load(path).by_client["auc"][-1]).sum()) for path in runs[:2]]
+    assert sum(counts) > 0
+    assert np.isclose(float(lacking["FedAvg", "2", "trained", "auc"].split(" ± ")[0]), np.mean(counts))
+
+
+def test_the_table_is_written_in_all_forms(runs):
+    for form, sign in (
+        ("csv", "algorithm,n,clients,number,mean,mean_sd"),
+        ("latex", r"\toprule"),
+        ("markdown", "| :--"),
+    ):
+        assert sign in command("compare", *runs, "--clients", "--format", form).out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("compare {} --clients --columns acc", "unknown number of clients 'acc'; did you mean 'auc'?"),
+        ("compare {} --clients --sort accuracy", "--sort has no effect on --clients: leave it out"),
+        ("plot {} --clients --x bytes", "--x has no effect on --clients: leave it out"),
+        ("plot {} --clients --page", "--page and --clients are two pictures: draw them one at a time"),
+    ],
+)
+def test_what_cannot_be_is_refused(words, sentence, runs):
+    pytest.importorskip("matplotlib")
+    assert command(*words.format(runs[0]).split()) == (2, "", f"mpifed: {sentence}\n")
+
+
+def test_the_picture_shows_rounds_clients_and_those_that_never_train_and_the_command_their_table(runs, tmp_path):
+    pytest.importorskip("matplotlib")
+    results = [mpifed.load(path) for path in runs]
+    figure = client_curves.clients(results, ["accuracy", "personal_accuracy"])
+    rounds, ranks, models, own_rounds, own_ranks = axes_of(figure)
+    assert [axis.get_xlabel() for axis in (rounds, own_ranks)] == ["round", "clients (%), by rising number"]
+    assert [tick.get_text() for tick in models.get_xticklabels()] == [
+        "server's\nmodel",
+        "after own\nsteps",
+        "personal\nmodel",
+    ]
+    spreads = [result.over_clients("accuracy") for result in results[:2]]
+    assert curve(rounds) == [[0, 1, 2, 3], np.mean([found["mean"] for found in spreads], axis=0).tolist()]
+    worst = np.mean([found["worst_tenth"] for found in spreads], axis=0)
+    assert np.array_equal(rounds.get_lines()[1].get_ydata(), worst)
+    assert len(ranks.get_lines()) == 2
+    assert len(own_rounds.get_lines()) == 2, "FedAvg has no personal models"
+    done = command("plot", *runs, "--clients", "--y", "accuracy", "-o", tmp_path / "clients.png")
+    assert done.out == command("compare", *runs, "--clients", "--columns", "accuracy").out + (
+        f"written to {tmp_path / 'clients.png'}\n"
+    )
+
+
+def test_show_has_a_line_for_each_number_of_both_kinds_of_clients(runs):
+    words = " ".join(mpifed.load(runs[-1]).summary().split())
+    assert re.search(r"clients' auc median \S+, worst tenth", words)
+    assert re.search(r"unseen clients' personal_accuracy median \S+, worst tenth", words)
+    assert re.search(r"clients' observed_expected median \S+, \S+ … \S+", words)
+
+
+def test_results_without_numbers_of_clients_are_refused():
+    plain = mpifed.run(STUDY | {"algorithm": "fedavg"}, progress=False)
+    with pytest.raises(
+        UserError, match=r"^no result has numbers of clients: evaluate\.clients or evaluate\.unseen asks"
+    ):
+        client_curves.clients([plain])

@@ -127,10 +127,11 @@ def check_block(bench: Bench, block: Block) -> None:
         if row not in rows or measure not in bench.measures or len(found) != len(bench.values):
             wrong = f"no such row or measure, or not {len(bench.values)} numbers"
             raise ValueError(f"numbers of {block.name!r}, {row!r}, {measure!r}: {wrong}")
-    unknown = block.why.keys() - set(rows)
-    unknown |= {measure for why in block.why.values() if isinstance(why, dict) for measure in why} - set(bench.measures)
-    if unknown:
-        raise ValueError(f"block {block.name!r} explains unknown rows or measures: {sorted(unknown)}")
+    for table in (block.why, block.fitted):
+        unknown = table.keys() - set(rows)
+        unknown |= {name for why in table.values() if isinstance(why, dict) for name in why} - set(bench.measures)
+        if unknown:
+            raise ValueError(f"block {block.name!r} explains unknown rows or measures: {sorted(unknown)}")
 
 
 def at_columns(table: dict[str, dict[str, list[Number]]], columns: list[int]) -> dict[str, dict[str, list[Number]]]:

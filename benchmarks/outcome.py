@@ -12,7 +12,7 @@ from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED
 from benchmarks.expressions import PaperMeasures
 from benchmarks.grid import Cell, Run, stem
 from benchmarks.parts import Number
-from benchmarks.verdict import AGREES, NONE, OFF, OPEN, OTHER, TIME, Sample, Verdict, judge
+from benchmarks.verdict import AGREES, ALIKE, FITTED, NONE, OFF, OPEN, OTHER, TIME, Sample, Verdict, judge, telling
 from mpifed import Result, UserError, load
 
 
@@ -34,19 +34,28 @@ class Outcome(NamedTuple):
         On other data than the paper's, only the independent implementation's number is judged.
         """
         block = next(block for block in self.bench.block if block.name == cell.block)
-        column = self.bench.values.index(cell.value)
-        numbers = [table.get(cell.row, {}).get(measure) for table in (block.paper, block.reference)]
-        paper, reference = (None if found is None or found[column] == "" else found[column] for found in numbers)
+        columns = [self.column(table, cell, measure) for table in (block.paper, block.reference)]
+        paper, reference = (column.get(cell.row) for column in columns)
         ours = self.samples[cell, measure]
         target, trials = (paper, float(self.bench.trials_of(block)[0]))
         if paper is None or (block.surrogate and reference is not None):
             target, trials = reference, block.reference_trials
         if target is None:
             return None, None, Verdict("", "")
+        others = [number for row, number in columns[target is not paper].items() if row != cell.row]
         verdict = judge(ours, target, trials, measure in expressions.SECONDS, block.center)
+        verdict = telling(verdict, ours, target, others, trials, block.center)
+        if verdict.kind == AGREES and block.fit(cell.row, measure):
+            verdict = Verdict(FITTED, verdict.text)
         if block.surrogate and reference is None and verdict.kind != NONE:
             verdict = Verdict(OTHER, "")
         return paper, reference, verdict
+
+    def column(self, table: dict[str, dict[str, list[Number]]], cell: Cell, measure: str) -> dict[str, Number]:
+        """Row -> number of a measure in the column of a cell, of the rows that have one."""
+        column = self.bench.values.index(cell.value)
+        found = {row: measured[measure][column] for row, measured in table.items() if measure in measured}
+        return {row: number for row, number in found.items() if number != ""}
 
     def counts(self) -> dict[str, int]:
         """The number of cells by verdict, of those that have a number to compare with."""
@@ -64,6 +73,8 @@ class Outcome(NamedTuple):
         counts = self.counts()
         words = {
             AGREES: "agree",
+            FITTED: "agree in sample",
+            ALIKE: "cannot tell the methods apart",
             OFF: "off",
             OPEN: "open",
             OTHER: "on other data",

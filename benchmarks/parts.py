@@ -62,16 +62,26 @@ class Block(Strict, kw_only=True):
     paper: dict[str, dict[str, list[Number]]] = {}
     reference: dict[str, dict[str, list[Number]]] = {}
     why: dict[str, str | dict[str, str]] = {}  # row, or row and measure -> why its cells are off or open
+    fitted: dict[str, str | dict[str, str]] = {}  # the same -> which setting was chosen after looking at its numbers
 
     def reason(self, row: str, measure: str) -> str:
         """Why the cells of a row are off or open; "" without a reason."""
-        found = self.why.get(row, "")
-        return (found if isinstance(found, str) else found.get(measure, "")).strip()
+        return told(self.why, row, measure)
+
+    def fit(self, row: str, measure: str) -> str:
+        """Which setting of a row was chosen after looking at the paper's numbers; "" if none was."""
+        return told(self.fitted, row, measure)
 
     @property
     def title(self) -> str:
         """The name, marked if the data are not the paper's."""
         return f"{self.name} {ON_OTHER_DATA}" if self.surrogate else self.name
+
+
+def told(table: dict[str, str | dict[str, str]], row: str, measure: str) -> str:
+    """What a table says of a row, or of a measure of it."""
+    found = table.get(row, "")
+    return (found if isinstance(found, str) else found.get(measure, "")).strip()
 
 
 class Figure(Strict, kw_only=True):

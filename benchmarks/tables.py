@@ -14,8 +14,11 @@ from benchmarks.verdict import MARKS, NONE, OFF, OPEN, Sample
 from mpifed.report.names import setting
 
 LEGEND = (
-    "mean ± standard deviation over the seeds [the paper's number] {an independent implementation's number}; "
-    "= agrees: within the 95 % interval for a mean of as many runs as the paper's; ✗ off; "
+    "mean ± standard deviation over the seeds [the paper's number] {the number of the authors' trace or of an "
+    "independent implementation}; "
+    "= agrees: within the 95 % interval for a mean of as many runs as the paper's; ° in sample: so it does, but a "
+    "setting was chosen after looking at the number; ≟ cannot tell the methods apart: another row's number agrees "
+    "as well, or the interval reaches farther than a quarter of the spread between rows; ✗ off; "
     "? open: too few seeds or rounds, or an interval that reaches farther than a quarter of the number; "
     f"{ON_OTHER_DATA} on other data than the paper's, not judged; – not available. "
     "Seconds come from different machines, so only their ratio is reported"
@@ -94,6 +97,8 @@ def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str,
                 notes[f"{row}: {sample.reason}"] = None
             if verdict.kind in (OFF, OPEN, NONE) and (why := block.reason(row, measure)):
                 notes[f"{row}: {why}"] = None
+            if fit := block.fit(row, measure):
+                notes[f"{row}: fitted: {fit}"] = None
         lines.append(line)
     middles = ["the numbers are medians, with the range of the middle half"] * (block.center == "median")
     other = [f"{ON_OTHER_DATA} on other data than the paper's: {block.surrogate}"] if block.surrogate else []

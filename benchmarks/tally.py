@@ -11,10 +11,18 @@ from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.parts import Block
 from benchmarks.tables import Table, markdown
-from benchmarks.verdict import AGREES, NONE, OFF, OPEN, OTHER, TIME
+from benchmarks.verdict import AGREES, ALIKE, FITTED, NONE, OFF, OPEN, OTHER, TIME
 from mpifed.report.names import setting
 
-CELLS = {AGREES: "cells agree", OFF: "off", OPEN: "open", OTHER: "on other data", NONE: "not available"}
+CELLS = {
+    AGREES: "cells agree",
+    FITTED: "in sample",
+    ALIKE: "cannot tell apart",
+    OFF: "off",
+    OPEN: "open",
+    OTHER: "on other data",
+    NONE: "not available",
+}
 CLAIMS = {HOLDS: "claims hold", TIE: "tie", FAILS: "fail", UNDECIDED: "not decided", OTHER: "on other data"}
 UNEXPLAINED = "**no reason given**"
 FEW = "more seeds or rounds would decide"  # the reason of open cells that have no other
@@ -46,19 +54,26 @@ def repetitions(outcome: Outcome) -> str:
 
 
 def unsettled_cells(outcome: Outcome, block: Block) -> list[str]:
-    """A line for each row and measure of a block with cells that are off or open."""
+    """A line for each row and measure of a block with cells that are off, open, or agree in sample."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for cell, measure in outcome.samples:
         if cell.block == block.name and measure in outcome.bench.measures:
             verdict = outcome.verdict(cell, measure)[2]
-            if verdict.kind in (OFF, OPEN):
+            if verdict.kind in (OFF, OPEN, FITTED):
                 column = placed(outcome, cell)
                 found.setdefault((cell.row, measure, verdict.kind), []).append(f"{column}{verdict.text}")
     return [
         sentences.literal(f"{block.title}, {row}, {expressions.title(measure)}: {kind} ({'; '.join(cells)}): ")
-        + (block.reason(row, measure) or (UNEXPLAINED if kind == OFF else FEW))
+        + explained(block, row, measure, kind)
         for (row, measure, kind), cells in found.items()
     ]
+
+
+def explained(block: Block, row: str, measure: str, kind: str) -> str:
+    """Which setting was fitted, or why the cells of a row are off or open."""
+    if kind == FITTED:
+        return block.fit(row, measure)
+    return block.reason(row, measure) or (UNEXPLAINED if kind == OFF else FEW)
 
 
 def placed(outcome: Outcome, cell: Cell) -> str:

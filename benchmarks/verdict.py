@@ -1,6 +1,7 @@
 """Compare our number with the paper's: whether the spread of the seeds explains their difference."""
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
 from typing import NamedTuple
@@ -13,14 +14,17 @@ from benchmarks.parts import ON_OTHER_DATA, Number, Printed
 LEVEL = 0.95  # of the intervals
 FEW = 3  # with fewer seeds the verdict is open
 WIDE = 0.25  # an interval that reaches farther than this share of the number leaves the verdict open
+TELLING = 0.25  # one that reaches farther than this share of the spread between rows cannot tell the methods apart
 FAILED = "failed"  # begins the reason why no run has a number where all of them failed
 AGREES = "agrees"
 OFF = "off"
 OPEN = "open"
+FITTED = "in sample"  # would agree, but a setting of the row was chosen after looking at the number
+ALIKE = "cannot tell the methods apart"
 OTHER = "on other data"
 NONE = "not available"
 TIME = "seconds"
-MARKS = {AGREES: "=", OFF: "✗", OPEN: "?", OTHER: ON_OTHER_DATA, NONE: "–", TIME: "", "": ""}
+MARKS = {AGREES: "=", FITTED: "°", ALIKE: "≟", OFF: "✗", OPEN: "?", OTHER: ON_OTHER_DATA, NONE: "–", TIME: "", "": ""}
 
 
 class Sample(NamedTuple):
@@ -89,7 +93,7 @@ class Sample(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A verdict: AGREES, OFF, OPEN, OTHER, NONE or TIME, and its text."""
+    """A verdict: AGREES, FITTED, ALIKE, OFF, OPEN, OTHER, NONE or TIME, and its text."""
 
     kind: str
     text: str
@@ -142,6 +146,36 @@ def judge_center(ours: Sample, number: float, half: float, trials: float, center
             OPEN, f"{away}, interval ± {f'{100 * reach / abs(number):.0f} %' if math.isfinite(reach) else '∞'}"
         )
     return Verdict(AGREES, away)
+
+
+def telling(
+    verdict: Verdict, ours: Sample, paper: Number, others: Sequence[Number], trials: float, center: str
+) -> Verdict:
+    """ALIKE in place of AGREES where the same runs agree with another row's number as well, or nearly.
+
+    A verdict must be able to fail. So the interval may reach at most a quarter of the spread of all rows' numbers, and
+    none of the ``others`` that differs from the row's own may lie in it. Of a bound "> number" one other row must be
+    printed without it. Without other rows there is nothing to tell apart.
+    """
+    if verdict.kind != AGREES or not others:
+        return verdict
+    if isinstance(paper, str):
+        return verdict if any(not isinstance(other, str) for other in others) else Verdict(ALIKE, "no row reaches it")
+    low, high = interval(ours, trials, center)
+    own = ours.median if center == "median" else ours.mean
+    reach = max(high - own, own - low) + printed(paper)
+    values = [float(str(number).removeprefix(">")) for number in (paper, *others)]
+    spread = max(values) - min(values)
+    inside = [
+        other
+        for other in others
+        if not isinstance(other, str)
+        and float(other) != float(paper)
+        and low - printed(other) <= float(other) <= high + printed(other)
+    ]
+    if reach > TELLING * spread:
+        return Verdict(ALIKE, f"{verdict.text}, ± {reach:.2g} where rows spread over {spread:.2g}")
+    return Verdict(ALIKE, f"{verdict.text}, and another row's {inside[0]:g} fits too") if inside else verdict
 
 
 def interval(ours: Sample, trials: float, center: str = "mean") -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""python docs/build.py: write docs/reference/ and docs/results.md from the docstrings and tables of the code."""
+"""python docs/build.py: write docs/reference/, docs/results.md and docs/studies/outcomes.md from code and tables."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from mpifed.results.columns import Column
 HERE = Path(__file__).parent
 FIELD = runpy.run_path(str(HERE / "field.py"))
 COMBINATIONS = runpy.run_path(str(HERE / "combinations.py"))
+OUTCOMES = runpy.run_path(str(HERE / "outcomes.py"))
 
 TABLES: dict[str, type[Table]] = {
     "stop": Stop,
@@ -242,7 +243,7 @@ def results() -> list[str]:
 @cache
 def pages() -> dict[str, str]:
     """Path in docs -> text of the pages that are written from the code."""
-    found = {**reference(), "results.md": results()}
+    found = {**reference(), "results.md": results(), "studies/outcomes.md": OUTCOMES["lines"](table)}
     return {path: "\n".join(lines) + "\n" for path, lines in found.items()}
 
 

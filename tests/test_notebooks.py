@@ -36,9 +36,9 @@ def texts(outputs):
     return "\n".join(found)
 
 
-def test_there_are_four_and_the_page_leads_to_them():
+def test_there_are_five_and_the_page_leads_to_them():
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
-    assert len(NOTEBOOKS) == 4
+    assert len(NOTEBOOKS) == 5
     assert all(f"(notebooks/{path.name})" in page for path in NOTEBOOKS)
 
 

@@ -1,24 +1,19 @@
-"""Numbers that only the tables of FedEPM show: LCT over that of SFedAvg, time with evaluation, the ε of an upload."""
-
-from pathlib import Path
+"""Numbers that only the tables of FedEPM show: gradients of a round, time with evaluation, the ε of an upload."""
 
 import numpy as np
 
-from mpifed import Array, Result, UserError, load
+from mpifed import Array, Result
+from mpifed.experiment import config
 
 
-def lct_over_sfedavg(result: Result) -> float:
-    """LCT divided by the LCT of SFedAvg in the same cell with the same seed; nan if that run is missing.
+def gradients(result: Result) -> float:
+    """Passes over its samples that a selected client makes for gradients in a round, a count from the settings alone.
 
-    The ratio cancels the speed of the machine, but not its load. Source: fedepm, Table I, columns divided by SFedAvg's.
+    Source: fedepm, section IV.B, the computational complexity that Table I shows in seconds.
     """
-    if result.path is None:
-        return float("nan")
-    path, name = Path(result.path), result.config["algorithm"]["name"]
-    try:
-        return result.lct / load(path.with_name(path.name.replace(f"-{name}-", "-sfedavg-"))).lct
-    except UserError:
-        return float("nan")
+    work = config.experiment(result.config).algorithm.work(np.ones(1))
+    assert work is not None
+    return float(work[0])
 
 
 def tct_with_evaluation(result: Result) -> float:
@@ -69,7 +64,7 @@ def moved(result: Result, d: Array, scale: Array | float) -> Array:
 
 
 MEASURES = {
-    "lct_over_sfedavg": lct_over_sfedavg,
+    "gradients": gradients,
     "tct_with_evaluation": tct_with_evaluation,
     "epsilon_of_upload": epsilon_of_upload,
 }

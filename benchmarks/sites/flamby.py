@@ -14,6 +14,7 @@ from mpifed.core.typing import Array
 
 SPLIT = 43  # FLamby's seed of the split of heart
 SEEDS = range(42, 47)
+FLAT = 1e-8  # of the largest variance: that of no direction
 
 
 class Task(NamedTuple):
@@ -124,6 +125,20 @@ def brca() -> Task:
         ends = np.cumsum(sizes)[:-1]
         parts.append(list(zip(np.split(X, ends), np.split(y, ends), strict=True)))
     return Task("TCGA-BRCA", "c-index", {"name": "cox", "lam": 1e-4}, *parts)
+
+
+def whitened(task: Task) -> Task:
+    """The task with features in which its training samples together have mean 0 and covariance I.
+
+    Directions without variance are left out. Clients could send Σa and Σaaᵀ for it, once.
+    """
+    pooled = np.concatenate([X for X, _ in task.train])
+    mean = pooled.mean(axis=0)
+    values, vectors = np.linalg.eigh((pooled - mean).T @ (pooled - mean) / len(pooled))
+    there = values > FLAT * values[-1]
+    turn = vectors[:, there] / np.sqrt(values[there])
+    train, test = ([((X - mean) @ turn, y) for X, y in parts] for parts in (task.train, task.test))
+    return task._replace(train=train, test=test)
 
 
 def accuracy(scores: Array, y: Array) -> float:

@@ -32,6 +32,10 @@ STEPS = {
     "collectives": [Command("collectives", "", "--most 1000", ranks) for ranks in (2, 3, 4)],
     "scaling-A": [Command("scaling", f"--case A --ranks 1,2,3,4 {SCALING}", f"--case A {FEW} {SCALING}")],
     "scaling-B": [Command("scaling", f"--case B --ranks 1,2,3,4 {SCALING}", f"--case B {FEW} {SCALING}")],
+    "apart": [
+        Command("apart", f"--case {case} {LAUNCHED}", f"--case {case} --rounds 5 --repeat 1 {LAUNCHED}")
+        for case in "AB"
+    ],
     "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],
     "startup": [Command("startup", LAUNCHED, f"--repeat 1 {LAUNCHED}")],
     "flute": [Command("flute", "", "--repeat 1 --rounds 2")],

@@ -116,6 +116,8 @@ def compare(add: Add) -> None:
     add("--all", action="store_true", help="count runs that did not finish too")
     clients = "numbers of clients: mean, worst tenth and spread over them; --columns names some, such as accuracy,auc"
     add("--clients", action="store_true", help=clients)
+    tests = "a column: also test every two rows over the seeds that all have (signed ranks, corrected by Holm)"
+    add("--test", metavar="COLUMN", help=tests)
 
 
 @command("certify", "certify:certify", "which conditions of the method's theorem a study meets, and what follows")
@@ -158,6 +160,10 @@ def plot(add: Add) -> None:
     add("--all", action="store_true", help="boxes of runs that did not finish too")
     clients = "numbers of clients (y: accuracy …) by round, over clients and of those never trained, and their table"
     add("--clients", action="store_true", help=clients)
+    profile = (
+        'shares of data and seeds at most so many times the best, of a measure as in tune: "rounds to objective <= 0.1"'
+    )
+    add("--profile", metavar="MEASURE", help=profile)
     add("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
     add("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
     add("--band", help="around means over seeds: none, sd or minmax (default: minmax up to three curves, else none)")

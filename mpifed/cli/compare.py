@@ -5,7 +5,7 @@ import sys
 
 from mpifed.core.errors import UserError
 from mpifed.report import compare as tables
-from mpifed.report import summary
+from mpifed.report import pairs, summary
 from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
 from mpifed.report.groups import read
@@ -23,11 +23,14 @@ def compare(args: argparse.Namespace) -> str:
     columns = names([args.columns or ""]) or None
     bold = sys.stdout.isatty()
     layout = Layout(by, columns, args.sort, args.all, args.format, bold, args.rename)
+    results = read(args.result)
     if args.clients:
-        if args.sort:
-            raise UserError("--sort has no effect on --clients: leave it out")
-        return by_client(read(args.result), layout)
-    return tables.compare(read(args.result), layout)
+        wrong = next((name for name in ("sort", "test") if getattr(args, name)), None)
+        if wrong:
+            raise UserError(f"--{wrong} has no effect on --clients: leave it out")
+        return by_client(results, layout)
+    text = tables.compare(results, layout)
+    return text if args.test is None else f"{text}\n\n{pairs.pairs(results, args.test, layout)}"
 
 
 def names(words: list[str]) -> list[str]:

@@ -1,14 +1,19 @@
 """The command plot."""
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 from mpifed.cli.compare import names
 from mpifed.core.errors import UserError
-from mpifed.report import boxplot, client_curves, interactive, style, timeline
+from mpifed.experiment.stop import Stop
+from mpifed.report import boxplot, client_curves, interactive, profile, style, timeline
 from mpifed.report import plot as curves
 from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
 from mpifed.report.groups import read
+from mpifed.results.result import Result
+from mpifed.sweeps.measure import parsed
 
 REFUSED = {  # options without effect
     "timeline": ("x", "y", "log", "all", "band", "rename"),
@@ -16,6 +21,7 @@ REFUSED = {  # options without effect
     "box": ("x", "band"),
     "html": ("all", "band", "width"),
     "clients": ("x", "log", "all", "band"),
+    "profile": ("x", "y", "log", "all"),
 }
 
 
@@ -41,6 +47,8 @@ def plot(args: argparse.Namespace) -> str:
         elif args.clients:
             figure = client_curves.clients(results, y, **wishes)
             told = f"{by_client(results, Layout(columns=y or None, everything=True, rename=args.rename))}\n"
+        elif args.profile:
+            figure = profiled(results, args.profile, wishes)
         elif args.box:
             if len(y) > 1:
                 raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
@@ -52,6 +60,14 @@ def plot(args: argparse.Namespace) -> str:
     return f"{told}written to {output}"
 
 
+def profiled(results: Sequence[Result], text: str, wishes: style.Wishes) -> Any:
+    """The performance profile of a measure. UserError where it is none, and for runs that cannot be compared."""
+    measures = [parsed(text, Stop(**run.config.get("stop", {})), "--profile") for run in results]
+    values = [measure.score(run).value for measure, run in zip(measures, results, strict=True)]
+    found = profile.collected(results, values, wishes.get("rename") or ())
+    return profile.draw(found, text.partition(" to ")[0], **wishes)
+
+
 def named(args: argparse.Namespace) -> str:
     """The name of the picture; one that ends in .html asks for the page. UserError for an unknown extension."""
     output = str(args.output or ("page.html" if args.html else "figure.png"))
@@ -60,7 +76,8 @@ def named(args: argparse.Namespace) -> str:
         raise UserError(f"{output} does not name a page: with --html it must end in .html")
     if not page:
         style.kind(output)
-    other = next((picture for picture in ("timeline", "page", "box", "clients") if getattr(args, picture)), None)
+    pictures = ("timeline", "page", "box", "clients", "profile")
+    other = next((picture for picture in pictures if getattr(args, picture)), None)
     if page and other and not args.html:
         raise UserError(f"--{other} draws no page: {output} must end in {', '.join(style.TYPES)}")
     args.html = page

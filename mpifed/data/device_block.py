@@ -222,9 +222,7 @@ class DeviceGroup(SameSizeBlocks):
         return self.kept[key][0]
 
 
-def grouped(
-    blocks: Sequence[Block], D: int, device: Any, room: int, kind: type[DeviceBlock], stays: bool
-) -> DeviceGroup:
+def grouped(blocks: Sequence[Block], D: int, device: Any, room: int, kind: Any, stays: bool) -> DeviceGroup:
     """The clients of blocks in memory, in order, in blocks of ``room`` clients on a device."""
     whole = kind.moved(blocks, D, on(device), room, stays)
     edges = [*range(0, len(whole), room), len(whole)]

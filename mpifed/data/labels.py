@@ -167,3 +167,10 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
 def shortened(name: str) -> str:
     """A name of at most 20 characters."""
     return name if len(name) <= 20 else name[:19] + "…"
+
+
+def class_count(data: Dataset) -> int:
+    """The number C of classes; ValueError where the labels are no classes, or all of one class."""
+    if data.classes < 2:
+        raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
+    return data.classes

@@ -130,7 +130,8 @@ def one_for_each(column: Array, pool: Any, called: str) -> Array:
     values = column.astype(np.float64)
     values = values if pool.train.order is None else values[pool.train.order]
     starts = starts_of(pool.sizes)[:-1]
-    low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    low = np.minimum.reduceat(values, starts)
+    high = np.maximum.reduceat(values, starts)
     if not (low == high).all():
         i = int(np.argmax(low != high))
         name = pool.owners[i] if pool.owners else i

@@ -97,7 +97,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     m = parts.setup.m
     sums = added(parts, x)
     inverse = inverted(sums.hessian)
-    model = modelled(config, parts, sums, x)
+    model = modelled(parts, sums, x)
     model_inverse = inverse if sums.expected is sums.hessian else inverted(sums.expected)
     error = np.sqrt(model.dispersion * np.diag(model_inverse) / totals_of(parts.data).sum())
     robust = np.full(n, np.nan)
@@ -132,9 +132,9 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     )
 
 
-def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model:
+def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
     """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
-    problem = config.problem
+    problem = parts.setup.problem
     d = samples_of(parts.data)
     totals = totals_of(parts.data)
     shares = np.ones(len(totals)) if parts.setup.factors is None else parts.setup.factors

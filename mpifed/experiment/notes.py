@@ -26,7 +26,9 @@ def notes(config: Experiment, m: int) -> list[str]:
             'elsewhere than without them; "memory" and "error" make up for them'
         )
     if config.objective.penalised:
-        found.append("objective is F = f + h, and grad_norm_sq ‖x − prox(x − ∇f(x))‖², which is 0 at its minimiser")
+        found.append(
+            "objective is f with its penalty, F, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖², 0 where F is least"
+        )
     return found + selecting(config)
 
 

@@ -30,7 +30,8 @@ WHY = (
 
 def clients(parts: Prepared) -> Iterator[Local]:
     """The clients of a study, block by block, with the f_i whose plain mean is f."""
-    host, setup = parts.host, parts.setup
+    host = parts.host
+    setup = parts.setup
     assert host is not None
     if setup.factors is not None:
         setup = setup._replace(local=ScaledLocal)

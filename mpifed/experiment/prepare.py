@@ -18,9 +18,10 @@ from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.evaluated import shared
+from mpifed.experiment.hosts import host_of, with_newcomers
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
-from mpifed.experiment.of_samples import block_of, problem_of, put
+from mpifed.experiment.of_samples import block_of, problem_of
 from mpifed.experiment.penalised import penalty_of
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.seen import seen
@@ -70,6 +71,7 @@ class Prepared(NamedTuple):
     devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
     copied: tuple[str, ...] = ()  # what does not stay there
     unseen: Unseen | None = None  # clients that never train
+    transported: Host | None = None  # the host as a transport meets it: with such clients beside it
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -190,19 +192,8 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         made.keepers.append(ahead)
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
-    return parts._replace(host=made, neighbourhood=neighbourhood)
-
-
-def host_of(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
-    """The host of the clients lo <= i < hi, in memory or on the kernels' device; ``cohort``: how many a round calls."""
-    where = device(setup.kernels)
-    if where is None:
-        made = Host(setup, data, *clients)
-        put(data.columns, made)
-        return made
-    from mpifed.federation.device_host import DeviceHost
-
-    return DeviceHost(setup, data, *clients, where, cohort)
+    transported = made if parts.unseen is None else with_newcomers(made, parts.setup, parts.unseen, job.config, world)
+    return parts._replace(host=made, neighbourhood=neighbourhood, transported=transported)
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

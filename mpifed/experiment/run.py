@@ -157,10 +157,11 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
     from mpifed.mpi.links import Ranks
 
     assert parts.host is not None
+    assert parts.transported is not None
     service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
     if parts.neighbourhood is not None and len(parts.cuts) > 2:  # nodes on other ranks too
         parts.neighbourhood.links = Ranks(world.comm, parts.neighbourhood, service.traffic, service.crowded)
-    traffic = service.serve(parts.host)
+    traffic = service.serve(parts.transported)
     if traffic is not None:
         collect(world, parts.host, traffic)
 
@@ -219,8 +220,8 @@ def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Arra
 
 def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
     """The transport from the server to the hosts: those of other ranks, or the one in this process."""
-    if parts.host is not None:
-        return InProcess(parts.host)
+    if parts.transported is not None:
+        return InProcess(parts.transported)
     from mpifed.mpi.channel import Server
 
     return Server(world, parts.cuts, config.dtype, config.reduction)

@@ -245,10 +245,3 @@ class Problem(Component):
 
 Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)
 Factors = Callable[[Block], "Array | float"]  # a number for each client of a block: (c,), or one for all
-
-
-def class_count(data: Dataset) -> int:
-    """The number C of classes; ValueError where the labels are no classes, or all of one class."""
-    if data.classes < 2:
-        raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
-    return data.classes

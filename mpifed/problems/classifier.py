@@ -10,8 +10,8 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.labels import Kind
-from mpifed.problems.base import Problem, class_count
+from mpifed.data.labels import Kind, class_count
+from mpifed.problems.base import Problem
 
 
 class Classifier(Problem):

@@ -11,8 +11,8 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.labels import Kind
-from mpifed.problems.base import Problem, class_count
+from mpifed.data.labels import Kind, class_count
+from mpifed.problems.base import Problem
 from mpifed.problems.softmax import cross_entropy
 
 

@@ -1,6 +1,7 @@
 """Losses of samples with weights and offsets: f_i = (1/Σ_j v_j) Σ_j v_j ℓ(⟨a_j, x⟩ + o_j, b_j) + regulariser."""
 
 from functools import cache
+from inspect import unwrap
 from typing import Any, ClassVar
 
 import msgspec
@@ -9,8 +10,14 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.linear_model import LinearModel
+from mpifed.problems.logistic import LogisticLoss
+from mpifed.problems.regression import LogLink
 
-OWN = ("value", "grad", "value_grad", "evaluate", "_value", "_pass")  # where a problem computes in a way of its own
+KNOWN = {  # methods that read scores, and those of mpifed that OfSamples replaces
+    **{name: (getattr(LinearModel, name),) for name in ("value", "grad", "value_grad", "evaluate", "_value", "_pass")},
+    "measure": (LinearModel.measure, LogLink.measure),
+    "predict": (LinearModel.predict, LogisticLoss.predict),
+}
 
 
 class OfSamples(LinearModel):
@@ -25,6 +32,9 @@ class OfSamples(LinearModel):
 
     @classmethod
     def has(cls, name: str) -> bool:
+        terms = {"log_likelihood": "log_density", "pearson": "squares"}.get(name)
+        if terms is not None and getattr(cls.plain, terms) is getattr(LinearModel, terms):
+            return False
         return name != "clipped_grad" and cls.plain.has(name)
 
     def scores(self, block: Any, X: Array) -> Array:
@@ -58,7 +68,8 @@ class OfSamples(LinearModel):
         """Of samples that are there v_j times, or whose dispersion is φ/v_j; where φ is 1 both are Σ v_j ln p_j."""
         real = block.w > 0
         v = np.where(real, block.w * block.d[:, None], 1)
-        Z, b = self.scores(block, X), np.where(real, block.b, 1)
+        Z = self.scores(block, X)
+        b = np.where(real, block.b, 1)
         if self.frequencies or not self.has("pearson"):
             logs = v * self.log_density(Z, b, dispersion)
         else:
@@ -80,9 +91,9 @@ def made(plain: type[LinearModel], frequencies: bool) -> type[Problem]:
 
 def takes(problem: type[Problem], name: str) -> bool:
     """Whether samples of a problem may have a column of this name in data.sample_columns.COLUMNS."""
-    if not issubclass(problem, LinearModel) or any(
-        getattr(problem, key) is not getattr(LinearModel, key) for key in OWN
-    ):
+    if not issubclass(problem, LinearModel):
+        return False
+    if any(unwrap(getattr(problem, key)) not in methods for key, methods in KNOWN.items()):
         return False
     return name != "exposure" or problem.log_link
 

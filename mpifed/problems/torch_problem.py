@@ -16,8 +16,8 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
+from mpifed.data.labels import class_count
 from mpifed.problems import torch_state
-from mpifed.problems.base import class_count
 from mpifed.problems.torch_device import device_of
 from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of

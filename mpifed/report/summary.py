@@ -18,6 +18,7 @@ from mpifed.results.result import Result
 
 HEIGHT = 40
 ASYNCHRONOUS = ("staleness", "staleness_max", "computed_at_once")  # columns of asynchronous runs
+NUMBERS = 6  # most numbers of clients that have a line each
 LISTED = 16  # most ranks that have a row each
 BUDGETS = ("epsilon", "epsilon_accounted")  # privacy spent, where any is guaranteed
 DRAWN = ("objective", "grad_norm_sq", "accuracy")  # columns with a curve
@@ -170,7 +171,9 @@ def by_client(result: Result) -> list[Cell]:
                 least = f"{number(values[0])} … {number(values[-1])}"
                 told = least if np.isnan(tenth) else f"worst tenth {number(tenth)}"
                 cells.append((f"{whose} {name}", f"median {number(float(np.median(values)))}, {told}"))
-    return cells
+    if len(cells) <= NUMBERS:
+        return cells
+    return [*cells[: NUMBERS - 1], ("numbers of clients", f"{len(cells)} in all: compare --clients")]
 
 
 def span(values: Array) -> str:

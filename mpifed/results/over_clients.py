@@ -16,10 +16,12 @@ def named(tables: Columns) -> list[str]:
 
 
 def over_clients(tables: Columns, name: str) -> Columns:
-    """``round`` (k,) and by name (k,) each, over the clients that have the number ``name``: ``mean``; ``worst_tenth``,
-    the mean over a tenth of the clients with the worst, rounded up, NaN where neither more nor less is better; ``sd``
-    with divisor m; ``iqr``, from the first to the third quartile; ``min``, ``max``; and ``lacking``, how many clients
-    have none. UserError where the result has no such number.
+    """``round`` (k,) and by name (k,) each, over the clients that have the number ``name``.
+
+    ``mean``; ``worst_tenth``, the mean over a tenth of the clients with the worst, rounded up, NaN where neither more
+    nor less is better; ``sd`` with the number of these clients as divisor; ``iqr``, from the first to the third
+    quartile; ``min``, ``max``; and ``lacking``, how many clients have none. UserError where the result has no such
+    number.
     """
     there = named(tables)
     if not there:

@@ -67,11 +67,11 @@ class Measure(NamedTuple):
         return Score(float(values[first]) if first < len(values) else math.inf, near)
 
 
-def parsed(text: str, stop: Stop) -> Measure:
+def parsed(text: str, stop: Stop, option: str = "--measure") -> Measure:
     """The measure that a text stands for, for runs with the rules ``stop``. UserError where it is none."""
     found = GRAMMAR.fullmatch(" ".join(text.split()))
     if found is None:
-        raise UserError(f"--measure {text!r} is wrong: {EXAMPLE}")
+        raise UserError(f"{option} {text!r} is wrong: {EXAMPLE}")
     name, watched, sign, number, good = found.groups()
     for one in filter(None, (name, watched)):
         if one not in COSTS and one not in COLUMNS:
@@ -79,16 +79,16 @@ def parsed(text: str, stop: Stop) -> Measure:
     try:
         bound = float(number or 0)
     except ValueError:
-        raise UserError(f"--measure {text!r} is wrong: {number} is not a number; {EXAMPLE}") from None
+        raise UserError(f"{option} {text!r} is wrong: {number} is not a number; {EXAMPLE}") from None
     better = -1 if name in COSTS else COLUMNS[name].better
     if name in COSTS and not watched and not any(getattr(stop, rule) for rule in REACHED):
         lacking = "the study has no stop rule that says where a run has got to"
         right = f'write "{name} to grad_norm_sq <= 1e-6", or give stop.gradient'
-        raise UserError(f"--measure {text!r} is wrong: {lacking}; {right}")
+        raise UserError(f"{option} {text!r} is wrong: {lacking}; {right}")
     if not better:
-        raise UserError(f"--measure {text!r} is wrong: neither more nor less of {name} is better")
+        raise UserError(f"{option} {text!r} is wrong: neither more nor less of {name} is better")
     if "objective_gap" in (name, watched) and stop.optimum is None:
-        raise UserError(f"--measure {text!r} is wrong: objective_gap needs stop.optimum, the least value of f")
+        raise UserError(f"{option} {text!r} is wrong: objective_gap needs stop.optimum, the least value of f")
     return Measure(text, name, float(-better), watched or "", sign or "<=", bound, bool(good))
 
 

@@ -61,7 +61,7 @@ def test_the_two_draws_of_an_iteration_are_independent():
 
 
 def radius(q):
-    """Of the iteration's matrix for (v, w, y) at curvature α, all clients, κ → 0: docs/adaptive.md."""
+    """Of the iteration's matrix for (v, w, y) at curvature α, all clients, κ → 0: docs/studies/inexact.md."""
     matrix = [[q + q * q, -q - q * q, -1], [1 - q * q, q * q, 0], [q, -q, 0]]
     return np.abs(np.linalg.eigvals(matrix)).max()
 

@@ -7,7 +7,7 @@ import pytest
 
 import mpifed
 from benchmarks.fedepm import iterates, theory
-from benchmarks.fedepm.measures import epsilon_of_upload
+from benchmarks.fedepm.measures import epsilon_of_upload, gradients
 from mpifed.algorithms.parts.prox import elastic_net_mean
 
 OTHERS = [{"c": 1e-8}, {"mu0": 0.1}, {"step_scale": "samples"}, {"alpha": 1.1}]
@@ -77,3 +77,10 @@ def test_the_epsilon_of_the_fifteenth_upload(algorithm, times):
         pytest.importorskip("dp_accounting")
     rel = 0.01 if "step_scale" in algorithm else 1e-3
     assert epsilon(**algorithm) == pytest.approx(0.1 * times, rel=rel, nan_ok=True)
+
+
+@pytest.mark.parametrize(("name", "each"), [("sfedavg", 1), ("sfedprox", 3), ("fedepm", 0)])
+def test_gradients_of_a_round_are_counted_from_the_settings_alone(name, each):
+    study = NOISY | {"rounds": 1, "problem": "logistic"}
+    found = [gradients(mpifed.run(study | {"algorithm": {"name": name, "k0": k0, "epsilon": 0.1}})) for k0 in (2, 5)]
+    assert found == [2 * each + 1, 5 * each + 1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from benchmarks.fedgia import iterates, theory
+from benchmarks.fedgia import iterates, pool, theory
 from benchmarks.repeating import Key
 from tests.benchmarks.test_fedadmm import LINEAR, fedadmm
 from tests.benchmarks.test_fedadmm import iterates as of_fedadmm
@@ -53,3 +53,15 @@ def test_iterates_that_are_not_those_of_the_run_are_refused(trace, run):
     rounds = result.rounds | {"objective": result.rounds["objective"] + 1e-3}
     with pytest.raises(ValueError, match="round 1 differs from the run"):
         trace(dataclasses.replace(result, rounds=rounds))
+
+
+def test_the_minimum_of_example_v1_is_where_least_squares_ends_and_divisions_keep_all_samples():
+    A, b, sizes = pool.samples(0, 60)
+    w = np.repeat(1 / (sizes * len(sizes)), sizes) ** 0.5
+    x, *_ = np.linalg.lstsq(A * w[:, None], b * w, rcond=None)
+    assert pool.least_squares(A, b, sizes) == pytest.approx(np.sum((w * (A @ x - b)) ** 2) / 2)
+    rng = np.random.default_rng(0)
+    for total in (6 * 50, 400, 6 * 100):
+        made = pool.division(total, 6, 100, rng)
+        assert made.sum() == total
+        assert 50 <= made.min() <= made.max() <= 100

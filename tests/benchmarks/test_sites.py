@@ -42,6 +42,17 @@ def test_the_split_is_that_of_scikit_learn():
     ]  # too few of a class: not stratified
 
 
+def test_whitened_features_have_mean_0_and_covariance_1_and_scores_that_were_possible_before():
+    rng = np.random.default_rng(2)
+    parts = [(rng.standard_normal((d, 3)) @ rng.standard_normal((3, 4)) + 5, np.ones(d)) for d in (20, 9)]
+    white = flamby.whitened(flamby.Task("", "accuracy", {}, parts, parts[:1]))
+    pooled = np.concatenate([X for X, _ in white.train])
+    assert pooled.shape == (29, 4)
+    np.testing.assert_allclose(pooled.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(pooled.T @ pooled / 29, np.eye(4), atol=1e-10)
+    np.testing.assert_array_equal(white.test[0][0], white.train[0][0])
+
+
 def test_the_c_index_counts_pairs_whose_order_is_known():
     times = np.array([1.0, 2.0, -3.0, 2.0])  # of the two at 2 neither comes first
     assert flamby.c_index(np.array([3.0, 2.0, 1.0, 0.0]), times) == 4 / 5

@@ -41,10 +41,10 @@ def test_cells_and_claims_are_counted(outcome):
     assert (found.cells, found.claims) == ({"agrees": 1, "off": 2, "seconds": 2}, {"tie": 1})
     table = counted([found, found._replace(name="fedgia/other")], lambda name: f"<{name}>")
     head, _, first, _, total, _, seconds = table.splitlines()
-    cells = "| benchmark | seeds | cells agree | off | open | on other data | not available "
-    assert head == f"{cells}| claims hold | tie | fail | not decided | on other data |"
-    assert first == "| <fedgia/tiny> | 3 | 1 | 2 |  |  |  |  | 1 |  |  |  |"
-    assert total == "| all |  | 2 | 4 |  |  |  |  | 2 |  |  |  |"
+    cells = "cells agree | in sample | cannot tell apart | off | open | on other data | not available"
+    assert head == f"| benchmark | seeds | {cells} | claims hold | tie | fail | not decided | on other data |"
+    assert first == "| <fedgia/tiny> | 3 | 1 |  |  | 2 |  |  |  |  | 1 |  |  |  |"
+    assert total == "| all |  | 2 |  |  | 4 |  |  |  |  | 2 |  |  |  |"
     assert seconds.startswith("4 more cells are seconds")
 
 
@@ -62,6 +62,27 @@ def test_what_is_off_has_a_reason_perhaps_for_one_measure_or_says_that_it_has_no
     assert "3 of 3 seeds): few" in remaining([tally(outcome(why, 'why.FedAvg = { rounds = "few", tct = "busy" }'))])
     with pytest.raises(UserError, match=r"explains unknown rows or measures: .*'round'"):
         outcome(why, 'why.FedAvg.round = "few"')
+
+
+def test_cells_whose_settings_were_chosen_by_their_number_are_counted_apart(outcome):
+    why = 'why = { FedAvg = "it is a test" }'
+    found = outcome(why, f'{why}\nfitted.FedGiA.rounds = "t, one of three"')
+    assert tally(found).cells == {"in sample": 1, "off": 2, "seconds": 2}  # what is off stays off
+    assert found.summary().startswith("cells: 1 agree in sample, 2 off")
+    table = tables(found, found.bench.block[0])[0]
+    assert table.rows[0][1] == "5.0 ± 0.0 [5.0] ° +0.0 %"
+    assert "FedGiA: fitted: t, one of three" in table.notes
+    assert "FedGiA, CR: in sample (k₀ = 1: +0.0 %): t, one of three" in remaining([tally(found)])
+    with pytest.raises(UserError, match=r"explains unknown rows or measures: .*'round'"):
+        outcome(why, 'fitted.FedAvg.round = "few"')
+
+
+def test_cells_that_agree_with_another_row_as_well_are_counted_apart(outcome):
+    paper = "FedAvg = { rounds = ["
+    close = outcome(f'{paper}"> 40", ""]', f"{paper}5.4, 3.0]")
+    assert tally(close).cells == {"cannot tell the methods apart": 1, "off": 3, "seconds": 2}
+    assert "1 cannot tell the methods apart" in close.summary()
+    assert "5.0 ± 0.0 [5.0] ≟ +0.0 %" in tables(close, close.bench.block[0])[0].rows[0][1]
 
 
 def test_other_data_are_marked_and_not_judged(outcome):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.parts import Printed
-from benchmarks.verdict import AGREES, NONE, OFF, OPEN, TIME, Sample, interval, judge, printed
+from benchmarks.verdict import AGREES, ALIKE, NONE, OFF, OPEN, TIME, Sample, interval, judge, printed, telling
 
 TEN = Sample((10.0, 11.0, 12.0, 11.0, 10.5, 11.5, 11.0, 10.0, 12.0, 11.0))
 
@@ -68,6 +68,46 @@ def test_counts_that_never_vary_still_have_an_interval_and_medians_are_compared_
     some = Sample((*one.values[:-9], *(math.inf,) * 9))
     assert (judge(some, 26.0, 20, center="median").kind, judge(some, 26.0, 20).kind) == (AGREES, OFF)
     assert judge(TEN, 11.0, 1, center="median") == (OPEN, "+0.0 %, interval ± ∞")
+
+
+def told(ours, paper, others, trials=20, center="mean"):
+    """The verdict on a row beside others of the same column."""
+    return telling(judge(ours, paper, trials, center=center), ours, paper, others, trials, center)
+
+
+def test_a_verdict_that_could_not_fail_for_another_row_tells_nothing():
+    assert told(TEN, 11.2, []).kind == AGREES  # a row alone has nothing to be told apart from
+    assert told(TEN, 11.2, [30.0, "> 100"]).kind == AGREES
+    # another row's number agrees with the same runs
+    assert told(TEN, 11.2, [30.0, 10.8]) == (ALIKE, "-2 %, and another row's 10.8 fits too")
+    # the interval reaches farther than a quarter of the spread between rows
+    assert told(TEN, 11.2, [12.5]) == (ALIKE, "-2 %, ± 0.67 where rows spread over 1.3")
+    assert told(TEN, 11.2, [13.8]).kind == ALIKE
+    assert told(TEN, 11.2, [14.0]).kind == AGREES
+    # rows with the same number are one number: nothing could fail where all are alike
+    assert told(TEN, 11.2, [11.2, 30.0]).kind == AGREES
+    assert told(TEN, 11.2, [11.2, 11.2]).kind == ALIKE
+    accuracy = Sample((0.912, 0.914, 0.916))
+    assert told(accuracy, Printed("0.9112"), [0.9069, 0.9023, 0.9067], 1).kind == ALIKE
+    assert told(accuracy, Printed("0.9112"), [0.5, 0.99, 0.7], 1).kind == AGREES
+
+
+def test_only_what_agrees_is_asked_whether_it_could_fail():
+    assert told(TEN, 22.0, [11.0]).kind == OFF
+    assert told(Sample((10.0, 12.0)), 11.0, [11.1]).kind == OPEN
+    never = Sample((math.inf,) * 3, least=100.0)
+    assert told(never, "> 100", ["> 100", 28.0]).kind == AGREES
+    assert told(never, "> 100", ["> 100", "> 100"]) == (ALIKE, "no row reaches it")
+    many = Sample(tuple(40.0 + k / 10 for k in range(51)))
+    assert told(many, 42.6, [200.0], center="median").kind == AGREES
+    assert told(many, 42.6, [42.0, 200.0], center="median").kind == ALIKE
+
+
+@given(st.lists(st.floats(1, 100), min_size=3, max_size=10), st.floats(1, 100), st.lists(st.floats(1, 100), min_size=1))
+def test_the_runs_of_a_row_that_agrees_never_agree_with_a_row_whose_number_is_another(values, paper, others):
+    ours = Sample(tuple(values))
+    if told(ours, paper, others).kind == AGREES:
+        assert all(other == paper or judge(ours, other, 20).kind == OFF for other in others)
 
 
 MORE = [(3, 1), (10, 1), (10, 20), (50, 20)]  # seeds and trials

@@ -9,6 +9,7 @@ import mpifed
 from mpifed import UserError
 from mpifed.algorithms.bases.by_client import ByClient
 from mpifed.data.base import Data
+from mpifed.problems.softmax import Softmax
 from mpifed.report.layout import number
 from tests.helpers.commands import mpifed as command
 
@@ -25,8 +26,8 @@ STUDY = {
 ROUNDS = [0, 2, 4, 5]
 
 
-def run(**changes):
-    return mpifed.run(STUDY, changes, progress=False)
+def run(*wishes, **changes):
+    return mpifed.run(STUDY, *wishes, progress=False, **changes)
 
 
 def shares(x):
@@ -54,6 +55,32 @@ def test_a_method_with_personal_models_also_has_their_accuracies():
     found = result.by_client["personal_accuracy"]
     assert found.shape == (4, M)
     assert np.allclose(found.mean(axis=1), result.rounds["personal_accuracy"][ROUNDS])
+
+
+def test_numbers_that_are_named_are_stored_also_at_personal_models():
+    generated = DATA | {"classes": 2}
+    flame = {"name": "flame", "lr": 0.1, "batch_size": 0}
+    wanted = {"evaluate.clients": ["deviance", "auc"]}
+    found = run(wanted, data=generated, problem="logistic", algorithm=flame).by_client
+    assert set(found) == {"round", "deviance", "auc", "personal_deviance", "personal_auc"}
+    assert np.allclose(found["deviance"][0], 2 * np.log(2))  # probabilities of 1/2 at the start
+    data = Data.build(generated, "data").load(0, "float64")
+    mixed = [0 < data.rows(i, i + 1)[1].mean() < 1 for i in range(M)]
+    assert (~np.isnan(found["auc"])).all(axis=0).tolist() == mixed
+    assert (found["auc"][0, mixed] == 0.5).all()  # all scores are 0
+    assert set(run({"evaluate.clients": "accuracy"}).by_client) == {"round", "accuracy"}
+
+
+class Halves(Softmax, tag="halves"):
+    """A problem whose number of clients has the wrong shape."""
+
+    def of_clients(self):
+        return {"half": lambda block, X: np.full(99, 0.5)}
+
+
+def test_a_number_of_the_wrong_shape_is_refused():
+    with pytest.raises(UserError, match=r"^the function that of_clients of the problem has for 'half' returns"):
+        run({"evaluate.clients": ["half"]}, problem=Halves())
 
 
 def test_nodes_of_a_graph_are_evaluated_at_the_mean_model():

@@ -198,3 +198,33 @@ def test_a_run_says_that_numpy_computes_and_why():
     result = mpifed.run(STUDY, problem="logistic", algorithm="newton", data=data_of("logistic", offset=OFFSET))
     assert result.attrs["kernels"] == "numpy"
     assert "samples have offsets, which numpy reads: there are no compiled kernels for them" in result.summary()
+
+
+class Quartic(mpifed.LinearModel):
+    """ℓ(z, b) = (z − b)⁴/4, a loss of a user's own."""
+
+    def loss(self, Z, b):
+        return (Z - b) ** 4 / 4
+
+    def slope(self, Z, b):
+        return (Z - b) ** 3
+
+    def bends(self, block, Z):
+        return 3 * (Z - block.b) ** 2 * block.w
+
+
+class Written(Quartic):
+    def value(self, block, X):
+        return super().value(block, X)
+
+
+def test_a_loss_of_your_own_takes_them_unless_it_computes_scores_itself():
+    labels = LABELS["huber"] + 3
+    data = mpifed.arrays(A, labels, CLIENT, frequency=FREQUENCY, offset=OFFSET)
+    result = mpifed.run(STUDY, problem=Quartic(), algorithm="newton", data=data)
+    many = (np.repeat(part, FREQUENCY, axis=0) for part in (A, labels - OFFSET, CLIENT))
+    plain = mpifed.run(STUDY, problem=Quartic(), algorithm="newton", data=mpifed.arrays(*many))
+    np.testing.assert_allclose(result.x, plain.x, rtol=1e-9)
+    assert np.isnan(result.fit().error).all()
+    with pytest.raises(UserError, match=r"^samples have frequencies, and problem .*Written takes none: "):
+        mpifed.run(STUDY, problem=Written(), algorithm="newton", data=data)

@@ -162,7 +162,7 @@ WORDS += [
     "algorithm=flame",
     "algorithm.lr=0.1",
     "algorithm.batch_size=5",
-    "evaluate.unseen=0.3",
+    "evaluate.unseen=3",
     "rounds=4",
 ]
 
@@ -172,13 +172,15 @@ def same(one, other):
     assert all(one[name].tobytes() == other[name].tobytes() for name in one)
 
 
-def test_ranks_do_not_matter(tmp_path):
-    for ranks in (None, 3):
+def test_ranks_do_not_matter_also_where_one_has_no_such_client(tmp_path):
+    for ranks in (None, 3, 5):
         done = command("run", *WORDS, "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
         assert done.code == 0, done.err
-    one, three = (mpifed.load(tmp_path / f"{ranks}.h5") for ranks in (None, 3))
-    same(one.unseen, three.unseen)
-    assert one.x.tobytes() == three.x.tobytes()
+    one, *others = (mpifed.load(tmp_path / f"{ranks}.h5") for ranks in (None, 3, 5))
+    assert len(one.unseen["data_client"]) == 3
+    for several in others:
+        same(one.unseen, several.unseen)
+        assert one.x.tobytes() == several.x.tobytes()
 
 
 def test_a_run_that_goes_on_has_the_same_rows_once(tmp_path):
@@ -228,7 +230,7 @@ def test_show_says_how_many_train_and_how_many_do_not():
 
 
 def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
-    for module, name in ((prepare, "parted"), (by_client, "newcomers"), (by_client, "of_unseen")):
+    for module, name in ((prepare, "parted"), (prepare, "with_newcomers"), (by_client, "of_unseen")):
         monkeypatch.setattr(module, name, None)
     result = run()
     assert len(result.unseen["round"]) == 0

@@ -89,6 +89,15 @@ def test_scaling_writes_a_table_and_a_picture(printed, tmp_path):
 
 
 @pytest.mark.slow
+def test_ranks_are_measured_beside_as_many_processes_that_know_nothing_of_each_other(printed):
+    mpirun(1)  # skips where there is none
+    table = printed("apart", "--ranks", "1,2", "--clients", "6", "--rounds", "3", "--repeat", "1")
+    lines = [line.replace("*", " ").split() for line in table if line.startswith(("together ", "apart "))]
+    assert [line[:2] for line in lines] == [["together", "1"], ["together", "2"], ["apart", "1"], ["apart", "2"]]
+    assert [line[8] for line in lines if line[1] == "1"] == ["1.00", "1.00"], "each kind beside its own smallest number"
+
+
+@pytest.mark.slow
 def test_the_roofline_has_every_kernel_below_its_ceilings(printed, tmp_path):
     words = ["--dtypes", "float32", "--repeat", "2", "--least", "0.01", "--most", "3e7"]
     table = printed("roofline", *words, "--to", tmp_path)

@@ -1,0 +1,151 @@
+"""The table of runs, one row each, and running what is missing of it in several processes."""
+
+import gzip
+import json
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import as_completed
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.arena.costs import hits, run
+from benchmarks.arena.lock import refuse_unlocked
+from benchmarks.arena.plan import available, facts, key, setting, workloads
+from benchmarks.running import pool
+from mpifed.experiment.progress import duration
+
+CHUNK = 6  # runs of one workload and method that a process does before its rows are written
+
+
+class Task(NamedTuple):
+    """A run: try ``number`` of a method on a workload."""
+
+    workload: str
+    method: str
+    number: int
+    seed: int
+
+
+class Row(NamedTuple):
+    """What a run cost: score -> the cost of each goal, inf for a miss; CPU ``seconds``; ``key`` as in plan.py."""
+
+    task: Task
+    costs: dict[str, list[float]]
+    seconds: float
+    key: str
+
+
+Rows = dict[Task, Row]
+
+
+class Table:
+    """The rows in a file of JSON lines, those of other rules left out."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: Rows = {}
+        keys: dict[tuple[str, str], str] = {}
+        for line in lines(path):
+            row = parsed(line)
+            if row is None:
+                continue
+            pair = row.task.workload, row.task.method
+            keys.setdefault(pair, current(*pair))
+            if row.key == keys[pair]:
+                self.rows[row.task] = row
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Write rows at the end of the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")  # by a process that was killed
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("\n" * torn)
+            for row in rows:
+                self.rows[row.task] = row
+                file.write(spelt(row) + "\n")
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a file, which may be packed; none where it is not there."""
+    if not path.exists():
+        return []
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines()
+
+
+def current(workload: str, method: str) -> str:
+    """The hash that a row of today's rules has; empty for what they do not have."""
+    try:
+        return key(workloads()[workload], method)
+    except (KeyError, ValueError):
+        return ""
+
+
+def spelt(row: Row) -> str:
+    """A row as JSON, misses as null."""
+    costs = {score: [None if math.isinf(cost) else cost for cost in of] for score, of in row.costs.items()}
+    return json.dumps([*row.task, costs, round(row.seconds, 3), row.key])
+
+
+def parsed(line: str) -> Row | None:
+    """The row of a line; None for a line that a killed process left unfinished."""
+    try:
+        *task, costs, seconds, own = json.loads(line)
+    except ValueError:
+        return None
+    found = {score: [math.inf if cost is None else cost for cost in of] for score, of in costs.items()}
+    return Row(Task(*task), found, seconds, own)
+
+
+def carried_out(tasks: Sequence[Task]) -> list[Row]:
+    """Run tasks of one workload, one after another."""
+    found = []
+    for task in tasks:
+        workload, known = workloads()[task.workload], facts()[task.workload]
+        begun = time.process_time()
+        one = run(workload, known, setting(task.method, task.number, known.r), task.seed)
+        seconds = time.process_time() - begun
+        found.append(Row(task, hits(one, known), seconds, key(workload, task.method)))
+    return found
+
+
+def pieces(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Tasks of the same workload and method, a few at a time."""
+    together: dict[tuple[str, str], list[Task]] = defaultdict(list)
+    for task in tasks:
+        together[task.workload, task.method].append(task)
+    for group in together.values():
+        for begin in range(0, len(group), CHUNK):
+            yield group[begin : begin + CHUNK]
+
+
+def do(tasks: Sequence[Task], table: Table, processes: int) -> None:
+    """Run what the table lacks, and write it; UserError where a held-out workload is not to be opened."""
+    refuse_unlocked(task.workload for task in tasks)
+    todo = list(pieces([task for task in tasks if task not in table.rows]))
+    total, done, begun = sum(map(len, todo)), 0, time.monotonic()
+    for rows in ended(todo, processes):
+        table.add(rows)
+        done += len(rows)
+        left = (time.monotonic() - begun) / done * (total - done)
+        print(f"arena: {done} of {total} runs, about {duration(left)} left", file=sys.stderr)
+
+
+def ended(todo: Sequence[list[Task]], processes: int) -> Iterator[list[Row]]:
+    """The rows of pieces as they end, in several processes, or in this one."""
+    if min(processes, len(todo)) < 2:
+        yield from map(carried_out, todo)
+        return
+    with pool(min(processes, len(todo))) as workers:
+        for future in as_completed([workers.submit(carried_out, piece) for piece in todo]):
+            yield future.result()
+
+
+def tries(names: Iterable[str], methods: Iterable[str], numbers: Iterable[int], seeds: Iterable[int]) -> list[Task]:
+    """All runs of these tries, of the methods that a workload allows."""
+    pairs = [pair for pair in product(names, methods) if available(workloads()[pair[0]], pair[1])]
+    return [Task(*pair, number, seed) for pair, number, seed in product(pairs, list(numbers), list(seeds))]

@@ -1,0 +1,90 @@
+"""Clients that never train: each rank with clients has some of them beside its host, and they answer one request."""
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.federation.client_numbers import numbers
+from mpifed.federation.host import Host
+from mpifed.federation.local import Local
+from mpifed.federation.method import Method, PersonalFrom
+from mpifed.federation.request import EVALUATE, HostReport, Layout, Reply, Request
+
+
+class Nothing(NamedTuple):
+    """The state of clients that keep nothing."""
+
+
+class Newcomers:
+    """Their client methods: ``steps`` gradient steps of the size ``step`` (None: 1/r_i), and the numbers ``names``."""
+
+    def __init__(self, algorithm: Method, names: list[str], steps: int, step: float | None) -> None:
+        self.algorithm = algorithm
+        self.names = names
+        self.steps = steps
+        self.step = step
+
+    def join(self, f: Local) -> Nothing:
+        return Nothing()
+
+    def tested(self, f: Local, client: Nothing, x: Array) -> dict[str, Array]:
+        """The numbers at the server's model x (n,), …_after the steps of each client, and at the personal model that a
+        method makes from x; ``check`` is 0 where these models are finite: (c,) each.
+        """
+        X = self.trained(f, x)
+        found = numbers(f, x, self.names)
+        found |= {f"{name}_after": values for name, values in numbers(f, X, self.names).items()}
+        if isinstance(self.algorithm, PersonalFrom):
+            own = self.algorithm.personal_from(f, x)
+            found |= {f"personal_{name}": values for name, values in numbers(f, own, self.names).items()}
+            X = X + own
+        return found | {"check": 0 * f.xp.sum(X, axis=1)}
+
+    def trained(self, f: Local, x: Array) -> Array:
+        """x_i ← x_i − γ ∇f_i(x_i), ``steps`` times from x: (c, n)."""
+        X = f.xp.tile(x, (len(f), 1))
+        gamma = 1 / f.lipschitz()[:, None] if self.step is None else self.step
+        for _ in range(self.steps):
+            X = X - gamma * f.grad(X)
+        return X
+
+
+TESTED = Newcomers.tested.__name__
+
+
+class WithNewcomers:
+    """A host, and beside it ``own``, this rank's of all ``count`` clients that never train, from number ``first`` on.
+
+    Their reply is one row with the numbers of all of them, 0 for those of other ranks: sums in any order put the rows
+    together without rounding. Without ``own`` the rank has none of them.
+    """
+
+    def __init__(self, host: Host, own: Host | None, first: int, count: int) -> None:
+        self.host = host
+        self.own = own
+        self.first = first
+        self.count = count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.host, name)
+
+    def handle(self, request: Request) -> tuple[Reply, HostReport]:
+        """Let the host reply, or the clients beside it."""
+        if request.method != TESTED:
+            return self.host.handle(request)
+        if self.own is None:
+            return Reply(np.zeros((1, 0), self.host.dtype), None), HostReport()
+        asked = Request(TESTED, request.args, key=(request.key[0], 0), verb=EVALUATE)
+        reply, report = self.own.handle(asked)
+        self.host.evaluated += report.evaluating
+        assert reply.layout is not None
+        names = reply.layout.names
+        rows = np.zeros((len(names), self.count), reply.rows.dtype)
+        rows[:, self.first : self.first + len(reply.rows)] += reply.rows.T  # -0 becomes 0, as it does in sums
+        return Reply(rows.reshape(1, -1), Layout(((self.count,),) * len(names), names)), report._replace(fault=0.0)
+
+
+def beside(host: Host, own: Host | None, first: int, count: int) -> Host:
+    """The host with clients beside it, for a transport."""
+    return cast(Host, WithNewcomers(host, own, first, count))

@@ -1,0 +1,108 @@
+"""`mpifed plot --profile`: on which share of the instances is a method within a factor of the best one."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from mpifed.core.errors import UserError, unknown
+from mpifed.core.typing import Array
+from mpifed.report import palette
+from mpifed.report.groups import Study, label, study
+from mpifed.report.statistics import band, profile, ratios
+from mpifed.report.style import SINGLE, Wishes, above, canvas, drawing, folded, headed, paper
+from mpifed.results.result import Result
+
+FACTORS = 200  # points of a curve
+WIDE, WIDER = 10.0, 1.1  # the axis goes to this factor at least, and this much beyond the largest ratio
+LARGEST = 1000.0
+BANDS = ("none", "bootstrap")
+ASIDE = ("algorithm", "ranks")  # settings that do not tell one instance from another
+
+
+class Costs(NamedTuple):
+    """What is compared: a name and a method for each column; costs (instances, methods) of every group of instances."""
+
+    labels: Sequence[str]
+    methods: Sequence[str]
+    groups: Sequence[Array]
+
+
+def draw(costs: Costs, what: str, **wishes: Unpack[Wishes]) -> Any:
+    """A figure with a curve for each method, and bands of the bootstrap over groups and instances.
+
+    Source: Dolan and Moré, see ``statistics.ratios``.
+    """
+    kind = wishes.get("band") or "bootstrap"
+    if kind not in BANDS:
+        unknown("band", kind, BANDS)
+    found = ratios(np.concatenate(list(costs.groups)))
+    if not np.isfinite(found).any():
+        raise UserError(f"there is nothing to draw: no run has a value of {what}")
+    factors = np.geomspace(1, upper(found), FACTORS)
+    width = paper(wishes.get("width"), SINGLE)
+    labels, across, deep = folded(costs.labels, width)
+    looks = palette.looks(costs.methods)
+    heading = headed(width, wishes.get("title"), words(costs, kind))
+    with drawing() as matplotlib:
+        figure, places = canvas(matplotlib, width, 1, 1, heading, deep)
+        axis = places[0, 0]
+        axis.set(xlabel=f"{what}, over that of the best", ylabel="share of instances", ylim=(-0.02, 1.02))
+        axis.set_xscale("log")
+        reach = band(costs.groups, lambda one: profile(one, factors), 400)
+        for k, look in enumerate(looks):
+            axis.plot(factors, reach.middle[k], **look, markevery=FACTORS // 6, drawstyle="steps-post")
+            if kind != "none":
+                area = {"color": look["color"], "alpha": 0.12, "linewidth": 0}
+                axis.fill_between(factors, reach.low[k], reach.high[k], **area)
+        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
+        above(figure, handles, labels, across, heading)
+    return figure
+
+
+def upper(found: Array) -> float:
+    """Where the axis of factors ends."""
+    return float(np.clip(WIDER * found[np.isfinite(found)].max(), WIDE, LARGEST))
+
+
+def words(costs: Costs, kind: str) -> str:
+    """How many instances there are, and what the bands are."""
+    total = sum(map(len, costs.groups))
+    return f"{total} instances" + ("; bands: 95 % of bootstrap draws" if kind != "none" else "")
+
+
+def collected(results: Sequence[Result], values: Sequence[float], rename: Sequence[str] = ()) -> Costs:
+    """The costs of runs, one ``value`` each: a column for each setting, a group for each data set, a row for each seed.
+
+    UserError where the rows are not complete: every method must have run on the same data with the same seeds.
+    """
+    if any(cost < 0 for cost in values):
+        raise UserError("a profile is of a cost, of which less is better and which is never below 0, such as rounds")
+    groups = study(results, rename=rename)
+    value = {id(result): cost for result, cost in zip(results, values, strict=True)}
+    columns = columns_of(groups)
+    where = {key for column in columns.values() for key in column}
+    lacking = [name for name, column in columns.items() if set(column) != where]
+    if lacking or len(columns) < 2:
+        which = f"{lacking[0]} lacks some" if lacking else "there is one method"
+        raise UserError(f"a profile needs several methods with runs on the same data and seeds: {which}")
+    tasks = sorted({key[0] for key in where})
+    rows = [
+        np.array([[value[id(column[key])] for column in columns.values()] for key in sorted(where) if key[0] == own])
+        for own in tasks
+    ]
+    methods = [next(iter(column.values())).config["algorithm"]["name"] for column in columns.values()]
+    return Costs(list(columns), methods, rows)
+
+
+def columns_of(groups: Study) -> dict[str, dict[tuple[Any, str], Result]]:
+    """Name of a method with its settings -> (all other settings, seed) -> run."""
+    apart = [key for key in groups.keys if key.split(".")[0] == "algorithm"]
+    own = groups._replace(keys={key: groups.keys[key] for key in apart})
+    found: dict[str, dict[tuple[Any, str], Result]] = {}
+    for group in groups.groups:
+        column = found.setdefault(label(group, own) or group.settings["algorithm"], {})
+        rest = tuple(part for part in sorted(group.settings.items()) if part[0].split(".")[0] not in ASIDE)
+        for run in group.runs:
+            column[rest, str(run.config.get("seed", 0))] = run
+    return found

@@ -18,7 +18,7 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.labels import class_count
 from mpifed.problems import torch_state
-from mpifed.problems.torch_device import device_of
+from mpifed.problems.torch_device import device_of, of_problem
 from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
 from mpifed.problems.torch_network import GROUP, Network, Options, Samples
@@ -78,8 +78,7 @@ class TorchProblem(Training):
         reason = groups.described(n, start.dtype)
         return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
 
-    def computer(self) -> Any:
-        return device_of(self.device)
+    computer = of_problem
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))

@@ -54,6 +54,7 @@ class TorchProblem(Training):
     batched: Annotated[
         Literal["auto"] | bool, Meta(description="clients computed in groups where the network allows it; false: never")
     ] = "auto"
+    computer = of_problem
 
     @abstractmethod
     def make(self, n: int, classes: int) -> Any:
@@ -77,8 +78,6 @@ class TorchProblem(Training):
         groups = self._built(n, start.size)[1]
         reason = groups.described(n, start.dtype)
         return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
-
-    computer = of_problem
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))

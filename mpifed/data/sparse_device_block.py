@@ -47,7 +47,11 @@ class CsrRows(NamedTuple):
         counts = self.counts.reshape(-1)
         begin = counts.cumsum(0) - counts
         rows = pytorch().arange(len(counts), device=self.device).repeat_interleave(counts)
-        places = pytorch().arange(len(rows), device=self.device) + (self.first.reshape(-1) - begin)[rows]
+        first = self.first.reshape(-1)
+        if len(first) and bool((first == first[0] + begin).all()):  # they are neighbours, and nothing is copied
+            own = slice(int(first[0]), int(first[0]) + len(rows))
+            return self.values[own], self.columns[own], rows
+        places = pytorch().arange(len(rows), device=self.device) + (first - begin)[rows]
         return self.values[places], self.columns[places], rows
 
 
@@ -61,15 +65,23 @@ class SparseDeviceBlock(DeviceBlock):
         labels = [Block(block.b[:, :, None], block.b, block.sizes, 1, block.w) for block in blocks]
         made = super().moved(labels, D, xp, room, stays)
         made.n = blocks[0].n
-        parts = []
+        counts = np.zeros((len(made), D), np.int64)
+        total = sum(block.A.nnz for block in blocks)
+        values: Any = xp.empty(total, dtype=xp.asarray(blocks[0].b[:0]).dtype)
+        columns: Any = xp.empty(total, dtype=xp.int32)
+        client = 0
+        begin = 0
         for block in blocks:
-            counts = np.zeros((len(block), D), np.int64)
-            counts[:, : block.b.shape[1]] = np.diff(block.A.indptr).reshape(block.b.shape)
-            own = np.repeat(np.arange(len(block)) * block.n, counts.sum(axis=1))
-            parts.append((block.A.data, (block.A.indices - own).astype(np.int32), counts))
-        values, columns, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+            own = np.diff(block.A.indptr).reshape(block.b.shape)
+            counts[client : client + len(block), : own.shape[1]] = own
+            below = np.repeat(np.arange(len(block)) * block.n, own.sum(axis=1))
+            end = begin + block.A.nnz
+            values[begin:end] = xp.asarray(block.A.data)
+            columns[begin:end] = xp.asarray(block.A.indices - below)
+            client += len(block)
+            begin = end
         first = (np.cumsum(counts) - counts.ravel()).reshape(counts.shape)
-        made.A = CsrRows(*map(xp.asarray, (values, columns, first, counts)))
+        made.A = CsrRows(values, columns, *map(xp.asarray, (first, counts)))
         return made
 
     def __getattr__(self, name: str) -> Any:

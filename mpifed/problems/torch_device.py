@@ -35,6 +35,11 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
     return torch.device("cuda", local % count)
 
 
+def of_problem(problem: Any) -> Any:
+    """The device of this rank on which a network computes from samples in memory."""
+    return device_of(problem.device)
+
+
 def free_bytes(device: Any) -> int | None:
     """Bytes of a GPU that this rank may fill with samples and state; None: any number, in the memory of the CPU.
 

@@ -18,7 +18,7 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.labels import class_count
 from mpifed.problems import torch_state
-from mpifed.problems.torch_device import device_of
+from mpifed.problems.torch_device import device_of, of_problem
 from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
 from mpifed.problems.torch_network import GROUP, Network, Options, Samples
@@ -54,6 +54,7 @@ class TorchProblem(Training):
     batched: Annotated[
         Literal["auto"] | bool, Meta(description="clients computed in groups where the network allows it; false: never")
     ] = "auto"
+    computer = of_problem
 
     @abstractmethod
     def make(self, n: int, classes: int) -> Any:
@@ -77,9 +78,6 @@ class TorchProblem(Training):
         groups = self._built(n, start.size)[1]
         reason = groups.described(n, start.dtype)
         return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
-
-    def computer(self) -> Any:
-        return device_of(self.device)
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))

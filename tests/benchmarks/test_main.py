@@ -71,7 +71,7 @@ def test_a_mistake_ends_all_ranks_with_one_sentence(words, sentence, start, tmp_
 def test_one_command_runs_prints_draws_and_reports_and_counts_run_nothing(tiny, command):
     words = ["--seeds", "2", "--processes", "1"]
     results = tiny.parents[2] / "results"
-    assert "| fedgia/tiny | 2 |  |  |  |  | 3 |  |  |  | 1 |  |" in command("report", "--counts", *words)[1]
+    assert "| fedgia/tiny | 2 |  |  |  |  |  |  | 3 |  |  |  | 1 |  |" in command("report", "--counts", *words)[1]
     assert not results.exists()
     code, shown, _ = command("run", "fedgia/tiny", *words)
     assert code == 0

@@ -13,7 +13,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.data.sparse_block import SparseBlock
-from mpifed.problems import torch_dropout
+from mpifed.problems import torch_channels, torch_dropout
 from mpifed.problems.torch_network import GROUP, Network
 from mpifed.problems.torch_rehearsal import Form, Rehearsal
 from mpifed.problems.torch_replay import Replay
@@ -37,7 +37,8 @@ class Groups:
         self.torch = net.torch
         self.size = GROUP[net.device.type]
         self.passes: dict[Form, Replay] = {}
-        self.rehearsal = Rehearsal(net, self.one_pass, self.size)
+        self.plain: set[Form] = set()  # passes for which that of ``torch_channels`` fails, or depends on places
+        self.rehearsal = Rehearsal(net, self.one_pass, self.size, self.simpler)
         self.reason = refused(net) if wanted else "problem.batched is false"
 
     def why(self, form: Form) -> str:
@@ -111,21 +112,31 @@ class Groups:
         """One pass of vmap over clients at X (g, n), with samples (g, k, …), b and w (g, k), and seeds (g,)."""
         if form not in self.passes:
             self.passes[form] = Replay(self.function(form), self.torch)
-        self.net.norms.mode(self.net.module, form.train)
         if self.net.options.loss.targets == "classes":
             b = b.to(self.torch.int64)
         if self.net.options.integers:
             samples = samples.to(self.torch.int64)
         return Found(*self.passes[form](X, samples, b, w, seed))
 
+    def simpler(self, form: Form) -> bool:
+        """Compute passes of a form without what ``torch_channels`` has; whether they were computed with it."""
+        if form in self.plain or not torch_channels.suits(self.net):
+            return False
+        self.plain.add(form)
+        self.passes.pop(form, None)
+        return True
+
     def function(self, form: Form) -> Any:
         """The function of a pass: arrays of a group -> values, gradients or None, and scores."""
         net, torch = self.net, self.torch
         constants = net.constants_in(form.dtype)
+        suits = torch_channels.suits(net)
         weights = torch.from_numpy(net.weights).to(net.device)
 
         def loss(x: Any, samples: Any, b: Any, w: Any, seed: Any) -> tuple[Any, Any]:
-            value, scores = net.loss(net.split(x), constants | dict.fromkeys(net.masks, seed), samples, b, w)
+            net.norms.mode(net.module, form.train)
+            with torch_channels.last(suits and form not in self.plain):
+                value, scores = net.loss(net.split(x), constants | dict.fromkeys(net.masks, seed), samples, b, w)
             if form.ridge:
                 value = value + net.options.lam / 2 * (x * weights).square().sum()
             return value, scores
@@ -173,7 +184,8 @@ class Groups:
     def tensor(self, values: Any) -> Any:
         """An array as a tensor on the device, without a copy where that is possible."""
         if not self.torch.is_tensor(values):
-            values = self.torch.from_numpy(np.require(values, requirements=("C", "A", "W")))
+            usable = values if values.flags.carray else np.require(values, requirements=("C", "A", "W"))
+            values = self.torch.from_numpy(usable)
         return values.to(self.net.device)
 
 

@@ -31,12 +31,16 @@ class Rehearsal:
     """Which groups give each client the same bits, for passes of each form; found when a form is first used.
 
     ``one_pass`` maps a form and the arrays of a group to what is found of its clients, ``size`` is that of groups.
+    ``simpler`` says whether passes of a form that are not as they should be can be tried again in another way.
     """
 
-    def __init__(self, net: Network, one_pass: Callable[..., tuple[Any, ...]], size: int) -> None:
+    def __init__(
+        self, net: Network, one_pass: Callable[..., tuple[Any, ...]], size: int, simpler: Callable[[Form], bool]
+    ) -> None:
         self.net = net
         self.one_pass = one_pass
         self.size = size
+        self.simpler = simpler
         self.draws = min(max(COMPARED // (size * max(1, len(net.start))), 1), 4)
         self.reasons: dict[Form, str] = {}
         self.fitting: dict[tuple[Form, int], bool] = {}
@@ -66,11 +70,13 @@ class Rehearsal:
 
     def _tried(self, form: Form) -> str:
         """What goes wrong with a whole group; empty where nothing does."""
+        wrong = "the last bits of a client depend on its place in a group"
         try:
-            same = all(self._moved(form, draw) for draw in range(self.draws))
+            if all(self._moved(form, draw) for draw in range(self.draws)):
+                return ""
         except Exception as error:  # the user's code may raise anything
-            return f"torch.func.vmap cannot compute the network: {first_line(error)}"
-        return "" if same else "the last bits of a client depend on its place in a group"
+            wrong = f"torch.func.vmap cannot compute the network: {first_line(error)}"
+        return self._tried(form) if self.simpler(form) else wrong
 
     def _moved(self, form: Form, draw: int) -> bool:
         """Whether a client has the same bits at another place, among clients of which some have fewer samples."""

@@ -1,9 +1,12 @@
 """Passes over groups that are repeated: traced once, then replayed operation by operation, without the work of vmap."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 TRACED_AFTER = 60  # passes over arrays of one form; to trace takes the time of hundreds of small ones
+TRIED = 3  # passes of what is traced: TorchScript looks at the first of them
+AGAIN_AFTER = 10  # passes with another number of clients, where one is traced: such a form is used often
 
 
 class Replay:
@@ -21,7 +24,7 @@ class Replay:
             return tuple(self.traced[count](*arrays))
         self.counts[count] = self.counts.get(count, 0) + 1
         found = self.function(*arrays)
-        if self.counts[count] == TRACED_AFTER:
+        if self.counts[count] >= (AGAIN_AFTER if self.traced else TRACED_AFTER):
             self.trace(count, arrays, found)
         return found
 
@@ -36,10 +39,22 @@ class Replay:
             shorten(made.graph, self.torch.ops.aten)
             in_place(made.graph, self.torch.ops.aten)
             made.recompile()
-            if same_bits(made(*arrays), found):
-                self.traced[count] = made
+            for replayed in (made, self.compact(made, arrays)):
+                if all(same_bits(replayed(*arrays), found) for _ in range(TRIED)):
+                    self.traced[count] = replayed
         except Exception:  # what cannot be traced is called as it is
             return
+
+    def compact(self, made: Any, arrays: tuple[Any, ...]) -> Any:
+        """The same operations without the work of Python for each, on a CPU and where TorchScript knows them all."""
+        if arrays[0].device.type != "cpu":
+            return made
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it will be replaced, some day
+                return self.torch.jit.trace(made, arrays, check_trace=False)
+        except Exception:
+            return made
 
 
 def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:

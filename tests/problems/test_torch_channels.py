@@ -1,0 +1,136 @@
+"""Convolutions and poolings of groups with channels last: the numbers of torch's own functions, and where used."""
+
+import numpy as np
+import pytest
+
+from mpifed.problems import torch_channels
+from mpifed.problems.torch_rehearsal import Form
+from tests.helpers.torch_cases import N, dataset, local, network, torch
+
+pytestmark = pytest.mark.torch
+nn, F = torch.nn, torch.nn.functional
+CLIENTS = 5
+
+
+class Images(nn.Sequential):
+    """Every way to write the arguments of the two functions."""
+
+    def __init__(self, *layers):
+        super().__init__(
+            nn.Conv2d(2, 4, 3, stride=2, padding=(1, 2), bias=False),
+            nn.ReLU(),
+            nn.Conv2d(4, 6, 2, dilation=(1, 2), groups=2),
+            nn.MaxPool2d(2, stride=1, padding=1),
+            nn.Conv2d(6, 3, 3, padding="same"),
+            nn.MaxPool2d((3, 2), ceil_mode=True),
+            *layers,
+            nn.Flatten(),
+        )
+
+
+class Small(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Unflatten(1, (1, N, 1)), nn.Conv2d(1, 3, (3, 1)), nn.MaxPool2d((2, 1)), nn.Flatten())
+
+
+class Normalised(nn.Sequential):
+    """Torch's function that normalises groups takes channels last nowhere under vmap."""
+
+    def __init__(self):
+        super().__init__(nn.Unflatten(1, (1, N, 1)), nn.Conv2d(1, 4, (3, 1)), Functional(), nn.Flatten())
+
+
+class Functional(nn.Module):
+    def forward(self, samples):
+        return F.group_norm(samples, 2)
+
+
+def gradients(module, replaced, frozen=False):
+    """Those of the sum of squares by parameters and samples, for each of some clients."""
+    torch.manual_seed(0)
+    samples = torch.randn(CLIENTS, 3, 2, 11, 9)
+    P = {name: torch.randn(*(() if frozen else (CLIENTS,)), *p.shape) for name, p in module.named_parameters()}
+
+    def loss(P, samples):
+        with torch_channels.last(replaced):
+            return torch.func.functional_call(module, P, (samples,)).square().sum()
+
+    both = torch.func.vmap(torch.func.grad(loss, (0, 1)), (None if frozen else 0, 0))(P, samples)
+    return [*both[0].values(), both[1]]
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["own weights", "the same weights"])
+def test_numbers_are_those_of_torch_for_every_client(frozen):
+    mine, theirs = (gradients(Images(), replaced, frozen) for replaced in (True, False))
+    for one, other in zip(mine, theirs, strict=True):
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-3 * float(other.abs().max()))
+    assert not all(torch.equal(one, other) for one, other in zip(mine, theirs, strict=True))
+
+
+def test_arguments_by_name_are_those_by_place():
+    x, w, b = torch.randn(2, 4, 8, 8), torch.randn(6, 2, 3, 3), torch.randn(6)
+    with torch_channels.last(True):
+        found = [F.conv2d(x, w, b, 1, 1, 1, 2), F.conv2d(input=x, weight=w, bias=b, groups=2, padding=1)]
+        pooled = [F.max_pool2d(x, 3, 2), torch.max_pool2d(x, kernel_size=3, stride=2)]
+        values, places = F.max_pool2d(x, 2, return_indices=True)
+    assert torch.equal(*found)
+    assert torch.equal(found[0], F.conv2d(x, w, b, padding=1, groups=2))
+    assert torch.equal(*pooled)
+    assert torch.equal(pooled[0], F.max_pool2d(x, 3, 2))
+    assert values.shape == places.shape
+
+
+def test_other_arrays_and_other_precisions_are_left_to_torch(monkeypatch):
+    monkeypatch.setattr(torch_channels, "convolved", None)
+    monkeypatch.setattr(torch_channels, "pooled", None)
+    assert torch_channels.convolution(torch.ones(1, 4, 4), torch.ones(1, 1, 2, 2)) is None
+    assert torch_channels.pooling(torch.ones(1, 1, 4, 4, dtype=torch.float64), 2) is None
+
+
+class Wider(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Unflatten(1, (1, N, 1)), nn.Conv2d(1, 8, (3, 1)), nn.MaxPool2d((2, 1)), nn.Flatten())
+
+
+def groups(name, dtype="float32"):
+    problem = network(f"{__name__}:{name}", loss=f"{__name__}:squares")
+    f = local(problem, dataset(dtype=dtype))
+    return problem, f, problem._network(f.block, np.zeros(f.n))[1]
+
+
+def squares(scores, targets):
+    return (scores.flatten(1) - targets[:, None]).square().sum(1)
+
+
+@pytest.mark.parametrize("name", ["Small", "Wider"])
+def test_a_client_has_the_same_bits_in_every_group(name):
+    """Also where channels last give other bits at other places, which the rehearsal finds."""
+    problem, f, found = groups(name)
+    X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
+    assert torch_channels.suits(found.net)
+    assert not found.described(N, f.block.b.dtype)
+    assert bool(found.plain) == (name == "Small")
+    whole = problem.grad(f.block, X)
+    for rows in (np.array([2]), np.array([3, 0, 1])):
+        assert problem.grad(f.block.take(rows), X[rows]).tobytes() == whole[rows].tobytes()
+
+
+def test_what_vmap_cannot_compute_with_channels_last_is_in_groups_without():
+    problem, f, found = groups("Normalised")
+    assert not found.described(N, f.block.b.dtype)
+    assert {form.train for form in found.plain} == {True, False}
+    X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
+    alone = network(f"{__name__}:Normalised", loss=f"{__name__}:squares", batched=False)
+    assert np.allclose(problem.grad(f.block, X), alone.grad(f.block, X), rtol=1e-3, atol=1e-3)
+    assert Form in map(type, found.plain)
+
+
+def test_layers_that_normalise_images_have_channels_first():
+    problem = network("torch.nn:Sequential")
+    assert torch_channels.suits(
+        type("Net", (), {"module": Images(), "device": torch.device("cpu"), "options": problem})
+    )
+    normed = Images(nn.GroupNorm(3, 3))
+    assert not torch_channels.suits(
+        type("Net", (), {"module": normed, "device": torch.device("cpu"), "options": problem})
+    )

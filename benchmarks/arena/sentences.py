@@ -23,15 +23,15 @@ FEATURE_WORDS = {
 
 def headline(found: Choices, decisions: Decisions, held: int) -> str:
     """The sentence on top of the page, whatever it says."""
-    table, best, hindsight = found.table, found.best, found.hindsight
+    table, best = found.table, found.best
     total = len(table.ratios)
     parts = [
         f"On {held} held-out workloads the method of a table of four features, tuned with {decisions.tries} tries,",
         f"costs {ratio(table)} in the median, at most twice the best method's in {table.within} of {total} cases,",
         f"and misses the goal in {table.missed}. {decisions.best} everywhere, the best on the tuning workloads, costs",
         f"{ratio(best)}, at most twice the best's in {best.within}, and misses in {best.missed}; {verdict(found)}",
-        f"In hindsight {found.label} everywhere has the most cases at most twice the best: {hindsight.within}, with a",
-        f"median of {hindsight.middle:.2f} and {hindsight.missed} misses.",
+        f"In hindsight {found.label} everywhere has the most cases at most twice the best: {found.hindsight.within},",
+        f"with a median of {found.hindsight.middle:.2f} and {found.hindsight.missed} misses.",
     ]
     return " ".join(parts)
 

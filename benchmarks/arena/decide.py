@@ -11,6 +11,7 @@ from benchmarks.arena.plan import Facts, Plan, facts, file, labels, rules
 from benchmarks.arena.scores import WORST, Final
 from mpifed import UserError
 from mpifed.core.toml import toml_value
+from mpifed.report.statistics import band
 
 KINDS = {"bits": ["bits"], "seconds": ["equal", "lognormal", "pareto"]}
 FEATURES = ("counted", "curvature", "skew", "share")  # in this order: the last ones are dropped first
@@ -143,6 +144,37 @@ class Regret(NamedTuple):
 def regret(final: Final, plan: Plan, names: Sequence[str], pick: Pick) -> Regret:
     """The regret of ``pick(features)`` over workloads, scores and goals that some method reaches."""
     return Regret([ratio for _, _, _, _, ratio in cases(final, plan, names, pick)])
+
+
+class Choices(NamedTuple):
+    """The regret of the ``table``, of the ``best`` method on the tuning workloads, of the best in ``hindsight``.
+
+    ``low`` to ``high``: a band of the table's share of cases at most twice the best, less that of ``best``.
+    """
+
+    table: Regret
+    best: Regret
+    label: str
+    hindsight: Regret
+    low: float
+    high: float
+
+
+def choices(final: Final, plan: Plan, names: Sequence[str], decisions: Decisions) -> Choices:
+    """What rules of choice cost on held-out workloads, and whether table and one method differ."""
+
+    def always(label: str) -> Pick:
+        return lambda cell: label
+
+    fixed = {label: regret(final, plan, names, always(label)) for label in labels(plan)}
+    label = max(fixed, key=lambda one: (fixed[one].within, -fixed[one].missed))
+    groups = []
+    for name in names:
+        both = [list(cases(final, plan, [name], pick)) for pick in (decisions.method, always(decisions.best))]
+        groups.append(np.array([[ratio <= 2 for *_, ratio in one] for one in both], float).T)
+    found = band(groups, lambda one: np.array(np.mean(one[:, 0] - one[:, 1])))
+    mine = regret(final, plan, names, decisions.method)
+    return Choices(mine, fixed[decisions.best], label, fixed[label], float(found.low), float(found.high))
 
 
 def cases(final: Final, plan: Plan, names: Sequence[str], pick: Pick) -> Iterator[tuple[str, str, int, str, float]]:

@@ -14,11 +14,9 @@ from benchmarks.arena.sentences import SCORE_WORDS, headline
 from benchmarks.arena.tables import (
     DRAWN,
     about,
-    always,
     by_workload,
     decision_table,
     hashes,
-    regret_of,
     regrets,
     robust,
     standings,
@@ -59,7 +57,8 @@ def draw(outcome: Outcome, score: str, path: Path) -> None:
 def text(outcome: Outcome, found: Table) -> str:
     """The page."""
     decisions = decide.read()
-    mine, other = (regret_of(outcome, pick) for pick in (decisions.method, always(decisions.best)))
+    held = names(outcome.plan, study.HELD)
+    choices = decide.choices(outcome.held, outcome.plan, held, decisions)
     results = [
         decision_table(decisions),
         regrets(outcome, decisions),
@@ -70,7 +69,7 @@ def text(outcome: Outcome, found: Table) -> str:
         robust(outcome),
     ]
     told = carried(outcome, found) | {
-        "headline": headline(mine, other, decisions, len(names(outcome.plan, study.HELD))),
+        "headline": headline(choices, decisions, len(held)),
         "results": "\n\n".join(results),
         "hashes": hashes(),
     }

@@ -127,7 +127,9 @@ def do(tasks: Sequence[Task], table: Table, processes: int) -> None:
     """Run what the table lacks, and write it; UserError where a held-out workload is not to be opened."""
     refuse_unlocked(task.workload for task in tasks)
     todo = list(pieces([task for task in tasks if task not in table.rows]))
-    total, done, begun = sum(map(len, todo)), 0, time.monotonic()
+    total = sum(map(len, todo))
+    done = 0
+    begun = time.monotonic()
     for rows in ended(todo, processes):
         table.add(rows)
         done += len(rows)

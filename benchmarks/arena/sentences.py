@@ -1,6 +1,6 @@
 """The sentences of the page."""
 
-from benchmarks.arena.decide import Decisions, Regret
+from benchmarks.arena.decide import Choices, Decisions, Regret
 
 SCORE_WORDS = {
     "bits": "bits",
@@ -21,22 +21,27 @@ FEATURE_WORDS = {
 }
 
 
-def headline(table: Regret, best: Regret, decisions: Decisions, held: int) -> str:
+def headline(found: Choices, decisions: Decisions, held: int) -> str:
     """The sentence on top of the page, whatever it says."""
+    table, best = found.table, found.best
     total = len(table.ratios)
     parts = [
         f"On {held} held-out workloads the method of a table of four features, tuned with {decisions.tries} tries,",
         f"costs {ratio(table)} in the median, at most twice the best method's in {table.within} of {total} cases,",
-        f"and misses the goal in {table.missed}; {decisions.best} everywhere costs {ratio(best)},",
-        f"at most twice the best's in {best.within}, and misses in {best.missed}.",
+        f"and misses the goal in {table.missed}. {decisions.best} everywhere, the best on the tuning workloads, costs",
+        f"{ratio(best)}, at most twice the best's in {best.within}, and misses in {best.missed}; {verdict(found)}",
+        f"In hindsight {found.label} everywhere has the most cases at most twice the best: {found.hindsight.within},",
+        f"with a median of {found.hindsight.middle:.2f} and {found.hindsight.missed} misses.",
     ]
-    first = " ".join(parts)
-    if table.ratios == best.ratios:
-        return f"{first} The table chose no other method there."
-    mine, other = (table.within, -table.missed), (best.within, -best.missed)
-    if mine > other:
-        return f"{first} So the table was better than one method for everything."
-    return f"{first} So the table was {'worse than' if mine < other else 'as good as'} one method for everything."
+    return " ".join(parts)
+
+
+def verdict(found: Choices) -> str:
+    """Whether the table is better than one method, as far as the held-out workloads tell."""
+    low, high = found.low, found.high
+    if low <= 0 <= high:
+        return "so few workloads do not tell these two apart."
+    return f"the table is {'better' if low > 0 else 'worse'} by more than drawing other such workloads explains."
 
 
 def ratio(found: Regret) -> str:

@@ -14,7 +14,8 @@ from mpifed.report.style import SINGLE, Wishes, above, canvas, drawing, folded, 
 from mpifed.results.result import Result
 
 FACTORS = 200  # points of a curve
-WIDE, WIDER = 10.0, 1.1  # the axis goes to this factor at least, and this much beyond the largest ratio
+WIDE = 10.0  # the axis of factors goes so far at least
+WIDER = 1.1  # and so many times the largest ratio
 LARGEST = 1000.0
 BANDS = ("none", "bootstrap")
 ASIDE = ("algorithm", "ranks")  # settings that do not tell one instance from another

@@ -89,9 +89,9 @@ def pairwise(costs: Array, signed: bool = False) -> list[Pair]:
     """
     found = []
     for a, b in combinations(range(costs.shape[1]), 2):
-        first, second = costs[:, a], costs[:, b]
-        wins, losses = int(np.sum(first < second)), int(np.sum(second < first))
-        p = signed_ranks(first - second) if signed else sign_test(wins, losses)
+        wins = int(np.sum(costs[:, a] < costs[:, b]))
+        losses = int(np.sum(costs[:, b] < costs[:, a]))
+        p = signed_ranks(costs[:, a] - costs[:, b]) if signed else sign_test(wins, losses)
         found.append(Pair(a, b, wins, losses, p))
     return [pair._replace(p=p) for pair, p in zip(found, holm([pair.p for pair in found]), strict=True)]
 

@@ -72,7 +72,8 @@ class Bench(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 def names() -> list[str]:
     """The names of all benchmarks, as folder/file."""
-    return sorted(f"{file.parent.name}/{file.stem}" for file in HERE.glob("*/*.toml"))
+    files = [file for file in HERE.glob("*/*.toml") if file.parent.name != "arena"]  # which is a study of its own
+    return sorted(f"{file.parent.name}/{file.stem}" for file in files)
 
 
 def read(name: str) -> Bench:

@@ -1,5 +1,6 @@
 """What every algorithm says of itself, and its promises about bits, types and arguments in settings of all kinds."""
 
+import re
 from functools import cache
 from typing import Annotated, NamedTuple
 
@@ -48,13 +49,14 @@ def test_nothing_is_guessed_from_the_names_of_options():
     d = np.array([3, 5])
     assert np.array_equal(Descent().work(d), d)
     assert np.array_equal(Tuned().work(d), [21, 35])
-    assert (traits.tuning(Descent()), traits.tuning(Tuned())) == ("the step size", "algorithm.lr")
+    told = traits.steering(Descent()), traits.steering(Tuned())
+    assert told == ("look at the step size", "look at algorithm.lr")
 
 
 @pytest.mark.parametrize("name", Algorithm.choices)
 def test_error_messages_name_an_option_that_the_algorithm_has(name):
     algorithm = build(name)
-    option = traits.tuning(algorithm).removeprefix("algorithm.")
+    (option,) = re.findall(r"algorithm\.(\w+)", traits.steering(algorithm))
     assert option in {field.name for field in msgspec.structs.fields(type(algorithm))}
 
 

@@ -11,8 +11,11 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.intercept import WithOnes
+from mpifed.data.labels import noted
 from mpifed.problems.calibration import observed_expected
 from mpifed.problems.linear_model import LinearModel
+
+TWO = "there are two intercepts, a column of ones in the data and the bias of the problem: problem.bias = false has one"
 
 
 class Regression(LinearModel):
@@ -23,7 +26,9 @@ class Regression(LinearModel):
 
     def fitted(self, data: Dataset) -> Dataset:
         data = super().fitted(data)
-        return WithOnes(data) if self.bias else data
+        if not self.bias:
+            return data
+        return WithOnes(noted(data, TWO) if data.intercepts else data)
 
     def weight(self, d: Array) -> Array:
         return 0.0 * d + self.lam

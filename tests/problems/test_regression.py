@@ -6,6 +6,7 @@ from scipy.optimize import least_squares
 
 import mpifed
 from mpifed.core.errors import Trouble, UserError
+from mpifed.data.intercept import WithOnes
 from mpifed.data.pool import Pool
 from mpifed.problems.gamma import Gamma
 from mpifed.problems.huber import Huber
@@ -112,6 +113,12 @@ def test_the_bias_is_a_last_parameter_that_is_not_regularised(kind):
     assert np.allclose(problem.value(block, x), kind().value(free, x) + 0.7 / 2 * 0.25)
     assert problem.convexity(block).tolist() == [0.0] * 4
     assert kind(lam=0.7, bias=False).convexity(block).tolist() == [0.7] * 4
+
+
+def test_two_intercepts_are_told():
+    data = WithOnes(mpifed.arrays(A, COUNTS, THREE).load(0, "float64"))
+    told = [Poisson(bias=bias).fitted(data).notes for bias in (True, False)]
+    assert [sum("two intercepts" in note for note in notes) for notes in told] == [1, 0]
 
 
 @pytest.mark.parametrize(

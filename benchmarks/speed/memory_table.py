@@ -26,7 +26,8 @@ from mpifed import Result
 MB = 1e6
 NONZEROS = 50  # of each row of CSR
 STEPS = ["algorithm=fedavg", "algorithm.k0=5", "algorithm.step=constant", "algorithm.step.a=0.01", "stop.gradient=0"]
-TRAINED = ["algorithm.epochs=1", "algorithm.batch_size=10", "selection=uniform", "selection.count=16"]
+SELECTED = 16  # clients that train in a round of a network
+TRAINED = ["algorithm.epochs=1", "algorithm.batch_size=10", "selection=uniform", f"selection.count={SELECTED}"]
 IMAGES = ["data.size=28", "data.channels=1", "data.classes=10", "data.per_client=10", "data.test=0"]
 MODULES = {"MLP": ("mlp", 784), "LeNet": ("lenet", 784)}
 
@@ -138,7 +139,8 @@ def main() -> None:
     print(f"{'row':<24}{'clients':>8}{'samples MB':>12}{'peak MB':>10}{'host':>8}{'device':>8}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, row in chosen(args).items():
-            counts = [max(2, round(count * args.scale)) for count in (row.few, row.more)]
+            least = SELECTED if name.split()[0] in MODULES else 2
+            counts = [max(least, round(row.few * args.scale)), max(2 * least, round(row.more * args.scale))]
             studies = [study(name, row, count, Path(folder)) for count in counts]
             least, most = (peaks(run(words, Path(folder), args)) for words, _ in studies)
             sizes = [size for _, size in studies]

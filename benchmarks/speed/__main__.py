@@ -39,7 +39,10 @@ STEPS = {
     "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],
     "startup": [Command("startup", LAUNCHED, f"--repeat 1 {LAUNCHED}")],
     "flute": [Command("flute", "", "--repeat 1 --rounds 2")],
-    "memory": [Command("memory", "", "--clients 1e3 --repeat 1"), Command("memory_table", "", "--scale 0.01 --only numpy")],
+    "memory": [
+        Command("memory", "", "--clients 1e3 --repeat 1"),
+        Command("memory_table", "", "--scale 0.01 --only numpy"),
+    ],
 }
 
 if __name__ == "__main__":

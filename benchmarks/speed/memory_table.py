@@ -139,8 +139,8 @@ def main() -> None:
     print(f"{'row':<24}{'clients':>8}{'samples MB':>12}{'peak MB':>10}{'host':>8}{'device':>8}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, row in chosen(args).items():
-            least = SELECTED if name.split()[0] in MODULES else 2
-            counts = [max(least, round(row.few * args.scale)), max(2 * least, round(row.more * args.scale))]
+            fewest = SELECTED if name.split()[0] in MODULES else 2
+            counts = [max(fewest, round(row.few * args.scale)), max(2 * fewest, round(row.more * args.scale))]
             studies = [study(name, row, count, Path(folder)) for count in counts]
             least, most = (peaks(run(words, Path(folder), args)) for words, _ in studies)
             sizes = [size for _, size in studies]

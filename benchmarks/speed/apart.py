@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.speed.busy import cores
 from benchmarks.speed.common import Spread, spread
-from benchmarks.speed.scaling import CASES, measure
+from benchmarks.speed.scaling import CASES, add_options, measure
 from benchmarks.speed.startup import children
 
 FEW = 2  # rounds of the run whose CPU time is taken off: imports, data, the first and the last evaluation
@@ -99,13 +99,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--ranks", default="1,2", help="numbers of client ranks and of runs apart (default: 1,2)")
-    option("--launcher", default="mpirun -n {ranks}", help="command that starts the ranks (default: %(default)r)")
-    option("--case", choices=sorted(CASES), default="B", help="size of the problem (default: B)")
     option("--clients", type=int, help="clients of a client rank (default: the case's)")
-    option("--rounds", type=int, default=30, help="rounds of a run (default: 30)")
-    option("--repeat", type=int, default=3, help="interleaved repetitions (default: 3)")
-    option("--timeout", type=float, default=600, help="maximum seconds of a run (default: 600)")
-    option("override", nargs="*", metavar="KEY=VALUE", help="overrides of the experiment, for all runs")
+    add_options(parser)
     args = parser.parse_args()
     ranks = sorted({int(word) for word in args.ranks.split(",")})
     clients = args.clients or CASES[args.case][0]

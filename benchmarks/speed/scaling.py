@@ -185,18 +185,24 @@ def show(found: list[Point]) -> None:
         print("* more ranks than cores: they share cores")
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of runs on several ranks."""
+    option = parser.add_argument
+    option("--launcher", default="mpirun -n {ranks}", help="command that starts the ranks (default: %(default)r)")
+    option("--case", choices=sorted(CASES), default="B", help="size of the problem (default: B)")
+    option("--rounds", type=int, default=30, help="rounds of a run (default: 30)")
+    option("--repeat", type=int, default=3, help="interleaved repetitions (default: 3)")
+    option("--timeout", type=float, default=600, help="maximum seconds of a run (default: 600)")
+    option("override", nargs="*", metavar="KEY=VALUE", help="overrides of the experiment, for all runs")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--ranks", default="1,2,3", help="numbers of client ranks, comma-separated (default: 1,2,3)")
     option("--to", type=Path, default=Path("scaling"), help="folder of tables and picture (default: scaling)")
-    option("--launcher", default="mpirun -n {ranks}", help="command that starts the ranks (default: %(default)r)")
-    option("--case", choices=sorted(CASES), default="B", help="size of the problem (default: B)")
     option("--clients", type=int, help="clients; for weak scaling on the smallest --ranks (default: the case's)")
-    option("--rounds", type=int, default=30, help="rounds of a run (default: 30)")
-    option("--repeat", type=int, default=3, help="interleaved repetitions (default: 3)")
-    option("--timeout", type=float, default=600, help="maximum seconds of a run (default: 600)")
-    option("override", nargs="*", metavar="KEY=VALUE", help="overrides of the experiment, for all runs")
+    add_options(parser)
     args = parser.parse_args()
     ranks = sorted({int(word) for word in args.ranks.split(",")})
     args.to.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,12 @@ from benchmarks.speed.studies import __main__ as studies
 from mpifed.core.processor import block_size
 from tests.helpers.commands import ROOT, execute
 
+SHARED = {  # options that a function adds, as programs call it
+    "--busy": "busy.add_option(",
+    "--kernels": "busy.add_kernels(",
+    **dict.fromkeys(("--launcher", "--case", "--rounds", "--repeat", "--timeout"), "add_options("),
+}
+
 
 def test_the_file_of_a_program_has_its_command_what_it_printed_and_how_it_ended(capsys):
     file = io.StringIO()
@@ -34,7 +40,7 @@ def test_every_step_has_programs_that_are_there_and_know_their_options(steps, qu
             words = sitting.words(name, command, args)
             program = (ROOT / "benchmarks/speed" / f"{command.program.replace('.', '/')}.py").read_text("utf-8")
             for option in [word for word in words if word.startswith("--")]:
-                shared = {"--busy": "busy.add_option(", "--kernels": "busy.add_kernels("}.get(option, "")
+                shared = SHARED.get(option, "")
                 assert f'"{option}"' in program or (shared and shared in program), words
 
 

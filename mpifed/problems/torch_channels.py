@@ -36,7 +36,7 @@ def convolved() -> Any:
         @staticmethod
         def vmap(info: Any, dims: Any, x: Any, w: Any, *how: Any) -> Any:
             c = info.batch_size
-            found = torch.conv2d(side_by_side(x, dims[0], c), stacked(w, dims[1], c), None, *how[:-1], how[-1] * c)
+            found = Convolved.forward(side_by_side(x, dims[0], c), stacked(w, dims[1], c), *how[:-1], how[-1] * c)
             return found.unflatten(1, (c, -1)), 1
 
     return Convolved
@@ -95,7 +95,7 @@ def pooled() -> Any:
         @staticmethod
         def vmap(info: Any, dims: Any, x: Any, *how: Any) -> Any:
             c = info.batch_size
-            found = torch.ops.aten.max_pool2d_with_indices(side_by_side(x, dims[0], c), *how)
+            found = Pooled.forward(side_by_side(x, dims[0], c), *how)
             return tuple([part.unflatten(1, (c, -1)) for part in found]), (1, 1)
 
     return Pooled
@@ -120,7 +120,7 @@ def pooled_back() -> Any:
         def vmap(info: Any, dims: Any, g: Any, x: Any, places: Any, *how: Any) -> Any:
             c = info.batch_size
             g, x, places = (side_by_side(part, at, c) for part, at in zip((g, x, places), dims[:3], strict=True))
-            return torch.ops.aten.max_pool2d_with_indices_backward(g, x, *how, places).unflatten(1, (c, -1)), 1
+            return PooledBack.forward(g, x, places, *how).unflatten(1, (c, -1)), 1
 
     return PooledBack
 

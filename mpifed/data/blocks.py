@@ -164,6 +164,10 @@ class Block:
         """R_iᵀ A_i: (c, k, n), with R (c, D, k)."""
         return np.matmul(np.swapaxes(R, -1, -2), self.A)
 
+    def put_tmatmat(self, R: Array, out: Array) -> None:
+        """The same, written into ``out``."""
+        np.matmul(np.swapaxes(R, -1, -2), self.A, out=out)
+
     def dense(self, i: int) -> Array:
         """The rows of the i-th client without the padding: (d_i, n)."""
         return self.A[i, : self.sizes[i]]

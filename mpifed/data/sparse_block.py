@@ -35,6 +35,9 @@ class SparseBlock(Block):
         G = self.A.T @ R.reshape(-1, R.shape[-1])
         return np.swapaxes(G.reshape(len(self), self.n, -1), 1, 2)
 
+    def put_tmatmat(self, R: Array, out: Array) -> None:
+        out[...] = self.tmatmat(R)
+
     def gram_of(self, S: Array, rows: Sequence[int] | Array) -> Array:
         G = np.empty((len(rows), self.n, self.n), self.b.dtype)
         for own, s, i in zip(G, S, rows, strict=True):

@@ -54,17 +54,21 @@ class MLP(Problem, tag="mlp"):
         loss, R = cross_entropy(outputs[-1], block.b)
         f = np.vecdot(block.w, loss)
         R = R * block.w[:, :, None]
-        parts: list[Array] = []
+        slopes = np.empty((len(block), X.shape[-1]), R.dtype)
+        places = self.layers(block, slopes)
         for k in range(len(layers) - 1, -1, -1):
-            W, _ = layers[k]
-            G = block.tmatmat(R) if k == 0 else np.matmul(R.mT, outputs[k - 1])
+            (W, _), (G, bias) = layers[k], places[k]
+            if k:
+                np.matmul(R.mT, outputs[k - 1], out=G)
+            else:
+                block.put_tmatmat(R, G)
+            np.sum(R, axis=1, out=bias)
             if self.lam:
                 f = f + self.lam / 2 * np.sum(W * W, axis=(-2, -1))
-                G = G + self.lam * W
-            parts[:0] = [G.reshape(len(block), -1), R.sum(axis=1)]
+                G += self.lam * W
             if k:
                 R = np.matmul(R, W) * (outputs[k - 1] > 0)
-        return f, np.concatenate(parts, axis=1)
+        return f, slopes
 
     def forward(self, block: Block, X: Array) -> list[Array]:
         """The outputs of the layers: after ReLU (c, D, width), the last one scores (c, D, C)."""

@@ -18,7 +18,7 @@ from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
 PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
-GROUP = {"cpu": 16, "cuda": 32}  # clients in one pass
+GROUP = {"cpu": 4, "cuda": 32}  # clients in one pass
 
 
 class Options(NamedTuple):

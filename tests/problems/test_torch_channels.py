@@ -13,7 +13,7 @@ CLIENTS = 5
 
 
 class Images(nn.Sequential):
-    """Every way to write the arguments of the two functions."""
+    """Every way to write the arguments of the functions."""
 
     def __init__(self, *layers):
         super().__init__(
@@ -21,6 +21,7 @@ class Images(nn.Sequential):
             nn.ReLU(),
             nn.Conv2d(4, 6, 2, dilation=(1, 2), groups=2),
             nn.MaxPool2d(2, stride=1, padding=1),
+            nn.GroupNorm(3, 6, eps=0.1),
             nn.Conv2d(6, 3, 3, padding="same"),
             nn.MaxPool2d((3, 2), ceil_mode=True),
             *layers,
@@ -69,22 +70,33 @@ def test_numbers_are_those_of_torch_for_every_client(frozen):
 
 def test_arguments_by_name_are_those_by_place():
     x, w, b = torch.randn(2, 4, 8, 8), torch.randn(6, 2, 3, 3), torch.randn(6)
+    plain = F.conv2d(x, w, b, padding=1, groups=2)
     with torch_channels.last(True):
         found = [F.conv2d(x, w, b, 1, 1, 1, 2), F.conv2d(input=x, weight=w, bias=b, groups=2, padding=1)]
         pooled = [F.max_pool2d(x, 3, 2), torch.max_pool2d(x, kernel_size=3, stride=2)]
         values, places = F.max_pool2d(x, 2, return_indices=True)
+        w, b = torch.randn(4), torch.randn(4)
+        normed = [F.group_norm(x, 2, w, b), F.group_norm(input=x, num_groups=2, weight=w, bias=b)]
+        averaged = [F.adaptive_avg_pool2d(x, sides) for sides in (1, (1, 1), (None, 1))]
     assert torch.equal(*found)
-    assert torch.equal(found[0], F.conv2d(x, w, b, padding=1, groups=2))
+    assert torch.equal(found[0], plain)
     assert torch.equal(*pooled)
     assert torch.equal(pooled[0], F.max_pool2d(x, 3, 2))
     assert values.shape == places.shape
+    assert torch.equal(*normed)
+    assert torch.equal(normed[0], F.group_norm(x, 2, w, b))
+    assert [part.shape for part in averaged] == [(2, 4, 1, 1), (2, 4, 1, 1), (2, 4, 8, 1)]
+    assert torch.equal(averaged[0], F.adaptive_avg_pool2d(x, 1))
 
 
 def test_other_arrays_and_other_precisions_are_left_to_torch(monkeypatch):
     monkeypatch.setattr(torch_channels, "convolved", None)
     monkeypatch.setattr(torch_channels, "pooled", None)
+    monkeypatch.setattr(torch_channels, "normed", None)
     assert torch_channels.convolution(torch.ones(1, 4, 4), torch.ones(1, 1, 2, 2)) is None
     assert torch_channels.pooling(torch.ones(1, 1, 4, 4, dtype=torch.float64), 2) is None
+    assert torch_channels.normalisation(torch.ones(1, 4, 4, 4), 2) is None
+    assert torch_channels.averaging(torch.ones(1, 4, 4, 4), 2) is None
 
 
 class Wider(nn.Sequential):
@@ -104,12 +116,11 @@ def squares(scores, targets):
 
 @pytest.mark.parametrize("name", ["Small", "Wider"])
 def test_a_client_has_the_same_bits_in_every_group(name):
-    """Also where channels last give other bits at other places, which the rehearsal finds."""
     problem, f, found = groups(name)
     X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
     assert torch_channels.suits(found.net)
     assert not found.described(N, f.block.b.dtype)
-    assert bool(found.plain) == (name == "Small")
+    assert not found.plain
     whole = problem.grad(f.block, X)
     for rows in (np.array([2]), np.array([3, 0, 1])):
         assert problem.grad(f.block.take(rows), X[rows]).tobytes() == whole[rows].tobytes()
@@ -125,12 +136,8 @@ def test_what_vmap_cannot_compute_with_channels_last_is_in_groups_without():
     assert Form in map(type, found.plain)
 
 
-def test_layers_that_normalise_images_have_channels_first():
-    problem = network("torch.nn:Sequential")
-    assert torch_channels.suits(
-        type("Net", (), {"module": Images(), "device": torch.device("cpu"), "options": problem})
-    )
-    normed = Images(nn.GroupNorm(3, 3))
-    assert not torch_channels.suits(
-        type("Net", (), {"module": normed, "device": torch.device("cpu"), "options": problem})
-    )
+@pytest.mark.parametrize(("layer", "suits"), [(nn.GroupNorm(3, 3), True), (nn.InstanceNorm2d(3), False)])
+def test_images_that_are_normalised_channel_by_channel_have_channels_first(layer, suits):
+    options = network("torch.nn:Sequential")
+    net = type("Net", (), {"module": Images(layer), "device": torch.device("cpu"), "options": options})
+    assert torch_channels.suits(net) == suits

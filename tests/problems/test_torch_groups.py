@@ -90,7 +90,7 @@ def groups(problem, f):
     return problem._network(f.block, np.zeros(f.n))[1]
 
 
-@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])
+@pytest.fixture(params=[1e9, pytest.param(0, marks=pytest.mark.slow)], ids=["as called", "traced"])
 def traced(request, monkeypatch):
     monkeypatch.setattr(torch_replay, "TRACED_AFTER", request.param)
 
@@ -122,7 +122,7 @@ def partly(c, width, dtype):
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])
 def test_groups_give_the_numbers_and_the_masks_of_one_client_at_a_time(name, monkeypatch):
-    monkeypatch.setattr(torch_network, "PIECE_BYTES", 16 * 8 * N * 8)  # 8 samples of a client at a time
+    monkeypatch.setattr(torch_network, "PIECE_BYTES", 4 * 8 * N * 8)  # 8 samples of a client at a time
     arguments = {"dropout": 0.4}
     problem, alone = (own(name, lam=0.3, arguments=arguments, batched=wish) for wish in ("auto", False))
     f, X = clients(problem)
@@ -162,14 +162,14 @@ def test_numbers_of_clients_that_give_other_bits_are_filled_up(monkeypatch):
     f, X = clients(problem)
     found = groups(problem, f)
     seen = []
-    monkeypatch.setattr(found.rehearsal, "fits", lambda form, count: count in (4, 16))
+    monkeypatch.setattr(found.rehearsal, "fits", lambda form, count: count in (2, 4))
     monkeypatch.setattr(
         found, "one_pass", lambda form, X, *rest, old=found.one_pass: seen.append(len(X)) or old(form, X, *rest)
     )
     whole = problem.grad(f.block, X)
-    assert seen == [16, 16]  # 16 and 5 of 21
+    assert seen == [4, 4, 4, 4, 4, 2]  # the last one of 21 is computed twice
     assert problem.grad(f.block.take(np.arange(3)), X[:3]).tobytes() == whole[:3].tobytes()
-    assert seen[2:] == [4]
+    assert seen[6:] == [4]
 
 
 def test_padding_is_no_sample():
@@ -214,13 +214,13 @@ class Image(nn.Sequential):
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])
 def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
-    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 3)
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 0)
     problem = own(name)
     f, X = clients(problem)
-    rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal
+    rows = np.arange(4)  # a whole group, which is computed twice in its rehearsal
     first, second = (problem.grad(f.block.take(rows), X[rows]) for _ in range(2))
     (replay,) = groups(problem, f).passes.values()
-    assert type(replay.traced[16]).__name__ != "function"
+    assert type(replay.traced[4]).__name__ != "function"
     assert second.tobytes() == first.tobytes()
     traced = problem.grad(f.block.take(rows), 2 * X[rows])
     replay.traced.clear()
@@ -234,7 +234,7 @@ def test_a_form_is_rehearsed_once():
     problem.grad(f.block, X)
     form = Form(16, True, True, torch.float64)
     assert found.rehearsal.reasons == {form: ""}
-    assert set(found.rehearsal.fitting) == {(form, 5)}
+    assert set(found.rehearsal.fitting) == {(form, 1)}
 
 
 def test_show_says_how_clients_are_computed():

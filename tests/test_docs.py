@@ -27,7 +27,7 @@ LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 BUILD = runpy.run_path(str(DOCS / "build.py"))
 GENERATED = {DOCS / "results.md", STUDIES / "outcomes.md"}
 # pages with tables to be narrowed
-WIDE = "accelerators certify clients fedadmm feddcd fedgia flame sites torch"
+WIDE = "certify clients fedadmm feddcd fedgia flame sites"
 WORDS = 45_000  # by hand, in README and docs
 page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 

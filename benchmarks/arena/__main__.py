@@ -23,7 +23,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.arena", description=__doc__)
     parser.add_argument("step", choices=STEPS)
     parser.add_argument("--plan", default="full", help="a plan of rules.toml (default: full)")
-    parser.add_argument("--quick", action="store_true", help="the plan quick: 15 minutes")
+    parser.add_argument("--quick", action="store_true", help="the plan quick: about two minutes")
     parser.add_argument("--to", type=Path, default=Path("results/arena"), help="folder of the runs and of the page")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="runs at the same time")
     args = parser.parse_args(words)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from benchmarks.arena import decide, study
+from benchmarks.arena.decide import Decisions
 from benchmarks.arena.explore import explore
 from benchmarks.arena.lock import refuse_unlocked
 from benchmarks.arena.outcome import Outcome
@@ -10,13 +11,15 @@ from benchmarks.arena.plan import HERE, file, labels, rules, table
 from benchmarks.arena.results import groups
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import names
-from benchmarks.arena.sentences import SCORE_WORDS, headline
+from benchmarks.arena.sentences import SCORE_WORDS, added, headline, left_out
 from benchmarks.arena.tables import (
     DRAWN,
     about,
+    always,
     by_workload,
     decision_table,
     hashes,
+    regret_of,
     regrets,
     robust,
     standings,
@@ -68,25 +71,49 @@ def text(outcome: Outcome, found: Table) -> str:
         by_workload(outcome),
         robust(outcome),
     ]
-    told = carried(outcome, found) | {
-        "headline": headline(choices, decisions, len(held)),
+    told = numbers(outcome, found) | {
+        "headline": headline(choices, decisions, len(held), outcome.plan.tries),
+        "carried": history(outcome, decisions, choices.label),
         "results": "\n\n".join(results),
         "hashes": hashes(),
     }
     return file("page.md").read_text("utf-8").format(**told)
 
 
-def carried(outcome: Outcome, found: Table) -> dict[str, object]:
-    """What the tables carry, for the last paragraphs."""
+def history(outcome: Outcome, decisions: Decisions, hindsight: str) -> str:
+    """How a plan came to be what it is: of "committed" what was dropped, and of all the seeds that were added."""
+    own = labels(outcome.plan)
+    parts = []
+    if outcome.called == "committed":
+        parts.append(left_out([label for label in labels() if label not in own], len(own)))
+    first, seeds = study.fixed(outcome.called).seeds, outcome.plan.seeds
+    if seeds > first:
+        lots = [slice(None, first), slice(first, None)]
+        before, after = [with_seeds(outcome, lot, decisions, hindsight) for lot in lots]
+        parts.append(added(range(first, seeds), before, after))
+    return "".join(parts)
+
+
+def with_seeds(outcome: Outcome, lot: slice, decisions: Decisions, hindsight: str) -> str:
+    """Held-out cases at most twice the best, of the table and of two methods, with some of the final seeds."""
+    part = outcome._replace(held={cell: costs[:, lot] for cell, costs in outcome.held.items()})
+    table = regret_of(part, decisions.method)
+    parts = [f"{table.within} of {len(table.ratios)} for the table"]
+    parts += [
+        f"{regret_of(part, always(label)).within} for {label}" for label in dict.fromkeys([decisions.best, hindsight])
+    ]
+    return ", ".join(parts)
+
+
+def numbers(outcome: Outcome, found: Table) -> dict[str, object]:
+    """How much was run, for the last paragraphs."""
     plan, own = outcome.plan, set(labels(outcome.plan))
     rows = [row for task, row in found.rows.items() if task.workload in outcome.names and task.method in own]
-    left = [label for label in labels() if label not in own]
     return {
         "called": outcome.called,
         "tries": plan.tries,
         "seeds": plan.seeds,
         "methods": len(own),
-        "dropped": ", ".join(left) if left else "none",
         "runs": f"{len(rows):,}",
         "minutes": f"{sum(row.seconds for row in rows) / 60:.0f}",
         "workloads": len(outcome.names),

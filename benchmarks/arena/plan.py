@@ -141,6 +141,13 @@ def rules() -> Rules:
 
 
 @cache
+def later() -> dict[str, int]:
+    """later.toml: plan -> its final seeds, where some were added after its page had been written."""
+    path = file("later.toml")
+    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+@cache
 def facts() -> dict[str, Facts]:
     """goals.toml, by workload. UserError where it is not there."""
     path = file("goals.toml")

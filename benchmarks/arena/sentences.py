@@ -1,5 +1,7 @@
 """The sentences of the page."""
 
+from collections.abc import Sequence
+
 from benchmarks.arena.decide import Choices, Decisions, Regret
 
 SCORE_WORDS = {
@@ -21,12 +23,12 @@ FEATURE_WORDS = {
 }
 
 
-def headline(found: Choices, decisions: Decisions, held: int) -> str:
-    """The sentence on top of the page, whatever it says."""
+def headline(found: Choices, decisions: Decisions, held: int, tries: int) -> str:
+    """The sentence on top of the page, whatever it says; methods were tuned with so many ``tries``."""
     table, best = found.table, found.best
     total = len(table.ratios)
     parts = [
-        f"On {held} held-out workloads the method of a table of four features, tuned with {decisions.tries} tries,",
+        f"On {held} held-out workloads the method of a table of four features, tuned with {tries} tries,",
         f"costs {ratio(table)} in the median, at most twice the best method's in {table.within} of {total} cases,",
         f"and misses the goal in {table.missed}. {decisions.best} everywhere, the best on the tuning workloads, costs",
         f"{ratio(best)}, at most twice the best's in {best.within}, and misses in {best.missed}; {verdict(found)}",
@@ -34,6 +36,28 @@ def headline(found: Choices, decisions: Decisions, held: int) -> str:
         f"with a median of {found.hindsight.middle:.2f} and {found.hindsight.missed} misses.",
     ]
     return " ".join(parts)
+
+
+def left_out(dropped: Sequence[str], done: int) -> str:
+    """What the plan "committed" leaves out of "full", and how that came."""
+    return (
+        f"By the rule of rules.toml, from 20 tries, 10 seeds and {done + len(dropped)} methods; dropped methods: "
+        f"{', '.join(dropped)}. The budget of rounds, the order of\n"
+        "methods and the steps 3 and 4 of that rule were set when runs of the references had been timed, before any "
+        f"method was tuned; the time was over after {done} methods.\n"
+    )
+
+
+def added(seeds: range, before: str, after: str) -> str:
+    """That these final seeds were added; ``before`` and ``after`` say what comes out without and with them alone."""
+    first, last = seeds[0], seeds[-1]
+    return (
+        f"Seeds {first} to {last}, which that rule had dropped, were added when a page of seeds 0 to {first - 1} "
+        "had been written ([later.toml](../../benchmarks/arena/later.toml)):\n"
+        "settings, goals and the table of decisions are those committed before. Held-out cases at most twice the best, "
+        f"with seeds 0 to {first - 1} alone: {before};\nwith seeds {first} to {last} alone: {after}. "
+        "The median of an even number of seeds is the larger of the middle two.\n"
+    )
 
 
 def verdict(found: Choices) -> str:

@@ -74,7 +74,7 @@ KNOWN = plan.Facts(4, 3, 10.0, 2.0, 1.0, 0.5, True, [2.0, 1.0], {name: [5.0, 10.
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """The folder of a study of two workloads, two methods and two tries."""
-    cached = (plan.workloads, plan.rules, plan.facts, plan.shares)
+    cached = (plan.workloads, plan.rules, plan.later, plan.facts, plan.shares)
     (tmp_path / "workloads.toml").write_text(SMALL)
     (tmp_path / "rules.toml").write_text(RULES)
     for name in ("page.md", "explore.html"):
@@ -221,6 +221,48 @@ def test_the_page_is_what_the_committed_rows_give(tmp_path, monkeypatch):
     assert page.write(Table(command.COMMITTED), "committed", tmp_path) == written
     for name in ("arena.md", "arena-explore.html"):
         assert (tmp_path / name).read_text("utf-8") == (STUDIES / name).read_text("utf-8")
+
+
+def test_seeds_that_are_added_later_run_with_the_settings_and_decisions_that_were_fixed(small):
+    for step in ("goals", "tune", "decide", "lock", "all"):
+        assert done(small, step) == 0
+    fixed = [(small / name).read_bytes() for name in lock.FIXED]
+    before = Table(small / "runs.jsonl").rows
+    later(small, "full = 3")
+    assert done(small, "all") == 0
+    after = Table(small / "runs.jsonl").rows
+    assert costs_of(after[task] for task in before) == costs_of(before.values())
+    new = after.keys() - before.keys()
+    assert {task.seed for task in new} == {2}
+    assert {task[:3] for task in new} <= {task[:3] for task in before}
+    assert done(small, "decide") == 0  # which rests on the seeds of rules.toml alone
+    assert [(small / name).read_bytes() for name in lock.FIXED] == fixed
+    pytest.importorskip("matplotlib")
+    assert done(small, "page") == 0
+    text = (small / "arena.md").read_text("utf-8")
+    assert "final runs with 3 seeds" in text
+    assert "Seeds 2 to 2, which that rule had dropped, were added when a page of seeds 0 to 1 had been written" in text
+
+
+def later(folder, text):
+    (folder / "later.toml").write_text(text)
+    plan.later.cache_clear()
+
+
+def test_seeds_cannot_be_taken_away_later(small, capsys):
+    later(small, "full = 1")
+    assert done(small, "tune") == 2
+    assert "seeds can only be added to the 2 of rules.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("step", ["goals", "all"])
+def test_data_that_are_missing_are_told_before_the_first_run(small, capsys, step):
+    other = 'data = { name = "file", path = "nowhere.csv", clients = 2 }'
+    (small / "workloads.toml").write_text(re.sub(r'data = \{ name = "linreg.*', other, SMALL))
+    assert done(small, step) == 2
+    assert "nowhere.csv" in capsys.readouterr().err
+    assert not (small / "goals.toml").exists()
+    assert not (small / "runs.jsonl").exists()
 
 
 def costs_of(rows):

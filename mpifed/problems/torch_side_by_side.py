@@ -66,7 +66,7 @@ def convolved_back() -> Any:
         @staticmethod
         def vmap(info: Any, dims: Any, g: Any, x: Any, w: Any, *how: Any) -> Any:
             c = info.batch_size
-            g, x = side_by_side(g, dims[0], c), side_by_side(x, dims[1], c)
+            g, x = (side_by_side(part, at, c) for part, at in zip((g, x), dims[:2], strict=True))
             found = ConvolvedBack.forward(g, x, stacked(w, dims[2], c), *how[:-1], how[-1] * c)
             return apart(found, (1, 0, 0), c)
 
@@ -152,8 +152,8 @@ def normed() -> Any:
         def vmap(info: Any, dims: Any, x: Any, w: Any, bias: Any, *how: Any) -> Any:
             c = info.batch_size
             groups, eps = how
-            w, bias = stacked(w, dims[1], c), stacked(bias, dims[2], c)
-            found = Normed.forward(side_by_side(x, dims[0], c), w, bias, c * groups, eps)
+            x = side_by_side(x, dims[0], c)
+            found = Normed.forward(x, stacked(w, dims[1], c), stacked(bias, dims[2], c), c * groups, eps)
             return apart(found, (1, 1, 1), c)
 
     return Normed

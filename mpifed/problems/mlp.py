@@ -57,7 +57,8 @@ class MLP(Problem, tag="mlp"):
         slopes = np.empty((len(block), X.shape[-1]), R.dtype)
         places = self.layers(block, slopes)
         for k in range(len(layers) - 1, -1, -1):
-            (W, _), (G, bias) = layers[k], places[k]
+            W = layers[k][0]
+            G, bias = places[k]
             if k:
                 np.matmul(R.mT, outputs[k - 1], out=G)
             else:

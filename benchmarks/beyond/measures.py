@@ -114,6 +114,18 @@ def dual_gap(result: Result) -> Array:
     return above_rounding(np.asarray(objective, float) + known.N * known.f)
 
 
+def dual_left(result: Result) -> Array:
+    """G(y) − G* over that at the start: the part of what the dual objective can lose that it still has."""
+    gaps = dual_gap(result)
+    return gaps / gaps[0]
+
+
+def dual_rise(result: Result) -> float:
+    """The largest rise of ``dual_left`` in a round; 0 where it never rises."""
+    rises = np.diff(dual_left(result))
+    return math.nan if np.isnan(rises).all() else max(0.0, float(np.nanmax(rises)))
+
+
 def dual_factor(result: Result) -> float:
     """The measured factor of G − G* per round."""
     gaps = dual_gap(result)
@@ -173,5 +185,6 @@ COLUMNS = {
     "seconds_without_stragglers": seconds_without_stragglers,
     "gap_over_goal": gap_over_goal,
     "dual_gap": dual_gap,
+    "dual_left": dual_left,
 }
-MEASURES = {f.__name__: f for f in (dual_factor, proven_factor, over_proven, over_theorem, spectral_gap)}
+MEASURES = {f.__name__: f for f in (dual_factor, dual_rise, proven_factor, over_proven, over_theorem, spectral_gap)}

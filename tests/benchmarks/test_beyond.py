@@ -1,5 +1,6 @@
 """Measures and variants of the comparison of all methods."""
 
+from copy import copy
 from functools import cache
 
 import numpy as np
@@ -72,6 +73,19 @@ def test_factors_of_the_dual_gap(name):
     assert proven == pytest.approx(expected[name], rel=1e-12, nan_ok=True)
     over = (1 - proven) / (1 - measures.dual_factor(found))
     assert measures.over_proven(found) == pytest.approx(over, nan_ok=True)
+
+
+def test_what_is_left_of_the_dual_gap_and_how_far_it_rises():
+    """With late uploads it falls in every round; the same record read backwards rises by what it fell."""
+    late = {"asynchronous": {"arrivals": 3}, "system": {"speed": 1.0, "passes": 1, "jitter": 0.5}}
+    found = run(QUADRATIC, **late)
+    left = measures.dual_left(found)
+    assert left[0] == 1.0
+    assert 0 < left[-1] < 0.9
+    assert measures.dual_rise(found) == 0.0
+    found = copy(found)  # another result, whose constants are not remembered
+    found.rounds = found.rounds | {"dual_objective": found.rounds["dual_objective"][::-1]}
+    assert measures.dual_rise(found) == pytest.approx(np.max(left[:-1] - left[1:]) / left[-1])
 
 
 @pytest.mark.parametrize("name", ["uniform", *(pytest.param(name, marks=SLOW) for name in ("importance", "greedy"))])

@@ -4,8 +4,13 @@ from typing import Any
 
 import msgspec
 
+from mpifed.algorithms.accfeddcd import AccFedDCD
+from mpifed.algorithms.ad_admm import ADADMM
+from mpifed.algorithms.feddcd import FedDCD
 from mpifed.algorithms.launched import averaging, corrected, personal
+from mpifed.algorithms.launched.solvers import launched_solver
 
+SOLVING = (AccFedDCD, ADADMM, FedDCD)  # methods that leave their local steps to a solver
 KINDS: dict[type, Any] = {
     kind.__bases__[0]: kind
     for kind in (
@@ -29,10 +34,13 @@ KINDS: dict[type, Any] = {
 
 
 def launched(method: Any) -> Any | None:
-    """The method with its local steps in one launch; None where its options, or a class of a user's own, have others.
+    """The method with its local steps in one launch; None where its steps are others, by its options for example.
 
-    A class that derives from a method may change any step of it.
+    A class of a user's own that derives from a method has none, for it may change any step.
     """
+    if type(method) in SOLVING:
+        solver = launched_solver(method.solver)
+        return None if solver is None else msgspec.structs.replace(method, solver=solver)
     kind = KINDS.get(type(method))
     if kind is None:
         return None

@@ -4,7 +4,7 @@ import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.launched.choice import KINDS, launched
+from mpifed.algorithms.launched.choice import KINDS, SOLVING, launched
 from tests.helpers.algorithm_runs import build
 
 FULL = {"batch_size": 0}
@@ -48,6 +48,19 @@ def test_so_are_those_of_fednova_which_refuses_further_optimisers(other):
 @pytest.mark.parametrize("name", sorted(set(Algorithm.choices) - set(NAMES)))
 def test_methods_with_other_local_steps_have_none(name):
     assert launched(build(name)) is None
+
+
+@pytest.mark.parametrize("name", [kind.label() for kind in SOLVING])
+def test_a_solver_by_gradient_steps_on_all_samples_is_replaced_and_others_are_not(name):
+    solvers = [{"name": "gd", "steps": 2}, {"name": "gd", "delta": 0.1}, {"name": "sgd", "batch_size": 0, "steps": 7}]
+    for solver in solvers:
+        method = build(name, {"solver": solver})
+        found = launched(method)
+        assert type(found) is type(method)
+        assert isinstance(found.solver, type(method.solver))
+        assert found.solver != method.solver
+    for solver in ("newton", "sgd", "svrg", "adam", {"name": "sgd", "batch_size": 0, "clip": 1.0}):
+        assert launched(build(name, {"solver": solver})) is None
 
 
 class Own(FedAvg, tag="own-fedavg"):

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 import mpifed as public
-from mpifed.algorithms.launched.choice import KINDS, launched
+from mpifed.algorithms.launched.choice import KINDS, SOLVING, launched
 from mpifed.core.arrays import on
+from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.blocks import Block, weights
 from mpifed.data.cuda.block import CudaBlock
@@ -44,8 +45,13 @@ METHODS = {  # and settings that change what a launch is told
     "pfedme": FULL,
     "dgd": {"order": "adapt-combine", "k0": 3},
     "lt-admm": {"tau": 3},
+    "accfeddcd": {"solver": {"name": "gd", "steps": 3}},
+    "ad-admm": {"solver": {"name": "gd", "steps": 3}},
+    "feddcd": {"solver": {"name": "sgd", "batch_size": 0, "epochs": 3, "lr": 0.05}},
 }
 GRAPHS = ("dgd", "lt-admm")
+CONVEX = ("accfeddcd", "feddcd")  # for strongly convex f_i
+USUAL = [(name, "logistic" if name in CONVEX else "least squares", {}) for name in METHODS]
 OTHERS = [  # further problems and settings of a study
     ("fedavg", "least squares", PARTIAL),
     ("fednova", "least squares", PARTIAL),
@@ -54,6 +60,7 @@ OTHERS = [  # further problems and settings of a study
     ("feddyn", "softmax without bias", {}),
     ("fedprox", "softmax", {"asynchronous": {"arrivals": 2}}),
     ("flame", "logistic", {}),
+    ("ad-admm", "logistic", {}),
 ]
 
 
@@ -97,10 +104,10 @@ def table(method, problem, more):
 
 
 def test_every_method_that_has_them_is_here():
-    assert METHODS.keys() == {kind.label() for kind in KINDS}
+    assert METHODS.keys() == {kind.label() for kind in (*KINDS, *SOLVING)}
 
 
-@pytest.mark.parametrize(("method", "problem", "more"), [*((name, "least squares", {}) for name in METHODS), *OTHERS])
+@pytest.mark.parametrize(("method", "problem", "more"), [*USUAL, *OTHERS])
 def test_have_the_results_of_steps_one_after_the_other(method, problem, more, launches):
     study = table(method, problem, more)
     here = public.run(study, kernels="numpy")
@@ -120,6 +127,18 @@ def test_a_round_is_one_launch_for_a_block_of_clients(launches):
     blocks = launches["gradients"]  # those of one evaluation
     public.run(study, kernels="cuda")
     assert (launches["steps"], launches["gradients"]) == (3 * blocks, 5 * blocks)
+
+
+def test_no_bit_depends_on_what_stays_on_the_device(launches):
+    data = STUDIES["least squares"]["data"] | {"clients": 8, "least": 4, "most": 4}
+    study = table("scaffold", "least squares", {"data": data, "selection": {"name": "uniform", "count": 2}})
+    whole = public.run(study, kernels="cuda")
+    with pytest.raises(UserError, match=r"so it must be \d+ or more$") as error:
+        public.run(study, kernels="cuda", device_bytes=1)
+    part = public.run(study, kernels="cuda", device_bytes=int(str(error.value).split()[-3]))
+    assert "is copied in every round" in part.attrs["notes"]
+    assert part.attrs["local_steps"] == "in one launch"
+    assert part.x.tobytes() == whole.x.tobytes()
 
 
 @pytest.mark.parametrize("options", [{"optimizer": "adam"}, {"batch_size": 2}, {"optimizer": {"clip": 1.0}}])

@@ -90,7 +90,7 @@ def groups(problem, f):
     return problem._network(f.block, np.zeros(f.n))[1]
 
 
-@pytest.fixture(params=[1e9, pytest.param(0, marks=pytest.mark.slow)], ids=["as called", "traced"])
+@pytest.fixture(params=[10**9, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])
 def traced(request, monkeypatch):
     monkeypatch.setattr(torch_replay, "TRACED_AFTER", request.param)
 
@@ -214,7 +214,7 @@ class Image(nn.Sequential):
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])
 def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
-    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 0)
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 1)
     problem = own(name)
     f, X = clients(problem)
     rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal

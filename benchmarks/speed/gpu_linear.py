@@ -13,10 +13,14 @@ loop        numpy on one core of the processor, one client after the other, wher
 
 ``first`` is how many seconds the first round of ours took, in which kernels are compiled or loaded. ``memory`` is the
 peak on the device in ours, as a multiple of the samples. ``off`` is how far models of ours and bmm are from each other,
-relative to the largest number. ``goal`` is what ours is to reach on an H100.
+relative to the largest number. ``goal`` is what a round is to take at most on an H100.
 
-``--simulate`` runs tiny sizes in numba's simulator on the processor, ours and the loop alone: it shows that the program
-runs, and its times say nothing.
+A second table has rounds of FedAvg, FedProx and SCAFFOLD through mpifed on the same samples, from the server's call to
+its next model, as milliseconds by the clock on the wall: all local steps in one launch, and those of FedAvg one after
+the other (single steps). There ``first`` is the first round of FedAvg, and ``off`` compares its model with ours.
+
+``--simulate`` runs tiny sizes in numba's simulator on the processor, ours, the loop and the second table: it shows that
+the program runs, and its times say nothing. The second table needs torch there too.
 """
 
 import argparse
@@ -24,7 +28,7 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +134,26 @@ def warm(clock: Callable[[Job, int], list[float]], job: Job, repeat: int) -> lis
     return clock(job, repeat)
 
 
+def through(machine: Gpu | Simulator, row: Row, repeat: int) -> Found:
+    """A row of the second table."""
+    from benchmarks.speed.gpu_methods import METHODS, clients, rounds
+
+    data = machine.samples(row)
+    expected = machine.numpy(ours(machine, row, data)[0]())
+    here = Samples(*map(machine.numpy, data))
+    del data
+    machine = type(machine)(row)  # forgets what was on the device
+    own = clients(row, here, machine.device())
+    size = here.A.nbytes
+    del here
+    begun = time.perf_counter()
+    x = rounds(own, "fedavg")()
+    first = time.perf_counter() - begun
+    times = {column: warm(machine.wall, rounds(own, column), repeat) for column in METHODS}
+    memory = figure(machine.peak() / size) if isinstance(machine, Gpu) else "-"
+    return Found(times, first, memory, float(np.abs(x - expected).max() / np.abs(expected).max()))
+
+
 def why_not(simulate: bool) -> str | None:
     """Why nothing can be measured here, or None."""
     from mpifed.data.cuda.device import failure, installed, simulated
@@ -145,10 +169,16 @@ def why_not(simulate: bool) -> str | None:
     return failure() if torch.cuda.is_available() else "torch finds no GPU; --simulate shows that the program runs"
 
 
-def show(row: Row, found: Found) -> None:
+def head(title: str, columns: Iterable[str]) -> None:
+    """Print the first lines of a table."""
+    names = "".join(f"{name:<22}" for name in columns)
+    print(f"{title}\n{'clients':<22}{'numbers':<9}{names}{'first':<7}{'memory':<8}{'off':<8}goal")
+
+
+def show(row: Row, found: Found, columns: Iterable[str]) -> None:
     """Print a row."""
     name = f"{row.clients:,} × {row.samples} × {row.features}"
-    times = "".join(f"{spread(found.times[k])!s:<22}" if k in found.times else f"{'-':<22}" for k in COLUMNS)
+    times = "".join(f"{spread(found.times[k])!s:<22}" if k in found.times else f"{'-':<22}" for k in columns)
     goal = "-" if row.goal is None else f"{row.goal:g}"
     print(
         f"{name:<22}{row.dtype:<9}{times}{figure(found.first):<7}{found.memory:<8}{found.off:<8.0e}{goal}", flush=True
@@ -168,12 +198,19 @@ def main() -> None:
         os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     if reason := why_not(args.simulate):
         sys.exit(f"nothing is measured: {reason}")
-    heads = "".join(f"{name:<22}" for name in COLUMNS)
-    print(f"milliseconds a round of {STEPS} steps")
-    print(f"{'clients':<22}{'numbers':<9}{heads}{'first':<7}{'memory':<8}{'off':<8}goal")
-    for row in TINY.values() if args.simulate else [ROWS[name] for name in names]:
-        machine = Simulator(row) if args.simulate else Gpu(row)
-        show(row, measure(machine, row, 1 if args.simulate else args.repeat))
+    rows = [*TINY.values()] if args.simulate else [ROWS[name] for name in names]
+    machine = Simulator if args.simulate else Gpu
+    repeat = 1 if args.simulate else args.repeat
+    head(f"milliseconds a round of {STEPS} steps", COLUMNS)
+    for row in rows:
+        show(row, measure(machine(row), row, repeat), COLUMNS)
+    if importlib.util.find_spec("torch") is None:
+        return
+    from benchmarks.speed.gpu_methods import METHODS
+
+    head("the same through mpifed", METHODS)
+    for row in rows:
+        show(row, through(machine(row), row, repeat), [*METHODS])
 
 
 if __name__ == "__main__":

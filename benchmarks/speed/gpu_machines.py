@@ -68,6 +68,21 @@ class Gpu:
         self.torch.cuda.synchronize()
         return [begun.elapsed_time(ended) for begun, ended in events]
 
+    def wall(self, job: Job, repeat: int) -> list[float]:
+        """Milliseconds until each of so many calls has returned, which end on the processor."""
+        found = []
+        for _ in range(repeat):
+            begun = time.perf_counter()
+            job()
+            found.append((time.perf_counter() - begun) * 1e3)
+        return found
+
+    def device(self) -> Any:
+        """The device, as a run has it."""
+        from mpifed.problems.torch_device import device_of
+
+        return device_of("cuda")
+
     def stream(self) -> int:
         return int(self.torch.cuda.current_stream().cuda_stream)
 
@@ -103,6 +118,13 @@ class Simulator:
 
     def clock(self, job: Job, repeat: int) -> list[float]:
         return seconds(job, repeat)
+
+    wall = clock
+
+    def device(self) -> Any:
+        import torch
+
+        return torch.device("cpu")
 
     def stream(self) -> int:
         return 0

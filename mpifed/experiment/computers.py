@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.arrays import pytorch
+from mpifed.experiment import gpu_kernels
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.kernels import device, on_device, recorded
 from mpifed.experiment.prepare import Prepared
@@ -25,6 +26,7 @@ COMPARED = {  # attributes of a result file, and what a note calls them
     "kernels": "kernels",
     "numba": "numba",
     "numba_cuda": "numba-cuda",
+    "local_steps": "local steps",
     "torch": "torch",
     "device": "device",
     "numpy": "numpy",
@@ -56,11 +58,12 @@ def device_here(parts: Prepared) -> str:
 
 def computed_by(parts: Prepared) -> dict[str, Any]:
     """The root attributes of a result that say what computes it."""
-    found: dict[str, Any] = {**recorded(parts.setup.kernels), "blas": parts.blas[0]}
+    setup = parts.setup
+    found: dict[str, Any] = {**recorded(setup.kernels), **gpu_kernels.recorded(setup), "blas": parts.blas[0]}
     used = next(filter(None, parts.devices), "")
     if used:
         found |= {"torch": pytorch().__version__, "device": used}
-    return found | parts.setup.problem.described(parts.data.n, parts.setup.start)
+    return found | setup.problem.described(parts.data.n, setup.start)
 
 
 def different(blas: Sequence[str], devices: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether kernels of the extra ``cuda`` compute the gradients of a run on a GPU, or PyTorch's products do."""
+"""What kernels of the extra ``cuda`` compute in a run on a GPU: gradients, whole local steps, or nothing."""
 
 import importlib.metadata
 from typing import Any
@@ -12,10 +12,15 @@ from mpifed.data.cuda.layout import Shape, fits
 from mpifed.data.device_block import coarse
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
-from mpifed.federation.setup import LAUNCHED
+from mpifed.federation.local import Local
+from mpifed.federation.method import Method
+from mpifed.federation.setup import LAUNCHED, Setup
 from mpifed.mpi.world import World
+from mpifed.problems.base import Problem
+from mpifed.problems.launched import form_of
 
 FIELD = "numba_cuda"  # the attribute of a result file with the version of numba-cuda
+STEPS = "local_steps"  # the one that says how many launches take local steps
 
 
 def launched(job: Job, world: World, data: Dataset, progress: Progress, where: Any) -> str:
@@ -30,7 +35,10 @@ def launched(job: Job, world: World, data: Dataset, progress: Progress, where: A
     wish = world.share(wish)
     if wish == "cuda" or not computable(job, data):
         return "cuda"
-    mistake = world.agree(device.unready(job.config.dtype, where.index or 0) if world.hosting else None)
+    kernels = [*device.RUNS]
+    if stepping(job.config.algorithm, job.config.problem) is not None:
+        kernels += device.STEPS
+    mistake = world.agree(device.unready(job.config.dtype, where.index or 0, kernels) if world.hosting else None)
     if mistake is None:
         return LAUNCHED
     if wish == LAUNCHED:
@@ -67,6 +75,27 @@ def computable(job: Job, data: Dataset) -> bool:
     classes = 1 if model == data.n else data.classes
     rows = coarse(int(-(-np.max(data.sizes) // 4) * 4))
     return fits(Shape(rows, data.n, classes, model), np.dtype(job.config.dtype).itemsize)
+
+
+def stepping(method: Method, problem: Problem) -> Method | None:
+    """The method with all local steps of a round in one launch; None where it takes them one after the other."""
+    if form_of(problem) is None:
+        return None
+    from mpifed.algorithms.launched.choice import launched as in_one_launch
+
+    return in_one_launch(method)
+
+
+def local_steps(setup: Setup) -> Method | None:
+    """The same for the clients of a run, whose f_i are those of the problem, without factors."""
+    if setup.kernels != LAUNCHED or setup.local is not Local:
+        return None
+    return stepping(setup.algorithm, setup.problem)
+
+
+def recorded(setup: Setup) -> dict[str, str]:
+    """What the result file says of the local steps, where a launch takes all those of a round."""
+    return {} if local_steps(setup) is None else {STEPS: "in one launch"}
 
 
 def version() -> str:

@@ -7,6 +7,8 @@ Samples come first, then fields of the state. What stays, and one block of clien
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mpifed.core.arrays import Namespace, is_tensor, on
 from mpifed.core.errors import UserError
 from mpifed.data.blocks import Block
@@ -26,28 +28,31 @@ class Alike(NamedTuple):
 
     def sizes(self) -> list[int]:
         """Bytes of each block on the device, with its test samples."""
-        if isinstance(self.blocks[0], SparseBlock):
-            pairs = [(block, *[test for _, test in block.tests]) for block in self.blocks]
-            return [sum(map(sparse_bytes, own)) for own in pairs]
-        return [self._of(len(block), self.D) + self._tests(block) for block in self.blocks]
+        return [sum(self._each(block)) + self._tests(block) for block in self.blocks]
 
     def turn(self) -> int:
-        """Bytes of the clients that are computed at a time, where fewer are filled up to ``room``."""
-        return self._of(self.room, self.D) + max(map(self._tests, self.blocks))
+        """Bytes of the clients that are computed at a time, where fewer are filled up to ``room``, at most."""
+        largest = max(max(self._each(block)) for block in self.blocks)
+        return self.room * largest + max(map(self._tests, self.blocks))
 
-    def _of(self, clients: int, rows: int) -> int:
-        """Bytes of so many clients: of each sample features, label and weight."""
-        first = self.blocks[0]
-        return clients * rows * (first.n + 2) * first.b.itemsize
+    def _each(self, block: Block) -> list[int]:
+        """Bytes of each client of a block."""
+        return client_bytes(block, self.D)
 
     def _tests(self, block: Block) -> int:
-        return sum(self._of(len(test), test.b.shape[1]) for _, test in block.tests)
+        return sum(sum(client_bytes(test, test.b.shape[1])) for _, test in block.tests)
 
 
-def sparse_bytes(block: Block) -> int:
-    """Bytes of a block of CSR samples on a device: nonzeros, the two matrices, and where rows begin."""
-    one = block.b.itemsize + 4
-    return int(3 * block.A.nnz * one + block.b.size * (2 * block.b.itemsize + 24))
+def client_bytes(block: Block, D: int) -> list[int]:
+    """Bytes of each client of a block with D rows on a device: of each sample label, weight and features.
+
+    For CSR samples these are nonzeros, the two matrices, and where rows begin.
+    """
+    size = block.b.itemsize
+    if not isinstance(block, SparseBlock):
+        return [D * (block.n + 2) * size] * len(block)
+    nonzeros = np.diff(block.A.indptr[:: block.b.shape[1]])
+    return [3 * count * (size + 4) + D * (2 * size + 24) for count in nonzeros.tolist()]
 
 
 class DeviceMemory:
@@ -68,9 +73,7 @@ class DeviceMemory:
         if self.limit is None or total <= self.limit:
             self.samples = total
             return [len(own) for own in sizes]
-        if any(isinstance(alike.blocks[0], SparseBlock) for alike in groups):
-            raise UserError(self.sparse_refusal(total))
-        self.turn = max(alike.turn() for alike in groups)
+        self.turn = min(total, max(alike.turn() for alike in groups))
         if self.turn > self.limit:
             raise UserError(self.refusal(total))
         counts = []
@@ -94,13 +97,6 @@ class DeviceMemory:
             f"{needs}, but the device has {self.limit:,} bytes free for them: take one with more memory, start fewer "
             'ranks on it, or compute in memory with kernels = "auto"'
         )
-
-    def sparse_refusal(self, total: int) -> str:
-        """The same for CSR samples, which stay on the device."""
-        needs = f"CSR samples take {total} bytes there, and they are not copied in turn"
-        if self.asked:
-            return f"device_bytes = {self.limit} is wrong: {needs}, so it must be {total} or more"
-        return f'{needs}, but the device has {self.limit} bytes free for them: compute in memory with kernels = "auto"'
 
     def rows(self, fields: Sequence[Any]) -> list[DeviceRows]:
         """Fields of the state of all clients, those on the device that fit beside the samples."""

@@ -64,7 +64,7 @@ class Host:
         self.block_size = BlockSize(setup.block_bytes, "it was set up so")
         block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
         matrix = setup.start.size**2 if "hess" in needs(setup.algorithm) else 0
-        together = setup.problem.group()
+        together = setup.problem.group(setup.start.size)
         groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix, together))
         self.order = np.concatenate(groups)  # block order -> client, counted from lo
         self.ids = lo + self.order

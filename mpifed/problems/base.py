@@ -154,8 +154,8 @@ class Problem(Component):
         """Further numbers of each client, on request: functions of block and model, (c,), NaN where there is none."""
         return {}
 
-    def group(self) -> int:
-        """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
+    def group(self, n: int) -> int:
+        """How many clients with n parameters are computed at once: blocks have multiples of them. 1: any number."""
         return 1
 
     def described(self, n: int, start: Array) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.data.sparse_block import SparseBlock
 from mpifed.problems import torch_channels, torch_dropout
-from mpifed.problems.torch_network import GROUP, Network
+from mpifed.problems.torch_network import Network
 from mpifed.problems.torch_rehearsal import Form, Rehearsal
 from mpifed.problems.torch_replay import Replay
 
@@ -35,7 +35,7 @@ class Groups:
     def __init__(self, net: Network, wanted: bool) -> None:
         self.net = net
         self.torch = net.torch
-        self.size = GROUP[net.device.type]
+        self.size = net.group
         self.passes: dict[Form, Replay] = {}
         self.plain: set[Form] = set()  # passes for which that of ``torch_channels`` fails, or depends on places
         self.rehearsal = Rehearsal(net, self.one_pass, self.size, self.simpler)

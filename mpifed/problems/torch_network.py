@@ -18,7 +18,7 @@ from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
 PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
-GROUP = {"cpu": 4, "cuda": 32}  # clients in one pass
+CACHED = 1 << 19  # parameters of the clients in one pass on a CPU: 2 MB in single precision
 
 
 class Options(NamedTuple):
@@ -66,6 +66,7 @@ class Network:
         named = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
         start = {name: p.detach().double().numpy() for name, p in named.items()}
         self.start = np.concatenate([np.zeros(0), *(p.ravel() for p in start.values())])
+        self.group = group_of(self.device.type, len(self.start))
         self.shapes = {name: p.shape for name, p in start.items()}
         self.weights = np.concatenate([np.zeros(0, bool), *(np.full(p.size, p.ndim > 1) for p in start.values())])
         constants = {name: p.detach() for name, p in self.module.named_parameters() if name not in named}
@@ -218,7 +219,7 @@ class Network:
     def piece(self, size: int) -> int:
         """The samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
         room = PIECE_BYTES * (1 if self.device.type == "cpu" else 8)
-        return max(4, room // (GROUP[self.device.type] * max(1, size)) // 4 * 4)
+        return max(4, room // (self.group * max(1, size)) // 4 * 4)
 
     def samples(self, A: Array) -> Any:
         """Samples as the module takes them: (k, *shape)."""
@@ -237,3 +238,10 @@ class Network:
             for k in gpus:
                 self.torch.cuda.default_generators[k].manual_seed(seed)
             yield
+
+
+def group_of(device: str, n: int) -> int:
+    """How many clients with n parameters are in one pass: on a CPU 4, 8 or 16, so that caches hold their models."""
+    if device != "cpu":
+        return 32
+    return min(16, max(4, 1 << (CACHED // max(1, n)).bit_length() >> 1))

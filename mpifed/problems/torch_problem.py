@@ -21,7 +21,7 @@ from mpifed.problems import torch_state
 from mpifed.problems.torch_device import device_of, of_problem
 from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
-from mpifed.problems.torch_network import GROUP, Network, Options, Samples
+from mpifed.problems.torch_network import Network, Options, Samples, group_of
 from mpifed.problems.torch_training import Training
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
@@ -71,8 +71,8 @@ class TorchProblem(Training):
             raise ValueError(f"samples have {n} features, but {wanted}")
         return self.shape or (n,)
 
-    def group(self) -> int:
-        return 1 if self.batched is False else GROUP[device_of(self.device).type]
+    def group(self, n: int) -> int:
+        return 1 if self.batched is False else group_of(device_of(self.device).type, n)
 
     def described(self, n: int, start: Array) -> dict[str, Any]:
         groups = self._built(n, start.size)[1]

@@ -1,6 +1,5 @@
 """Passes over groups that are repeated: traced once, then replayed operation by operation, without the work of vmap."""
 
-import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
@@ -8,7 +7,7 @@ from typing import Any
 
 from mpifed.problems import torch_graph
 
-TRACED_AFTER = 0.3  # seconds in passes over arrays of one form, which is about what tracing them takes
+TRACED_AFTER = 40  # passes over arrays of one form; to trace takes about as long as is saved by so many
 TRIED = 3  # passes of what is traced: TorchScript looks at the first of them
 
 
@@ -18,17 +17,16 @@ class Replay:
     def __init__(self, function: Callable[..., tuple[Any, ...]], torch: Any) -> None:
         self.function = function
         self.torch = torch
-        self.spent: dict[int, float] = {}
+        self.counts: dict[int, int] = {}
         self.traced: dict[int, Any] = {}
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         count = len(arrays[0])  # clients; all other sizes are those of the form
         if count in self.traced:
             return tuple(self.traced[count](*arrays))
-        begun = time.perf_counter()
+        self.counts[count] = self.counts.get(count, 0) + 1
         found = self.function(*arrays)
-        self.spent[count] = self.spent.get(count, 0.0) + time.perf_counter() - begun
-        if self.spent[count] >= TRACED_AFTER:
+        if self.counts[count] >= TRACED_AFTER:
             self.trace(count, arrays, found)
         return found
 

@@ -213,4 +213,5 @@ def times(result: Result) -> list[Cell]:
         cells.append(("simulated", number(result.rounds["simulated_seconds"][-1])))
     rounds = {name: meaning.symbol for name, meaning in columns.items() if meaning.span == "round"}
     cells += [(symbol, number(np.nansum(result.rounds[name]))) for name, symbol in rounds.items()]
-    return cells + [(name, str(result.attrs[name])) for name in ("kernels",) if name in result.attrs]
+    told = [(name, str(result.attrs[name])) for name in ("kernels", "local_steps") if name in result.attrs]
+    return cells + [(name.replace("_", " "), text) for name, text in told]

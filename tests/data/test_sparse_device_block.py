@@ -14,6 +14,7 @@ from tests.experiment.conftest import run
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import on, to_numpy  # noqa: E402
 from mpifed.data.sparse_device_block import SparseDeviceBlock  # noqa: E402
+from mpifed.federation.device_memory import client_bytes  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")
@@ -22,10 +23,10 @@ N = 40
 NEAR = {"rtol": 1e-12, "atol": 1e-12}
 
 
-def drawn(seed=0, dtype="float64", n=N):
-    """CSR samples with rows of 0 to 12 nonzeros in any order, and classes."""
+def drawn(seed=0, dtype="float64", n=N, sizes=SIZES):
+    """CSR samples with rows of 0 to 12 nonzeros in any order."""
     rng = np.random.default_rng(seed)
-    counts = rng.integers(0, 13, SIZES.sum())
+    counts = rng.integers(0, 13, sizes.sum())
     columns = np.concatenate([rng.permutation(n)[:k] for k in counts])
     values = rng.standard_normal(len(columns)).astype(dtype)
     return sp.csr_array((values, columns, np.concatenate([[0], np.cumsum(counts)])), (len(counts), n))
@@ -145,8 +146,58 @@ def stored(X):
     return {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr, "X_shape": np.array(X.shape)}
 
 
-def test_csr_samples_are_not_copied_in_turn():
-    study = {"problem": "logistic", "data": DATA, "algorithm": "fedavg", "kernels": "torch", "rounds": 1}
-    with pytest.raises(UserError, match=r"^device_bytes = 100 is wrong: CSR samples take \d+ bytes there") as error:
-        public.run(study, device_bytes=100)
-    assert public.run(study, device_bytes=int(str(error.value).split()[-3])).status == "finished"
+MANY = np.tile(SIZES, 6)
+SPREAD = {"data": public.arrays(drawn(10, sizes=MANY), np.arange(MANY.sum()) % 3.0, MANY.tolist())}
+SPREAD |= {"problem": "softmax", "kernels": "torch", "rounds": 3, "selection": {"name": "uniform", "count": 4}}
+WAYS = {
+    "full gradients": {"algorithm": "scaffold"},
+    "mini-batches": {"algorithm": {"name": "fedavg", "batch_size": 4}},
+    "inverses": {"algorithm": {"name": "fedgia", "H": "gram"}, "problem": "least-squares"},
+    "tests": {"algorithm": "fedavg", "data": public.arrays(drawn(11, sizes=MANY), np.arange(MANY.sum()) % 3.0, MANY)},
+}
+
+
+def least(study):
+    """The fewest bytes that a run can be given."""
+    with pytest.raises(UserError, match=r"^device_bytes = 1 is wrong: samples take .* so it must be \d+ or more$") as e:
+        public.run(study, device_bytes=1)
+    return int(str(e.value).split()[-3])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_bit_depends_on_what_stays_on_the_device(way):
+    study = SPREAD | WAYS[way]
+    whole = public.run(study)
+    few = least(study)
+    for size in (few, 3 * few // 2):
+        part = public.run(study, device_bytes=size)
+        assert part.x.tobytes() == whole.x.tobytes()
+        for column in {"objective", "grad_norm_sq", "accuracy"} & whole.rounds.keys():
+            assert part.rounds[column].tobytes() == whole.rounds[column].tobytes()
+        assert "MB of samples" in part.attrs["notes"]
+
+
+@pytest.mark.parametrize("rows", [slice(2, 5), np.array([7, 0, 7, 3])])
+def test_a_part_of_samples_in_memory_is_copied_when_it_is_used_and_freed_after_that(rows):
+    there, here = clients()
+    away = SparseDeviceBlock.moved(here, 16, on(CPU), stays=False)
+    part, whole = away.part(rows), there.part(rows)
+    assert not {"A", "b", "w"} & vars(part).keys()
+    X = torch.tensor(given()["matvec"][rows])
+    assert torch.equal(part.matvec(X), whole.matvec(X))
+    assert len(part.A.values) == int(whole.A.counts.sum())
+    copy = part.copied()
+    assert all(np.array_equal(copy.dense(i), to_numpy(whole.dense(i))) for i in range(len(whole)))
+    part.release()
+    assert not {"A", "b", "w"} & vars(part).keys()
+    assert not part.notes
+
+
+def test_bytes_of_clients_count_their_own_nonzeros():
+    data = Pool(drawn(), np.arange(SIZES.sum()) % 3.0, None, SIZES)
+    layout = Layout(0, SIZES, list(plan(SIZES, N, 8, 1 << 20)), np.dtype("float64"))
+    blocks = fill(data, data.rows, layout, np.asarray)
+    assert max(map(len, blocks)) > 1
+    for block in blocks:
+        counts = [block.matrix(i).nnz for i in range(len(block))]
+        assert client_bytes(block, 16) == [3 * count * (8 + 4) + 16 * (2 * 8 + 24) for count in counts]

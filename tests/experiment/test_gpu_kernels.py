@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import mpifed as public
 from mpifed.data.cuda import device
-from mpifed.experiment import gpu_kernels
+from mpifed.experiment import gpu_kernels, hosts
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import choose
@@ -21,6 +22,7 @@ from mpifed.mpi.world import World
 from mpifed.problems import torch_device
 from mpifed.problems.base import Problem
 from mpifed.problems.softmax import Softmax
+from mpifed.report.summary import show
 from mpifed.results.result import load
 from tests.experiment.conftest import run
 
@@ -39,6 +41,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(device, "unready", lambda *words: None)
     monkeypatch.setattr(gpu_kernels, "version", lambda: "1.2")
     monkeypatch.setattr(device_host, "LAUNCHED", "what no run asks for")
+    monkeypatch.setattr(hosts, "local_steps", lambda setup: None)
 
 
 def chosen(study, world=None, data=None):
@@ -119,3 +122,19 @@ def test_a_run_keeps_its_kernels_when_it_is_resumed(tmp_path, monkeypatch):
     found = [load(path).attrs for path in (plain, launched)]
     assert [attrs["kernels"] for attrs in found] == ["cuda", "cuda"]
     assert [attrs.get("numba_cuda") for attrs in found] == [None, "1.2"]
+
+
+@pytest.mark.parametrize(("options", "told"), [({}, ["in", "one", "launch"]), ({"batch_size": 5}, None)])
+def test_whether_local_steps_are_in_one_launch_is_recorded_and_shown(options, told):
+    result = public.run(SMALL, algorithm={"name": "fedavg"} | options, rounds=1)
+    assert result.attrs.get("local_steps") == (told and " ".join(told))
+    lines = [line.split() for line in show(result).splitlines()]
+    assert [line[-3:] for line in lines if line[-5:-3] == ["local", "steps"]] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(("options", "more"), [({}, device.STEPS), ({"optimizer": "adam"}, ())])
+def test_the_kernels_of_steps_are_compiled_before_round_one_where_they_are_needed(options, more, monkeypatch):
+    asked = []
+    monkeypatch.setattr(device, "unready", lambda number, index, kernels: asked.append((number, *kernels)))
+    assert chosen({"algorithm": {"name": "fedavg"} | options})[0] == LAUNCHED
+    assert asked == [("float64", *device.RUNS, *more)]

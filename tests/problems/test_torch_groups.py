@@ -90,7 +90,7 @@ def groups(problem, f):
     return problem._network(f.block, np.zeros(f.n))[1]
 
 
-@pytest.fixture(params=[1e9, pytest.param(0, marks=pytest.mark.slow)], ids=["as called", "traced"])
+@pytest.fixture(params=[10**9, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])
 def traced(request, monkeypatch):
     monkeypatch.setattr(torch_replay, "TRACED_AFTER", request.param)
 
@@ -122,12 +122,12 @@ def partly(c, width, dtype):
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])
 def test_groups_give_the_numbers_and_the_masks_of_one_client_at_a_time(name, monkeypatch):
-    monkeypatch.setattr(torch_network, "PIECE_BYTES", 4 * 8 * N * 8)  # 8 samples of a client at a time
+    monkeypatch.setattr(torch_network, "PIECE_BYTES", 16 * 8 * N * 8)  # 8 samples of a client at a time
     arguments = {"dropout": 0.4}
     problem, alone = (own(name, lam=0.3, arguments=arguments, batched=wish) for wish in ("auto", False))
     f, X = clients(problem)
     assert groups(alone, f).reason == "problem.batched is false"
-    assert alone.group() == 1 < problem.group()
+    assert alone.group(N) == 1 < problem.group(N)
     batch = f.block.batch(np.random.default_rng(2).integers(0, 13, (len(f), 5)), partly(len(f), 5, "float64"))
     for block in (f.block, batch):
         assert np.allclose(problem.grad(block, X), alone.grad(block, X), rtol=1e-9, atol=1e-12)
@@ -162,14 +162,14 @@ def test_numbers_of_clients_that_give_other_bits_are_filled_up(monkeypatch):
     f, X = clients(problem)
     found = groups(problem, f)
     seen = []
-    monkeypatch.setattr(found.rehearsal, "fits", lambda form, count: count in (2, 4))
+    monkeypatch.setattr(found.rehearsal, "fits", lambda form, count: count in (4, 16))
     monkeypatch.setattr(
         found, "one_pass", lambda form, X, *rest, old=found.one_pass: seen.append(len(X)) or old(form, X, *rest)
     )
     whole = problem.grad(f.block, X)
-    assert seen == [4, 4, 4, 4, 4, 2]  # the last one of 21 is computed twice
+    assert seen == [16, 16]  # 16 and 5 of 21
     assert problem.grad(f.block.take(np.arange(3)), X[:3]).tobytes() == whole[:3].tobytes()
-    assert seen[6:] == [4]
+    assert seen[2:] == [4]
 
 
 def test_padding_is_no_sample():
@@ -202,7 +202,7 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
     }
     words = [*METHODS[name].split(), "algorithm.epochs=2", "algorithm.batch_size=8", "rounds=4", "stop.gradient=0"]
     runs = [package.run(override(table, [*words, *more])) for more in ([], ["problem.batched=false"])]
-    assert [run.attrs["group"] for run in runs] == [torch_network.GROUP["cpu"], 1]
+    assert [run.attrs["group"] for run in runs] == [torch_network.group_of("cpu", len(runs[0].x)), 1]
     assert np.allclose(runs[0].x, runs[1].x, rtol=1e-7, atol=1e-9)
     assert np.allclose(runs[0].rounds["objective"], runs[1].rounds["objective"], rtol=1e-9)
 
@@ -214,17 +214,23 @@ class Image(nn.Sequential):
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])
 def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
-    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 0)
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 1)
     problem = own(name)
     f, X = clients(problem)
-    rows = np.arange(4)  # a whole group, which is computed twice in its rehearsal
+    rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal
     first, second = (problem.grad(f.block.take(rows), X[rows]) for _ in range(2))
     (replay,) = groups(problem, f).passes.values()
-    assert type(replay.traced[4]).__name__ != "function"
+    assert type(replay.traced[16]).__name__ != "function"
     assert second.tobytes() == first.tobytes()
     traced = problem.grad(f.block.take(rows), 2 * X[rows])
     replay.traced.clear()
     assert problem.grad(f.block.take(rows), 2 * X[rows]).tobytes() == traced.tobytes()
+
+
+def test_groups_on_a_cpu_are_smaller_where_networks_are_large():
+    sizes = (10, 32_768, 32_769, 65_536, 65_537, 10**7)
+    assert [torch_network.group_of("cpu", n) for n in sizes] == [16, 16, 8, 8, 4, 4]
+    assert {torch_network.group_of("cuda", n) for n in sizes} == {32}
 
 
 def test_a_form_is_rehearsed_once():
@@ -234,7 +240,7 @@ def test_a_form_is_rehearsed_once():
     problem.grad(f.block, X)
     form = Form(16, True, True, torch.float64)
     assert found.rehearsal.reasons == {form: ""}
-    assert set(found.rehearsal.fitting) == {(form, 1)}
+    assert set(found.rehearsal.fitting) == {(form, 5)}
 
 
 def test_show_says_how_clients_are_computed():

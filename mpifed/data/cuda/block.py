@@ -1,10 +1,10 @@
-"""Blocks on a GPU whose scores and gradients kernels of the extra ``cuda`` compute, and sums of rows that one adds up.
+"""Blocks on a GPU whose scores, gradients and local steps kernels of the extra ``cuda`` compute, and sums of rows.
 
 Everything else is PyTorch's. Some clients of a block are picked by their positions: no sample is copied for a gradient,
 as it is for PyTorch's products. The bits of a client are those that it has in any other block.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from mpifed.core.arrays import pytorch
 from mpifed.core.typing import Array
 from mpifed.data.cuda.device import Device
+from mpifed.data.cuda.forms import Form, Pull
 from mpifed.data.cuda.launch import Clients, Kernels, Model
 from mpifed.data.cuda.tree import tree_sum
 from mpifed.data.device_block import DeviceBlock
@@ -34,13 +35,48 @@ class CudaBlock(DeviceBlock):
 
     def _gradients(self, model: Model, X: Any, factors: Any | None) -> tuple[Any, Any]:
         """Scores and gradients at X, (n,) or (c, n), with the ``factors`` (c,) of the regulariser, or None for 0."""
-        whole = self if self.source is None else self.source[0]
-        kernels = Kernels(model, gpu(whole.b.dtype, whole.b.device))
         if factors is None:
             factors = self.note("no regulariser", partial(filled, 0.0))
+        kernels, clients = self._picked(model, factors)
+        return kernels.gradients(clients, self._numbers(X))
+
+    def steps(
+        self, form: Form, X: Any, gammas: Sequence[Any], correction: Any | None = None, pull: Pull | None = None
+    ) -> Any:
+        """w (c, n) after a step w ← w − γ(∇f_i(w) + correction_i + μ(w − z_i)) for each γ, from w = x_i, in one launch.
+
+        ``gammas``: a number or (c, 1) each; a client rests where it is 0. X, ``correction`` and z, (n,) or (c, n).
+        """
+        classes = X.shape[-1] // (self.n + form.bias)
+        model = Model(form.residual, form.penalty, classes, form.bias)
+        factors = self.note("factors of steps", lambda block: self._numbers(form.factors(block)))
+        kernels, clients = self._picked(model, factors)
+        terms = {} if correction is None else {"correction": self._numbers(correction)}
+        if pull is not None:
+            mu = self.xp.asarray([pull.mu], dtype=self.xp.float64)
+            terms |= {"pull": self._numbers(mu), "anchor": self._numbers(pull.anchor)}
+        return kernels.steps(clients, self._numbers(X), self._rates(gammas), **terms)
+
+    def _rates(self, gammas: Sequence[Any]) -> Any:
+        """The step sizes of all steps, (k0,), or (c, k0) where clients have their own."""
+        xp = self.xp
+        if all(isinstance(gamma, int | float) for gamma in gammas):
+            return self._numbers(xp.asarray(gammas, dtype=xp.float64))
+        shape = (len(self), 1)
+        columns = [xp.broadcast_to(xp.asarray(gamma, dtype=xp.float64), shape) for gamma in gammas]
+        return self._numbers(xp.concat(columns, axis=1))
+
+    def _picked(self, model: Model, factors: Any) -> tuple[Kernels, Clients]:
+        """The kernels of a model, and these clients as they read them."""
+        whole = self if self.source is None else self.source[0]
+        kernels = Kernels(model, gpu(whole.b.dtype, whole.b.device))
         who = self.note("who", positions)
-        clients = kernels.pick(whole.note("samples", partial(samples, kernels)), who, factors.contiguous())
-        return kernels.gradients(clients, X.to(whole.b.dtype).contiguous())
+        return kernels, kernels.pick(whole.note("samples", partial(samples, kernels)), who, factors.contiguous())
+
+    def _numbers(self, array: Any) -> Any:
+        """An array as kernels read it: of the type of the samples, its numbers side by side."""
+        whole = self if self.source is None else self.source[0]
+        return array.to(whole.b.dtype).contiguous()
 
 
 def samples(kernels: Kernels, block: Any) -> Clients:

@@ -4,7 +4,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,8 @@ MODULES = {  # kernel -> module here
     "steps_placed": "kernels",
     "subtree": "tree",
 }
-RUNS = ("gradients_staged", "gradients_placed", "subtree")  # those that runs launch
+RUNS = ("gradients_staged", "gradients_placed", "subtree")  # those that runs launch …
+STEPS = ("steps_staged", "steps_placed")  # … and those of runs with all local steps of a round in one launch
 
 loaded: dict[tuple[str, str], Any] = {}  # the kernels of this process, by their names and the types of numbers
 
@@ -41,8 +42,8 @@ def failure() -> str | None:
         return first_line(error)
 
 
-def unready(number: str, index: int) -> str | None:
-    """The same of the kernels of runs for numbers of a type, which are loaded or compiled for GPU ``index``."""
+def unready(number: str, index: int, kernels: Sequence[str] = RUNS) -> str | None:
+    """The same of kernels for numbers of a type, which are loaded or compiled for GPU ``index``."""
     mistake = failure()
     if mistake is not None:
         return mistake
@@ -50,7 +51,7 @@ def unready(number: str, index: int) -> str | None:
         from numba import cuda
 
         cuda.select_device(index)
-        for which in RUNS:
+        for which in kernels:
             kernel(which, number)
     except Exception as error:  # as above
         return first_line(error)

@@ -1,0 +1,48 @@
+"""Which methods have their local steps in one launch on a GPU."""
+
+from typing import Any
+
+import msgspec
+
+from mpifed.algorithms.accfeddcd import AccFedDCD
+from mpifed.algorithms.ad_admm import ADADMM
+from mpifed.algorithms.feddcd import FedDCD
+from mpifed.algorithms.launched import averaging, corrected, personal
+from mpifed.algorithms.launched.solvers import launched_solver
+
+SOLVING = (AccFedDCD, ADADMM, FedDCD)  # methods that leave their local steps to a solver
+KINDS: dict[type, Any] = {
+    kind.__bases__[0]: kind
+    for kind in (
+        averaging.LaunchedDitto,
+        averaging.LaunchedFedAvg,
+        averaging.LaunchedFedNova,
+        averaging.LaunchedFedOpt,
+        averaging.LaunchedFedProx,
+        corrected.LaunchedDGD,
+        corrected.LaunchedFedBuff,
+        corrected.LaunchedFedDyn,
+        corrected.LaunchedLTADMM,
+        corrected.LaunchedLocalGD,
+        corrected.LaunchedProxSkip,
+        corrected.LaunchedScaffold,
+        personal.LaunchedFedADMMDeep,
+        personal.LaunchedFlame,
+        personal.LaunchedPFedMe,
+    )
+}
+
+
+def launched(method: Any) -> Any | None:
+    """The method with its local steps in one launch; None where its steps are others, by its options for example.
+
+    A class of a user's own that derives from a method has none, for it may change any step.
+    """
+    if type(method) in SOLVING:
+        solver = launched_solver(method.solver)
+        return None if solver is None else msgspec.structs.replace(method, solver=solver)
+    kind = KINDS.get(type(method))
+    if kind is None:
+        return None
+    made = kind(**msgspec.structs.asdict(method))
+    return made if made.suits() else None

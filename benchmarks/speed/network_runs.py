@@ -102,10 +102,11 @@ def same_clients(setup: config.Experiment, case: Case, round: int) -> Iterable[i
 
 
 class Ours(NamedTuple):
-    """Seconds of the first round, of a later round and of an evaluation, and the result."""
+    """Seconds of the first round, of a later one and of one in the second half, of an evaluation, and the result."""
 
     first: float
     round: float
+    late: float
     evaluating: float
     result: Result
 
@@ -144,7 +145,8 @@ def ours(setup: config.Experiment, clock: Callable[[], float]) -> Ours:
         result = recorder.result()
     begun, ended = evaluations[-1]
     each = (begun - rounds[2]) / (len(rounds) - 2)
-    return Ours(rounds[2] - rounds[1], each, ended - begun, result)
+    late = np.median(np.diff([*rounds, begun])[len(rounds) // 2 :])
+    return Ours(rounds[2] - rounds[1], each, float(late), ended - begun, result)
 
 
 def deviation(

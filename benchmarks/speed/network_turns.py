@@ -16,9 +16,10 @@ GROUP = 25  # clients of a pass of vmap, of 5, 10, 25 and 50 the best for MLP on
 
 
 class Turn(NamedTuple):
-    """One repetition: CPU seconds of a round of ours, the loop and vmap, and of evaluating by ours and the loop."""
+    """One repetition: CPU seconds of a round of ours, a late one, the loop and vmap; then of evaluating."""
 
     ours: float
+    late: float
     loop: float
     vmap: float
     ours_evaluating: float
@@ -58,7 +59,7 @@ def prepare(job: Measured) -> Callable[[], Turn]:
         mine = ours(setup, time.process_time)
         plain = clock(lambda: loop.round(clients), job.rounds - 1)
         bound = clock(vmapped, job.rounds - 1) if job.method == "fedavg" else np.nan
-        return Turn(mine.round, plain, bound, mine.evaluating, clock(loop.evaluate, 1), away)
+        return Turn(mine.round, mine.late, plain, bound, mine.evaluating, clock(loop.evaluate, 1), away)
 
     return run
 

@@ -7,9 +7,10 @@ shows what batching by torch alone gains. All run in the same process in turn. B
 take two rounds with the same draws in double precision and must end at the same model but for rounding: ``deviation``
 is the distance of the models divided by that from the start.
 
-Ours includes recording, byte counts and timers. The first round is a warm-up and is left out, and so is evaluating,
-which has a ratio of its own: loss, gradient and accuracy of all clients. Reported are CPU milliseconds a round, best
-and median of the repetitions, and ratios of the best. Overrides such as problem.batched=false change ours.
+Ours includes recording, byte counts and timers, and the time in which repeated passes are traced; ``late`` is the ratio
+of the median round of the second half, when all are. The first round is a warm-up and is left out, and so is
+evaluating, which has a ratio of its own: loss, gradient and accuracy of all clients. Reported are CPU milliseconds a
+round, best and median of the repetitions, and ratios of the best. Overrides such as problem.batched=false change ours.
 
 With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone: ``busy`` is the
 ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy, which is the number to tell others.
@@ -33,17 +34,18 @@ METHODS = ("fedavg", "momentum", "adam", "fedprox", "scaffold", "flame")
 
 
 class Ratios(NamedTuple):
-    """Best to best: rounds of ours and of vmap, and evaluating, to those of the loop."""
+    """Best to best: rounds of ours, late ones and those of vmap, and evaluating, to those of the loop."""
 
     ours: float
+    late: float
     vmap: float
     evaluating: float
 
 
 def ratios(turns: Sequence[Sequence[float]]) -> Ratios:
     """The ratios of the best of each."""
-    ours, loop, vmap, ours_evaluating, loop_evaluating, _ = np.min(turns, axis=0).tolist()
-    return Ratios(ours / loop, vmap / loop, ours_evaluating / loop_evaluating)
+    ours, late, loop, vmap, ours_evaluating, loop_evaluating, _ = np.min(turns, axis=0).tolist()
+    return Ratios(ours / loop, late / loop, vmap / loop, ours_evaluating / loop_evaluating)
 
 
 def line(job: Any, repeat: int, also_busy: bool) -> str:
@@ -54,10 +56,10 @@ def line(job: Any, repeat: int, also_busy: bool) -> str:
     (alone,) = busy.copies(prepared, repeat, cores[:1])
     best, middle = np.min(alone, axis=0) * 1e3, np.median(alone, axis=0) * 1e3
     found = ratios(alone)
-    cells = "".join(f"{f'{best[k]:.2f} ({middle[k]:.2f})':<19}" for k in range(2))
+    cells = "".join(f"{f'{best[k]:.2f} ({middle[k]:.2f})':<19}" for k in (0, 2))
     vmap = "–" if np.isnan(found.vmap) else f"{found.vmap:.3f}"
     text = f"{job.case.name:<10}{job.problem:<8}{job.method:<10}{cells}{alone[0].deviation:<11.1e}"
-    text += f"{vmap:>6}{found.evaluating:>12.3f}{found.ours:>8.3f}"
+    text += f"{vmap:>6}{found.evaluating:>12.3f}{found.late:>8.3f}{found.ours:>8.3f}"
     if not also_busy:
         return text
     worst = max(ratios(copy).ours for copy in busy.copies(prepared, repeat, cores))
@@ -69,7 +71,7 @@ def head(also_busy: bool) -> str:
     cells = (
         f"{'network':<10}{'problem':<8}{'method':<10}{'ours ms (median)':<19}{'loop ms (median)':<19}{'deviation':<11}"
     )
-    cells += f"{'vmap':>6}{'evaluating':>12}{'alone':>8}"
+    cells += f"{'vmap':>6}{'evaluating':>12}{'late':>8}{'alone':>8}"
     if not also_busy:
         return f"{cells}   (to the loop)"
     return f"{cells}{'busy':>8}{'quoted':>8}   (to the loop; busy: {len(busy.cores())} copies)"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mpifed.problems import torch_graph
 
-TRACED_AFTER = 40  # passes over arrays of one form; to trace takes about as long as is saved by so many
+TRACED_AFTER = 20  # passes over arrays of one form; to trace takes about as long as some forty save
 TRIED = 3  # passes of what is traced: TorchScript looks at the first of them
 
 

@@ -74,14 +74,14 @@ def test_another_step_size_is_another_model_and_nothing_is_timed(monkeypatch):
 
 
 def test_ratios_are_those_of_the_best():
-    turns = [network_turns.Turn(2, 4, 1, 8, 4, 0), network_turns.Turn(3, 2, 1, 4, 8, 0)]
-    assert networks.ratios(turns) == (1.0, 0.5, 1.0)
+    turns = [network_turns.Turn(2, 1, 4, 1, 8, 4, 0), network_turns.Turn(3, 1, 2, 1, 4, 8, 0)]
+    assert networks.ratios(turns) == (1.0, 0.5, 0.5, 1.0)
 
 
 @pytest.mark.slow
 def test_a_network_has_a_line_for_each_problem_and_the_worse_ratio_is_quoted(printed):
     head, *lines = printed("networks", *TINY, "--cases", "MLP", "--busy", "--loader")
-    assert re.sub(r"\(.*?\)|ms", "", head).split()[-4:] == ["evaluating", "alone", "busy", "quoted"]
+    assert re.sub(r"\(.*?\)|ms", "", head).split()[-5:] == ["evaluating", "late", "alone", "busy", "quoted"]
     assert [line.split()[:3] for line in lines] == [
         ["MLP", "torch", "fedavg"],
         ["MLP", "mlp", "fedavg"],

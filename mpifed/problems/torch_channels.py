@@ -43,7 +43,7 @@ def convolution(*args: Any, **named: Any) -> Any:
     x, w, bias, stride, padding, dilation, groups = bound(CONVOLUTION, args, named)
     if not usual(x) or isinstance(padding, str):
         return None
-    return convolved().apply(x, w, bias, *map(pair, (stride, padding, dilation)), groups)
+    return convolved().apply(x, w, bias, *map(pair, (stride, padding, dilation)), groups)[0]
 
 
 def pooling(*args: Any, **named: Any) -> Any:

@@ -72,10 +72,11 @@ def source(part: Any, aten: Any) -> tuple[Any, bool]:
 def overwrite(graph: Any, aten: Any) -> None:
     """Let sums, products and slopes of ReLU take the place of an array that nothing reads afterwards."""
     places = {
+        aten.add.Tensor: aten.add_.Tensor,
+        aten.mul.Tensor: aten.mul_.Tensor,
         aten.relu.default: aten.relu_.default,
         aten.threshold_backward.default: aten.threshold_backward.grad_input,
     }
-    places |= {aten.add.Tensor: aten.add_.Tensor, aten.mul.Tensor: aten.mul_.Tensor}
     order = {node: k for k, node in enumerate(graph.nodes)}
     last = {array(before): order[node] for node in graph.nodes for before in node.all_input_nodes}
     for node in filter(lambda node: node.target in places, graph.nodes):

@@ -244,4 +244,5 @@ def group_of(device: str, n: int) -> int:
     """How many clients with n parameters are in one pass: on a CPU 4, 8 or 16, so that caches hold their models."""
     if device != "cpu":
         return 32
-    return min(16, max(4, 1 << (CACHED // max(1, n)).bit_length() >> 1))
+    largest = 1 << (CACHED // max(1, n)).bit_length() >> 1  # the largest power of two
+    return min(16, max(4, largest))

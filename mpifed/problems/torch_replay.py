@@ -7,7 +7,7 @@ from typing import Any
 
 from mpifed.problems import torch_graph
 
-TRACED_AFTER = 20  # passes over arrays of one form; to trace takes about as long as some forty save
+TRACED_AFTER = 20  # passes over arrays of one form, which will then be many more: to trace takes what some forty save
 TRIED = 3  # passes of what is traced: TorchScript looks at the first of them
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.problems import torch_channels
+from mpifed.problems import torch_channels, torch_side_by_side
 from mpifed.problems.torch_rehearsal import Form
 from tests.helpers.torch_cases import N, dataset, local, network, torch
 
@@ -124,6 +124,30 @@ def test_a_client_has_the_same_bits_in_every_group(name):
     whole = problem.grad(f.block, X)
     for rows in (np.array([2]), np.array([3, 0, 1])):
         assert problem.grad(f.block.take(rows), X[rows]).tobytes() == whole[rows].tobytes()
+
+
+def test_places_that_matter_with_channels_last_are_found_by_the_rehearsal(monkeypatch):
+    """As with kernels that round the channels of the first client otherwise than those of the others."""
+    stacked = torch_side_by_side.stacked
+
+    def rounded(weights, at, c):
+        whole = stacked(weights, at, c)
+        whole[: len(whole) // c] *= 1 + 1e-6
+        return whole
+
+    monkeypatch.setattr(torch_side_by_side, "stacked", rounded)
+    problem, f, found = groups("Placed")
+    assert torch_channels.suits(found.net)
+    assert not found.described(N, f.block.b.dtype)
+    assert {form.train for form in found.plain} == {True, False}
+    X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
+    whole = problem.grad(f.block, X)
+    for rows in (np.array([2]), np.array([3, 0, 1])):
+        assert problem.grad(f.block.take(rows), X[rows]).tobytes() == whole[rows].tobytes()
+
+
+class Placed(Wider):
+    """A network of its own: those that were built before are kept."""
 
 
 def test_what_vmap_cannot_compute_with_channels_last_is_in_groups_without():

@@ -214,7 +214,7 @@ class Image(nn.Sequential):
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])
 def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
-    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 1)
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 3)
     problem = own(name)
     f, X = clients(problem)
     rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal

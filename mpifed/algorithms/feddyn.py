@@ -62,10 +62,15 @@ class FedDyn(Algorithm, tag="feddyn"):
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """Local steps, and the new linear term."""
+        theta = self.descend(f, client, x, k)
+        return Client(h=client.h - self.alpha * (theta - x)), theta
+
+    def descend(self, f: Local, client: Client, x: Array, k: int) -> Array:
+        """The local models after all steps."""
         theta = f.xp.broadcast_to(x, client.h.shape)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             g = batch.grad(theta) - client.h + self.alpha * (theta - x)
             theta, memory = self.optimizer.step(theta, g, gamma, memory)
-        return Client(h=client.h - self.alpha * (theta - x)), theta
+        return theta

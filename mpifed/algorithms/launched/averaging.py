@@ -8,16 +8,14 @@ from mpifed.algorithms.fedavg import Client, FedAvg, LocalSteps
 from mpifed.algorithms.fednova import FedNova
 from mpifed.algorithms.fedopt import FedOpt
 from mpifed.algorithms.fedprox import FedProx
-from mpifed.algorithms.launched.descent import Pull, descended
-from mpifed.algorithms.parts.optimizers import SGD
+from mpifed.algorithms.launched.descent import Pull, descended, plain
 
 
 class LaunchedSteps(LocalSteps):
     """The local steps of a round."""
 
     def suits(self) -> bool:
-        """Whether these options make every local iteration a gradient step on all samples."""
-        return self.batch_size == 0 and self.optimizer == SGD()
+        return plain(self)
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
         w = self.descend(f, self.origin(client, x), x, self.gammas(f, k, most))

@@ -8,7 +8,8 @@ from mpifed.algorithms.accfeddcd import AccFedDCD
 from mpifed.algorithms.ad_admm import ADADMM
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.algorithms.launched import averaging, corrected, personal
-from mpifed.algorithms.launched.solvers import launched_solver
+from mpifed.algorithms.launched.descent import in_one_launch
+from mpifed.algorithms.launched.solvers import SOLVERS
 
 SOLVING = (AccFedDCD, ADADMM, FedDCD)  # methods that leave their local steps to a solver
 KINDS: dict[type, Any] = {
@@ -34,15 +35,8 @@ KINDS: dict[type, Any] = {
 
 
 def launched(method: Any) -> Any | None:
-    """The method with its local steps in one launch; None where its steps are others, by its options for example.
-
-    A class of a user's own that derives from a method has none, for it may change any step.
-    """
+    """The method with its local steps in one launch; None where its steps are others, by its options for example."""
     if type(method) in SOLVING:
-        solver = launched_solver(method.solver)
+        solver = in_one_launch(method.solver, SOLVERS)
         return None if solver is None else msgspec.structs.replace(method, solver=solver)
-    kind = KINDS.get(type(method))
-    if kind is None:
-        return None
-    made = kind(**msgspec.structs.asdict(method))
-    return made if made.suits() else None
+    return in_one_launch(method, KINDS)

@@ -8,10 +8,9 @@ from mpifed.algorithms.dgd import Client as Node
 from mpifed.algorithms.fedbuff import FedBuff
 from mpifed.algorithms.feddyn import Client as Dynamic
 from mpifed.algorithms.feddyn import FedDyn
-from mpifed.algorithms.launched.descent import Pull, descended
+from mpifed.algorithms.launched.descent import Pull, descended, plain
 from mpifed.algorithms.local_gd import LocalGD
 from mpifed.algorithms.lt_admm import LTADMM
-from mpifed.algorithms.parts.optimizers import SGD
 from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.algorithms.scaffold import Client, Scaffold
 
@@ -22,32 +21,29 @@ class LaunchedScaffold(Scaffold):
     def suits(self) -> bool:
         return self.batch_size == 0
 
-    def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
+    def descend(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Array, Array | float]:
         own = self.epochs or self.k0
         gammas = [self.step.gamma(k + j, own, f.samples) for j in range(own)]
-        y = descended(f, x, gammas, c - client.c)
-        new = client.c - c + (x - y) / sum(gammas)
-        return Client(c=new), (y - x, new - client.c)
+        return descended(f, x, gammas, c - client.c), sum(gammas)
 
 
 class LaunchedFedDyn(FedDyn):
     """FedDyn."""
 
     def suits(self) -> bool:
-        return self.batch_size == 0 and self.optimizer == SGD()
+        return plain(self)
 
-    def update(self, f: Local, client: Dynamic, x: Array, k: int) -> tuple[Dynamic, Array]:
+    def descend(self, f: Local, client: Dynamic, x: Array, k: int) -> Array:
         own = self.epochs or self.k0
         gammas = [self.step.gamma(k + j, own, f.samples) for j in range(own)]
-        theta = descended(f, x, gammas, -client.h, Pull(self.alpha, x))
-        return Dynamic(h=client.h - self.alpha * (theta - x)), theta
+        return descended(f, x, gammas, -client.h, Pull(self.alpha, x))
 
 
 class LaunchedFedBuff(FedBuff):
     """FedBuff."""
 
     def suits(self) -> bool:
-        return self.batch_size == 0 and self.optimizer == SGD()
+        return plain(self)
 
     def update(self, f: Local, client: Any, x: Array) -> tuple[Any, Array]:
         return client, descended(f, x, (self.epochs or self.k0) * [self.lr]) - x

@@ -1,8 +1,11 @@
 """Local steps of all clients of a block in one launch on a GPU, as client methods of this folder take them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from mpifed.algorithms.parts.optimizers import SGD
 from mpifed.core.typing import Array
 from mpifed.data.cuda.forms import Pull as Pull
 from mpifed.federation.local import Local
@@ -18,3 +21,21 @@ def descended(
     """
     block: Any = f.block
     return block.steps(form_of(f.problem), w, gammas, correction, pull)
+
+
+def plain(method: Any) -> bool:
+    """Whether every local iteration is a gradient step on all samples, by the method's optimiser and mini-batches."""
+    found: bool = method.batch_size == 0 and method.optimizer == SGD()
+    return found
+
+
+def in_one_launch(given: Any, kinds: Mapping[type, Any]) -> Any | None:
+    """A method or solver as the class among ``kinds`` that replaces its loop; None without one that suits its options.
+
+    A class of a user's own that derives from one of these has none, for it may change any step.
+    """
+    kind = kinds.get(type(given))
+    if kind is None:
+        return None
+    made = kind(**msgspec.structs.asdict(given))
+    return made if made.suits() else None

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.launched.descent import Pull, descended
-from mpifed.algorithms.parts.local_solvers import GradientDescent, Penalised, Solver
+from mpifed.algorithms.parts.local_solvers import GradientDescent, Penalised
 from mpifed.algorithms.parts.stochastic_solvers import SGD
 
 
@@ -38,12 +36,3 @@ def minimised(f: Local, Y: Array, W: Array, gammas: Sequence[float]) -> Array:
 
 
 SOLVERS: dict[type, Any] = {GradientDescent: LaunchedDescent, SGD: LaunchedSGD}
-
-
-def launched_solver(solver: Solver) -> Solver | None:
-    """The solver with its steps in one launch; None where it takes others."""
-    kind = SOLVERS.get(type(solver))
-    if kind is None:
-        return None
-    made = kind(**msgspec.structs.asdict(solver))
-    return made if made.suits() else None

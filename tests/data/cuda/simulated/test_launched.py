@@ -17,11 +17,11 @@ from mpifed.federation.device_host import DeviceHost
 from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import Uniform
 from mpifed.federation.setup import LAUNCHED, Setup
-from mpifed.problems import torch_device
 from mpifed.problems.base import Problem
 from tests.data.cuda.simulated.test_runs import CPU, HALF, LINREG, STUDIES
 from tests.helpers.algorithm_runs import Run, build
 
+pytestmark = pytest.mark.usefixtures("fewest_threads")
 OWN = {"name": "sqrt-samples", "a": 0.003}  # a step size for each client
 FULL = {"batch_size": 0, "epochs": 2, "lr": 0.05}
 PARTIAL = {  # clients of one block with time for one step or two
@@ -64,17 +64,9 @@ OTHERS = [  # further problems and settings of a study
 ]
 
 
-@pytest.fixture(autouse=True)
-def fewer_threads(few_threads, monkeypatch):
-    from mpifed.data.cuda import layout
-
-    monkeypatch.setattr(layout, "WARP", 2)
-    monkeypatch.setattr(layout, "THREADS", 2)
-
-
 @pytest.fixture
-def launches(monkeypatch):
-    """A GPU that is not one, as in test_runs; how many launches of each kind there were, and how many γ of 0."""
+def launches(no_gpu, monkeypatch):
+    """How many launches of each kind there were, and how many γ of 0."""
     counted = {"steps": 0, "gradients": 0, "rests": 0}
 
     def counting(name):
@@ -89,9 +81,6 @@ def launches(monkeypatch):
 
     counting("steps")
     counting("gradients")
-    monkeypatch.setattr(device_host, "FEW", 2)
-    monkeypatch.setattr(torch_device, "device_of", lambda *words: CPU)
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "none")
     return counted
 
 

@@ -8,19 +8,18 @@ import mpifed as public
 from mpifed.core.arrays import on
 from mpifed.data.base import Data
 from mpifed.data.blocks import Block, weights
-from mpifed.data.cuda import layout
 from mpifed.data.cuda.block import CudaBlock, added
 from mpifed.data.cuda.launch import Kernels
 from mpifed.experiment import gpu_kernels
-from mpifed.federation import device_host, sums
+from mpifed.federation import sums
 from mpifed.federation.device_host import DeviceHost
 from mpifed.federation.device_sums import subtotals
 from mpifed.federation.participation.selection import Uniform
 from mpifed.federation.setup import LAUNCHED
-from mpifed.problems import torch_device
 from mpifed.problems.base import Problem
 from tests.helpers.algorithm_runs import Run, build
 
+pytestmark = pytest.mark.usefixtures("fewest_threads")
 CPU = torch.device("cpu")
 LINREG = {"name": "linreg-noniid", "clients": 4, "features": 3, "least": 2, "most": 9}
 CLASSES = {"name": "synthetic", "clients": 4, "features": 3, "classes": 3, "least": 2, "most": 9}
@@ -40,15 +39,9 @@ METHODS = {  # and the studies that are run by each
 }
 
 
-@pytest.fixture(autouse=True)
-def fewer_threads(few_threads, monkeypatch):
-    monkeypatch.setattr(layout, "WARP", 2)
-    monkeypatch.setattr(layout, "THREADS", 2)
-
-
 @pytest.fixture
-def launches(monkeypatch):
-    """A GPU that is not one: tensors on the CPU, and the simulator; which kernels were launched."""
+def launches(no_gpu, monkeypatch):
+    """Which kernels were launched."""
     counted = []
     launch = Kernels._launch
 
@@ -57,9 +50,6 @@ def launches(monkeypatch):
         return launch(self, which, *args)
 
     monkeypatch.setattr(Kernels, "_launch", noted)
-    monkeypatch.setattr(device_host, "FEW", 2)
-    monkeypatch.setattr(torch_device, "device_of", lambda *words: CPU)
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "none")
     return counted
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from mpifed.experiment.gpu_kernels import local_steps
 
 from benchmarks.speed.gpu_machines import GAMMA, MU, STEPS, Row, Samples
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.data.pool import Pool
-from mpifed.experiment.gpu_kernels import local_steps
 from mpifed.federation.device_host import DeviceHost
 from mpifed.federation.participation.selection import All
 from mpifed.federation.server import Federation

@@ -124,10 +124,6 @@ class Block:
             G += self.note("ridge", lambda block: one_for_all(ridge)) * X
         return Z, G
 
-    def softmax_grad(self, X: Array, lam: float, bias: bool, grad: Callable[[Block, Array], Array]) -> Array:
-        """∇f_i of softmax regression (c, n), which is ``grad`` but where a kernel of its own computes it."""
-        return grad(self, X)
-
     def real(self, numbers: Array) -> Array:
         """A copy of an array of these clients in the type of their samples."""
         return numbers.astype(self.b.dtype)

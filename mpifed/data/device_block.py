@@ -30,12 +30,7 @@ class DeviceBlock(Block):
 
     ``sizes`` (c,) are the numbers of samples in the memory of the CPU. The tensors of a part of another block are made
     when they are first used. ``room`` is how many clients the blocks of a run have, or are filled up to.
-
-    Without ``stays`` the tensors are in the memory of the CPU, and those of a part are copied to the device when they
-    are first used, until ``release``.
     """
-
-    stays = True
 
     def __init__(self, tensors: dict[str, Any], sizes: Array, n: int, xp: Namespace, room: int = FEW) -> None:
         vars(self).update(tensors)
@@ -44,7 +39,6 @@ class DeviceBlock(Block):
         self.xp = xp
         self.room = room
         self.source: tuple[Any, Any] | None = None  # the block that this is a part of, and the clients there
-        self.away: tuple[Any, Any] | None = None  # the same where its samples are in the memory of the CPU
         self.tests = []
         self.training: tuple[Block, Array] | None = None
         self.cache = {}
@@ -53,31 +47,29 @@ class DeviceBlock(Block):
         self.place = None
 
     @classmethod
-    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW, stays: bool = True) -> Self:
+    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW) -> Self:
         """The samples of ``blocks`` in memory in one block on a device, each client with D rows."""
         first = blocks[0]
         sizes = np.concatenate([block.d for block in blocks])
         count = len(sizes)
         kind = xp.asarray(first.b[:0]).dtype
-        tensors = {"A": zeros((count, D, first.n), kind, xp, stays)}
-        tensors |= {name: zeros((count, D), kind, xp, stays) for name in ("b", "w")}
+        tensors = {"A": xp.zeros((count, D, first.n), dtype=kind)}
+        tensors |= {name: xp.zeros((count, D), dtype=kind) for name in ("b", "w")}
         begin = 0
         for block in blocks:
             end = begin + len(block)
             for name, tensor in tensors.items():
                 tensor[begin:end, : block.b.shape[1]] = xp.asarray(getattr(block, name))
             begin = end
-        made = cls(tensors | {"d": xp.asarray(sizes, dtype=xp.float64)}, sizes, first.n, xp, room)
-        made.stays = stays
-        return made
+        return cls(tensors | {"d": xp.asarray(sizes, dtype=xp.float64)}, sizes, first.n, xp, room)
 
     def __getattr__(self, name: str) -> Any:
         """A tensor that has not been made yet."""
-        source = vars(self).get("source") or vars(self).get("away")
+        source = vars(self).get("source")
         if name not in TENSORS or source is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         block, rows = source
-        value = sent(getattr(block, name)[rows], self.xp.device)
+        value = getattr(block, name)[rows]
         setattr(self, name, value)
         return value
 
@@ -92,21 +84,8 @@ class DeviceBlock(Block):
     def part(self, rows: slice | Array) -> Self:
         """The clients at positions ``rows``, in any order and also more than once."""
         made = type(self)({}, self.sizes[rows], self.n, self.xp, self.room)
-        if self.stays:
-            made.source = self, (rows if isinstance(rows, slice) else self.xp.asarray(rows))
-        else:
-            made.away = self, rows
+        made.source = self, (rows if isinstance(rows, slice) else self.xp.asarray(rows))
         return made
-
-    def release(self) -> None:
-        """Forget the copies of samples on the device, where their own place is the memory of the CPU."""
-        if self.away is not None:
-            for name in TENSORS:
-                vars(self).pop(name, None)
-            self.notes.clear()  # which may be about them
-        for _, block in self.tests:
-            if isinstance(block, DeviceBlock):
-                block.release()
 
     def take(self, rows: Array) -> Self:
         """The same, with what has been computed once for each of them."""
@@ -134,9 +113,7 @@ class DeviceBlock(Block):
 
     def copied(self) -> Block:
         """The same samples in the memory of the CPU."""
-        whole, rows = self.away or (self, slice(None))
-        A, b, w = (to_numpy(getattr(whole, name)[rows]) for name in ("A", "b", "w"))
-        made = Block(A, b, self.sizes, self.n, w)
+        made = Block(to_numpy(self.A), to_numpy(self.b), self.sizes, self.n, to_numpy(self.w))
         if self.training is not None:
             other, positions = self.training
             made.training = other.copied(), positions
@@ -222,23 +199,11 @@ class DeviceGroup(SameSizeBlocks):
         return self.kept[key][0]
 
 
-def grouped(blocks: Sequence[Block], D: int, device: Any, room: int, kind: Any, stays: bool) -> DeviceGroup:
+def grouped(blocks: Sequence[Block], D: int, device: Any, room: int, kind: Any) -> DeviceGroup:
     """The clients of blocks in memory, in order, in blocks of ``room`` clients on a device."""
-    whole = kind.moved(blocks, D, on(device), room, stays)
+    whole = kind.moved(blocks, D, on(device), room)
     edges = [*range(0, len(whole), room), len(whole)]
     return DeviceGroup([whole.part(slice(a, b)) for a, b in pairwise(edges)], whole)
-
-
-def zeros(shape: tuple[int, ...], kind: Any, xp: Namespace, stays: bool) -> Any:
-    """A tensor on the device; without ``stays`` in the memory of the CPU, pinned where the device is a GPU."""
-    if stays:
-        return xp.zeros(shape, dtype=kind)
-    return pytorch().zeros(shape, dtype=kind, pin_memory=xp.device.type != "cpu")
-
-
-def sent(tensor: Any, device: Any) -> Any:
-    """A tensor on the device, where it may be already; what is pinned is copied while the CPU goes on."""
-    return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
 
 def coarse(D: int) -> int:

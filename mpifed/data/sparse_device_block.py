@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from mpifed.core.arrays import Namespace, on, pytorch, to_numpy
+from mpifed.core.arrays import Namespace, pytorch, to_numpy
 from mpifed.data.blocks import Block
-from mpifed.data.device_block import FEW, DeviceBlock, sent, zeros
+from mpifed.data.device_block import FEW, DeviceBlock
 from mpifed.data.sparse_block import SparseBlock, diagonal
 
 
@@ -42,13 +42,6 @@ class CsrRows(NamedTuple):
         """The rows ``picks`` (c, B) of each client."""
         return self._replace(first=self.first.gather(1, picks), counts=self.counts.gather(1, picks))
 
-    def copied_to(self, device: Any) -> CsrRows:
-        """These rows on a device, with their own nonzeros alone."""
-        values, columns, _ = self.alone()
-        ends = self.counts.reshape(-1).cumsum(0)
-        first = ends.reshape(self.counts.shape) - self.counts
-        return CsrRows(*[sent(part, device) for part in (values, columns, first, self.counts)])
-
     def alone(self) -> tuple[Any, Any, Any]:
         """The nonzeros of these rows alone, one row after the other: values, columns, and numbers of rows (cD,)."""
         counts = self.counts.reshape(-1)
@@ -68,15 +61,14 @@ class SparseDeviceBlock(DeviceBlock):
     A: CsrRows
 
     @classmethod
-    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW, stays: bool = True) -> Self:
+    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW) -> Self:
         labels = [Block(block.b[:, :, None], block.b, block.sizes, 1, block.w) for block in blocks]
-        made = super().moved(labels, D, xp, room, stays)
+        made = super().moved(labels, D, xp, room)
         made.n = blocks[0].n
         counts = np.zeros((len(made), D), np.int64)
         total = sum(block.A.nnz for block in blocks)
-        values: Any = zeros((total,), xp.asarray(blocks[0].b[:0]).dtype, xp, stays)
-        columns: Any = zeros((total,), xp.int32, xp, stays)
-        there = on(values.device)
+        values: Any = xp.zeros((total,), dtype=xp.asarray(blocks[0].b[:0]).dtype)
+        columns: Any = xp.zeros((total,), dtype=xp.int32)
         client = 0
         begin = 0
         for block in blocks:
@@ -84,22 +76,20 @@ class SparseDeviceBlock(DeviceBlock):
             counts[client : client + len(block), : own.shape[1]] = own
             below = np.repeat(np.arange(len(block)) * block.n, own.sum(axis=1))
             end = begin + block.A.nnz
-            values[begin:end] = there.asarray(block.A.data)
-            columns[begin:end] = there.asarray(block.A.indices - below)
+            values[begin:end] = xp.asarray(block.A.data)
+            columns[begin:end] = xp.asarray(block.A.indices - below)
             client += len(block)
             begin = end
         first = (np.cumsum(counts) - counts.ravel()).reshape(counts.shape)
-        made.A = CsrRows(values, columns, *map(there.asarray, (first, counts)))
+        made.A = CsrRows(values, columns, *map(xp.asarray, (first, counts)))
         return made
 
     def __getattr__(self, name: str) -> Any:
-        given = vars(self).get("source") or vars(self).get("away")
+        given = vars(self).get("source")
         if name != "A" or given is None:
             return super().__getattr__(name)
         block, rows = given
         self.A = block.A.of(rows)
-        if self.source is None:
-            self.A = self.A.copied_to(self.xp.device)
         return self.A
 
     def batch(self, picks: Any, w: Any) -> Self:
@@ -110,14 +100,11 @@ class SparseDeviceBlock(DeviceBlock):
         return type(self)(parts, self.sizes, self.n, xp, self.room)
 
     def copied(self) -> Block:
-        whole, own = self.away or (self, slice(None))
-        samples = whole.A.of(own)
-        values, columns, rows = map(to_numpy, samples.alone())
-        b, w = (to_numpy(getattr(whole, name)[own]) for name in ("b", "w"))
-        D = b.shape[1]
+        values, columns, rows = map(to_numpy, self.A.alone())
+        D = self.b.shape[1]
         shape = (len(self) * D, len(self) * self.n)
-        A = diagonal(values, columns + rows // D * self.n, to_numpy(samples.counts), shape)
-        made = SparseBlock(A, b, self.sizes, self.n, w)
+        A = diagonal(values, columns + rows // D * self.n, to_numpy(self.A.counts), shape)
+        made = SparseBlock(A, to_numpy(self.b), self.sizes, self.n, to_numpy(self.w))
         if self.training is not None:
             other, positions = self.training
             made.training = other.copied(), positions

@@ -82,11 +82,6 @@ RULES: list[Rule[Experiment]] = [
         'kernels = "{kernels}" is wrong: {loss} does not compute with tensors on a device, so it must be "auto"',
     ),
     Rule(
-        lambda c: c.device_bytes and c.kernels not in DEVICES and not (c.kernels == "auto" and c.problem.gpu()),
-        "device_bytes = {device_bytes} is wrong: samples are in the memory of the CPU here, so leave it out, or write "
-        'kernels = "cuda"',
-    ),
-    Rule(
         findings.matrices,
         'kernels = "{kernels}" is wrong: {name} needs {what}, which are computed in memory alone, so it must be "auto"',
     ),

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.arrays import pytorch
-from mpifed.experiment import gpu_kernels
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.kernels import device, on_device, recorded
 from mpifed.experiment.prepare import Prepared
@@ -25,8 +24,6 @@ UNEQUAL = {
 COMPARED = {  # attributes of a result file, and what a note calls them
     "kernels": "kernels",
     "numba": "numba",
-    "numba_cuda": "numba-cuda",
-    "local_steps": "local steps",
     "torch": "torch",
     "device": "device",
     "numpy": "numpy",
@@ -37,10 +34,9 @@ FIELD = "computed_otherwise"  # the attribute with the sentences of all resumpti
 
 def told(parts: Prepared, world: World) -> Prepared:
     """The same with what computes on each rank, at rank 0; all ranks call it."""
-    copied = "" if parts.host is None else parts.host.copied
-    found = world.collect((provenance.blas(), device_here(parts), copied))
-    blas, devices, copies = (tuple([row[k] for row in found]) for k in range(3))
-    return parts._replace(blas=blas, devices=devices, copied=copies)
+    found = world.collect((provenance.blas(), device_here(parts)))
+    blas, devices = (tuple([row[k] for row in found]) for k in range(2))
+    return parts._replace(blas=blas, devices=devices)
 
 
 def device_here(parts: Prepared) -> str:
@@ -59,7 +55,7 @@ def device_here(parts: Prepared) -> str:
 def computed_by(parts: Prepared) -> dict[str, Any]:
     """The root attributes of a result that say what computes it."""
     setup = parts.setup
-    found: dict[str, Any] = {**recorded(setup.kernels), **gpu_kernels.recorded(setup), "blas": parts.blas[0]}
+    found: dict[str, Any] = {**recorded(setup.kernels), "blas": parts.blas[0]}
     used = next(filter(None, parts.devices), "")
     if used:
         found |= {"torch": pytorch().__version__, "device": used}
@@ -84,18 +80,6 @@ def sparse_on_gpu(parts: Prepared) -> list[str]:
     if parts.setup.kernels != "cuda" or not parts.data.sparse:
         return []
     return ["sparse products on a GPU were not tested: the last bits of this run may depend on the number of ranks"]
-
-
-def streamed(copied: Sequence[str]) -> list[str]:
-    """A sentence where samples or states of clients do not stay on the device."""
-    found = [text for text in copied if text]
-    if not found:
-        return []
-    ranks = f" on {len(found)} of {len(copied)} ranks, such as" if len(copied) > 1 else ""
-    return [
-        f"what does not fit on the device stays in the memory of the CPU and is copied in every round{ranks}: "
-        f"{found[0]}; device_bytes says how much stays"
-    ]
 
 
 def otherwise(now: Mapping[str, Any], before: Result | None, saved: Saved | None) -> list[str]:

@@ -4,7 +4,6 @@ from typing import cast
 
 from mpifed.data.base import Dataset
 from mpifed.data.unseen import Unseen
-from mpifed.experiment.gpu_kernels import local_steps
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import put
 from mpifed.experiment.seen import seen_by
@@ -26,11 +25,7 @@ def host_of(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) 
         return made
     from mpifed.federation.device_host import DeviceHost
 
-    there = DeviceHost(setup, data, *clients, where, cohort)
-    method = local_steps(setup)
-    if method is not None:
-        there.use(method)
-    return there
+    return DeviceHost(setup, data, *clients, where, cohort)
 
 
 def with_newcomers(host: Host, setup: Setup, unseen: Unseen, config: Experiment, world: World) -> Host:

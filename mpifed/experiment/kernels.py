@@ -9,10 +9,8 @@ from mpifed.core.arrays import pytorch, standard
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.compiled import compiling
-from mpifed.experiment import gpu_kernels
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
-from mpifed.federation.setup import LAUNCHED
 from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
 from mpifed.problems.classifier import Classifier
@@ -25,7 +23,7 @@ DENSE = ' computes with sparse data in memory alone, so it must be "auto" or "nu
 
 def on_device(kernels: str) -> bool:
     """Whether samples and clients' state live on a device, not in memory as arrays of numpy."""
-    return kernels in (*DEVICES, LAUNCHED)
+    return kernels in DEVICES
 
 
 def device(kernels: str) -> Any:
@@ -50,9 +48,7 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
         if data.sparse and not isinstance(job.config.problem, LinearModel | Classifier):
             raise UserError(f'kernels = "{job.config.kernels}" is wrong: {job.config.problem.label()}{DENSE}')
         with world.agreeing():
-            where = device(job.config.kernels if world.hosting else "numpy")
-        if job.config.kernels == "cuda":
-            return gpu_kernels.launched(job, world, data, progress, where)
+            device(job.config.kernels if world.hosting else "numpy")  # UserError where there is none
         return job.config.kernels
     if job.config.kernels == "auto" and on_gpus(job.config.problem, world):
         return "cuda"
@@ -147,9 +143,7 @@ def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress
 
 def recorded(kernels: str) -> dict[str, str]:
     """What the result file says of the kernels that compute."""
-    found = {"kernels": "cuda" if kernels == LAUNCHED else kernels}
+    found = {"kernels": kernels}
     if kernels == "compiled":
         found["numba"] = compiling.version()
-    if kernels == LAUNCHED:
-        found[gpu_kernels.FIELD] = gpu_kernels.version()
     return found

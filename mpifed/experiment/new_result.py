@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise, sparse_on_gpu, streamed
+from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise, sparse_on_gpu
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect
@@ -45,7 +45,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
 def circumstances(job: Job, parts: Prepared) -> list[str]:
     """What a user should know of a run's options that are too large, of its graph, its data and its machines."""
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
-    kernels = [*different(parts.blas, parts.devices), *streamed(parts.copied), *sparse_on_gpu(parts)]
+    kernels = [*different(parts.blas, parts.devices), *sparse_on_gpu(parts)]
     resumed = otherwise(computed_by(parts), job.before, job.saved)
     return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels, *resumed]
 

@@ -69,7 +69,6 @@ class Prepared(NamedTuple):
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
     blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
     devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
-    copied: tuple[str, ...] = ()  # what does not stay there
     unseen: Unseen | None = None  # clients that never train
     transported: Host | None = None  # the host as a transport meets it: with such clients beside it
 
@@ -172,7 +171,7 @@ def refuse_large(setup: Setup) -> None:
 
 def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     """The same with these kernels and with the samples of this rank's clients in its host."""
-    setup = parts.setup._replace(kernels=kernels, device_bytes=job.config.device_bytes, block=block_of(parts.data))
+    setup = parts.setup._replace(kernels=kernels, block=block_of(parts.data))
     parts = parts._replace(setup=setup)
     if not world.hosting:
         return parts

@@ -23,7 +23,6 @@ FREE = (
     "stop",
     "reduction",
     "block_bytes",
-    "device_bytes",
     "patience",
     "checkpoint",
 )  # what may change when a run is resumed

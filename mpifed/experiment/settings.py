@@ -114,7 +114,7 @@ class Experiment(Table, kw_only=True):
         Literal["auto", "numpy", "compiled", "torch", "cuda"],
         Meta(
             description="what computes; auto: compiled kernels where numba is installed and the problem has them; "
-            "cuda: PyTorch on a GPU, and numba-cuda where it is installed; torch: PyTorch on the CPU"
+            "cuda: PyTorch on a GPU; torch: PyTorch on the CPU"
         ),
     ] = "auto"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (
@@ -132,13 +132,6 @@ class Experiment(Table, kw_only=True):
         Meta(
             description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core, "
             "or what the first rounds find to be faster"
-        ),
-    ] = None
-    device_bytes: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(
-            description="most bytes of samples and clients' state that are on the device of a rank at a time; the rest "
-            "is copied there in turn; by default 0.7 of what is free on a GPU"
         ),
     ] = None
     patience: Annotated[

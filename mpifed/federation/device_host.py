@@ -4,7 +4,7 @@ Only client methods know of the device: what they receive is moved there, and wh
 messages, sums, compressors, masks and checkpoints work as they do with clients in memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
@@ -20,17 +20,15 @@ from mpifed.data.blocks import Block
 from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.data.fill import SameSizeBlocks
 from mpifed.data.sparse_device_block import SparseDeviceBlock
-from mpifed.federation.device_memory import Alike, DeviceMemory
-from mpifed.federation.device_sums import Added, DeviceCollected, subtotals, tree_sum
+from mpifed.federation.device_memory import Alike, refuse_full
+from mpifed.federation.device_sums import DeviceCollected, subtotals
 from mpifed.federation.host import Answer, Host
-from mpifed.federation.local import Local
 from mpifed.federation.method import Method
-from mpifed.federation.on_device import OnDevice
+from mpifed.federation.on_device import DeviceRows, OnDevice
 from mpifed.federation.request import Collected, Layout, Reply, Request
-from mpifed.federation.setup import LAUNCHED, Setup
+from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
-from mpifed.problems.torch_device import free_bytes
 
 ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
 
@@ -52,18 +50,14 @@ class DeviceHost(Host):
         self.use(setup.algorithm)
         self.inspected = OnDevice(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
-        self.kind, self.added = computing(setup.kernels)
-        self.tested: type[DeviceBlock] = DeviceBlock
-        if data.sparse:
-            self.kind = self.tested = SparseDeviceBlock
-        self.memory = DeviceMemory(device, setup.device_bytes or free_bytes(device), setup.device_bytes is not None)
+        self.kind: type[DeviceBlock] = SparseDeviceBlock if data.sparse else DeviceBlock
         with fitting(f"the samples of clients {lo} to {hi - 1}"):
             self._move(data, cohort)
         self.lay()
         self.edges = np.cumsum([0, *map(len, self.same_size)])
 
     def _move(self, data: Dataset, cohort: int) -> None:
-        """Move the samples to the device, or to where they are copied from, one padded size after the other."""
+        """Move the samples to the device, one padded size after the other."""
         counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
         groups = []
         for D, same in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
@@ -71,24 +65,22 @@ class DeviceHost(Host):
             most = max(FEW, ROOM // max(1, D * data.n * self.dtype.itemsize))
             blocks = [block for group in same for block in group.blocks]
             groups.append(Alike(D, blocks, min(-(-share // FEW) * FEW, most)))
-        stay = self.memory.split(groups)
+        refuse_full(self.device, groups)
         self.same_size = []
         self.blocks = []
         self.whole = []
-        for alike, count in zip(groups, stay, strict=True):
-            for stays, blocks in ((True, alike.blocks[:count]), (False, alike.blocks[count:])):
-                if blocks:
-                    self.same_size.append(self._grouped(alike, blocks, stays))
+        for alike in groups:
+            self.same_size.append(self._grouped(alike))
             for block in alike.blocks:  # numpy's samples are freed now, not when Python looks for circles
                 block.place = None
                 block.tests.clear()
             alike.blocks.clear()
 
-    def _grouped(self, alike: Alike, blocks: Sequence[Block], stays: bool) -> SameSizeBlocks:
+    def _grouped(self, alike: Alike) -> SameSizeBlocks:
         """Clients on the device in groups, with their test samples."""
-        group = grouped(blocks, alike.D, self.device, alike.room, self.kind, stays)
+        group = grouped(alike.blocks, alike.D, self.device, alike.room, self.kind)
         begin = 0
-        for block in blocks:
+        for block in alike.blocks:
             for rows, tests in block.tests:
                 self._add_tests(group, begin + rows, tests)
             begin += len(block)
@@ -97,7 +89,7 @@ class DeviceHost(Host):
     def _add_tests(self, group: SameSizeBlocks, positions: Array, tests: Block) -> None:
         """Give test samples to the blocks of the clients at ``positions`` of a group, rising."""
         assert isinstance(group.whole, DeviceBlock)
-        whole = self.tested.moved([tests], tests.b.shape[1], on(self.device), stays=group.whole.stays)
+        whole = self.kind.moved([tests], tests.b.shape[1], on(self.device))
         numbers = group.starts.searchsorted(positions, "right") - 1
         for k in np.unique(numbers).tolist():
             found = np.flatnonzero(numbers == k)
@@ -105,11 +97,6 @@ class DeviceHost(Host):
             rows = positions[found] - group.starts[k]
             group.blocks[k].tests.append((rows, own))
             own.training = group.blocks[k], rows
-
-    def blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
-        for picks, f in super().blocks_of(slots, key):
-            yield picks, f
-            f.block.release()  # type: ignore[attr-defined]
 
     def use(self, method: Method) -> None:
         self.algorithm: Any = OnDevice(method)
@@ -125,8 +112,7 @@ class DeviceHost(Host):
     def _keep(self) -> None:
         """Put the state of all clients where it stays."""
         with fitting(f"the state of clients {self.lo} to {self.hi - 1}"):
-            self.state = type(self.state)(*self.memory.rows(self.state))
-        self.copied = self.memory.told()
+            self.state = type(self.state)(*[DeviceRows(on(self.device).asarray(field)) for field in self.state])
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
         return super()._run(request, partial(filled, request.each is not None, answer))
@@ -140,21 +126,11 @@ class DeviceHost(Host):
             layout = Layout((field.shape[1:],))
             ids = None
         if request.reduce == "sum" and self.adds:
-            added = self.added if tensor.device == self.device else tree_sum
-            total = subtotals(tensor, ids, self.lo, self.tree, added)
+            total = subtotals(tensor, ids, self.lo, self.tree)
             if finite(total):
                 return Reply(total, layout), 0
         found.rows = to_numpy(tensor)
         return super()._closed(request, found, ids)
-
-
-def computing(kernels: str) -> tuple[type[DeviceBlock], Added]:
-    """The class of blocks of samples, and how rows are added."""
-    if kernels != LAUNCHED:
-        return DeviceBlock, tree_sum
-    from mpifed.data.cuda import block  # imports numba
-
-    return block.CudaBlock, block.added
 
 
 @contextmanager
@@ -166,8 +142,8 @@ def fitting(what: str) -> Iterator[None]:
         if type(error).__name__ != "OutOfMemoryError":
             raise
         raise UserError(
-            f"{what} do not fit into the memory of the device: set device_bytes, of which what is computed leaves the "
-            'rest, spread them over more ranks with a GPU each, or compute in memory with kernels = "auto"'
+            f"{what} do not fit into the memory of the device: spread them over more ranks with a "
+            'GPU each, or compute in memory with kernels = "auto"'
         ) from None
 
 

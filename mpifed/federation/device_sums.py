@@ -1,6 +1,5 @@
 """Replies that are on a device, and their sums there: the same additions in the same order as in ``sums``."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,10 +44,7 @@ def tree_sum(rows: Any, indices: Array | None) -> Any:
     return dense(rows) if indices is None else scattered(rows, indices)
 
 
-Added = Callable[[Any, Array | None], Any]  # tree_sum, or a kernel with the same bits
-
-
-def subtotals(rows: Any, ids: Array | None, lo: int, tree: list[Node], added: Added = tree_sum) -> Array:
+def subtotals(rows: Any, ids: Array | None, lo: int, tree: list[Node]) -> Array:
     """The sums (k, N) of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
     total = np.zeros((len(tree), rows.shape[1]), to_numpy(rows[:0]).dtype)
     for k, (level, index) in enumerate(tree):
@@ -56,7 +52,7 @@ def subtotals(rows: Any, ids: Array | None, lo: int, tree: list[Node], added: Ad
         a, b = (start - lo, stop - lo) if ids is None else np.searchsorted(ids, [start, stop]).tolist()
         part = rows[a:b]
         if len(part):
-            total[k] = to_numpy(added(part, None if ids is None else ids[a:b] - start))
+            total[k] = to_numpy(tree_sum(part, None if ids is None else ids[a:b] - start))
     total += 0.0
     return total
 

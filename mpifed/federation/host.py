@@ -49,7 +49,6 @@ Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a reques
 class Host:
     """The clients lo <= i < hi of the data set, in blocks of like size, and the state of each."""
 
-    copied = ""  # what of samples and state is copied to a device whenever clients compute
     running: Any = Running  # the replies to be added up as they come …
     collected: Any = Collected  # … and others
 

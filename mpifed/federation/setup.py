@@ -13,8 +13,6 @@ from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem
 
-LAUNCHED = "numba-cuda"  # PyTorch on a GPU, and for gradients the kernels of the extra ``cuda``
-
 
 class Setup(NamedTuple):
     """The problem and the algorithm of a run, its seed, the number of clients and the model that it starts from.
@@ -28,8 +26,7 @@ class Setup(NamedTuple):
     m: int
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
-    device_bytes: int | None = None  # of samples and state that stay on the device of a rank, where one is set
-    kernels: str = "numpy"  # what computes: numpy, compiled, torch, cuda, or LAUNCHED
+    kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
     masks: Masks | None = None  # secure aggregation
     compress: Compress | None = None  # compressed messages
     weights: Weights | None = None  # of the graph whose nodes are the clients

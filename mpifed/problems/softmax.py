@@ -3,7 +3,6 @@ federated learning", arXiv:2201.11183 (2022)."""
 
 import math
 from collections.abc import Callable
-from inspect import unwrap
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -24,14 +23,6 @@ class Softmax(Classifier, tag="softmax"):
     Labels 0 … C−1. r_i = λ_max(A_iᵀA_i)/(2d_i) + lam, A_i with its column of ones where there is a bias.
     Source: section 8.1 (no bias; λ: errata); flame (arXiv:2311.06756, 2023), section V (MLR).
     """
-
-    def launches(self) -> bool:
-        """Whether the gradient is that of this class."""
-        names = ("grad", "scores", "slopes", "pull", "split")
-        return all(unwrap(getattr(type(self), name)) is getattr(Softmax, name) for name in names)
-
-    def grad(self, block: Block, X: Array) -> Array:
-        return block.softmax_grad(X, self.lam, self.bias, super().grad)
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         return cross_entropy(Z, b)

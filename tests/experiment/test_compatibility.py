@@ -91,7 +91,6 @@ TOLD = [  # settings -> how the sentence begins
         {"kernels": "torch", "problem": "mlp"},
         'kernels = "torch" is wrong: mlp does not compute with tensors on a device',
     ),
-    ({"device_bytes": 100}, "device_bytes = 100 is wrong: samples are in the memory of the CPU here, so leave it out"),
     (
         {"kernels": "cuda", "algorithm": "newton"},
         'kernels = "cuda" is wrong: newton needs the matrices ∇²f_i, which are',

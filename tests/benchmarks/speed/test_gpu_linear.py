@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from mpifed.data.cuda.device import installed
 
 from benchmarks.speed.gpu_linear import bmm, loop
 from benchmarks.speed.gpu_machines import Row, Simulator
-from mpifed.data.cuda.device import installed
 from tests.helpers.commands import ROOT, execute
 
 PROGRAM = [sys.executable, "-m", "benchmarks.speed.gpu_linear"]

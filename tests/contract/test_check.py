@@ -28,7 +28,7 @@ METHODS = [
     (wrong.AsksNobodyElse, "takes", "asks the selected clients alone in 3 rounds"),
     (wrong.SendsTwo, "upload and traffic", "10 numbers travel up for each client and selection in round 1"),
     (wrong.KeepsElsewhere, "fields of upload", "upload.kept = 'z'"),
-    (wrong.NeedsMore, "requires", 'calls f.lipschitz, and requires does not name it: Need("lipschitz")'),
+    (wrong.NeedsMore, "requires", 'gradient: calls f.lipschitz, and requires does not name it: Need("lipschitz")'),
     (wrong.NeedsLess, "requires", "requires names hessian, and 3 rounds did not call it"),
     (wrong.LooksAside, "blocks of other sizes", "gradient: with block_bytes = 1"),
     (wrong.DrawsAnywhere, "two runs, same bits", "random numbers come from f.rng"),

@@ -123,7 +123,7 @@ def one_by_one(c: Experiment) -> bool:
 
 
 def promises(c: Experiment | Counted, kind: str = "holds") -> bool:
-    """Whether uploads have a guarantee, and one of some kind: "double", "sums"."""
+    """Whether uploads have a guarantee, and one of some kind: "double", "sums", "clients"."""
     privacy = c.algorithm.privacy()
     return privacy is not None and privacy.holds and getattr(privacy, kind)
 

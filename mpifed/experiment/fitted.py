@@ -16,6 +16,7 @@ from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import samples_of, totals_of
 from mpifed.data.sources.held import SHORT
+from mpifed.experiment.notes import of_fit
 from mpifed.experiment.penalised import names
 from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
@@ -202,7 +203,7 @@ def inverted(H: Array) -> Array:
 def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     """What the numbers do not cover."""
     problem = config.problem
-    found = []
+    found = of_fit(config)
     penalty = next((key for key in ("lam", "mu") if getattr(problem, key, 0)), None)
     if penalty is not None:
         found.append(

@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.core.soft_threshold import soft
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import samples_of
+from mpifed.experiment.notes import of_fit
 from mpifed.experiment.penalised import names
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.settings import Experiment
@@ -66,7 +67,7 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
         rounds=result.cr,
         bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
         hessian_bytes=0,
-        notes=[WHY],
+        notes=[*of_fit(config), WHY],
         penalised=True,
         zeros=int(np.sum(x == 0)),
         gap=gap if math.isfinite(gap) else math.nan,

@@ -125,3 +125,20 @@ def test_plot_draws_a_profile(tmp_path):
     runs = sorted(path.name for path in tmp_path.glob("*.h5"))
     mpifed("plot", *runs, "--profile", "rounds to objective <= 2", "-o", "a.png", cwd=tmp_path)
     assert (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize(("slowest", "last"), [(6.0, 10), (35.0, 20), (700.0, 1000)])
+def test_the_factors_of_a_profile_are_1_2_5_10_in_numbers(slowest, last):
+    pytest.importorskip("matplotlib")
+    costs = profile.Costs(["a", "b", "c"], ["gd"] * 3, [np.array([[1.0, 2.0, slowest], [2.0, 1.0, 2.0]])] * 3)
+    figure = profile.draw(costs, "rounds", band="none")
+    figure.draw_without_rendering()
+    (axis,) = figure.get_axes()
+    low, high = axis.get_xlim()
+    ticks = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
+    shown = [label.get_text() for tick, label in ticks if low <= tick <= high]
+    wanted = [10**power * one for power in range(4) for one in (1, 2, 5)]
+    assert shown == [str(one) for one in wanted if one <= last]
+    assert not len(axis.get_xticks(minor=True))
+    boxes = [label.get_window_extent() for label in axis.get_xticklabels() if label.get_text() in shown]
+    assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False)), "no label covers the next"

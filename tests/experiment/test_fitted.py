@@ -83,7 +83,7 @@ def test_how_far_a_run_is_from_the_optimum():
 
 def test_columns_that_depend_on_each_other_are_refused():
     result = run("least-squares", "double", algorithm={"name": "gd", "gamma": 0.1}, rounds=2)
-    with pytest.raises(UserError, match="the Hessian at this model is singular"):
+    with pytest.raises(UserError, match="the coefficients of x0 and x3: their columns depend on each other"):
         result.fit()
 
 

@@ -126,6 +126,8 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
         bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
         hessian_bytes=8 * m * (n * (n + 1) // 2 + 2 * n),  # x down, ∇f_i and half of ∇²f_i up
         notes=[*notes(config, model, m, n), *far(squared * model.samples / model.dispersion)],
+        ratio=parts.setup.problem.ratio,
+        intercepts=parts.data.intercepts,
     )
 
 

@@ -49,11 +49,15 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
     gap = min(strong_gap(penalty, x, g, least), dual_gap(parts, penalty, x, least))
     convexity = least + float(penalty.l2.min())
     nothing = np.full(len(x), np.nan)
-    columns = dict.fromkeys(("error", "robust", "statistic", "p", "low", "high"), nothing)
     return Fit(
         names=names(parts.data, len(x)),
         x=x,
-        **columns,
+        error=nothing,
+        robust=nothing,
+        statistic=nothing,
+        p=nothing,
+        low=nothing,
+        high=nothing,
         law="z",
         samples=samples_of(parts.data),
         clients=parts.setup.m,

@@ -19,7 +19,7 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.mpi.library import library
 from mpifed.mpi.local_processes import wait_until_read
-from mpifed.mpi.world import World
+from mpifed.mpi.world import News, World
 
 # Communicator starts MPI, after it has checked that launcher and library match; else a library may end the process
 if "mpi4py.MPI" not in sys.modules:
@@ -89,9 +89,9 @@ class Communicator(World):
         self.meet()
         return self.comm.bcast(value, 0)
 
-    def agree(self, mistake: str | None) -> str | None:
+    def agree(self, news: News | None) -> News | None:
         self.meet()
-        return next((e for e in self.comm.allgather(mistake) if e is not None), None)
+        return next((found for found in self.comm.allgather(news) if found is not None), None)
 
     def collect(self, value: Any) -> list[Any]:
         return self.comm.gather(value, 0) or []

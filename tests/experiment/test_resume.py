@@ -278,6 +278,21 @@ def test_data_that_have_changed_are_noticed(tmp_path):
     assert "the checkpoint has 8 clients, and now there are 10" in run("resume", path, "rounds=5", "-q", code=2).err
 
 
+def test_a_run_that_is_under_way_is_resumed_when_it_has_ended(tmp_path):
+    path = tmp_path / "out.h5"
+    process = started(path, None, "checkpoint.every_rounds=1")
+    try:
+        wait(process, lambda: getattr(find(path), "round", 0))
+        told = run("resume", path, "-q", code=2).err
+        process.terminate()
+    finally:
+        process.communicate()
+    assert told == f"mpifed: {path} is being written by another run: resume it when that has ended; SIGTERM ends it\n"
+    done = load(path).cr
+    run("resume", path, f"rounds={done + 2}", "-q")
+    assert load(path).cr == done + 2
+
+
 def test_without_a_checkpoint_it_starts_again(tmp_path):
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     process = started(path, None, "checkpoint.every_seconds=0")

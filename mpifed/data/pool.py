@@ -34,7 +34,7 @@ class Pool(Dataset):
     ``source`` may be set to what error messages should call the data, such as the path of a file.
     """
 
-    source = "X"
+    source = "the data set"
 
     def __init__(
         self, X: Any, y: Array, order: Array | None, sizes: Array, dtype: str = "float64", test: Any = None

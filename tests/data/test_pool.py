@@ -108,6 +108,11 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path
         kept(0, 1)
 
 
+def test_a_bad_number_in_data_of_a_users_own_is_told_without_a_name_for_them():
+    with pytest.raises(UserError, match=r"^row 3 of X of the data set is not finite"):
+        Pool(np.diag([1, 1, 1, np.nan]), np.ones(4), None, np.array([2, 2])).rows(0, 2)
+
+
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from(["dense", "csr", "late"]), st.integers(0))
 def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     rng = np.random.default_rng(seed)

@@ -17,13 +17,13 @@ WIDER = 0.9  # how much wider the lowest curve is than the highest; markers are 
 class Pile(NamedTuple):
     """The curves that lie on one another with a curve: how many they are with it, and how many lie below and above."""
 
-    count: int = 1
+    size: int = 1
     below: int = 0
     above: int = 0
 
     def width(self, usual: float) -> float:
         """The width of the line: its edges show beside those above."""
-        return usual * (1 + WIDER * self.above / max(self.count - 1, 1))
+        return usual * (1 + WIDER * self.above / max(self.size - 1, 1))
 
 
 def piles(curves: Sequence[Curve | None], log: bool, height: Sequence[float]) -> list[Pile]:
@@ -42,8 +42,10 @@ def piles(curves: Sequence[Curve | None], log: bool, height: Sequence[float]) ->
 def drawn(curve: Curve, log: bool) -> Curve | None:
     """A curve in the coordinates of the axis; None where x goes back, because it has no order."""
     x, y = curve
+    if not len(x) or (np.diff(x) < 0).any():
+        return None
     with np.errstate(divide="ignore", invalid="ignore"):
-        return None if not len(x) or (np.diff(x) < 0).any() else (x, np.log10(y) if log else y)
+        return x, np.log10(y) if log else y
 
 
 def alike(a: Curve | None, b: Curve | None, near: float) -> bool:

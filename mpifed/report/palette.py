@@ -68,7 +68,8 @@ def wishes(methods: Sequence[str]) -> list[Look]:
     counts = Counter(methods)
     found = []
     for k, method in enumerate(methods):
-        look, number = own(method), methods[:k].count(method)
+        look = own(method)
+        number = methods[:k].count(method)
         colour = shade(look.colour, shift(number, counts[method]))
         found.append(Look(colour, (look.marker + number) % len(MARKERS), (look.line + number) % len(LINES)))
     return found

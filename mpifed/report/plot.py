@@ -120,8 +120,8 @@ def sparse(x: Array, number: int, pile: Pile = ALONE) -> list[int]:
     Curves that lie on one another have their markers in turn.
     """
     if len(x) <= MARKED + 4:
-        return list(range(pile.below, len(x), pile.count))
-    shift = pile.below / pile.count if pile.count > 1 else (number % 5) / 5
+        return list(range(pile.below, len(x), pile.size))
+    shift = pile.below / pile.size if pile.size > 1 else (number % 5) / 5
     wanted = x[0] + (x[-1] - x[0]) * (np.arange(MARKED) + shift) / MARKED
     return sorted(set(np.abs(x[:, None] - wanted).argmin(axis=0).tolist()))
 
@@ -175,7 +175,8 @@ def stacked(panel: Panel, lines: Sequence[Averaged], looks: Sequence[dict[str, A
 
 def line(panel: Panel, lines: Averaged, look: dict[str, Any], number: int, pile: Pile) -> None:
     """Draw a group, and arrows for what stands on the floor."""
-    axis, log_x, floor, mean = panel.axis, panel.log_x, panel.floor, lines.mean
+    axis, log_x, _, floor, _ = panel
+    mean = lines.mean
     if mean is not None and panel.band != "none":
         axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
     for x, y in lines.curves:

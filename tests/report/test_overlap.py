@@ -35,13 +35,14 @@ def test_curves_that_lie_exactly_on_one_another_all_show(methods, rounds):
 
 def test_a_pile_is_made_of_curves_that_agree_at_half_of_their_points():
     x = np.arange(9.0)
-    line, near = (x, x), (x[::2], x[::2] + 0.01)
+    line = (x, x)
+    near = (x[::2], x[::2] + 0.01)
     half, less = ((x, np.where(x < agreed, x, 20)) for agreed in (5, 4))
     assert piles([line, near, half], False, [0.3, 0.0, 0.6]) == [Pile(3, 1, 1), Pile(3, 0, 2), Pile(3, 2, 0)]
     assert piles([line, near, less], False, [0.3, 0.0, 0.6]) == [Pile(2, 1, 0), Pile(2, 0, 1), Pile()]
     assert piles([line, (x, x + 2), None, (x[::-1], x)], False, [0.0] * 4) == [Pile()] * 4
     small = (x, 1e-6 * (1 + x))
-    assert piles([small, (x, small[1] / 10), (x, np.full(9, 1.0))], False, [0.0] * 3)[0].count == 2
+    assert piles([small, (x, small[1] / 10), (x, np.full(9, 1.0))], False, [0.0] * 3)[0].size == 2
     assert piles([small, (x, small[1] / 10)], True, [0.0] * 2) == [Pile()] * 2
     widths = [Pile(3, k, 2 - k).width(1.0) for k in range(3)]
     assert widths == sorted(widths, reverse=True)

@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.report.curves import Curve
 
-NEAR = 0.01  # of the height of the axis: some width of a line
+NEAR = 0.005  # of the height of the axis: half the width of a line
 SHARE = 0.5  # of the points of a curve
 ABOVE = 2  # zorder of a line without gaps; bands are below it
 WIDER = 0.9  # how much wider the lowest curve is than the highest; markers are wider still

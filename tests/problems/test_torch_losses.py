@@ -74,6 +74,18 @@ def always(number):
 a_number, undefined, objective = map(always, (3.0, float("nan"), 0.0))
 
 
+def multiplied(scores, targets):
+    return focal(scores, targets) * len(targets)
+
+
+def divided(scores, targets):
+    return focal(scores, targets) / len(targets)
+
+
+def summed(scores, targets):
+    return focal(scores, targets).sum()
+
+
 def here(name):
     return f"{__name__}:{name}"
 
@@ -191,6 +203,12 @@ def test_a_metric_has_the_bits_of_one_process_on_two_hosts():
         ({"loss": here("without_gradient")}, "is wrong: it has no gradient: compute it from the scores with functions"),
         ({"loss": here("a_number")}, r"it cannot take scores \[2, 6\] and targets \[2\]: ValueError: it gives a float"),
         ({"loss": here("too_few")}, r"it gives an array \[1\] for 2 samples: one loss each, or their mean, is needed$"),
+        (
+            {"loss": here("summed")},
+            "is wrong: it gives the sum over the samples, and f_i is their mean: return one los",
+        ),
+        ({"loss": here("multiplied")}, "is wrong: it multiplies the loss of a sample by the number of samples: return"),
+        ({"loss": here("divided")}, "is wrong: it divides the loss of a sample by the number of samples: return one"),
         ({"loss": "torch.nn:GaussianNLLLoss"}, r"it cannot take scores \[2, 6\] and targets \[2\]: TypeError"),
         ({"loss": "mse"}, r"gives an array \[2, 6\]: it must be \[2, 1\], one score per sample$"),
         ({"loss": "mse", "targets": "classes"}, 'targets = "classes" is wrong: the targets of mse are numbers$'),

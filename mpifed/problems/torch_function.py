@@ -98,8 +98,7 @@ class Function:
         return self.options.loss.is_mean(self.trial, self.torch.zeros(2, dtype=kind))
 
     def _zeros(self, count: int) -> Any:
-        kind = self.torch.int64 if self.options.integers else self.torch.float32
-        return self.torch.zeros(count, *self.options.shape, dtype=kind)
+        return torch_layers.zeros(self.module, (count, *self.options.shape), self.options.integers)
 
     def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""
@@ -117,7 +116,8 @@ class Function:
             count = "one sample" if len(samples) == 1 else f"{len(samples)} samples"
             hint = ""
             if any(word in str(error) for word in ("dtype", "Double", "scalar type")):
-                hint = '; write dtype = "float32" at the top of the study where the module computes in float32'
+                other = "float64" if any(p.dtype == self.torch.float32 for p in P.values()) else "float32"
+                hint = f'; write dtype = "{other}" at the top of the study where the module computes in {other}'
             elif self.norms.live or len(samples) == 1:
                 hint = "; take a batch_size that leaves no mini-batch of one sample"
             failed = f"fails on {count} of a client: {first_line(error)}{hint}"

@@ -275,5 +275,19 @@ def test_a_program_may_pass_the_network_the_loss_and_the_metric_themselves():
     result = package.run(study(module=Local, loss=smooth, metric=second))
     assert (result.rounds["second"] >= result.rounds["accuracy"]).all()
     assert 'loss = "__main__:smooth"' in result.attrs["config"]
-    with pytest.raises(UserError, match=r"a component, a class or a function, and this is a Local$"):
-        package.run(study(module=Local()))
+
+
+def test_an_instance_is_refused_where_a_class_is_wanted_and_a_function_that_returns_or_calls_it_works():
+    net, loss = nn.Linear(48, 6), nn.CrossEntropyLoss(label_smoothing=0.1)
+    with pytest.raises(UserError, match=r"^problem\.module is an instance of Linear: pass the class, or a function"):
+        package.run(study(module=net))
+    with pytest.raises(UserError, match=r"^problem\.loss is an instance of CrossEntropyLoss: pass the class, or a"):
+        package.run(study(module=here("Images"), loss=loss))
+
+    def returned():
+        return net
+
+    def called(scores, targets):
+        return loss(scores, targets)
+
+    assert package.run(study(module=returned, loss=called)).rounds["round"][-1] == 3

@@ -457,9 +457,9 @@ def test_a_sentence_and_nothing_else(names, folder, monkeypatch, capsys):
     monkeypatch.setenv("MPIFED_DATA", str(folder / names[0].split()[-1]))
     monkeypatch.setattr(compiling, "news", lambda *_: None)
     for words, told in (CASES[name] for name in names):
-        begun = time.monotonic()
+        begun = time.process_time()
         code = main(words)
-        assert time.monotonic() - begun < SECONDS
+        assert time.process_time() - begun < SECONDS
         out, err = capsys.readouterr()
         assert code == 2, (words, err)
         assert not out

@@ -112,7 +112,8 @@ def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Pa
         for measure in wanted(bench)
     }
     results = [result for some in found.values() for result in some]
-    for measure in wanted(bench) if results else ():
+    whole = len(found) == len(bench.values) * sum(len(block.rows) for block in bench.block)  # no part, as of --only
+    for measure in wanted(bench) if results and whole else ():
         if not expressions.available(measure, results, own):
             raise UserError(f"{name}: no run has the measure {measure!r}")
     findings = [examine(bench, claim, samples) for claim in bench.claim]

@@ -22,7 +22,7 @@ from mpifed.report.groups import settings
 from mpifed.report.metrics import scale, unit
 from mpifed.report.names import setting
 from mpifed.report.palette import LINES
-from mpifed.report.plot import Panel, line
+from mpifed.report.plot import Panel, averaged, stacked
 from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3  # panels side by side
@@ -148,10 +148,9 @@ def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str,
     every = [points for _, found in drawn for points, _ in found]
     factor, of = scale(unit_of(wish.x, outcome), max((float(x[-1]) for x, _ in every), default=0.0))
     floor = axes.floor(b for _, b in every) if log_y else None
-    for cell, found in drawn:
-        own = [((a / factor, b), stays) for (a, b), stays in found]
-        kind = "minmax" if len(cells) <= BANDS else "none"
-        line(Panel(axis, log_x, log_y, floor, kind), own, looks[cell], cells.index(cell))
+    one = Panel(axis, log_x, log_y, floor, "minmax" if len(cells) <= BANDS else "none")
+    own = [averaged(one, [((a / factor, b), stays) for (a, b), stays in found]) for _, found in drawn]
+    stacked(one, own, [looks[cell] for cell, _ in drawn])
     axis.set(xlabel=text(title(wish.x, of)), ylabel=text(title(y, "")))
     scales(axis, wish, [a / factor for a, _ in every])
     if floor is not None:

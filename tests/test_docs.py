@@ -224,6 +224,16 @@ def test_programs_and_commands_in_the_pages_are_there(page):
             config.experiment(config.override({}, [word for word in words if "=" in word]))
 
 
+def test_a_package_that_is_built_anew_replaces_the_wheel_that_is_installed():
+    """Without --force-reinstall pip finds its requirement satisfied; its cache may have a build for another MPI."""
+    found = [
+        line for page in PAGES for line in re.findall(r"pip install [^`\n]*--no-binary.*", page.read_text("utf-8"))
+    ]
+    assert found
+    for line in found:
+        assert {"--force-reinstall", "--no-deps", "--no-cache-dir"} <= set(line.split()), line
+
+
 @pytest.mark.parametrize("paper", ["fedadmm", "fedgia"])
 def test_sweeps_in_the_pages_are_valid(paper, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -143,6 +143,37 @@ def begun(path):
         return False
 
 
+@pytest.mark.parametrize(
+    ("fails", "state", "requeued", "said"),
+    [
+        (1, "COMPLETED TimeLimit", True, "naps\n"),
+        (1, "COMPLETING None", False, "naps\n"),
+        (2, "", True, "naps\nsqueue fails twice: if 7 was cancelled it comes back all the same, and scancel ends it\n"),
+    ],
+)
+def test_a_job_that_is_stopped_comes_back_unless_it_was_cancelled_also_where_squeue_fails(
+    fails, state, requeued, said, tmp_path
+):
+    package.run({"data": {"clients": 3}, "rounds": 1}, path=tmp_path / "out.h5", progress=None)
+    with h5py.File(tmp_path / "out.h5", "a") as file:
+        file.attrs.modify("status", "stopped")
+    programs = {
+        "scontrol": 'echo "$*" >> queue',
+        "sleep": "echo naps >&2",
+        "squeue": f'echo >> calls; [ "$(wc -l < calls)" -gt {fails} ] && echo "{state}"',
+        "launch": "exit 0",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    variables = launcher() | {"SLURM_NTASKS": "2", "SLURM_JOB_ID": "7", "MPIFED_LAUNCH": "launch"}
+    variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
+    done = execute(["bash", ROOT / "jobs" / "restart.sbatch", "-o", "out.h5"], cwd=tmp_path, **variables)
+    assert (done.code, done.err) == (0 if requeued else 1, said)
+    assert (tmp_path / "queue").exists() == requeued
+    assert not requeued or (tmp_path / "queue").read_text() == "requeue 7\n"
+
+
 LONG = [
     "algorithm=fedavg",
     "data.clients=5",

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
+import mpifed as api
+from mpifed import arrays
 from mpifed.experiment import config
 from tests.helpers.commands import ROOT, execute, mpifed
 
@@ -90,6 +93,22 @@ def test_a_mistake_is_answered_as_the_page_says():
     ranks, command, answer = re.search(r"\$ mpirun -n (\d) python -m mpifed (.*)\n(mpifed: .*)\n", text).groups()
     done = mpifed(*command.split(), ranks=int(ranks))
     assert (done.code, done.err.splitlines()[0]) == (2, answer)  # Open MPI's own words may come after
+
+
+def test_the_robust_mean_of_the_page_withstands_attackers_that_a_mean_does_not(tmp_path):
+    (code,) = (block.text for block in blocks("docs/extending.md") if block.marker == "file: robust.py")
+    (tmp_path / "robust.py").write_text(code, "utf-8")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 5))
+    data = arrays(X, (X @ np.ones(5) > 0).astype(int), rng.integers(20, size=400))
+
+    def end(**options):
+        algorithm = {"name": f"{tmp_path}/robust.py:TrimmedMean", "gamma": 1.0} | options
+        study = {"problem": "logistic", "selection": "all", "rounds": 30, "algorithm": algorithm}
+        return float(api.run(study, data=data, progress=False).rounds["objective"][-1])
+
+    honest = end(trim=0.0, attackers=0.0)
+    assert end() < 1.2 * honest < np.log(2) < end(trim=0.0), "log 2 is where it begins"
 
 
 def test_the_readme_is_three_screens_and_leads_to_every_page_and_every_algorithm_to_its_paper():

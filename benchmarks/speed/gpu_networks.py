@@ -3,127 +3,190 @@
 conv 32 – conv 64 – 128 – 10 on 3 × 32 × 32 (315,722 parameters), 1000 clients of 50 samples in float32, 50 of them a
 round, one epoch of mini-batches of 10. ``--part`` takes some of
 
-rounds   wall milliseconds a round of FedAvg, best and median of the repetitions, which go in turn, and the time to that
-         of the plain loop over clients: ours; the loop; ``torch.func.vmap`` in twenty lines; the same with convolutions
-         as matrix products, through torch.compile; both as CUDA graphs. Before that, ours and the loop take two rounds
+rounds   wall milliseconds a round of FedAvg, best and (median) of the repetitions, which go in turn, and the ratio to
+         the plain loop over clients: ours; the loop; ``torch.func.vmap`` in twenty lines; the same with convolutions as
+         matrix products, through torch.compile; both as CUDA graphs. Before that, ours and the loop take two rounds
          with the same clients and draws in double precision and must end at the same model but for rounding
-methods  ours with Adam, SCAFFOLD and FLAME to FedAvg
-start    seconds of the whole command without rounds and evaluations, and of what it waits for: imports, CUDA context,
-         first kernels, samples to the device
+start    seconds of the whole command without rounds and evaluations
 memory   peak on device and host, and what it grows by for each byte of samples more: a run with few clients, in a
          process of its own as well, is the base
 
-Ours includes recording, byte counts and timers; its first round and evaluating are left out. Overrides such as
-problem.batched=false change ours. ``--device cpu --tiny`` runs everything small without a GPU, which shows that it
-runs, not how fast.
+Ours includes recording, byte counts and timers; its first round and evaluating are left out. All jobs take the clients
+at random and end with the mean of their models on the device. Where there is a GPU, mpifed has switched TF32 off and
+deterministic algorithms on, for all of them. KEY=VALUE such as problem.batched=false changes ours. ``--device cpu
+--tiny`` runs everything small without a GPU, which shows that it runs, not how fast.
 """
 
 import argparse
-import json
+import resource
 import sys
 import tempfile
-from importlib.util import find_spec
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.common import figure, fresh, launched, printed, spread
-from benchmarks.speed.networks import MISSING
+from benchmarks.speed.measuring import fresh, launched, parser, play
+from benchmarks.speed.models import CASES, SMALL, Loop, batched, shuffled, stacked, torch, unfolded
+from benchmarks.speed.networks import ROOT, Task, deviation, ours, samples, start
+from benchmarks.speed.printing import Table, figure, spread
 from mpifed.core.toml import toml_value
 
 NO_GPU = "PyTorch finds no GPU here; --device cpu --tiny runs everything small on the CPU, to see that it runs"
-METHODS = ("fedavg", "adam", "scaffold", "flame")
+KILO = 1 if sys.platform == "darwin" else 1024  # bytes in the unit of ru_maxrss
 MB = 1e6
+Round = Callable[[], object]
+Drawn = Callable[[], tuple[Any, Any]]  # samples and classes of clients at random
 
 
-def rounds(case: Any, device: Any, args: argparse.Namespace) -> None:
+def seconds(device: str) -> float:
+    """Wall time, when the kernels before have ended."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def clock(job: Round, device: str, count: int) -> float:
+    """Wall seconds of a call."""
+    begun = seconds(device)
+    for _ in range(count):
+        job()
+    return (seconds(device) - begun) / count
+
+
+def jobs(task: Task) -> dict[str, Callable[[], float]]:
+    """What is measured, by name: a function that measures the wall seconds of a round, over all but one of a run."""
+    case, device, setup = task.case, task.device, task.study()
+    x, parts = start(setup).to(device), samples(setup, task)
+    deviation(task)
+    loop = Loop(case.make(), x, parts)
+    A, b = stacked(parts)
+
+    def selected() -> Any:
+        return torch.randperm(len(parts))[: case.clients]
+
+    def drawn() -> tuple[Any, Any]:
+        rows = selected().to(device)
+        return shuffled(A[rows], b[rows])
+
+    rounds: dict[str, Round] = {"plain loop": lambda: loop.round(selected().tolist())}
+    rounds |= in_one_pass(task, loop.server, drawn)
+    for job in rounds.values():
+        job()  # warms up: the first call compiles
+    clocks = {name: partial(clock, job, device, task.rounds - 1) for name, job in rounds.items()}
+    return {"mpifed": lambda: ours(setup, partial(seconds, device)).round} | clocks
+
+
+def in_one_pass(task: Task, x: dict[str, Any], drawn: Drawn) -> dict[str, Round]:
+    """Rounds of vmap: as it is, compiled, and both as CUDA graphs where there is a GPU."""
+    backend = "inductor" if task.device == "cuda" else "eager"  # a CPU without a compiler can trace, no more
+    products = batched(unfolded(task.case.make()).to(task.device))
+    named = {
+        "vmap": batched(task.case.make().to(task.device)),
+        f"products, torch.compile ({backend})": torch.compile(products, backend=backend),
+    }
+    found: dict[str, Round] = {name: partial(called, round, x, drawn) for name, round in named.items()}
+    if task.device == "cuda":
+        found |= {f"{name}, CUDA graph": captured(round, x, drawn) for name, round in named.items()}
+    return found
+
+
+def called(round: Callable[..., Any], x: dict[str, Any], drawn: Drawn) -> Any:
+    """A round with new samples."""
+    return round(x, *drawn())
+
+
+def captured(round: Callable[..., Any], x: dict[str, Any], drawn: Drawn) -> Round:
+    """The round as a CUDA graph, which new samples are copied into."""
+    inputs = drawn()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # a graph is captured after some calls on a stream of its own
+        for _ in range(3):
+            round(x, *inputs)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        means = round(x, *inputs)
+
+    def replay() -> dict[str, Any]:
+        for static, new in zip(inputs, drawn(), strict=True):
+            static.copy_(new)
+        graph.replay()
+        return {name: mean.clone() for name, mean in means.items()}
+
+    return replay
+
+
+def told(args: argparse.Namespace) -> Task:
+    """What the options ask for."""
+    case = SMALL if args.tiny else CASES["CNN"]
+    return Task(case, args.rounds + 1, settings=tuple(args.settings), device=args.device)
+
+
+def rounds(args: argparse.Namespace) -> None:
     """The table of rounds."""
-    from benchmarks.speed import gpu_turns
-
-    jobs = gpu_turns.rounds(case, device, args.rounds, args.overrides)
-    found = np.array([[job() for job in jobs.values()] for _ in range(args.repeat)]) * 1e3
+    task = told(args)
+    each = jobs(task)
+    found = np.array([[job() for job in each.values()] for _ in range(args.repeat)]) * 1e3
     best, middle = found.min(axis=0), np.median(found, axis=0)
-    loop = best[list(jobs).index("plain loop")]
-    print(f"{case.name}, {case.clients} of {case.all} clients\n{'round':<44}{'ms (median)':<20}{'to the loop':>11}")
-    for name, least, median in zip(jobs, best, middle, strict=True):
-        print(f"{name:<44}{f'{figure(least)} ({figure(median)})':<20}{least / loop:>11.3f}", flush=True)
+    loop = best[list(each).index("plain loop")]
+    print(f"{task.case.name}, {task.case.clients} of {task.case.all} clients")
+    table = Table({"round": 44, "ms (median)": 16, "to the loop": 6}, args.to and args.to / "gpu_rounds.csv")
+    for name, least, median in zip(each, best, middle, strict=True):
+        table.row(name, f"{figure(least)} ({figure(median)})", float(least / loop))
 
 
-def methods(case: Any, device: Any, args: argparse.Namespace) -> None:
-    """The table of methods."""
-    from benchmarks.speed import gpu_turns
-
-    turns = [gpu_turns.methods(case, device, METHODS, args.rounds, args.overrides) for _ in range(args.repeat)]
-    best = {name: min(turn[name] for turn in turns) for name in METHODS}
-    print(f"\n{'method':<20}{'ms':<12}to FedAvg")
-    for name, seconds in best.items():
-        print(f"{name:<20}{figure(seconds * 1e3):<12}{seconds / best['fedavg']:.2f}", flush=True)
-
-
-def start(case: Any, device: Any, args: argparse.Namespace) -> None:
-    """The table of the start."""
-    from benchmarks.speed.network_runs import table
-
-    words = [f"{key}={toml_value(value)}" for key, value in table(case, "fedavg", 2).items()]
-    tiny = ["--tiny"] if args.tiny else []
-    command = [sys.executable, "-m", "benchmarks.speed.gpu_start", "--device", device.name, *tiny]
-    wholes: list[float] = []
-    parts: dict[str, list[float]] = {}
+def whole_start(args: argparse.Namespace) -> None:
+    """The seconds of the start."""
+    task = told(args)._replace(rounds=2)
+    settings = [f"{key}={toml_value(value)}" for key, value in task.table().items()]
+    found = []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(args.repeat):
-            path = Path(folder) / "run.h5"
-            result, seconds = launched("", 1, [*words, *device.words(), *args.overrides, "--force"], path, 600)
+            result, whole = launched("", 1, [*settings, *args.settings], Path(folder) / "run.h5")
             later = result.rounds["elapsed_seconds"][-1] + float(np.nansum(result.rounds["evaluate_seconds"]))
-            wholes.append(seconds - later)
-            for name, value in json.loads(printed(command)).items():
-                parts.setdefault(name, []).append(value)
-    print(f"\n{'start':<20}seconds\n{'the whole command':<20}{spread(wholes)}")
-    for name, values in parts.items():
-        print(f"  {name:<18}{spread(values)}", flush=True)
+            found.append(whole - later)
+    print(f"start without rounds and evaluations: {spread(found)} s", flush=True)
 
 
-def memory(case: Any, device: Any, args: argparse.Namespace) -> None:
+class Peak(NamedTuple):
+    """Bytes of the samples, and the most that a run took."""
+
+    samples: float
+    device: float
+    host: float
+
+
+def peak(task: Task) -> Peak:
+    """The memory of a run of ours, to be called in a process of its own."""
+    ours(task.study(), partial(seconds, task.device))
+    most = torch.cuda.max_memory_allocated() if task.device == "cuda" else float("nan")
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILO
+    return Peak(4.0 * task.case.all * task.case.samples * (np.prod(task.case.shape) + 1), most, host)
+
+
+def memory(args: argparse.Namespace) -> None:
     """The table of memory."""
-    from benchmarks.speed import gpu_turns
-
-    small = case._replace(all=case.clients)
-    base, full = (fresh(gpu_turns.peak, run, device, args.rounds, args.overrides) for run in (small, case))
-    more = full.samples - base.samples
-    print(f"\n{'memory':<20}{'peak MB':<12}a byte of samples more\n{'samples':<20}{full.samples / MB:<12.1f}1")
-    for name in ("device", "host"):
-        least, most = getattr(base, name), getattr(full, name)
-        print(f"{name:<20}{most / MB:<12.1f}{(most - least) / more:.2f}", flush=True)
-
-
-PARTS = {"rounds": rounds, "methods": methods, "start": start, "memory": memory}
+    task = told(args)
+    small = task._replace(case=task.case._replace(all=task.case.clients))
+    base, full = (fresh(peak, one) for one in (small, task))
+    table = Table({"memory": 8, "peak MB": 8, "a byte of samples more": 6}, args.to and args.to / "gpu_memory.csv")
+    for name, least, most in zip(Peak._fields, base, full, strict=True):
+        table.row(name, most / MB, float((most - least) / (full.samples - base.samples)))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    option = parser.add_argument
-    option("overrides", nargs="*", metavar="KEY=VALUE", help="settings of our run")
-    option("--part", default=",".join(PARTS), help="comma-separated (default: %(default)s)")
-    option("--rounds", type=int, default=10, help="rounds of a repetition (default: 10)")
-    option("--repeat", type=int, default=5, help="repetitions (default: 5)")
-    option("--device", default="cuda", choices=("cuda", "cpu"), help="default: cuda")
-    option("--tiny", action="store_true", help="a small network, 2 of 3 clients, 20 samples each")
-    args = parser.parse_args()
-    if find_spec("torch") is None:
-        print(MISSING)
-        return
-    import torch
-
-    from benchmarks.speed.gpu_turns import Device
-    from benchmarks.speed.models import CASES, SMALL
-
+    options: dict[str, Any] = {"rounds": 10, "repeat": 5, "device": "cuda", "tiny": False, "to": None}
+    args = parser(__doc__, part="rounds,start,memory", **options, settings=None).parse_args()
     if args.device == "cuda" and not torch.cuda.is_available():
         print(NO_GPU)
         return
-    sys.path.insert(0, str(Path(__file__).parents[2]))  # where problem.module is looked for
-    case = SMALL if args.tiny else CASES["CNN"]
-    for name in args.part.split(","):
-        PARTS[name](case, Device(args.device), args)
+    sys.path.insert(0, ROOT)
+    play({"rounds": rounds, "start": whole_start, "memory": memory}, args)
 
 
 if __name__ == "__main__":

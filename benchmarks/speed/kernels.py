@@ -1,56 +1,70 @@
-"""python -m benchmarks.speed.kernels: time of a gradient of all clients, in blocks : in a plain loop : of a read.
+"""python -m benchmarks.speed.kernels: time of the gradients of all clients, in blocks : in a plain loop.
 
-For each problem, dtype and shape of the clients three jobs are measured, interleaved: ours, Problem.grad over the
-blocks; a plain numpy loop over the clients with the same formula; and one streaming read of the samples
-(np.maximum.reduce over their bits as integers, next to np.vdot the fastest read in numpy). ``common`` is a gradient at
-the same point for all clients, ``own`` at a separate point for each client, ``5 steps`` five gradient steps of each
-client, block by block. Reported are CPU times: ours in µs per client, and ratios as median (smallest–largest) over the
-repetitions. ``off`` is the largest relative deviation of ours from the loop.
+In turn: ours, Problem.grad over the blocks at a separate point for each client, and a plain numpy loop over clients
+with the same formula; of "5 steps" five gradient steps of each client, block by block. wide: 128 clients × 70 samples ×
+1024 features, as in case A, in CSR 9 % of them; small: 1000 × 20 × 20; softmax has 10 classes. Reported are CPU times:
+ours in µs for a client, and ours : loop as median (smallest–largest) over the repetitions; ``off`` is the largest
+relative deviation of ours from the loop. With ``--busy`` a copy works on each core at once as well; ``busy`` is the
+ratio of the worst copy. ``--kernels both`` measures numpy and, for problems and data that they take, compiled kernels.
 
-If ours : loop is below 1, ours is faster than the loop. A gradient passes over the samples twice. So ours : read is 2
-(10 for five steps) if every pass reads from the same level of memory, less if the second pass finds the block in a
-cache, and more if arithmetic or overhead dominates. The small shape fits into the cache, also for the read.
-
-With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone; ``busy`` is
-ours : loop of the copy that has the worst. Tell others the worse of the two. ``--kernels both`` measures numpy and, for
-problems and data that they take, the compiled kernels.
+With ``--to`` a folder gets kernels.csv, ceilings.csv and roofline.png (matplotlib: extra plot): what limits the
+kernels, memory or arithmetic. Ceilings of a core of this machine are the bandwidth of reading from each level of memory
+(dot products of two vectors, the fastest read in numpy, that fill half of a cache; L3 at 16 times L2, memory at --most
+bytes) and the peak of arithmetic (gemm of 512 × 512), of the best repetition. Where caches are shared with other
+machines, as in a cloud, L3 and memory may lie close together. ``flop : byte`` counts additions and multiplications of
+the two products with the samples (4 for each number and class; exp and regularisers are not counted) and the bytes of
+the samples, read once. A kernel that reads from a level and is limited by it lies on the line of this level; two passes
+over samples that do not stay in a cache lie a factor of two below.
 """
 
 import argparse
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import groupby
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.speed import busy
-from benchmarks.speed.common import figure, spread, turn
-from mpifed.core.processor import block_size
-from mpifed.data.blocks import SPARSE, Block, padded, plan
+from benchmarks.speed.measuring import cores, everyone, kernels, parser, turn
+from benchmarks.speed.pictures import Ceiling, Point, draw_roofline
+from benchmarks.speed.printing import Table, spread, tiny, told
+from mpifed.core.processor import CPUS, block_size, in_bytes
+from mpifed.core.typing import Array
+from mpifed.data.blocks import SPARSE, Block, plan
 from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.fill import dense_blocks
-from mpifed.data.sparse_block import sparse_block
+from mpifed.data.fill import Layout, fill
+from mpifed.data.pool import Pool
 from mpifed.problems.base import Problem
 
 CLASSES = 10
 GAMMA = 0.1
 STEPS = 5
+GEMM = 512
+ASSUMED = {"L1": 32 << 10, "L2": 1 << 20, "L3": 32 << 20}  # bytes, where the system does not tell
 PROBLEMS: dict[str, dict[str, Any]] = {
     "least-squares": {},
     "logistic": {"mu": 1e-3},
     "nonconvex-logistic": {"mu": 1e-2},
     "softmax": {},
-    "svm": {},
 }
 SHAPES = {  # clients, fewest and most samples, features, share of non-zeros
     "small": (1000, 20, 20, 20, 1.0),
     "wide": (128, 70, 70, 1024, 1.0),
-    "ragged": (1000, 50, 150, 100, 1.0),
     "sparse": (128, 3, 140, 1024, 0.093),
 }
-Array = np.ndarray
+KERNELS = {  # name: problem, shape of the clients, steps
+    "least squares": ("least-squares", "wide", 1),
+    "logistic": ("logistic", "wide", 1),
+    "non-convex logistic": ("nonconvex-logistic", "wide", 1),
+    "logistic 5 steps": ("logistic", "wide", STEPS),
+    "softmax": ("softmax", "wide", 1),
+    "logistic CSR": ("logistic", "sparse", 1),
+    "logistic small": ("logistic", "small", 1),
+    "logistic small 5 steps": ("logistic", "small", STEPS),
+    "softmax small": ("softmax", "small", 1),
+}
 
 
 class Clients(NamedTuple):
@@ -61,46 +75,60 @@ class Clients(NamedTuple):
     parts: list[tuple[Any, Array]]
 
 
-def clients(shape: str, dtype: str, classes: int, kind: type[Block] = Block) -> Clients:
-    """Standard normal samples divided by √n, with labels 0 … classes − 1."""
-    m, least, most, n, share = SHAPES[shape]
-    rng = np.random.default_rng(0)
-    sizes = rng.integers(least, most, m, endpoint=True)
-    rows = int(sizes.sum())
-    X: Any = (rng.standard_normal((rows, n)) / np.sqrt(n)).astype(dtype)
-    if share < 1:
-        X = sp.csr_array(np.where(rng.random(X.shape) < share, X, 0))
-    y = rng.integers(0, classes, rows).astype(dtype)
-    ends = np.cumsum(sizes)
-    parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, sizes, strict=True)]
-    groups = list(plan(sizes, n, X.dtype.itemsize, block_size().bytes * (SPARSE if sp.issparse(X) else 1)))
-    blocks: list[Block] = []
-    if sp.issparse(X):
-        blocks += [sparse_block([parts[i] for i in group], sizes[group], n, X.dtype) for group in groups]
-        return Clients(blocks, groups, parts)
-    for _, alike in groupby(groups, lambda group: int(padded(sizes[group[:1]])[0])):
-        blocks += dense_blocks([sizes[group] for group in alike], n, X.dtype, kind)
-    for block, group in zip(blocks, groups, strict=True):
-        for j, i in enumerate(group):
-            A, b = parts[i]
-            block.A[j, : len(b)], block.b[j, : len(b)] = A, b
-    return Clients(blocks, groups, parts)
+class Task(NamedTuple):
+    """What is measured: a kernel, with one kind of numbers and one that computes, at least so many seconds."""
+
+    name: str
+    dtype: str
+    kind: str
+    least: float
+
+    @property
+    def shape(self) -> tuple[int, int, int, int, float]:
+        return SHAPES[KERNELS[self.name][1]]
+
+    @property
+    def classes(self) -> int:
+        """Outputs of the linear map."""
+        return CLASSES if KERNELS[self.name][0] == "softmax" else 1
+
+    def build(self) -> Problem:
+        problem = KERNELS[self.name][0]
+        return Problem.build({"name": problem, **PROBLEMS[problem]}, "problem")
+
+    def clients(self) -> Clients:
+        """Standard normal samples divided by √n, with labels 0 … classes − 1."""
+        m, least, most, n, share = self.shape
+        rng = np.random.default_rng(0)
+        sizes = rng.integers(least, most, m, endpoint=True)
+        rows = int(sizes.sum())
+        X: Any = (rng.standard_normal((rows, n)) / np.sqrt(n)).astype(self.dtype)
+        if share < 1:
+            X = sp.csr_array(np.where(rng.random(X.shape) < share, X, 0))
+        data = Pool(X, rng.integers(0, max(2, self.classes), rows).astype(self.dtype), None, sizes, self.dtype)
+        groups = list(plan(sizes, n, X.dtype.itemsize, block_size().bytes * (SPARSE if share < 1 else 1)))
+        labels = self.build().labels
+        kind = CompiledBlock if self.kind == "compiled" else Block
+        blocks = fill(data, data.rows, Layout(0, sizes, groups, X.dtype, kind=kind), labels)
+        return Clients(blocks, groups, [data.rows(i, i + 1) for i in range(m)])
+
+    def amounts(self) -> tuple[float, float]:
+        """Flops, and bytes of the samples without padding."""
+        parts, sparse = self.clients().parts, self.shape[-1] < 1
+        arrays = [(A.data, A.indices, A.indptr) if sparse else (A,) for A, _ in parts]
+        numbers = sum(features[0].size for features in arrays)
+        size = sum(array.nbytes for features in arrays for array in features) + sum(b.nbytes for _, b in parts)
+        return 4.0 * numbers * self.classes * KERNELS[self.name][2], size
 
 
 def plain(problem: str, A: Any, b: Array, x: Array) -> Array:
     """∇f_i(x) of a single client, in plain numpy."""
     d, n = A.shape
-    if problem in ("softmax", "svm"):
+    if problem == "softmax":
         Z = A @ x[: CLASSES * n].reshape(CLASSES, n).T + x[CLASSES * n :]
-        rows, true = np.arange(d), b.astype(np.intp)
-        if problem == "softmax":
-            R = np.exp(Z - Z.max(axis=1, keepdims=True))
-            R /= R.sum(axis=1, keepdims=True)
-            R[rows, true] -= 1
-        else:
-            R = (1 - Z[rows, true][:, None] + Z > 0).astype(Z.dtype) / CLASSES
-            R[rows, true] = 0
-            R[rows, true] = -R.sum(axis=1)
+        R = np.exp(Z - Z.max(axis=1, keepdims=True))
+        R /= R.sum(axis=1, keepdims=True)
+        R[np.arange(d), b.astype(np.intp)] -= 1
         R /= d
         return np.concatenate([(A.T @ R).T.ravel(), R.sum(axis=0)])
     if problem == "least-squares":
@@ -109,126 +137,125 @@ def plain(problem: str, A: Any, b: Array, x: Array) -> Array:
     return (g + mu * (x if problem == "logistic" else x / (1 + x * x) ** 2)) / d
 
 
-def ours(problem: Problem, data: Clients, X: Array, steps: int) -> Array:
+def last_gradient(gradient: Callable[[Array], Array], w: Array, steps: int) -> Array:
+    """The gradient after so many steps, the first of which is at w."""
+    g = gradient(w)
+    for _ in range(steps - 1):
+        w = w - GAMMA * g
+        g = gradient(w)
+    return g
+
+
+def ours(problem: Problem, data: Clients, X: Array, steps: int) -> list[Array]:
     """The final gradient of each client, in the order of the blocks."""
-    found = []
-    for block, group in zip(data.blocks, data.groups, strict=True):
-        w = X if X.ndim == 1 else X[group]
-        g = problem.grad(block, w)
-        for _ in range(steps - 1):
-            w = w - GAMMA * g
-            g = problem.grad(block, w)
-        found.append(g)
-    return np.concatenate(found)
+    pairs = zip(data.blocks, data.groups, strict=True)
+    return [last_gradient(partial(problem.grad, block), X[group], steps) for block, group in pairs]
 
 
-def loop(problem: str, data: Clients, X: Array, steps: int) -> Array:
+def loop(problem: str, data: Clients, X: Array, steps: int) -> list[Array]:
     """The final gradient of each client, one client after the other."""
-    found = []
-    for i, (A, b) in enumerate(data.parts):
-        w = X if X.ndim == 1 else X[i]
-        g = plain(problem, A, b, w)
-        for _ in range(steps - 1):
-            w = w - GAMMA * g
-            g = plain(problem, A, b, w)
-        found.append(g)
-    return np.array(found)
-
-
-def reading(data: Clients) -> Callable[[], None]:
-    """A job that reads features and labels once, as they are stored in the blocks."""
-    arrays = [
-        array
-        for block in data.blocks
-        for array in (
-            (block.A.data, block.A.indices, block.A.indptr, block.b) if sp.issparse(block.A) else (block.A, block.b)
-        )
-    ]
-    flat = [array.reshape(-1).view(f"i{array.dtype.itemsize}") for array in arrays]
-
-    def read() -> None:
-        for array in flat:
-            np.maximum.reduce(array)
-
-    return read
-
-
-class Task(NamedTuple):
-    """What is measured: a problem on clients of a shape, each repetition at least so many seconds."""
-
-    shape: str
-    problem: str
-    dtype: str
-    least: float
-    kernels: str = "numpy"
-
-    def build(self) -> Problem:
-        return Problem.build({"name": self.problem, **PROBLEMS[self.problem]}, "problem")
-
-
-KINDS = {"numpy": Block, "compiled": CompiledBlock}
-JOBS = ("common", "own", "5 steps")
+    return [last_gradient(partial(plain, problem, A, b), X[i], steps) for i, (A, b) in enumerate(data.parts)]
 
 
 def prepare(task: Task) -> Callable[[], Array]:
-    """A repetition, to be run: of each of JOBS the CPU seconds of ours, loop and read, and the deviation: (3, 4)."""
-    name, many = task.problem, task.problem in ("softmax", "svm")
-    data = clients(task.shape, task.dtype, CLASSES if many else 2, KINDS[task.kernels])
-    problem = task.build()
-    m, n = len(data.parts), SHAPES[task.shape][3]
-    X = (0.1 * np.random.default_rng(1).standard_normal((m, CLASSES * (n + 1) if many else n))).astype(task.dtype)
-    order, read = np.concatenate(data.groups), reading(data)
-    turns, off = [], []
-    for at, steps in ((X[0], 1), (X, 1), (X, STEPS)):
-        expected = loop(name, data, at, steps)[order]
-        off.append(np.abs(ours(problem, data, at, steps) - expected).max() / np.abs(expected).max())
-        jobs = partial(ours, problem, data, at, steps), partial(loop, name, data, at, steps), read
-        turns.append(turn(jobs, task.least))
-    return lambda: np.array([[*once(), far] for once, far in zip(turns, off, strict=True)])
+    """A repetition, to be run: CPU seconds of ours and of the loop, and the deviation."""
+    name, _, steps = KERNELS[task.name]
+    problem, data = task.build(), task.clients()
+    m, n = len(data.parts), task.shape[3]
+    columns = n if task.classes == 1 else task.classes * (n + 1)
+    X = (0.1 * np.random.default_rng(1).standard_normal((m, columns))).astype(task.dtype)
+    expected = np.array(loop(name, data, X, steps))[np.concatenate(data.groups)]
+    off = np.abs(np.concatenate(ours(problem, data, X, steps)) - expected).max() / np.abs(expected).max()
+    once = turn([partial(ours, problem, data, X, steps), partial(loop, name, data, X, steps)], task.least)
+    return lambda: np.array([*once(), off])
 
 
-def compare(task: Task, args: argparse.Namespace) -> None:
-    """Measure a problem and print its three lines."""
-    job, cores = partial(prepare, task), busy.cores()
-    (alone,) = busy.copies(job, args.repeat, cores[:1])
-    crowd = busy.copies(job, args.repeat, cores) if args.busy else []
-    for k, name in enumerate(JOBS):
-        a, b, c, off = np.array(alone)[:, k].T
-        ratios = [spread(np.divide(*np.array(one)[:, k, :2].T)) for one in crowd]
-        worst = f"{max(ratios)!s:<25}" if crowd else ""
-        print(
-            f"  {task.problem:<19}{task.dtype:<9}{task.kernels:<10}{name:<9}"
-            f"{figure(np.median(a) / SHAPES[task.shape][0] * 1e6):>10}   "
-            f"{spread(a / b)!s:<25}{worst}{spread(a / c)!s:<21}{off[0]:.0e}",
-            flush=True,
-        )
+def caches() -> dict[str, int]:
+    """Bytes of the caches that hold data, by level."""
+    found = {}
+    for index in sorted((CPUS / "cpu0" / "cache").glob("index*")):
+        if (index / "type").read_text().strip() in ("Data", "Unified"):
+            found[f"L{(index / 'level').read_text().strip()}"] = in_bytes((index / "size").read_text())
+    return found or ASSUMED
+
+
+def reads(most: int) -> dict[str, int]:
+    """The number of bytes to read for each level of memory; a level that its neighbours hide is left out."""
+    known = caches()
+    sizes = {name: known[name] // 2 for name in ("L1", "L2") if name in known}
+    largest = max(sizes.values(), default=ASSUMED["L2"])
+    if known.get("L3", 0) > 4 * largest:
+        sizes["L3"] = min(32 * largest, known["L3"] // 2)
+    return {name: size for name, size in sizes.items() if size < most} | {"memory": most}
+
+
+def reading(size: int, least: float) -> Callable[[], Array]:
+    """Read ``size`` bytes, short ones many times in a call: bytes a second."""
+    x, y = np.ones((2, max(1, size // 16)))
+    shape = (max(1, (1 << 22) // size), len(x))
+    once = turn([partial(np.vecdot, np.broadcast_to(x, shape), np.broadcast_to(y, shape))], least)
+    return lambda: 16.0 * shape[0] * shape[1] / once()
+
+
+def multiplying(dtype: str, least: float) -> Callable[[], Array]:
+    """Multiply two matrices: flops a second."""
+    A = np.ones((GEMM, GEMM), dtype)
+    once = turn([partial(np.matmul, A, A, out=np.empty_like(A))], least)
+    return lambda: 2.0 * GEMM**3 / once()
+
+
+def ceilings(args: argparse.Namespace) -> list[Ceiling]:
+    """The limits of the machine."""
+    jobs = {(name, "B/s"): partial(reading, size, args.least) for name, size in reads(int(args.most)).items()}
+    jobs |= {(dtype, "flop/s"): partial(multiplying, dtype, args.least) for dtype in args.dtypes}
+    table, found = Table({"ceiling": 8, "unit": 7, "alone": 6, "busy": 6}, args.to / "ceilings.csv"), []
+    for (name, unit), job in jobs.items():
+        alone, *crowd = (float(np.max(own)) for own in everyone(job, args))
+        found.append(Ceiling(name, unit, alone, min(crowd, default=None)))
+        table.row(name, f"G{unit}", alone / 1e9, crowd and min(crowd) / 1e9 or None)
+    return found
+
+
+def tasks(args: argparse.Namespace) -> Iterator[Task]:
+    """What is asked for and there: compiled kernels take dense samples, and not every problem."""
+    for dtype, name, kind in product(args.dtypes, args.cases, kernels(args)):
+        task = Task(name, dtype, kind, args.least)
+        if kind == "numpy" or (task.shape[-1] == 1 and task.build().compiles()):
+            yield task
+
+
+def kernel_rows(args: argparse.Namespace) -> dict[str, list[Point]]:
+    """The table of kernels; by the type of the numbers, what they achieve and the picture shows."""
+    columns = {"kernel": 22, "dtype": 7, "kernels": 8, "flop : byte": 5, "µs/client": 6, "ours : loop": 22, "off": 7}
+    busy = {"busy ours : loop": 22, "busy GFLOP/s": 6} if args.busy else {}
+    table = Table({**columns, "GFLOP/s": 6, **busy}, args.to and args.to / "kernels.csv")
+    found: dict[str, list[Point]] = {dtype: [] for dtype in args.dtypes}
+    for task in tasks(args):
+        flops, size = task.amounts()
+        copies = [np.array(own) for own in everyone(partial(prepare, task), args)]
+        ratios = [spread(own[:, 0] / own[:, 1]) for own in copies]
+        speeds = [flops / float(np.median(own[:, 0])) for own in copies]
+        crowd = [max(ratios[1:]), min(speeds[1:]) / 1e9] if args.busy else []
+        each = 1e6 * float(np.median(copies[0][:, 0])) / task.shape[0]
+        cells = [flops / size, each, ratios[0], tiny(copies[0][0, 2]), speeds[0] / 1e9]
+        table.row(task.name, task.dtype, task.kind, *cells, *crowd)
+        if KERNELS[task.name][1] != "small":  # which fits into a cache, whatever limits it
+            point = Point(task.name, task.kind, flops / size, speeds[0], min(speeds[1:], default=None))
+            found[task.dtype].append(point)
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", default=",".join(PROBLEMS), help="comma-separated (default: %(default)s)")
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="comma-separated (default: %(default)s)")
-    parser.add_argument("--dtypes", default="float32,float64", help="comma-separated (default: %(default)s)")
-    parser.add_argument("--repeat", type=int, default=5, help="interleaved repetitions (default: 5)")
-    parser.add_argument("--least", type=float, default=0.005, help="minimum seconds of a repetition (default: 0.005)")
-    busy.add_option(parser)
-    busy.add_kernels(parser)
-    args = parser.parse_args()
-    crowd = f"{f'busy: {len(busy.cores())} copies':<25}" if args.busy else ""
-    for shape in args.shapes.split(","):
-        m, least, most, n, share = SHAPES[shape]
-        print(
-            f"{shape}: {m} clients × {least if least == most else f'{least}–{most}'} samples × {n} features"
-            + (f", CSR with {share:.1%} non-zeros" if share < 1 else "")
-        )
-        head = f"{'ours : loop':<25}{crowd}{'ours : read':<21}off"
-        print(f"  {'problem':<19}{'dtype':<9}{'kernels':<10}{'job':<9}{'µs/client':>10}   {head}")
-        for dtype in args.dtypes.split(","):
-            for problem in args.problems.split(","):
-                for kernels in busy.kernels(args):
-                    task = Task(shape, problem, dtype, args.least, kernels)
-                    if kernels == "numpy" or (share == 1 and task.build().compiles()):
-                        compare(task, args)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8 // len(cores())
+    options = {"repeat": 5, "least": 0.05, "most": min(1 << 30, memory), "busy": False, "kernels": "numpy", "to": None}
+    args = parser(__doc__, cases=",".join(KERNELS), dtypes="float32,float64", **options).parse_args()
+    if args.to is None:
+        kernel_rows(args)
+        return
+    args.to.mkdir(parents=True, exist_ok=True)
+    limits = ceilings(args)
+    drawn = draw_roofline(limits, kernel_rows(args), args.to / "roofline.png")
+    told(args.to, "ceilings.csv, kernels.csv", "roofline.png", drawn)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,28 @@
-"""The networks whose rounds are measured, as functions that ``problem.module`` names, and the clients they train on.
+"""The networks whose rounds are measured, their clients, and rounds of them in plain torch, also with ``vmap``.
 
-Inputs are images (k, channels, side, side) with ten classes. ``unfolded`` writes convolutions as matrix products.
+The functions that make networks are what ``problem.module`` names. Inputs are images (k, channels, side, side) with ten
+classes. ``unfolded`` writes convolutions as matrix products. Without PyTorch programs end here, with one sentence.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import torch
-from torch import nn
-from torch.nn import functional as F
+try:
+    import torch
+    from torch import nn
+    from torch.func import functional_call, grad, vmap
+    from torch.nn import functional as F
+    from torch.nn.functional import cross_entropy
+except ImportError:
+    print("networks are trained by PyTorch, which is not installed: pip install mpifed[torch]")
+    sys.exit()
 
 CLASSES = 10
+BATCH = 10
+LR = 0.05
+Parts = list[tuple[Any, Any]]  # samples (d, *shape) and classes (d,) of each client
+Batches = Callable[[int, int], Iterable[tuple[Any, Any]]]  # client and round -> its mini-batches
 
 
 class Case(NamedTuple):
@@ -54,34 +66,19 @@ def lenet() -> Any:
 
 def cnn() -> Any:
     """conv32 – pool – conv64 – pool – 128 – 10 without padding, on 3 × 32 × 32: 315,722 parameters."""
-    return nn.Sequential(
-        nn.Conv2d(3, 32, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(64 * 6 * 6, 128),
-        nn.ReLU(),
-        nn.Linear(128, CLASSES),
-    )
+    return convolutions(32, 64, 6, 128)
 
 
 def small_cnn() -> Any:
-    """The same layers with 4, 8 and 16 channels: for a look at whether everything runs."""
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(4, 8, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(8 * 2 * 2, 16),
-        nn.ReLU(),
-        nn.Linear(16, CLASSES),
-    )
+    """The same layers with 4, 8 and 16 channels on 3 × 16 × 16: for a look at whether everything runs."""
+    return convolutions(4, 8, 2, 16)
+
+
+def convolutions(first: int, second: int, side: int, hidden: int) -> Any:
+    """Two convolutions with so many channels, side × side pixels after them, and two dense layers."""
+    layers = [nn.Conv2d(3, first, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(first, second, 3), nn.ReLU()]
+    dense = [nn.Linear(second * side**2, hidden), nn.ReLU(), nn.Linear(hidden, CLASSES)]
+    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), *dense)
 
 
 class Residual(nn.Module):  # type: ignore[misc]
@@ -161,3 +158,104 @@ def load(module: Any, x: Any) -> None:
         parts = x.split([p.numel() for p in module.parameters()])
         for p, part in zip(module.parameters(), parts, strict=True):
             p.copy_(part.view_as(p))
+
+
+class Loop:
+    """FedAvg as one would write it in torch without a framework; ``server`` is the model, by name of the parameters.
+
+    One client after the other: copy the model, shuffle, and for each mini-batch zero_grad, forward, backward and step
+    of the optimiser; then add to the mean. ``batches`` gives those of a client and round.
+    """
+
+    lr = LR
+
+    def __init__(self, module: Any, x: Any, parts: Parts, batches: Batches | None = None) -> None:
+        self.module = module.to(x.device)
+        self.batches = batches or sliced(parts)
+        load(self.module, x)
+        self.server = self.copy()
+        self.rounds = 0
+
+    def round(self, selected: Iterable[int]) -> None:
+        """One round of the selected clients."""
+        self.rounds += 1
+        total: dict[str, Any] = {}
+        count = 0
+        for i in selected:
+            self.train(i)
+            count += 1
+            for name, value in self.copy().items():
+                total[name] = total[name] + value if name in total else value
+        self.server = {name: value / count for name, value in total.items()}
+
+    def train(self, i: int) -> None:
+        """One epoch of mini-batches."""
+        self.module.load_state_dict(self.server)
+        optimizer = torch.optim.SGD(self.module.parameters(), self.lr)
+        for X, y in self.batches(i, self.rounds):
+            optimizer.zero_grad()
+            loss = cross_entropy(self.module(X), y)
+            loss.backward()
+            optimizer.step()
+
+    def copy(self) -> dict[str, Any]:
+        return {name: p.detach().clone() for name, p in self.module.named_parameters()}
+
+
+def sliced(parts: Parts) -> Batches:
+    """Mini-batches as slices of a shuffled index."""
+
+    def batches(i: int, _: int) -> Iterable[tuple[Any, Any]]:
+        X, y = parts[i]
+        return ((X[rows], y[rows]) for rows in torch.randperm(len(y), device=y.device).split(BATCH))
+
+    return batches
+
+
+def batched(module: Any) -> Callable[[Any, Any, Any], Any]:
+    """A round of FedAvg for a group of clients at once, as a function to be called: the mean of their models.
+
+    Its arguments are the model by name of the parameters, samples (c, steps, BATCH, *shape) and classes (c, steps,
+    BATCH) in the order of the steps.
+    """
+
+    def loss(P: dict[str, Any], A: Any, b: Any) -> Any:
+        return cross_entropy(functional_call(module, P, (A,)), b)
+
+    gradients = vmap(grad(loss))
+
+    def round(x: dict[str, Any], A: Any, b: Any) -> dict[str, Any]:
+        W = {name: value.expand(len(A), *value.shape).clone() for name, value in x.items()}
+        for k in range(A.shape[1]):
+            G = gradients(W, A[:, k], b[:, k])
+            for name, value in W.items():
+                value.sub_(G[name], alpha=LR)
+        return {name: value.mean(0) for name, value in W.items()}
+
+    return round
+
+
+def shuffled(A: Any, b: Any) -> tuple[Any, Any]:
+    """The whole mini-batches of clients in a new order: samples (c, d, *shape) as (c, steps, BATCH, *shape)."""
+    rows = torch.stack([torch.randperm(A.shape[1], device=A.device) for _ in A])
+    rows = rows[:, : A.shape[1] // BATCH * BATCH].unflatten(1, (-1, BATCH))
+    each = torch.arange(len(A), device=A.device)[:, None, None]
+    return A[each, rows], b[each, rows]
+
+
+def vmap_rounds(module: Any, x: dict[str, Any], parts: Parts, group: int) -> Callable[[], None]:
+    """A round of all clients, ``group`` of them in a pass, to be run."""
+    together = batched(module)
+    A, b = stacked(parts)
+
+    def round() -> None:
+        for own in torch.arange(len(A)).split(group):
+            together(x, *shuffled(A[own], b[own]))
+
+    return round
+
+
+def stacked(parts: Parts) -> tuple[Any, Any]:
+    """The samples (m, d, *shape) and classes (m, d) of clients that have the same number of them."""
+    A, b = (torch.stack([part[k] for part in parts]) for k in range(2))
+    return A, b

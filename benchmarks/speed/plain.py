@@ -1,10 +1,11 @@
-"""The methods of ``benchmarks.speed.local`` as one would write them in numpy without a framework: a loop over clients.
+"""The methods of ``benchmarks.speed.rounds`` as one would write them in numpy without a framework: loops over clients.
 
 A method is a function (run, i, x, k, rng) that changes the state of client i and returns its upload. Options that are
 not given are the defaults of mpifed; the loss is logistic, with (MU/2)‖x‖² over d_i.
 """
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
@@ -14,17 +15,49 @@ import numpy as np
 from mpifed import Array
 from mpifed.algorithms.parts.prox import elastic_net_mean
 from mpifed.core.soft_threshold import soft
+from mpifed.experiment.config import Experiment
 
 MU = 1e-3
+STEPS = 5
+GAMMA = 0.1
 Draw = Callable[[int, int], np.random.Generator]  # client and round -> where its random numbers come from
 Update = Callable[["Plain", int, Array, int, np.random.Generator], Array]
+
+
+def fedavg_loop(setup: Experiment) -> Callable[[], tuple[float, Array]]:
+    """FedAvg with STEPS full gradients of size GAMMA, to be run: CPU seconds of a round, and the model."""
+    data = setup.data.load(setup.seed, setup.dtype)
+    X, y = data.rows(0, data.m)
+    X, y = X.astype(setup.dtype), y.astype(setup.dtype)
+    ends = np.cumsum(data.sizes)
+    parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, data.sizes, strict=True)]
+
+    def run() -> tuple[float, Array]:
+        selector = setup.selection.selector(setup.seed, data.m, setup.rounds)
+        x = np.zeros(data.n, setup.dtype)
+        begun = time.process_time()
+        for round in range(1, setup.rounds + 1):
+            selected = selector.select(round, 0)
+            total = np.zeros_like(x)
+            ids = range(data.m) if selected is None else selected
+            for i in ids:
+                A, b = parts[i]
+                w = x
+                for _ in range(STEPS):
+                    p = 1 / (1 + np.exp(-(A @ w)))
+                    w = w - np.float32(GAMMA) * (((p - b) @ A + np.float32(MU) * w) / np.float32(len(b)))
+                total += w
+            x = total / np.float32(len(ids))
+        return (time.process_time() - begun) / setup.rounds, x
+
+    return run
 
 
 class Plain:
     """Clients with samples ``parts`` (A_i, b_i), in a list, and their states: ``state[name][i]``."""
 
-    def __init__(self, method: str, parts: list[tuple[Array, Array]], options: dict[str, Any], draw: Draw) -> None:
-        self.method = method
+    def __init__(self, options: dict[str, Any], parts: list[tuple[Array, Array]], draw: Draw) -> None:
+        self.method = method = options["name"]
         self.parts = parts
         self.options = options
         self.draw = draw

@@ -1,10 +1,16 @@
 """python -m benchmarks.speed.rounds: CPU time of a round, ours : a plain numpy loop over clients.
 
-FedAvg with 5 full-gradient steps on logistic loss. A: 128 clients × 70 samples × 1024 features; B: 1000 × 20 × 20;
-C: 10,000 × 20 × 20 with 100 selected clients. Ours includes recording, byte counts, timers and an evaluation every 20
-rounds, and what a run does once: the result file, the evaluation of the start, the checkpoint of the end, together 15
-to 25 ms. The loop does none of that. Both run in the same process in turn. Reported are CPU milliseconds per round,
-best and median of the repetitions, and the ratio of the best ones. Overrides such as block_bytes=524288 change ours.
+rounds   FedAvg with 5 full-gradient steps on logistic loss. A: 128 clients × 70 samples × 1024 features; B: 1000 × 20
+         × 20; C: 10,000 × 20 × 20 with 100 selected clients
+local    methods with inner loops, noise, or mini-batches of a quarter of the samples, in float32, with all clients in
+         every round. small: 1000 × 20 × 20; middle: 128 × 100 × 100. The loop draws from one generator for all clients
+
+Ours includes recording, byte counts, timers and an evaluation every 20 rounds (local: at the end), and what a run does
+once: the result file, the evaluation of the start, the checkpoint of the end, together 15 to 25 ms. The loop, which is
+``benchmarks.speed.plain``, does none of that. Both run in the same process in turn. Reported are CPU milliseconds a
+round, the best and (median) of the repetitions, and the ratio of the best ones. ``deviation`` is that of the models; of
+``local``, after three rounds in which the loop draws the same numbers as ours. KEY=VALUE such as block_bytes=524288
+changes ours.
 
 With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone: ``busy`` is the
 ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy, which is the number to tell others.
@@ -24,7 +30,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.speed import busy
+from benchmarks.speed.measuring import everyone, kernels, parser, play, quoted
+from benchmarks.speed.plain import GAMMA, MU, STEPS, Draw, Plain, fedavg_loop
+from benchmarks.speed.printing import Table, figure, tiny
+from mpifed import stream
 from mpifed.experiment import config
 from mpifed.experiment import run as launch
 from mpifed.experiment.job import Job
@@ -32,55 +41,48 @@ from mpifed.experiment.rounds import rounds
 from mpifed.federation.block_sizes import SIZES
 from mpifed.results.result import Result
 
-CASES = {"A": (128, 70, 1024, None), "B": (1000, 20, 20, None), "C": (10_000, 20, 20, 100)}
-
-STEPS = 5
-GAMMA = 0.1
-MU = 1e-3
-
-
-def study(case: str, dtype: str, count: int, overrides: Sequence[str] = ()) -> config.Experiment:
-    """The experiment of a case, with overrides KEY=VALUE."""
-    m, d, n, selected = CASES[case]
-    table = {
-        "rounds": count,
-        "dtype": dtype,
-        "data": {"name": "gaussian", "clients": m, "samples": d, "features": n},
-        "problem": {"name": "logistic", "mu": MU},
-        "evaluate": {"every": 20},
-        "algorithm": {"name": "fedavg", "k0": STEPS, "step": {"name": "constant", "a": GAMMA}},
-        "selection": {"name": "all"} if selected is None else {"name": "uniform", "count": selected},
-    }
-    return config.experiment(config.override(table, overrides))
+CASES = {  # clients, samples, features, and how many clients take part
+    "A": (128, 70, 1024, None),
+    "B": (1000, 20, 20, None),
+    "C": (10_000, 20, 20, 100),
+    "small": (1000, 20, 20, None),
+    "middle": (128, 100, 100, None),
+}
+WHOLE: dict[str, dict[str, Any]] = {"fedadmm": {"k0": 10}, "fedpd": {"k0": 5}, "fedepm": {"k0": 12, "mu0": 0.05}}
+BATCHES: dict[str, dict[str, Any]] = {  # with mini-batches of a quarter of the samples
+    "flame": {"epochs": 5},
+    "pfedme": {"epochs": 5},
+    "scaffold": {"epochs": 2},
+    "fedavg": {"k0": 5},
+}
+FULL = {"name": "fedavg", "k0": STEPS, "step": {"name": "constant", "a": GAMMA}}
+FEWER = 10  # rounds of ``local`` for each of the loop
 
 
-def loop(setup: config.Experiment, count: int) -> Callable[[], tuple[float, np.ndarray]]:
-    """A plain loop over clients, to be run: CPU seconds per round, and the model."""
-    data = setup.data.load(setup.seed, setup.dtype)
-    X, y = data.rows(0, data.m)
-    X, y = X.astype(setup.dtype), y.astype(setup.dtype)
-    ends = np.cumsum(data.sizes)
-    parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, data.sizes, strict=True)]
+class Task(NamedTuple):
+    """A method on clients of a size, and the settings of ours."""
 
-    def run() -> tuple[float, np.ndarray]:
-        selector = setup.selection.selector(setup.seed, data.m, count)
-        x = np.zeros(data.n, setup.dtype)
-        begun = time.process_time()
-        for round in range(1, count + 1):
-            selected = selector.select(round, 0)
-            total = np.zeros_like(x)
-            ids = range(data.m) if selected is None else selected
-            for i in ids:
-                A, b = parts[i]
-                w = x
-                for _ in range(STEPS):
-                    p = 1 / (1 + np.exp(-(A @ w)))
-                    w = w - np.float32(GAMMA) * (((p - b) @ A + np.float32(MU) * w) / np.float32(len(b)))
-                total += w
-            x = total / np.float32(len(ids))
-        return (time.process_time() - begun) / count, x
+    case: str
+    dtype: str
+    rounds: int
+    method: dict[str, Any] = FULL
+    every: int = 20
+    settings: tuple[str, ...] = ()
 
-    return run
+    def study(self, *more: str) -> config.Experiment:
+        """The experiment, with more settings."""
+        m, d, n, selected = CASES[self.case]
+        table = {
+            "rounds": self.rounds,
+            "dtype": self.dtype,
+            "data": {"name": "gaussian", "clients": m, "samples": d, "features": n},
+            "problem": {"name": "logistic", "mu": MU},
+            "evaluate": {"every": self.every},
+            "stop": {"gradient": 0.0},
+            "algorithm": self.method,
+            "selection": {"name": "all"} if selected is None else {"name": "uniform", "count": selected},
+        }
+        return config.experiment(config.override(table, [*self.settings, *more]))
 
 
 def timed(setup: config.Experiment) -> tuple[Result, float]:
@@ -99,15 +101,15 @@ def timed(setup: config.Experiment) -> tuple[Result, float]:
         return recorder.result(), spent[0]
 
 
-def ours(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
-    """Run mpifed in one process. Returns CPU seconds per round, without loading the data, and the model."""
+def ours(setup: config.Experiment) -> tuple[float, np.ndarray]:
+    """CPU seconds of a round of mpifed in one process, and the model."""
     result, seconds = timed(setup)
     assert result.x is not None
-    return seconds / count, result.x
+    return seconds / setup.rounds, result.x
 
 
 class Pair(NamedTuple):
-    """One repetition: CPU seconds per round of both, the largest relative deviation of the models, and fixed sizes."""
+    """One repetition: CPU seconds of a round of both, the largest relative deviation of the models, and fixed sizes."""
 
     ours: float
     loop: float
@@ -115,17 +117,53 @@ class Pair(NamedTuple):
     fixed: tuple[float, ...] = ()  # ours, for each of the sizes
 
 
-def prepare(
-    case: str, dtype: str, count: int, overrides: Sequence[str] = (), sizes: Sequence[int] = ()
-) -> Callable[[], Pair]:
-    """A repetition of a case, to be run."""
-    setup = study(case, dtype, count, overrides)
-    plain = loop(setup, count)
-    fixed = [study(case, dtype, count, [*overrides, f"block_bytes={size}"]) for size in sizes]
+def away(x: np.ndarray, y: np.ndarray) -> float:
+    """The largest deviation of two models, relative to the largest number."""
+    return float(np.abs(x - y).max() / np.abs(y).max())
+
+
+def prepare(task: Task, sizes: Sequence[int] = ()) -> Callable[[], Pair]:
+    """A repetition of FedAvg with full gradients, to be run."""
+    setup = task.study()
+    loop = fedavg_loop(setup)
+    fixed = [task.study(f"block_bytes={size}") for size in sizes]
 
     def run() -> Pair:
-        (a, x), (b, y) = ours(setup, count), plain()
-        return Pair(a, b, float(np.abs(x - y).max() / np.abs(y).max()), tuple([ours(one, count)[0] for one in fixed]))
+        (a, x), (b, y) = ours(setup), loop()
+        return Pair(a, b, away(x, y), tuple([ours(one)[0] for one in fixed]))
+
+    return run
+
+
+def plain(task: Task, setup: config.Experiment, draw: Draw) -> Plain:
+    """The plain loop of a method."""
+    data = setup.data.load(setup.seed, setup.dtype)
+    X, y = data.rows(0, data.m)
+    parts = list(zip(np.split(X, data.m), np.split(y, data.m), strict=True))
+    return Plain(task.method, parts, draw)
+
+
+def deviation(task: Task) -> float:
+    """The largest relative deviation of the models where the loop draws from the streams of ours."""
+    setup = task.study()
+    loop = plain(task, setup, lambda i, round: stream(setup.seed, "clients", i, round, 0))
+    for _ in range(setup.rounds):
+        loop.round()
+    return away(loop.x, ours(setup)[1])
+
+
+def prepare_local(task: Task) -> Callable[[], Pair]:
+    """A repetition of a method, to be run."""
+    setup, off = task.study(), deviation(task._replace(rounds=3, every=3))
+    rng = np.random.default_rng(0)
+
+    def run() -> Pair:
+        loop = plain(task, setup, lambda i, round: rng)
+        count = max(1, setup.rounds // FEWER)
+        begun = time.process_time()
+        for _ in range(count):
+            loop.round()
+        return Pair(ours(setup)[0], (time.process_time() - begun) / count, off)
 
     return run
 
@@ -135,48 +173,60 @@ def ratio(pairs: Sequence[Pair]) -> float:
     return min(pair.ours for pair in pairs) / min(pair.loop for pair in pairs)
 
 
-def ratios(pairs: Sequence[Pair]) -> np.ndarray:
-    """The same for blocks of each of the fixed sizes."""
-    return np.min([pair.fixed for pair in pairs], axis=0) / min(pair.loop for pair in pairs)
+def fixed_sizes(copies: Sequence[Sequence[Pair]]) -> str:
+    """The lowest ratio of the fixed sizes, each of the copy that has the worst, and that size."""
+    ratios = [np.min([pair.fixed for pair in own], axis=0) / min(pair.loop for pair in own) for own in copies]
+    worst = np.max(ratios, axis=0)
+    return f"{figure(worst.min())} at {SIZES[worst.argmin()] >> 10} KB"
 
 
-def line(case: str, dtype: str, kernels: str, args: argparse.Namespace) -> str:
-    """A line of the table."""
-    overrides = [f"kernels={kernels}", *args.overrides]
-    job, cores = partial(prepare, case, dtype, args.rounds, overrides, SIZES[: args.sizes]), busy.cores()
-    (alone,) = busy.copies(job, args.repeat, cores[:1])
-    a, b, off = np.array([pair[:3] for pair in alone]).T * [[1e3], [1e3], [1]]
-    cells = f"{a.min():8.2f} ({np.median(a):.2f})", f"{b.min():8.2f} ({np.median(b):.2f})"
-    found = f"{case:<6}{dtype:<9}{kernels:<10}{cells[0]:<20}{cells[1]:<20}{off.max():<11.1e}{ratio(alone):>6.3f}"
-    everyone = [alone]
-    if args.busy:
-        everyone += busy.copies(job, args.repeat, cores)
-        found += f"{max(map(ratio, everyone[1:])):>9.3f}{max(map(ratio, everyone)):>9.3f}"
-    if not args.sizes:
-        return found
-    fixed = np.max([ratios(pairs) for pairs in everyone], axis=0)
-    return f"{found}{fixed.min():>9.3f} at {SIZES[fixed.argmin()] >> 10} KB"
+def cells(copies: list[list[Pair]]) -> list[Any]:
+    """Milliseconds of both, the deviation, and the ratios."""
+    found = []
+    for seconds in ([pair.ours for pair in copies[0]], [pair.loop for pair in copies[0]]):
+        found.append(f"{figure(1e3 * min(seconds))} ({figure(1e3 * float(np.median(seconds)))})")
+    return [*found, tiny(max(pair.deviation for pair in copies[0])), *quoted([ratio(own) for own in copies])]
+
+
+def columns(args: argparse.Namespace) -> dict[str, int]:
+    """The columns of ``cells``."""
+    both = {"ours ms (median)": 16, "loop ms (median)": 16, "deviation": 9, "alone": 5}
+    return both | ({"busy": 5, "quoted": 6} if args.busy else {})
+
+
+def whole_rounds(args: argparse.Namespace) -> None:
+    """The table of FedAvg."""
+    best = {"best": 14} if args.sizes else {}
+    table = Table({"case": 4, "dtype": 7, "kernels": 8, **columns(args), **best}, args.to and args.to / "rounds.csv")
+    for case in args.cases or "ABC":
+        for dtype in args.dtypes:
+            for kind in kernels(args):
+                task = Task(case, dtype, args.rounds, settings=(f"kernels={kind}", *args.settings))
+                copies = everyone(partial(prepare, task, SIZES if args.sizes else ()), args)
+                fixed = [fixed_sizes(copies)] if args.sizes else []
+                table.row(case, dtype, kind, *cells(copies), *fixed)
+
+
+def local_methods(args: argparse.Namespace) -> None:
+    """The table of methods."""
+    table = Table({"method": 8, "size": 6, **columns(args)}, args.to and args.to / "local.csv")
+    for name in args.cases or [*WHOLE, *BATCHES]:
+        for size in ("small",) if args.tiny else ("small", "middle"):
+            task = Task(size, "float32", args.rounds, method(name, size), args.rounds, tuple(args.settings))
+            table.row(name, size, *cells(everyone(partial(prepare_local, task), args)))
+
+
+def method(name: str, size: str) -> dict[str, Any]:
+    """The options of a method that are not its defaults."""
+    batch = {"batch_size": CASES[size][1] // 4} if name in BATCHES else {}
+    return {"name": name, **(WHOLE | BATCHES)[name], **batch}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings of our run")
-    parser.add_argument("--rounds", type=int, default=100, help="rounds of a run (default: 100)")
-    parser.add_argument("--repeat", type=int, default=5, help="repetitions (default: 5)")
-    parser.add_argument("--cases", default="ABC", help="cases to run (default: ABC)")
-    parser.add_argument("--dtypes", default="float32,float64", help="comma-separated (default: %(default)s)")
-    parser.add_argument("--sizes", action="store_const", const=len(SIZES), default=0, help="fixed sizes of blocks too")
-    busy.add_option(parser)
-    busy.add_kernels(parser)
-    args = parser.parse_args()
-    cells = f"{'ours ms (median)':<20}{'loop ms (median)':<20}{'deviation':<11} alone"
-    print(f"{'case':<6}{'dtype':<9}{'kernels':<10}{cells}", end="")
-    print("     busy   quoted" * args.busy + "     best" * bool(args.sizes), end="")
-    print(f"   (ours : loop; busy: {len(busy.cores())} copies)" if args.busy else "  (ours : loop)")
-    for case in args.cases:
-        for dtype in args.dtypes.split(","):
-            for kernels in busy.kernels(args):
-                print(line(case, dtype, kernels, args), flush=True)
+    options = {"rounds": 100, "repeat": 5, "cases": None, "dtypes": "float32,float64", "kernels": "numpy"}
+    options |= {"busy": False, "sizes": False, "tiny": False, "to": None, "settings": None}
+    args = parser(__doc__, part="rounds", **options).parse_args()
+    play({"rounds": whole_rounds, "local": local_methods}, args)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
     x_i ← Σ_j (W²)_ij (x_j + z_j⁺ − z_j), where z_j⁺ is (14) or (17) of fedgia at x_j in place of the server's model.
     With the same W in all rounds it is ADMM for x_i = y_j, j a neighbour of i or i itself, with y = W(x + z⁺ − z) in
     place of the server's mean; so W is mixed with twice. Where edges are lost it is not, and nothing is claimed. On the
-    complete graph it is fedgia. With H = "zero" and k0 > 1, or no node selected, it is NIDS with W² and the step
-    1/(t max r_i), stable for t > 1/2. Source: docs/studies/graph-methods.md.
+    complete graph it is fedgia. With H = "zero" and k0 > 1, or no node selected, it is exact diffusion with W² and the
+    step 1/(t max r_i), stable for t > 1/2. Source: docs/studies/graph-methods.md.
     """
 
     title = "FedGiA, graph"

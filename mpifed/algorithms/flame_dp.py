@@ -62,7 +62,7 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
             return Privacy(False, "there is no noise, or whoever knows algorithm.noise_seed can subtract it")
         released = {"uploads": "each upload", "sum": "each model, but no upload by itself,"}[self.seen]
         text = f"{released} is ρ-zCDP with {self.promised()} (neighbours: all data of a client replaced)"
-        return Privacy(True, text, double=self.seen == "sum", sums=self.seen == "sum")
+        return Privacy(True, text, double=self.seen == "sum", sums=self.seen == "sum", clients=True)
 
     def promised(self) -> str:
         """ρ of one release, and to whom."""

@@ -18,7 +18,8 @@ class Client(NamedTuple):
 class PFedMe(Personal, tag="pfedme"):
     """Personal models by local epochs; local models step towards them, and the server averages all last uploads.
 
-    θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − w‖²;  w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m.
+    θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − w‖², from the client's own last θ_i and first from x⁰;
+    w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m.
     Source: Algorithm 1 with one step a round, as compared in flame, section V; errata.
     """
 

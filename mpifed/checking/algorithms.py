@@ -142,9 +142,9 @@ def requires(case: Case) -> str:
     algorithm = case.config.algorithm
     called = watched(case).called
     needed = needs(algorithm)
-    for name in called:
+    for name, method in called.items():
         if name not in needed:
-            raise Found(f'calls f.{name}, and requires does not name it: Need("{name}")', place(algorithm, "round"))
+            raise Found(f'calls f.{name}, and requires does not name it: Need("{name}")', place(algorithm, method))
     for name in needed:
         if name not in called:
             raise Found(

@@ -6,23 +6,19 @@ import sysconfig
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpifed.core.errors import Trouble, UserError
-from mpifed.core.guards import HERE, Slip, own
+from mpifed.core.guards import Slip, own
 
 PASSED = "passed"
 FAILED = "failed"
 OPEN = "could not be checked"
-HOUSE = f"{os.sep}{HERE}{os.sep}"
-LIBRARIES = (
-    "site-packages",
-    HOUSE,
-    sysconfig.get_path("stdlib"),
-    "<",
-)  # parts of the names of files that users do not write
+PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # and no other folder of this name, such as that of a clone
+LIBRARIES = ("site-packages", sysconfig.get_path("stdlib"))  # parts of the names of files that users do not write
 NAME = 26  # characters of the name of a check
 WIDTH = 110
 
@@ -102,9 +98,14 @@ def ended(name: str, check: Callable[[Any], str], case: Any) -> Row:
 def raised(error: Exception) -> str:
     """An error in a user's code, with the last line outside of mpifed and its libraries that it passed."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not any(part in frame.filename for part in LIBRARIES)]
+    own = [frame for frame in frames if users(frame.filename)]
     where = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno} {own[-1].name}: " if own else ""
     return f"{where}{type(error).__name__}: {error}".splitlines()[0]
+
+
+def users(file: str) -> bool:
+    """Whether a user has written the code in a file: not mpifed, no library and no program ("<string>")."""
+    return not file.startswith((PACKAGE, "<")) and not any(part in file for part in LIBRARIES)
 
 
 def place(component: Any, *names: str) -> str:
@@ -112,7 +113,7 @@ def place(component: Any, *names: str) -> str:
     cls = component if isinstance(component, type) else type(component)
     codes = {name: getattr(inspect.unwrap(getattr(cls, name, None) or str), "__code__", None) for name in names}
     there = {name: code for name, code in codes.items() if code is not None}
-    mine = {name: code for name, code in there.items() if HOUSE not in code.co_filename}
+    mine = {name: code for name, code in there.items() if not code.co_filename.startswith(PACKAGE)}
     if own(cls) and not mine:
         return definition(cls)
     lines = [

@@ -1,5 +1,7 @@
 """What a method does in its first rounds: how often it selects, whom it asks, what travels, what it needs."""
 
+import inspect
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +20,30 @@ NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # met
 
 
 class Spy:
-    """A problem that notes which of its optional methods a method calls."""
+    """A problem that notes which of its optional methods an algorithm calls, and in which of its own: need -> name."""
 
-    def __init__(self, problem: Problem, called: dict[str, None]) -> None:
+    def __init__(self, problem: Problem, algorithm: Any, called: dict[str, str]) -> None:
         self._problem = problem
+        self._codes = codes(type(algorithm))
         self._called = called
 
     def __getattr__(self, name: str) -> Any:
-        if name in NEEDS:
-            self._called[NEEDS[name]] = None
+        if name in NEEDS and NEEDS[name] not in self._called:
+            self._called[NEEDS[name]] = self.caller()
         return getattr(self._problem, name)
+
+    def caller(self) -> str:
+        """The method of the algorithm that is under way, or "round"."""
+        frame = inspect.currentframe()
+        while frame is not None and frame.f_code not in self._codes:
+            frame = frame.f_back
+        return "round" if frame is None else self._codes[frame.f_code]
+
+
+def codes(cls: type) -> dict[CodeType, str]:
+    """The names of the methods of a class, its bases included, by their code."""
+    methods = [(name, inspect.unwrap(method)) for base in cls.__mro__ for name, method in vars(base).items()]
+    return {method.__code__: name for name, method in methods if inspect.isfunction(method)}
 
 
 class Watching(InProcess):
@@ -56,11 +72,14 @@ class Round(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The first rounds of a method, and the methods of the problem that it called; ``sizes`` of the server's state."""
+    """The first rounds of a method; ``sizes`` of the server's state.
+
+    ``called``: the methods of the problem that it called, and in which of its own it did so first.
+    """
 
     fed: Federation
     rounds: list[Round]
-    called: tuple[str, ...]
+    called: dict[str, str]
     sizes: list[dict[str, int]]
 
 
@@ -70,8 +89,8 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     parts = case.prepared
     host = parts.host
     assert host is not None
-    called: dict[str, None] = {}
-    host.setup = host.setup._replace(problem=Spy(parts.setup.problem, called))  # type: ignore[arg-type]
+    called: dict[str, str] = {}
+    host.setup = host.setup._replace(problem=Spy(parts.setup.problem, config.algorithm, called))  # type: ignore[arg-type]
     host.join()
     transport = Watching(host)
     fed = federation(config, transport, parts)
@@ -95,7 +114,7 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
         found.append(Round(list(drawn), asked, methods, up))
         fed.evaluate(server.x)  # what the method records may need more of the problem
         sizes.append({name: np.size(value) for name, value in zip(server._fields, server, strict=True)})
-    return Trace(fed, found, tuple(called), sizes)
+    return Trace(fed, found, called, sizes)
 
 
 def selections(fed: Federation) -> list[Array]:

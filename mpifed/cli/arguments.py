@@ -83,7 +83,9 @@ def share(add: Add) -> None:
 def tune(add: Add) -> None:
     """Try settings of methods on one study, and tell the best of each. The same command again goes on."""
     add("study", **STUDY)
-    method = "a method with values (k0=1,5,10) and ranges (t=0.001..1) to try; without: a range of its step size"
+    method = (
+        "a method, label=NAME, values (k0=1,5,10) and ranges (t=0.001..1) to try; without: a range of its step size"
+    )
     add("--method", action="append", default=[], metavar="'NAME KEY=VALUES …'", help=method)
     add("--methods", metavar="FILE", help='the same in a file: tables [[method]] with t = "0.001..1"')
     least = 'what the best has least of: rounds (default), bytes, seconds, objective … or "rounds to accuracy >= 0.9"'

@@ -23,6 +23,8 @@ def refuse_words(words: Sequence[str]) -> None:
         if is_result(word):
             hint = "`resume` goes on with its run, `show` prints its summary"
             raise UserError(f"{word!r} is a result file, not an experiment file: {hint}")
+        if is_data(word):
+            raise UserError(f"{word!r} is a data file, not an experiment file: write data=file data.path={word}")
         if not is_study(word):
             refuse_word(word, value="" if "=" in following else following)
         key, equals, value = word.partition("=")
@@ -32,12 +34,20 @@ def refuse_words(words: Sequence[str]) -> None:
 
 def is_study(word: str) -> bool:
     """Whether a word is an override, or an experiment file that is there or looks like one."""
-    return "=" in word or word.endswith(".toml") or os.sep in word or os.path.lexists(word) or is_result(word)
+    named = word.endswith(".toml") or is_result(word) or is_data(word)
+    return "=" in word or named or os.sep in word or os.path.lexists(word)
 
 
 def is_result(word: str) -> bool:
     """Whether a word looks like a result file."""
     return "=" not in word and word.endswith(".h5")
+
+
+def is_data(word: str) -> bool:
+    """Whether a word looks like a data file, and not like a text that may be an experiment file all the same."""
+    from mpifed.data.base import FILES
+
+    return "=" not in word and not word.endswith(".txt") and FILES.search(word) is not None
 
 
 def refuse_word(word: str, also: str = "", value: str = "") -> None:

@@ -1,5 +1,6 @@
 """Files that get their name only when they are complete, and result files that do not overwrite others by accident."""
 
+import errno
 import fcntl
 import os
 import uuid
@@ -7,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mpifed.core.errors import UserError, reason
+from mpifed.core.errors import Trouble, UserError, reason
 
 EXISTS = "{} exists; say --force to overwrite it or -o for another name"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # no other name would help
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
     """``atomic_file`` for a file that the user has named: an existing one is replaced only with ``force``.
 
     A link to a file stands for that file. UserError where the file exists and ``force`` is not given, also if it was
-    created meanwhile, and where it cannot be written.
+    created meanwhile, and where it cannot be written; Trouble where the disk is full or broken.
     """
     name = os.fspath(path)
     target = checked_target(name, force)
@@ -40,7 +42,13 @@ def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
         with atomic_file(target, os.replace if force else rename_new) as part:
             yield part
     except OSError as error:
-        raise UserError(f"{name} cannot be written: {reason(error)}") from None
+        raise unwritable(name, error) from None
+
+
+def unwritable(name: str, error: OSError) -> UserError | Trouble:
+    """The exception for a file that cannot be written: a full or broken disk is no mistake of the user."""
+    kind = Trouble if error.errno in NO_ROOM else UserError
+    return kind(f"{name} cannot be written: {reason(error)}")
 
 
 def checked_target(name: str, force: bool) -> Path:
@@ -99,7 +107,7 @@ def reserve(part: Path, target: Path) -> None:
 def claim(names: Iterable[str]) -> str:
     """Create an empty file under the first name that is free, so that no other process takes it; returns that name.
 
-    UserError where no file can be created.
+    UserError where no file can be created, Trouble where the disk is full.
     """
     for name in names:
         try:
@@ -108,7 +116,7 @@ def claim(names: Iterable[str]) -> str:
         except FileExistsError:
             continue
         except OSError as error:
-            raise UserError(f"{name} cannot be written: {reason(error)}") from None
+            raise unwritable(name, error) from None
     raise ValueError("there is no name")
 
 

@@ -35,14 +35,22 @@ def keep_freed() -> None:
 
 
 def free() -> int:
-    """Free memory in bytes: that of the machine, or the limit of this process if that is less."""
+    """Free memory in bytes: that of the machine, or what is left of the limit of this process if that is less."""
     try:
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text("ascii").splitlines())
         most = 1024 * int(lines["MemAvailable"].split()[0])
     except (OSError, ValueError, KeyError):
         most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return most if limit == resource.RLIM_INFINITY else min(most, limit)
+    return most if limit == resource.RLIM_INFINITY else min(most, max(0, limit - taken()))
+
+
+def taken() -> int:
+    """Bytes of address space that this process has; 0 where the system does not say it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    except (OSError, ValueError):
+        return 0
 
 
 def check_memory(size: int, what: str) -> None:

@@ -49,6 +49,10 @@ def plain(value: Any, key: str, defaults: bool = True) -> Any:
     if isinstance(value, bool | int | float | str):
         return value
     kind = type(value).__name__
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.nn.Module):
+        right = "that returns it" if key == "problem.module" else "that calls it"
+        raise UserError(f"{key} is an instance of {kind}: pass the class, or a function {right}")
     given = f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"
     right = "a number, true or false, a text, a list, a table, a component, a class or a function"
     raise UserError(f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {given}")

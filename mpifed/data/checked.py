@@ -74,7 +74,7 @@ def deal(partition: Any, result: Any, y: Array, m: int, rng: np.random.Generator
         raise Wrong(f"returns row {order.max() if order.min() >= 0 else order.min()}, and there are {len(y)} rows")
     if len(np.unique(order)) < len(order):
         raise Wrong("returns a row twice: each row belongs to one client")
-    return order[: sizes.sum()], sizes  # what is left over belongs to nobody
+    return order[: sizes.sum()], sizes  # what is left over belongs to no client
 
 
 GUARDS: dict[str, dict[str, Guard]] = {"data": {"load": load}, "partitions": {"deal": deal}}

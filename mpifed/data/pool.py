@@ -12,7 +12,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
 from mpifed.data.blocks import starts_of
-from mpifed.data.labels import folded, numbers_of_texts, shortened
+from mpifed.data.labels import about_texts, numbers_of_texts
 from mpifed.data.partition import Iid, Partition
 
 COUNTED = 1 << 20  # labels up to this one are found by counting, which is faster than sorting
@@ -34,7 +34,7 @@ class Pool(Dataset):
     ``source`` may be set to what error messages should call the data, such as the path of a file.
     """
 
-    source = "X"
+    source = "the data set"
 
     def __init__(
         self, X: Any, y: Array, order: Array | None, sizes: Array, dtype: str = "float64", test: Any = None
@@ -142,10 +142,14 @@ def deal(data: Any, train: Samples, test: Samples | None, seed: int, dtype: str,
     (y, *y_test), names = numbers_of_texts([train.y] if test is None else [train.y, test.y], source)
     X, _, order, sizes = train
     division = ""
+    notes: list[str] = []
     if sizes is None:
         rule = data.partition or data.usual
         order, sizes = rule.split(y, data.clients or 128, stream(seed, "partition"))
         division = rule.words()
+        left = len(y) - int(sizes.sum())
+        if left:
+            notes.append(f"{left:,} of {len(y):,} rows belong to no client: the partition leaves them out")
     if test is not None:
         test = test._replace(y=y_test[0])
     elif data.test:
@@ -160,8 +164,8 @@ def deal(data: Any, train: Samples, test: Samples | None, seed: int, dtype: str,
     pool.division = division
     if names:
         pool.names = names
-        pairs = folded([f"{shortened(name)!r} is {number}" for number, name in enumerate(names)])
-        pool.notes = (f"labels are text, numbered in sorted order: {', '.join(pairs)}",)
+        notes.append(about_texts(names))
+    pool.notes = tuple(notes)
     return pool
 
 

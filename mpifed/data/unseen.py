@@ -1,5 +1,6 @@
 """Clients that never train: they are taken out of a data set, whose other clients keep their order."""
 
+import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,8 +11,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset, Wrapped
+from mpifed.data.labels import listed
 
-Wanted = float | int | Sequence[int]  # a share, a number, or clients
+Wanted = float | int | str | Sequence[int | str]  # a share, how many, or clients by name and number
 
 
 class Reordered(Wrapped):
@@ -46,11 +48,15 @@ class Unseen(NamedTuple):
 
 
 def parted(data: Dataset, wanted: Wanted, seed: int) -> tuple[Dataset, Unseen]:
-    """The data of the clients that train, and those that never do: a share or number drawn with ``seed``, or given.
+    """The data of the clients that train, and those that never do: a share or number drawn with ``seed``, or given by
+    names of the data's ``owners`` and by numbers.
 
     UserError where one of the two would be empty, and for clients that are not there.
     """
-    chosen = drawn(data.m, wanted, seed) if isinstance(wanted, float | int) else given(data.m, wanted)
+    if isinstance(wanted, float | int):
+        chosen = drawn(data.m, wanted, seed)
+    else:
+        chosen = given(data, [wanted] if isinstance(wanted, str) else wanted)
     rest = np.setdiff1d(np.arange(data.m), chosen)
     ids = np.concatenate([rest, chosen])
     train = Reordered(data, rest)
@@ -71,9 +77,11 @@ def drawn(m: int, wanted: float, seed: int) -> Array:
     return np.sort(stream(seed, "unseen").choice(m, count, replace=False, shuffle=False))
 
 
-def given(m: int, wanted: Sequence[int]) -> Array:
-    """Clients given by their numbers: rising."""
-    chosen = np.unique(np.asarray(wanted, np.int64))
+def given(data: Dataset, wanted: Sequence[int | str]) -> Array:
+    """Clients given by their names or numbers: rising."""
+    m = data.m
+    numbers = [numbered(data, client) if isinstance(client, str) else client for client in wanted]
+    chosen = np.unique(np.asarray(numbers, np.int64))
     if len(chosen) < len(wanted):
         raise UserError("evaluate.unseen names a client twice: name each once")
     if chosen[-1] >= m:
@@ -81,3 +89,14 @@ def given(m: int, wanted: Sequence[int]) -> Array:
     if len(chosen) == m:
         raise UserError(f"evaluate.unseen names all {m} clients: at least one must train")
     return chosen
+
+
+def numbered(data: Dataset, name: str) -> int:
+    """The number of the client of this name. UserError where there is none."""
+    if name in data.owners:
+        return data.owners.index(name)
+    wrong = f"evaluate.unseen names client {name!r}, and"
+    if not data.owners:
+        raise UserError(f"{wrong} clients have no names here: write their numbers, 0 to {data.m - 1}, as in [0, 2]")
+    near = difflib.get_close_matches(name, data.owners, 1)
+    raise UserError(f"{wrong} the clients are {listed(data.owners)}" + (f"; did you mean {near[0]!r}?" if near else ""))

@@ -4,6 +4,7 @@ from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
 from mpifed.experiment.evaluated import EVALUATED
 from mpifed.experiment.kernels import DEVICES
+from mpifed.experiment.prepared_data import leaking
 from mpifed.experiment.rule import ONE, Rule
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
@@ -71,6 +72,9 @@ RULES: list[Rule[Experiment]] = [
     Rule(
         lambda c: c.stop.accuracy and not c.problem.classifies(),
         "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
+    ),
+    Rule(
+        leaking, "data.{key} = {value} is wrong: {why}, so with the privacy that {name} guarantees it must be {right}"
     ),
     *EVALUATED,
     Rule(

@@ -30,16 +30,6 @@ def idle(c: Experiment) -> Found:
     return {"key": keys[0]} if keys else None
 
 
-def shared(c: Experiment) -> tuple[str, ...]:
-    """Sentences about samples that those of all clients change, also those of clients that never train."""
-    found = [c.data.common]
-    if getattr(c.data, "standardise", None) == "pooled":
-        found.append("features have mean 0 and deviation 1 over the training samples of all clients")
-    if getattr(c.data, "missing", "") == "mean":
-        found.append("missing cells are filled with means over the training samples of all clients")
-    return tuple(f"{told}, also of those that never train" for told in found if told)
-
-
 EVALUATED: list[Rule[Experiment]] = [
     Rule(
         nothing,

@@ -77,6 +77,10 @@ def wrong_weights(c: Experiment) -> Found:
     why = ""
     if promises(c):
         why = f'the noise of {name} is that of uploads without weights, so it must be "clients"'
+    elif averaged and isinstance(c.algorithm, GraphMethod):
+        mean = "which is about a server's mean of models, and it has no server"
+        right = "so leave averaged out of its upload: weights are then those of the f_i"
+        why = f"{name} says Upload(averaged=True), {mean}, {right}"
     elif averaged and own_weights(c):
         plain = 'which only plain sums of uploads can have, so it must be "clients"'
         why = f"{name} averages models with these weights, {plain} with {own_weights(c)}"
@@ -119,7 +123,7 @@ def one_by_one(c: Experiment) -> bool:
 
 
 def promises(c: Experiment | Counted, kind: str = "holds") -> bool:
-    """Whether uploads have a guarantee, and one of some kind: "double", "sums"."""
+    """Whether uploads have a guarantee, and one of some kind: "double", "sums", "clients"."""
     privacy = c.algorithm.privacy()
     return privacy is not None and privacy.holds and getattr(privacy, kind)
 

@@ -16,14 +16,14 @@ from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import samples_of, totals_of
 from mpifed.data.sources.held import SHORT
+from mpifed.experiment.determined import NEAR, Place, determined, inverted
+from mpifed.experiment.notes import of_fit
 from mpifed.experiment.penalised import names
 from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.settings import Experiment
 from mpifed.results.fit import LEVEL, Fit
 from mpifed.results.result import Result
-
-SINGULAR = 1e-13  # least eigenvalue of a Hessian that can be inverted, as a part of the largest
 
 
 class Model(NamedTuple):
@@ -96,15 +96,13 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     n = len(x)
     m = parts.setup.m
     sums = added(parts, x)
-    inverse = inverted(sums.hessian)
+    inverse = determined(parts, Place(x, sums.f, sums.gradient, sums.hessian))
     model = modelled(parts, sums, x)
-    model_inverse = inverse if sums.expected is sums.hessian else inverted(sums.expected)
-    error = np.sqrt(model.dispersion * np.diag(model_inverse) / totals_of(parts.data).sum())
-    robust = np.full(n, np.nan)
-    if m > 1:
-        robust = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
+    error = model_errors(parts, sums, model, inverse)
+    robust = client_errors(sums, inverse, m)
     used = robust if np.isnan(model.dispersion) else error
     width = model.law.ppf((1 + LEVEL) / 2) * used
+    squared = max(0.0, float(sums.gradient @ inverse @ sums.gradient))
     length = float(np.linalg.norm(sums.gradient))
     return Fit(
         names=names(parts.data, n),
@@ -124,11 +122,13 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
         f=sums.f,
         gradient=length,
         distance=length / sums.convexity if sums.convexity > 0 else math.nan,
-        decrement=math.sqrt(max(0.0, float(sums.gradient @ inverse @ sums.gradient))),
+        decrement=math.sqrt(squared),
         rounds=result.cr,
         bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
         hessian_bytes=8 * m * (n * (n + 1) // 2 + 2 * n),  # x down, ∇f_i and half of ∇²f_i up
-        notes=notes(config, model, m, n),
+        notes=[*notes(config, model, m, n), *far(squared * model.samples / model.dispersion)],
+        ratio=parts.setup.problem.ratio,
+        intercepts=parts.data.intercepts,
     )
 
 
@@ -181,6 +181,23 @@ def added(parts: Prepared, x: Array) -> Sums:
     return Sums(f, gradient, hessian, expected, meat, pearson, convexity)
 
 
+def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> Array:
+    """Standard errors of the model (n,), of the mean Hessian over labels, where that is not H."""
+    found: Array | None = inverse if sums.expected is sums.hessian else inverted(sums.expected)
+    if found is None:
+        raise UserError("expected_hess at this model is singular, so there are no standard errors of the model")
+    errors: Array = np.sqrt(model.dispersion * np.diag(found) / totals_of(parts.data).sum())
+    return errors
+
+
+def client_errors(sums: Sums, inverse: Array, m: int) -> Array:
+    """Standard errors by client (n,); one client has none."""
+    if m == 1:
+        return np.full(len(inverse), np.nan)
+    errors: Array = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
+    return errors
+
+
 def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:
     """The log-likelihood of all samples, with the dispersion that makes it largest or is known."""
     assert parts.host is not None
@@ -188,21 +205,10 @@ def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:
     return sum(float(problem.log_likelihood(block, x, dispersion).sum()) for _, block, _ in parts.host.whole)
 
 
-def inverted(H: Array) -> Array:
-    """H⁻¹ (n, n). UserError where H is singular."""
-    values = np.linalg.eigvalsh(H)
-    if not values[0] > SINGULAR * values[-1]:
-        raise UserError(
-            "the Hessian at this model is singular, so the data do not determine its coefficients: some columns depend "
-            "on each other, such as all levels of a category beside a column of ones, or the classes can be separated"
-        )
-    return np.linalg.inv(H)
-
-
 def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     """What the numbers do not cover."""
     problem = config.problem
-    found = []
+    found = of_fit(config)
     penalty = next((key for key in ("lam", "mu") if getattr(problem, key, 0)), None)
     if penalty is not None:
         found.append(
@@ -226,3 +232,13 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     if not config.stop.gradient and config.algorithm.label() not in ("newton", "fednl"):
         found.append("the run had no stop.gradient: look at the Newton decrement for how far it came")
     return found
+
+
+def far(squared: float) -> list[str]:
+    """That a model is far from the optimum, ``squared`` being the square of how many standard errors, NaN: unknown."""
+    if not squared > NEAR:
+        return []
+    return [
+        f"this model is {math.sqrt(squared):.2g} standard errors from the optimum, so these are not the numbers of a "
+        "fit: the run was too short, or it diverged"
+    ]

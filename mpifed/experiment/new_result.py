@@ -7,6 +7,7 @@ from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect
 from mpifed.experiment.prepare import Prepared
+from mpifed.experiment.prepared_data import levels
 from mpifed.experiment.resume import forget_end
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
@@ -47,7 +48,8 @@ def circumstances(job: Job, parts: Prepared) -> list[str]:
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
     kernels = [*different(parts.blas, parts.devices), *sparse_on_gpu(parts)]
     resumed = otherwise(computed_by(parts), job.before, job.saved)
-    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels, *resumed]
+    told = [*levels(job.config, parts.data), *parts.data.notes]
+    return [*sizes, *drawn(parts.setup.weights), *told, *kernels, *resumed]
 
 
 def private(config: Experiment, again: int) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from typing import Any
 
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved
+from mpifed.experiment.findings import promises
+from mpifed.experiment.prepared_data import before_it
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.traits import Takes, needs
 from mpifed.graphs.weights import Weights
@@ -69,8 +71,8 @@ def privacy_notes(config: Experiment) -> list[str]:
         return [f"no privacy is guaranteed: {privacy.text}"]
     found = [
         f"privacy: {privacy.text}",
-        f"only models{'' if privacy.sums else ' and uploads'} may be published: f, ‖∇f‖², accuracy and snr are of the "
-        "true data",
+        f"only models{'' if privacy.sums else ' and uploads'} may be published: {of_true_data(config)} are of the true "
+        "data",
         "the noise comes from the operating system's entropy, so this run cannot be repeated to the bit",
     ]
     rules = [f"stop.{rule}" for rule in TRUE_DATA if getattr(config.stop, rule)]
@@ -85,14 +87,31 @@ def privacy_notes(config: Experiment) -> list[str]:
     return found
 
 
+def of_true_data(config: Experiment) -> str:
+    """What is recorded beside models."""
+    found = ["f", "‖∇f‖²", "accuracy"]
+    if config.evaluate.clients:
+        found.append("numbers of each client")
+    if config.evaluate.unseen:
+        found.append("/unseen")
+    if config.record.personal:
+        found.append("personal models")
+    return f"{', '.join(found)} and snr"
+
+
+def of_fit(config: Experiment) -> list[str]:
+    """A sentence about the fit of a model whose uploads have a guarantee."""
+    if not promises(config):
+        return []
+    return [
+        "the estimates alone are a model that may be published: f, standard errors and all else here are computed from "
+        "the true data, without noise, so the privacy that the run guarantees is not theirs"
+    ]
+
+
 def elsewhere(config: Experiment) -> list[str]:
     """Sentences about data and clients that a guarantee takes to be otherwise than they may be."""
-    found = []
-    if config.data.common:
-        found.append(
-            f"{config.data.common}, so each sample changes all others a little: privacy is guaranteed for the data "
-            "after that, not before"
-        )
+    found = before_it(config)
     system = config.system
     if system is not None and system.absence():
         found.append(

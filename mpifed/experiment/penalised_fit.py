@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.core.soft_threshold import soft
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import samples_of
+from mpifed.experiment.notes import of_fit
 from mpifed.experiment.penalised import names
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.settings import Experiment
@@ -48,11 +49,15 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
     gap = min(strong_gap(penalty, x, g, least), dual_gap(parts, penalty, x, least))
     convexity = least + float(penalty.l2.min())
     nothing = np.full(len(x), np.nan)
-    columns = dict.fromkeys(("error", "robust", "statistic", "p", "low", "high"), nothing)
     return Fit(
         names=names(parts.data, len(x)),
         x=x,
-        **columns,
+        error=nothing,
+        robust=nothing,
+        statistic=nothing,
+        p=nothing,
+        low=nothing,
+        high=nothing,
         law="z",
         samples=samples_of(parts.data),
         clients=parts.setup.m,
@@ -66,7 +71,7 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
         rounds=result.cr,
         bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
         hessian_bytes=0,
-        notes=[WHY],
+        notes=[*of_fit(config), WHY],
         penalised=True,
         zeros=int(np.sum(x == 0)),
         gap=gap if math.isfinite(gap) else math.nan,

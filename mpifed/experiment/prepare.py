@@ -17,12 +17,12 @@ from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.counted import COUNTED
-from mpifed.experiment.evaluated import shared
 from mpifed.experiment.hosts import host_of, with_newcomers
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import block_of, problem_of
 from mpifed.experiment.penalised import penalty_of
+from mpifed.experiment.prepared_data import shared
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.seen import seen
 from mpifed.experiment.settings import Experiment

@@ -4,11 +4,13 @@ import contextlib
 import copy
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.files import being_written
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved, find
 from mpifed.experiment.lost_file import missing
@@ -31,13 +33,15 @@ FREE = (
 def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str, Any], Saved | None, Result]:
     """The experiment with the overrides ``words``, the last checkpoint (None: start again) and the result so far.
 
-    Raises UserError where the run is finished and cannot go on, where it would have no round to go, where the file or
-    the checkpoint cannot be read, and for an override that would make it another run.
+    Raises UserError where the run is under way, where it is finished and cannot go on, where it would have no round to
+    go, where the file or the checkpoint cannot be read, and for an override that would make it another run.
     """
     name = os.fspath(path)
     if (gone := missing(path)) is not None:
         raise UserError(gone)
     with contextlib.suppress(OSError):  # load says what is wrong
+        if os.path.isfile(path) and being_written(Path(path)):
+            raise UserError(f"{name} is being written by another run: resume it when that has ended; SIGTERM ends it")
         mend(path)
     before = load(path)
     saved = find(path)

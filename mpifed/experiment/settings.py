@@ -47,8 +47,14 @@ class Evaluate(Table):
         ),
     ] = False
     unseen: Annotated[
-        Annotated[float, Meta(ge=0)] | Annotated[int, Meta(ge=0)] | tuple[Annotated[int, Meta(ge=0)], ...],
-        Meta(description="clients that never train and are only evaluated: a share below 1, a number, or a list"),
+        Annotated[float, Meta(ge=0)]
+        | Annotated[int, Meta(ge=0)]
+        | Annotated[str, Meta(min_length=1)]
+        | tuple[Annotated[int, Meta(ge=0)] | Annotated[str, Meta(min_length=1)], ...],
+        Meta(
+            description="clients that never train and are only evaluated: a share below 1, how many, a name, or a list "
+            "of names and numbers of clients"
+        ),
     ] = 0
     steps: Annotated[int, Meta(ge=1, description="gradient steps that these take before they are tested again")] = 5
     step: Annotated[Positive | None, Meta(description="their step size (default: 1/r_i)")] = None

@@ -19,7 +19,7 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.mpi.library import library
 from mpifed.mpi.local_processes import wait_until_read
-from mpifed.mpi.world import World
+from mpifed.mpi.world import News, World
 
 # Communicator starts MPI, after it has checked that launcher and library match; else a library may end the process
 if "mpi4py.MPI" not in sys.modules:
@@ -32,6 +32,10 @@ DETECTED = 2.0  # seconds in which MPI has noticed that a rank is dead
 NAP = 2e-5  # seconds between looks whether all ranks are there, at least
 LONGEST_NAP = 1e-3  # and at most
 LAST_WORDS = 2.0  # seconds in which a launcher has read a message, at most
+WITHOUT_SERVER = (
+    "rank 0, the server, died, and other ranks cannot take its place: the run ends, and resume goes on from the last "
+    "checkpoint"
+)
 
 shrunk = False  # whether ranks have died
 
@@ -89,9 +93,9 @@ class Communicator(World):
         self.meet()
         return self.comm.bcast(value, 0)
 
-    def agree(self, mistake: str | None) -> str | None:
+    def agree(self, news: News | None) -> News | None:
         self.meet()
-        return next((e for e in self.comm.allgather(mistake) if e is not None), None)
+        return next((found for found in self.comm.allgather(news) if found is not None), None)
 
     def collect(self, value: Any) -> list[Any]:
         return self.comm.gather(value, 0) or []
@@ -143,14 +147,18 @@ class Communicator(World):
             return False
 
     def shrink(self) -> Communicator:
-        """The ranks that live. Trouble where rank 0 is not among them."""
+        """The ranks that live. Trouble where rank 0 is not among them, which the first of them says."""
         other = copy(self)
         other.comm = cast(MPI.Intracomm, self.comm.Shrink())
         other.rank, other.size = other.comm.rank, other.comm.size
         global shrunk
         shrunk = True
         if 0 not in other.comm.allgather(self.rank):
-            raise Trouble("rank 0, the server, is dead: resume goes on from the last checkpoint")
+            if other.first:  # the command leaves that to rank 0
+                sys.stderr.write(f"mpifed: {WITHOUT_SERVER}\n")
+                sys.stderr.flush()
+                wait_until_read(2, LAST_WORDS)
+            raise Trouble(WITHOUT_SERVER)
         return other
 
     def abort(self, code: int = 1) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
+
+News = TypeVar("News")
 
 
 class World:
@@ -30,22 +32,24 @@ class World:
     def agreeing(self) -> Iterator[None]:
         """For what the user's input may make fail on some ranks: then it fails on all, with the first rank's sentence.
 
-        All ranks enter and leave together. Raises UserError.
+        All ranks enter and leave together. Raises UserError, or the Trouble of a disk that is full.
         """
-        mistake = None
+        found: Exception | None = None
         try:
             yield
         except UserError as error:
-            mistake = str(error)
+            found = UserError(str(error))
+        except Trouble as error:
+            found = Trouble(str(error))
         except MemoryError as lack:
-            mistake = f"this run does not fit in the memory of rank {self.rank}: {lack}".removesuffix(": ")
-        mistake = self.agree(mistake)
-        if mistake is not None:
-            raise UserError(mistake)
+            found = UserError(f"this run does not fit in the memory of rank {self.rank}: {lack}".removesuffix(": "))
+        found = self.agree(found)
+        if found is not None:
+            raise found
 
-    def agree(self, mistake: str | None) -> str | None:
+    def agree(self, news: News | None) -> News | None:
         """The mistake, or other news, of the first rank that has one, on every rank; None where none has."""
-        return mistake
+        return news
 
     def share(self, value: Any) -> Any:
         """The value of rank 0, on every rank; for small settings, not for arrays."""

@@ -35,6 +35,7 @@ class Problem(Component):
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     normal: ClassVar[bool] = False  # whether labels are normal: a fit has Student's tests and the variance ‖r‖²/d
     likelihood: ClassVar[str] = ""  # which likelihood that of a fit is, where it is not the whole one
+    ratio: ClassVar[str] = ""  # what e to the power of a coefficient is, where a fit prints that: "odds ratio"
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
         "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
         "convexity": "the least curvature of f_i",

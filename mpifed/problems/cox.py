@@ -33,6 +33,7 @@ class Cox(Problem, tag="cox"):
     ties: Annotated[Literal["efron", "breslow"], Meta(description="events at one time")] = "efron"
 
     sampled: ClassVar[bool] = False
+    ratio: ClassVar[str] = "hazard ratio"
     likelihood: ClassVar[str] = "partial, of which sample has its event, given the times of the events of each client"
 
     def takes(self) -> Kind:

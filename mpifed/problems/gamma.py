@@ -33,12 +33,8 @@ class Gamma(LogLink, tag="gamma"):
     def bends(self, block: Block, Z: Array) -> Array:
         return block.w * block.b * exponential(-Z)[2]
 
-    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """Of the shape a = 1/dispersion: Σ_j a ln(a b_j/e^{z_j}) − a b_j e^{−z_j} − ln b_j − ln Γ(a): (c,)."""
-        b = np.where(block.w > 0, block.b, 1)
-        return np.where(block.w > 0, self.log_density(block.matvec(X), b, dispersion), 0).sum(axis=1)
-
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        """Of the shape a = 1/dispersion: a ln(a b/e^z) − a b e^{−z} − ln b − ln Γ(a)."""
         a = 1 / dispersion
         return a * (np.log(a * b) - self.loss(Z, b)) - np.log(b) - gammaln(a)
 
@@ -48,11 +44,8 @@ class Gamma(LogLink, tag="gamma"):
         add_diagonal(H, self._curvature(block, X)[1])
         return H
 
-    def pearson(self, block: Block, X: Array) -> Array:
-        """Σ_j (b_j e^{−z_j} − 1)²: (c,)."""
-        return np.where(block.w > 0, self.squares(block.matvec(X), block.b), 0).sum(axis=1)
-
     def squares(self, Z: Array, b: Array) -> Array:
+        """(b e^{−z} − 1)²."""
         return (b * exponential(-Z)[0] - 1) ** 2
 
     def deviance(self, Z: Array, b: Array) -> Array:

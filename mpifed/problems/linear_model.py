@@ -5,12 +5,16 @@ from functools import partial
 from inspect import unwrap
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal, starts
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
+
+TERMS = {"log_likelihood": "log_density", "pearson": "squares"}  # what is added up over samples
 
 
 class LinearModel(Problem):
@@ -22,7 +26,9 @@ class LinearModel(Problem):
 
     curvature: ClassVar[float]  # the largest ∂²ℓ/∂z²
     offers: ClassVar[dict[str, str]] = Problem.offers | {
-        "lipschitz": f"{Problem.offers['lipschitz']}; a LinearModel has it where it sets curvature"
+        "lipschitz": f"{Problem.offers['lipschitz']}; a LinearModel has it where it sets curvature",
+        "hessian": f"{Problem.offers['hessian']}; a LinearModel has them where it defines bends",
+        "hess": f"{Problem.offers['hess']}; a LinearModel has them where it defines bends",
     }
     log_link: ClassVar[bool] = False  # whether the mean of a label is e^z, so that it may have an exposure
     mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)
@@ -52,8 +58,17 @@ class LinearModel(Problem):
         raise NotImplementedError
 
     def squares(self, Z: Array, b: Array) -> Array:
-        """The terms of Pearson's statistic, elementwise; of a problem that has one."""
+        """The terms of Pearson's statistic, whose sum gives the dispersion, elementwise; of a problem that has one."""
         raise NotImplementedError
+
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """The sums of ``log_density`` over the samples of each client: (c,)."""
+        logs = self.log_density(self.scores(block, X), self._labels(block), dispersion)
+        return np.where(block.w > 0, logs, 0).sum(axis=1)
+
+    def pearson(self, block: Block, X: Array) -> Array:
+        """The sums of ``squares`` over the samples of each client: (c,)."""
+        return np.where(block.w > 0, self.squares(self.scores(block, X), self._labels(block)), 0).sum(axis=1)
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """Twice what ℓ is above its least value for the label b, elementwise; of a problem that records it."""
@@ -73,6 +88,8 @@ class LinearModel(Problem):
             return hasattr(cls, "curvature")
         if name == "hess" and cls.hessian is not LinearModel.hessian and cls.hess is LinearModel.hess:
             return False  # products of another matrix
+        if name in TERMS and getattr(cls, name) is getattr(LinearModel, name):
+            return getattr(cls, TERMS[name]) is not getattr(LinearModel, TERMS[name])
         bends = cls.bend is not LinearModel.bend or cls.bends is not LinearModel.bends
         return super().has(name) and (name not in ("hessian", "hess") or bends)
 
@@ -183,6 +200,10 @@ class LinearModel(Problem):
         if factor is not None and ridge is None:
             G += factor * self.penalty_grad(X)
         return Z, G
+
+    def _labels(self, block: Block) -> Array:
+        """The labels, 1 on the padding, which every density takes: (c, D)."""
+        return np.where(block.w > 0, block.b, 1)
 
     def _factor(self, block: Block) -> Array | None:
         """The factor (c, 1) of the regulariser, or None where it is 0."""

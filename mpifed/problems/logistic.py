@@ -22,6 +22,7 @@ class LogisticLoss(LinearModel):
     curvature: ClassVar[float] = 0.25
     logistic_loss: ClassVar[bool] = True
     mean: ClassVar[Literal["logistic"]] = "logistic"
+    ratio: ClassVar[str] = "odds ratio"
 
     def takes(self) -> Kind:
         return "binary"

@@ -1,12 +1,12 @@
 """Poisson regression, chapter 6 of P. McCullagh, J. A. Nelder, "Generalized linear models",
 doi:10.1201/9780203753736 (1989)."""
 
-import numpy as np
+from typing import ClassVar
+
 from scipy.special import gammaln
 
 from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.problems.regression import LogLink, exponential
 
 
@@ -17,6 +17,8 @@ class Poisson(LogLink, tag="poisson"):
     or not. There is no r_i. Above z = 236 e^z goes on as its quadratic, so that f_i is finite: `newton`, and `fednl`
     with its line search, come back from there.
     """
+
+    ratio: ClassVar[str] = "rate ratio"
 
     def labels(self, b: Array) -> Array:
         wrong = b[b < 0]
@@ -33,11 +35,8 @@ class Poisson(LogLink, tag="poisson"):
     def bend(self, Z: Array) -> Array:
         return exponential(Z)[2]
 
-    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """Σ_j b_j z_j − e^{z_j} − ln Γ(b_j + 1), the counts' own dispersion being 1: (c,)."""
-        return np.where(block.w > 0, self.log_density(block.matvec(X), block.b, dispersion), 0).sum(axis=1)
-
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        """b z − e^z − ln Γ(b + 1), the counts' own dispersion being 1."""
         return -self.loss(Z, b) - gammaln(b + 1)
 
     def deviance(self, Z: Array, b: Array) -> Array:

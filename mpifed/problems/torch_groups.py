@@ -39,7 +39,7 @@ class Groups:
         self.passes: dict[Form, Replay] = {}
         self.plain: set[Form] = set()  # passes for which that of ``torch_channels`` fails, or depends on places
         self.rehearsal = Rehearsal(net, self.one_pass, self.size, self.simpler)
-        self.reason = refused(net) if wanted else "problem.batched is false"
+        self.reason = net.whole if wanted else "problem.batched is false"
 
     def why(self, form: Form) -> str:
         """Why clients are computed one at a time in passes of this form; empty where they are not."""
@@ -193,12 +193,3 @@ def chosen(part: Any, rows: list[int]) -> Any:
     """The rows of a tensor; a view where they are neighbours."""
     first = rows[0]
     return part[first : first + len(rows)] if len(set(rows)) == len(rows) else part[rows]
-
-
-def refused(net: Network) -> str:
-    """Why the clients of a network cannot be computed in groups; empty where they can."""
-    if net.norms.live:
-        return "batch normalisation makes the loss of a sample depend on the others in its mini-batch"
-    if net.mean:
-        return "the loss is a mean over the samples of a mini-batch, not one number for each of them"
-    return ""

@@ -66,6 +66,14 @@ def forget(part: Any) -> None:
     part.track_running_stats = False
 
 
+def zeros(module: Any, shape: tuple[int, ...], integers: bool) -> Any:
+    """Samples of zeros to try a module with; in double precision where all of its real parameters have it."""
+    torch = pytorch()
+    found = {p.dtype for p in module.parameters() if p.is_floating_point()}
+    real = torch.float64 if found == {torch.float64} else torch.float32
+    return torch.zeros(shape, dtype=torch.int64 if integers else real)
+
+
 def check(module: Any) -> None:
     """UserError where the parameters of a module cannot be a vector of real numbers, or its layers have no gradient."""
     wrong = {name: "is complex" for name, p in module.named_parameters() if p.is_complex() and p.requires_grad}

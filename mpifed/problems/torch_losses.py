@@ -51,22 +51,24 @@ class Loss(NamedTuple):
             raise UserError(f"{wrong} it cannot take {shapes}: {first_line(error)}") from None
         if not losses.requires_grad:
             raise UserError(f"{wrong} it has no gradient: compute it from the scores with functions of torch alone")
-        if not losses.ndim:
-            self.refuse_sum(scores.detach(), targets)
+        self.refuse_multiples(scores.detach(), targets)
         return not losses.ndim
 
-    def refuse_sum(self, scores: Any, targets: Any) -> None:
-        """UserError where one number for all samples doubles when each of them comes twice: where it is their sum."""
+    def refuse_multiples(self, scores: Any, targets: Any) -> None:
+        """UserError where what is given doubles, as a sum does, or is halved when each sample comes twice."""
         torch = pytorch()
         steps = torch.linspace(0.3, 1.7, scores.numel(), dtype=scores.dtype)  # no scores of which a loss is 0
         scores = steps.to(scores.device).reshape(scores.shape)
-        once = float(self.function(squeezed(scores), targets))
-        twice = float(self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets])))
-        if once and abs(twice - 2 * once) < 1e-3 * abs(once):
-            raise UserError(
-                f"problem.loss = {toml_value(self.name)} is wrong: it gives the sum over the samples, and f_i is their "
-                'mean: return one loss for each sample (reduction="none"), or their mean'
-            )
+        once = self.function(squeezed(scores), targets)
+        twice = self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets]))
+        twice = twice[: len(once)] if once.ndim else twice
+        right = 'return one loss for each sample (reduction="none"), or their mean'
+        for factor, verb in ((2, "multiplies"), (0.5, "divides")):
+            if bool(once.any()) and bool(((twice - factor * once).abs() <= 1e-3 * once.abs()).all()):
+                wrong = f"{verb} the loss of a sample by the number of samples"
+                if not once.ndim and factor == 2:
+                    wrong = "gives the sum over the samples, and f_i is their mean"
+                raise UserError(f"problem.loss = {toml_value(self.name)} is wrong: it {wrong}: {right}")
 
 
 def loss_of(reference: str, targets: Targets | None) -> Loss:

@@ -41,6 +41,9 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
             found = plugins.load(self.module, "class or function", Callable)
         except ValueError as error:
             raise UserError(f"{wrong} {error}") from None
+        if isinstance(found, module):
+            right = "name the class, or a function that returns it"
+            raise UserError(f"{wrong} {name} of {source} is an instance of {type(found).__name__}: {right}")
         if isinstance(found, type) and not issubclass(found, module):
             raise UserError(f"{wrong} {name} of {source} is not derived from torch.nn.Module")
         try:

@@ -19,9 +19,10 @@ from mpifed.data.blocks import Block
 from mpifed.data.labels import class_count
 from mpifed.problems import torch_state
 from mpifed.problems.torch_device import device_of, of_problem
+from mpifed.problems.torch_function import Options
 from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
-from mpifed.problems.torch_network import Network, Options, Samples, group_of
+from mpifed.problems.torch_network import Network, Samples, group_of
 from mpifed.problems.torch_training import Training
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
@@ -32,8 +33,7 @@ GROUPED = "a rehearsal found the same bits for a client in every group"
 class TorchProblem(Training):
     """f_i(x) = mean loss of the scores of a network with parameters x + (lam/2)‖weights‖².
 
-    ``value``, ``value_grad`` and ``predict`` use evaluation mode; ``seeded_grad`` uses training mode, with dropout, and
-    ``grad`` is the same with the seed 0.
+    ``value``, ``value_grad`` and ``predict`` use evaluation mode, ``seeded_grad`` and ``grad``, seed 0, training mode.
     """
 
     shape: Annotated[Shape | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None

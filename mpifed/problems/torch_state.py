@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.problems.torch_device import first_line, pytorch
-from mpifed.problems.torch_layers import Normalisation, frozen
+from mpifed.problems.torch_layers import Normalisation, frozen, zeros
 
 LISTED = 3  # names in a message
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")  # buffers of normalisation layers
@@ -104,7 +104,7 @@ def drawn(make: Callable[[], Any], path: str | None, shape: tuple[int, ...], int
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.random.manual_seed(0)
         module = pretrained(make(), path).eval()
-        module(torch.zeros(2, *shape, dtype=torch.int64 if integers else torch.float32))  # sizes of lazy layers
+        module(zeros(module, (2, *shape), integers))  # sizes of lazy layers
     Normalisation(module)
     return module
 

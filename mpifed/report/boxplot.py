@@ -109,9 +109,11 @@ def draw(
     kinds = {value: [kind for kind in looks if any(box[:2] == (value, kind) for box in boxes)] for value in values}
     wide = 0.8 / max(map(len, kinds.values()))
     floor = axes.floor(box.numbers for box in boxes) if logarithm else None
+    methods = list(dict.fromkeys(box.method for box in boxes))
+    colours = {method: own["color"] for method, own in zip(methods, palette.looks(methods), strict=True)}
     for box in boxes:
         look = looks[box.kind]
-        colour = palette.own(box.method).colour if look["color"] == GREY else look["color"]
+        colour = colours[box.method] if look["color"] == GREY else look["color"]
         own = kinds[box.value]
         x = values.index(box.value) + wide * (own.index(box.kind) - (len(own) - 1) / 2)
         numbers = axes.raised(box.numbers[np.isfinite(box.numbers)], floor)

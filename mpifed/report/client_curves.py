@@ -9,6 +9,7 @@ from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.by_client import MODELS, numbers_of, stored
 from mpifed.report.groups import Group, label, study
+from mpifed.report.overlap import ABOVE
 from mpifed.report.style import DOUBLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.columns import of_client
 from mpifed.results.over_clients import named, over_clients
@@ -36,7 +37,8 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
     names = list(y) if y and numbers_of(results, y) else numbers_of(results, None)[:1]
     groups = study(results, rename=wishes.get("rename") or ())
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
-    lines = [Line(group.runs, look) for group, look in zip(groups.groups, looks, strict=True)]
+    orders = [{"zorder": ABOVE + palette.gaps(look["linestyle"])} for look in looks]
+    lines = [Line(group.runs, look | order) for group, look, order in zip(groups.groups, looks, orders, strict=True)]
     width = paper(wishes.get("width"), DOUBLE)
     labels, across, deep = folded([label(group, groups) for group in groups.groups], width)
     heading = headed(width, wishes.get("title"), NOTE)
@@ -54,7 +56,12 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
 
 def thin(look: dict[str, Any]) -> dict[str, Any]:
     """The same line, thin and without markers."""
-    return {"color": look["color"], "linestyle": look["linestyle"], "linewidth": 0.6}
+    return {key: look[key] for key in ("color", "linestyle", "zorder")} | {"linewidth": 0.6}
+
+
+def turn(number: int, lines: Sequence[Line], step: int) -> tuple[int, int]:
+    """Every how many points a curve has a marker: curves in turn, so that none hides that of another."""
+    return number * step // len(lines), step
 
 
 def panels_of(groups: Sequence[Group], names: Sequence[str]) -> list[Any]:
@@ -68,7 +75,7 @@ def panels_of(groups: Sequence[Group], names: Sequence[str]) -> list[Any]:
 def by_round(axis: Any, lines: Sequence[Line], name: str) -> None:
     """Mean and worst tenth over the rounds that all runs of a group have evaluated."""
     axis.set_xlabel("round")
-    for runs, look in lines:
+    for number, (runs, look) in enumerate(lines):
         found = [over_clients(stored(run, "trained"), name) for run in runs if name in stored(run, "trained")]
         if found:
             count = min(len(one["round"]) for one in found)
@@ -77,17 +84,18 @@ def by_round(axis: Any, lines: Sequence[Line], name: str) -> None:
             mean, worst = (
                 np.mean([one[key][:count][alike] for one in found], axis=0) for key in ("mean", "worst_tenth")
             )
-            axis.plot(rounds, mean, **look, markevery=max(1, len(rounds) // 8))
+            axis.plot(rounds, mean, **look, markevery=turn(number, lines, max(1, len(rounds) // 8)))
             axis.plot(rounds, worst, **thin(look))
 
 
 def by_rank(axis: Any, lines: Sequence[Line], name: str) -> None:
     """The clients of the last evaluation by rising number: their quantiles, of several runs the mean of these."""
     axis.set_xlabel("clients (%), by rising number")
-    for runs, look in lines:
+    for number, (runs, look) in enumerate(lines):
         rows = [last(run, "trained", name) for run in runs if name in stored(run, "trained")]
         if rows:
-            axis.plot(100 * SHARES, np.mean([np.quantile(row, SHARES) for row in rows], axis=0), **look, markevery=12)
+            shares = np.mean([np.quantile(row, SHARES) for row in rows], axis=0)
+            axis.plot(100 * SHARES, shares, **look, markevery=turn(number, lines, 12))
 
 
 def by_model(axis: Any, lines: Sequence[Line], name: str) -> None:

@@ -46,6 +46,11 @@ def coefficients(fit: Fit) -> Table:
         "low": (f"{side} from", fit.low),
         "high": ("to", fit.high),
     }
+    if fit.ratio:
+        ratios, low, high = fit.ratios().T
+        columns["ratio"] = (fit.ratio, ratios)
+        columns["ratio_low"] = (f"{side} from", low)
+        columns["ratio_high"] = ("to", high)
     for name, (head, values) in columns.items():
         table.add((head, tables.escaped(head)), name, [Number(float(value)) for value in values])
     return table

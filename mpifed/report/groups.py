@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError, printable, unknown
 from mpifed.core.toml import flat, toml_value
-from mpifed.report.names import AS_PRINTED, Names, renames
+from mpifed.report.names import AS_PRINTED, Names, methods_of, renames
 from mpifed.results.result import Result, load
 
 ASIDE = ("checkpoint", "record")  # tables that do not change what is computed
@@ -101,8 +101,11 @@ def study(
         told = fewer
     keys = short(told, taken)
     order = sorted(groups.values(), key=lambda group: [natural(group.settings.get(key, "")) for key in keys])
-    found = Study(keys, order)
-    return found._replace(names=renames(rename, callable_by(found, results))) if rename else found
+    names = Names(methods=methods_of(row.get("algorithm", "") for row in rows))
+    found = Study(keys, order, names)
+    if rename:
+        names = names._replace(renamed=renames(rename, callable_by(found, results)).renamed)
+    return found._replace(names=names)
 
 
 def differing(rows: Sequence[Settings]) -> list[str]:

@@ -110,7 +110,7 @@ function traces(x, y, logX, logY) {
   const drawn = [];
   study.groups.forEach((group, number) => {
     const own = runs.filter((curve) => curve.run.group === number);
-    const look = { legendgroup: String(number), visible: hidden.has(number) ? "legendonly" : true, mode: "lines", name: escaped(group.label) };
+    const look = { legendgroup: String(number), visible: hidden.has(number) ? "legendonly" : true, zorder: group.below, mode: "lines", name: escaped(group.label) };
     const line = { color: group.colour, dash: group.dash, width: 1.8 };
     if (element("mean").checked && own.length > 1) {
       const found = mean(own, own.map((curve) => curve.run.hold.includes(y)), logY);

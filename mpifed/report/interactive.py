@@ -29,7 +29,7 @@ X = ("round", "exchanges", "bytes", "elapsed_seconds", "simulated_seconds")
 Y = ("objective", "error", "grad_norm_sq", "accuracy", "personal_accuracy", "personal_objective")
 POINTS = 60_000  # of all runs together
 LEAST, MOST = 60, 1000  # points of a run
-DASHES = ("solid", "dash", "dashdot", "dot", "longdashdot")  # plotly's names of palette.LINES
+DASHES = ("solid", "dash", "dashdot", "dot", "longdashdot", "longdash", "8px,3px,8px,3px,2px,3px")  # as palette.LINES
 
 
 class Page(NamedTuple):
@@ -111,12 +111,14 @@ def thinned(columns: Sequence[Array | None], runs: int) -> Array:
 
 
 def described(groups: Study) -> list[dict[str, Any]]:
-    """Name, colour and line of each group."""
+    """Name, colour and line of each group, and how many others lie below it."""
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     dashes = [DASHES[palette.LINES.index(look["linestyle"])] for look in looks]
+    blank = [palette.gaps(look["linestyle"]) for look in looks]
+    below = [sorted(blank).index(share) for share in blank]
     return [
-        {"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash}
-        for group, look, dash in zip(groups.groups, looks, dashes, strict=True)
+        {"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash, "below": order}
+        for group, look, dash, order in zip(groups.groups, looks, dashes, below, strict=True)
     ]
 
 

@@ -1,5 +1,7 @@
 """What methods, settings and columns are called in tables and pictures: as in print, or as the user says."""
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -37,10 +39,24 @@ def setting(name: str) -> str:
     return name if "." in name else name.replace("_", " ")
 
 
+def methods_of(values: Iterable[str]) -> dict[str, str]:
+    """The names in print of those methods that would be called the same: classes of one name, with their files."""
+    values = dict.fromkeys(values)
+    found = {value: method(value) for value in values}
+    for places in (os.path.basename, str):
+        alike = Counter(found.values())
+        for value in values:
+            place = value.rpartition(":")[0]
+            if alike[found[value]] > 1 and place:
+                found[value] = f"{method(value)} ({places(place)})"
+    return {value: name for value, name in found.items() if name != method(value)}
+
+
 class Names(NamedTuple):
-    """Names as in print, except those that the user ``renamed``: old -> new."""
+    """Names as in print, except those that the user ``renamed``: old -> new; ``methods`` that need more than a name."""
 
     renamed: Mapping[str, str] = {}
+    methods: Mapping[str, str] = {}
 
     def of(self, printed: str, *spellings: str) -> str:
         """The new name of something with these spellings; ``printed`` where it has none."""
@@ -58,7 +74,7 @@ class Names(NamedTuple):
 
     def value(self, key: str, value: str) -> str:
         """A value of a setting."""
-        return self.of(method(value) if key == "algorithm" else value, value)
+        return self.of(self.methods.get(value) or method(value) if key == "algorithm" else value, value)
 
     def part(self, key: str, short: str, value: str) -> str:
         """A setting and its value: k₀ = 5."""

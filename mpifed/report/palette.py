@@ -1,19 +1,24 @@
-"""Colour, marker and line of a curve: a method has the same ones in every picture."""
+"""Colour, marker and line of a curve: those of its method, unless another curve of the picture has them."""
 
+import math
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mpifed.core.methods import METHODS
+from mpifed.report.vision import apart
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#882255", "#6B3E00")
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLACK, SKY, WINE, BROWN = COLOURS  # Okabe and Ito without yellow, and two more
 NAMES = ("blue", "vermilion", "green", "purple", "orange", "black", "sky", "wine", "brown")
 NAMED = dict(zip(NAMES, COLOURS, strict=True))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (7, 2.5)), (0, (4, 1, 4, 1, 1, 1)))
+APART = 15.0  # what is nearer in CIELAB may be taken for the same colour in a thin line
 DARKEST, LIGHTEST = -0.45, 0.6  # shades of several curves of one method: towards black, towards white
+
+GAPS = {"-": 0.0, "--": 0.3, "-.": 0.31, ":": 0.62}  # share of a line that is left blank, as matplotlib draws it
 
 
 class Look(NamedTuple):
@@ -35,25 +40,80 @@ def own(method: str) -> Look:
 
 
 def looks(methods: Sequence[str]) -> list[dict[str, Any]]:
-    """The looks of curves, by the method of each.
+    """The looks of curves as matplotlib takes them, by the method of each.
 
-    A single curve of a method has the method's own look. Several have shades of its colour, from dark to light, and
-    markers and lines of their own.
+    A single curve of a method has the method's own look, several have shades of its colour, from dark to light, and
+    markers and lines of their own. Where that is taken, by a curve of another method for example, a curve has a colour,
+    marker or line that is free: as many curves as there are of each differ in it, whatever their methods.
     """
+    wanted = wishes(methods)
+    builtin = [method in METHODS for method in methods]
+    colours = coloured(wanted, builtin) if len(set(methods)) > 1 else [look.colour for look in wanted]
+    markers = free([look.marker for look in wanted], builtin, len(MARKERS), colours)
+    lines = free([look.line for look in wanted], builtin, len(LINES), colours)
+    return [
+        {
+            "color": colour,
+            "marker": MARKERS[marker],
+            "linestyle": LINES[line],
+            "markerfacecolor": "white",
+            "markeredgewidth": 0.8,
+        }
+        for colour, marker, line in zip(colours, markers, lines, strict=True)
+    ]
+
+
+def wishes(methods: Sequence[str]) -> list[Look]:
+    """The look that each curve would have if there were no other methods."""
     counts = Counter(methods)
-    return [drawn(method, list(methods[:k]).count(method), counts[method]) for k, method in enumerate(methods)]
+    found = []
+    for k, method in enumerate(methods):
+        look = own(method)
+        number = methods[:k].count(method)
+        colour = shade(look.colour, shift(number, counts[method]))
+        found.append(Look(colour, (look.marker + number) % len(MARKERS), (look.line + number) % len(LINES)))
+    return found
 
 
-def drawn(method: str, number: int, count: int) -> dict[str, Any]:
-    """The look of curve ``number`` of ``count`` of a method, as matplotlib takes it."""
-    look = own(method)
-    return {
-        "color": shade(look.colour, shift(number, count)),
-        "marker": MARKERS[(look.marker + number) % len(MARKERS)],
-        "linestyle": LINES[(look.line + number) % len(LINES)],
-        "markerfacecolor": "white",
-        "markeredgewidth": 0.8,
-    }
+def coloured(wanted: Sequence[Look], builtin: Sequence[bool]) -> list[str]:
+    """A colour for each curve; the first ones are ``APART`` or more from one another to every kind of reader.
+
+    Methods of mpifed keep theirs, then classes of the user's own, then those whose colour is taken have another.
+    """
+    found = dict[int, str]()
+    first = range(min(len(wanted), len(COLOURS)))
+    for k in sorted(first, key=lambda k: not builtin[k]):
+        if distance(wanted[k].colour, found) >= APART:
+            found[k] = wanted[k].colour
+    for k in first:
+        if k not in found:
+            usable = [colour for colour in COLOURS if distance(colour, found) >= APART]
+            found[k] = usable[0] if usable else max(COLOURS, key=lambda colour: distance(colour, found))
+    return [found.get(k, look.colour) for k, look in enumerate(wanted)]
+
+
+def gaps(line: Any) -> float:
+    """The share of a line style that is left blank; what has more lies on top, so that what is below shows."""
+    return GAPS[line] if isinstance(line, str) else sum(line[1][1::2]) / sum(line[1])
+
+
+def distance(colour: str, found: Mapping[int, str]) -> float:
+    """How far a colour is from the nearest of those ``found``."""
+    return min((apart(colour, other) for other in found.values()), default=math.inf)
+
+
+def free(wanted: Sequence[int], builtin: Sequence[bool], count: int, colours: Sequence[str]) -> list[int]:
+    """One of ``count`` markers or lines for each curve: all differ up to ``count`` curves, then those of a colour."""
+    found = dict[int, int]()
+    for k in sorted(range(min(len(wanted), count)), key=lambda k: not builtin[k]):
+        if wanted[k] not in found.values():
+            found[k] = wanted[k]
+    for k, wish in enumerate(wanted):
+        if k not in found:
+            rivals = range(count) if k < count else [j for j in found if colours[j] == colours[k]]
+            taken = Counter(found[j] for j in rivals if j in found)
+            found[k] = min(range(count), key=lambda one: (taken[one], (one - wish) % count))
+    return [found[k] for k in range(len(wanted))]
 
 
 def shift(number: int, count: int) -> float:

@@ -14,16 +14,18 @@ import numpy as np
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
-from mpifed.report.curves import BANDS, FEW, Curve, band, held, logarithmic, pair, scaled, series, spread, usual
+from mpifed.report.curves import BANDS, FEW, Band, Curve, band, held, logarithmic, pair, scaled, series, spread, usual
 from mpifed.report.groups import Study, label, study
 from mpifed.report.metrics import column
-from mpifed.report.style import DOUBLE, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
+from mpifed.report.overlap import ABOVE, Pile, piles
+from mpifed.report.style import DOUBLE, RC, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.columns import SCALES
 from mpifed.results.result import Result
 
 LOGS = ("x", "y", "xy", "none")
 SIDE = 3  # most panels side by side
 MARKED = 8  # markers of a long curve
+ALONE = Pile()
 
 
 def lines(results: Sequence[Result], x: str = "round", y: Sequence[str] | None = None, **wishes: Unpack[Wishes]) -> Any:
@@ -73,6 +75,13 @@ class Panel(NamedTuple):
     band: str
 
 
+class Averaged(NamedTuple):
+    """The curves of a group in a panel, and the band about their mean where it has one."""
+
+    curves: Sequence[Curve]
+    mean: Band | None
+
+
 def panels(
     results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, width: float, wishes: Wishes
 ) -> Any:
@@ -105,11 +114,15 @@ def panels(
     return figure
 
 
-def sparse(x: Array, number: int) -> list[int]:
-    """Indices of the points with a marker: all of a few; else MARKED along x, shifted from those of other curves."""
+def sparse(x: Array, number: int, pile: Pile = ALONE) -> list[int]:
+    """Indices of the points with a marker: all of a few; else MARKED along x, shifted from those of other curves.
+
+    Curves that lie on one another have their markers in turn.
+    """
     if len(x) <= MARKED + 4:
-        return list(range(len(x)))
-    wanted = x[0] + (x[-1] - x[0]) * (np.arange(MARKED) + (number % 5) / 5) / MARKED
+        return list(range(pile.below, len(x), pile.size))
+    shift = pile.below / pile.size if pile.size > 1 else (number % 5) / 5
+    wanted = x[0] + (x[-1] - x[0]) * (np.arange(MARKED) + shift) / MARKED
     return sorted(set(np.abs(x[:, None] - wanted).argmin(axis=0).tolist()))
 
 
@@ -129,9 +142,11 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
         raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
     floor = axes.floor(y for _, y in found.values()) if log_y else None
     panel = Panel(axis, log_x, log_y, floor, picture.band)
-    for number, group in enumerate(picture.groups.groups):
+    lines = []
+    for group in picture.groups.groups:
         own = [(found[id(run)], held(y_name, run)) for run in group.runs if id(run) in found]
-        line(panel, own, picture.looks[number], number)
+        lines.append(averaged(panel, own))
+    stacked(panel, lines, picture.looks)
     if log_x:
         axes.along(axis, [x for x, _ in found.values()])
     elif x_name in SCALES or column(x_name).integer:
@@ -141,17 +156,31 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
         axes.base(axis, floor)
 
 
-def line(panel: Panel, runs: Sequence[tuple[Curve, bool]], look: dict[str, Any], number: int) -> None:
-    """Draw a group: its mean and band, or each run where x goes back, and arrows for what stands on the floor."""
-    axis, log_x, log_y, floor, kind = panel
-    curves = [(x, axes.raised(y, floor)) for (x, y), _ in runs]
-    mean = band(curves, [stays for _, stays in runs], log_y, kind) if len(curves) > 1 else None
-    if mean is not None:
-        curves = [(mean.x, mean.middle)]
-        if kind != "none":
-            axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
-    for x, y in curves:
-        marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number)
+def averaged(panel: Panel, runs: Sequence[tuple[Curve, bool]]) -> Averaged:
+    """What is drawn of a group: its mean and band, or each run where x goes back."""
+    curves = [(x, axes.raised(y, panel.floor)) for (x, y), _ in runs]
+    mean = band(curves, [stays for _, stays in runs], panel.log_y, panel.band) if len(curves) > 1 else None
+    return Averaged(curves if mean is None else [(mean.x, mean.middle)], mean)
+
+
+def stacked(panel: Panel, lines: Sequence[Averaged], looks: Sequence[dict[str, Any]]) -> None:
+    """Draw the groups, those whose lines have gaps above the others, and wider what lies below another."""
+    blank = [palette.gaps(look["linestyle"]) for look in looks]
+    single = [one.curves[0] if len(one.curves) == 1 else None for one in lines]
+    found = piles(single, panel.log_y, blank)
+    for number, (one, look, pile) in enumerate(zip(lines, looks, found, strict=True)):
+        own = look | {"zorder": ABOVE + blank[number], "linewidth": pile.width(RC["lines.linewidth"])}
+        line(panel, one, own, number, pile)
+
+
+def line(panel: Panel, lines: Averaged, look: dict[str, Any], number: int, pile: Pile) -> None:
+    """Draw a group, and arrows for what stands on the floor."""
+    axis, log_x, _, floor, _ = panel
+    mean = lines.mean
+    if mean is not None and panel.band != "none":
+        axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
+    for x, y in lines.curves:
+        marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number, pile)
         axis.plot(x, y, **look, markevery=marked)
         if floor is not None and (below := y <= floor * (1 + 1e-9)).any():
             first = int(np.argmax(below))

@@ -9,14 +9,17 @@ from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.groups import Study, label, study
-from mpifed.report.statistics import band, profile, ratios
-from mpifed.report.style import SINGLE, Wishes, above, canvas, drawing, folded, headed, paper
+from mpifed.report.overlap import ABOVE, piles
+from mpifed.report.statistics import Band, band, profile, ratios
+from mpifed.report.style import RC, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper
 from mpifed.results.result import Result
 
 FACTORS = 200  # points of a curve
 WIDE = 10.0  # the axis of factors goes so far at least
 WIDER = 1.1  # and so many times the largest ratio
 LARGEST = 1000.0
+TICKS = (1, 2, 5)  # and their tenfolds
+MARKED = 6  # markers of a curve
 BANDS = ("none", "bootstrap")
 ASIDE = ("algorithm", "ranks")  # settings that do not tell one instance from another
 
@@ -49,16 +52,35 @@ def draw(costs: Costs, what: str, **wishes: Unpack[Wishes]) -> Any:
         figure, places = canvas(matplotlib, width, 1, 1, heading, deep)
         axis = places[0, 0]
         axis.set(xlabel=f"{what}, over that of the best", ylabel="share of instances", ylim=(-0.02, 1.02))
-        axis.set_xscale("log")
+        along(axis)
         reach = band(costs.groups, lambda one: profile(one, factors), 400)
-        for k, look in enumerate(looks):
-            axis.plot(factors, reach.middle[k], **look, markevery=FACTORS // 6, drawstyle="steps-post")
-            if kind != "none":
-                area = {"color": look["color"], "alpha": 0.12, "linewidth": 0}
-                axis.fill_between(factors, reach.low[k], reach.high[k], **area)
+        curves(axis, factors, reach, looks)
+        if kind != "none":
+            for low, high, look in zip(reach.low, reach.high, looks, strict=True):
+                axis.fill_between(factors, low, high, color=look["color"], alpha=0.12, linewidth=0)
         handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
         above(figure, handles, labels, across, heading)
     return figure
+
+
+def curves(axis: Any, factors: Array, reach: Band, looks: Sequence[dict[str, Any]]) -> None:
+    """Draw the shares of all methods; a curve that lies on another leaves gaps, and the other is wider."""
+    blank = [palette.gaps(look["linestyle"]) for look in looks]
+    found = piles([(factors, shares) for shares in reach.middle], False, blank)
+    step = FACTORS // MARKED
+    for k, (shares, look, pile) in enumerate(zip(reach.middle, looks, found, strict=True)):
+        own = look | {"zorder": ABOVE + blank[k], "linewidth": pile.width(RC["lines.linewidth"])}
+        axis.plot(factors, shares, **own, markevery=(k * step // len(looks), step), drawstyle="steps-post")
+
+
+def along(axis: Any) -> None:
+    """Make the axis of factors logarithmic, with the numbers 1, 2, 5, 10, 20 …"""
+    from matplotlib import ticker
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=TICKS, numticks=20))
+    axis.xaxis.set_major_formatter(lambda value, index: f"{value:g}")
+    axis.xaxis.set_minor_locator(ticker.NullLocator())
 
 
 def upper(found: Array) -> float:

@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from mpifed.core.typing import Array
 
 LEVEL = 0.95  # of the intervals
@@ -22,6 +24,8 @@ class Fit(NamedTuple):
 
     ``penalised``: of F = f + h with a penalty h. Then ``f`` is F(x), ``gradient`` is ‖x − prox(x − ∇f(x))‖, ``zeros``
     is the number of coefficients that are 0, and ``gap`` bounds F(x) − F*; there are no standard errors.
+
+    ``ratio``: what e^x is, such as an odds ratio; empty where it is nothing. ``ratios()`` has them with intervals.
     """
 
     names: list[str]
@@ -49,3 +53,12 @@ class Fit(NamedTuple):
     penalised: bool = False
     zeros: int = 0
     gap: float = math.nan
+    ratio: str = ""
+    intercepts: int = 0  # of the coefficients, the last ones
+
+    def ratios(self) -> Array:
+        """e^x and its interval, e^low and e^high: (n, 3); NaN for an intercept, and where it is no finite number."""
+        with np.errstate(over="ignore"):
+            found = np.exp(np.column_stack([self.x, self.low, self.high]))
+        found[len(found) - self.intercepts :] = np.nan
+        return np.where(np.isfinite(found), found, np.nan)

@@ -57,19 +57,24 @@ def urgency(offset: int, content: bytes) -> tuple[int, int]:
 
 
 class Growing:
-    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where writing fails."""
+    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where writing fails.
 
-    def __init__(self, file: h5py.File, disk: CrashSafeFile | None = None) -> None:
+    ``name`` is what the user calls it.
+    """
+
+    def __init__(self, file: h5py.File, disk: CrashSafeFile | None = None, name: str = "") -> None:
         self.file = file
         self.disk = disk
+        self.name = name
         self.full = False  # do not reserve room any more
+        self.refused = False  # whether the disk has refused a change
+        self.safe = False  # whether there are rounds, in it or in the file that it will replace
 
     def flush(self) -> None:
         """Write HDF5's buffers to disk."""
         self.file.flush()
         if self.disk is not None and self.disk.error is not None:
-            why = reason(self.disk.error)
-            raise Trouble(f"{self.disk.path} cannot be written: {why}; {SAFE} after them")
+            raise self._trouble("cannot be written", self.disk.error, "after them")
 
     def reserve(self, size: int) -> None:
         """Allocate ``size`` bytes before HDF5 needs them, because HDF5 does not survive a full disk."""
@@ -78,7 +83,14 @@ class Growing:
         try:
             self.disk.reserve(size)
         except OSError as error:
-            raise Trouble(f"{self.disk.path} cannot grow: {reason(error)}; {SAFE} once there is room") from None
+            raise self._trouble("cannot grow", error, "once there is room") from None
+
+    def _trouble(self, what: str, error: OSError, when: str) -> Trouble:
+        """The exception for an error of the disk."""
+        self.refused = True
+        if not self.safe:
+            return Trouble(f"{self.name} cannot be written: {reason(error)}")
+        return Trouble(f"{self.name} {what}: {reason(error)}; {SAFE} {when}")
 
     def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
         """Make the changes of this context visible to readers all at once, even if the process is killed.
@@ -104,7 +116,8 @@ def created(
 ) -> Iterator[Growing]:
     """Create a result file with root attributes and groups, in memory where ``path`` is None.
 
-    It gets its name, or replaces another file with ``force``, when the context ends.
+    It gets its name, or replaces another file with ``force``, when the context ends. Where that fails it is closed:
+    HDF5 would write it when Python is gone, and crash.
     """
     if path is None:
         yield Growing(
@@ -114,15 +127,18 @@ def created(
     with replacing(path, force) as part:
         disk = CrashSafeFile(part, urgency)
         file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
-        cache = file.id.get_mdc_config()  # by default it grows with the rounds, up to 32 MB
-        cache.min_size = cache.initial_size = cache.max_size = METADATA_CACHE
-        file.id.set_mdc_config(cache)
-        yield Growing(file, disk)
-        file.flush()
-        if disk.error is not None:
-            raise disk.error
-        if force:
-            synchronise(part)
+        growing = Growing(file, disk, os.fspath(path))
+        try:
+            cache = file.id.get_mdc_config()  # by default it grows with the rounds, up to 32 MB
+            cache.min_size = cache.initial_size = cache.max_size = METADATA_CACHE
+            file.id.set_mdc_config(cache)
+            yield growing
+            growing.flush()
+            if force:
+                synchronise(part)
+        except BaseException:
+            growing.close()
+            raise
     disk.publish(Path(os.path.realpath(path)))
 
 

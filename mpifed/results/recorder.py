@@ -25,6 +25,7 @@ from mpifed.results.rounds_table import METADATA, RoundsTable
 from mpifed.theory.statements import Certificate
 
 FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
+FIRST = 1 << 19  # bytes that the first row takes, about: a disk without them is full before anything is replaced
 GROUPS = ("rounds", "ranks", "clients", "model")
 TABLES = {
     "ranks": ("rank", RANKS),
@@ -38,9 +39,10 @@ class Recorder:
 
     ``path`` None keeps the file in memory; ``attrs`` are root attributes; ``clients`` is m. An existing file is
     replaced only with ``force``, and only when the new one is complete. A UserError before the end of round 1 removes
-    the file. When a run is resumed, the rounds of its result so far, ``before``, are copied up to round ``last``.
+    the file, and so does a disk that has no room for the first row. When a run is resumed, the rounds of its result so
+    far, ``before``, are copied up to round ``last``.
     ``io_seconds`` is the time spent in this class.
-    Raises UserError where ``path`` cannot be written.
+    Raises UserError where ``path`` cannot be written, Trouble where the disk is full.
     """
 
     def __init__(
@@ -65,12 +67,14 @@ class Recorder:
         attributes = root_attributes(attrs, clients, before, last)
         with created(path, force or before is not None, attributes, GROUPS) as self._growing:
             self.file = self._growing.file
+            self._growing.safe = before is not None
             self._rounds = RoundsTable(self._growing, clients)
             self._models = model_log(self._growing)
             self._by_client = {name: client_log(self._growing, name) for name in ("clients", "unseen")}
             if before is not None:
                 copy(before, last, self._rounds, self._models, self._by_client)
                 self._write()
+            self._growing.reserve(FIRST)
         self.io_seconds = time.perf_counter() - begun
 
     @property
@@ -198,8 +202,13 @@ class Recorder:
             self._growing.full = True
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
-        if issubclass(kind, UserError) and self.before is None and self.count <= 1 and self.path and not self.lost:
-            Path(self.path).unlink(missing_ok=True)  # a mistake that the first round has found leaves nothing behind
+        if self._useless(kind) and self.path and not self.lost:
+            Path(self.path).unlink(missing_ok=True)
+
+    def _useless(self, kind: type[BaseException]) -> bool:
+        """Whether the file is no use to anybody after an error: it has a mistake of the user, or no row at all."""
+        mistake = issubclass(kind, UserError) and self.before is None and self.count <= 1
+        return mistake or (self._growing.refused and not self._growing.safe)
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
@@ -212,5 +221,6 @@ class Recorder:
 
     def _write(self) -> None:
         self._rounds.write()
+        self._growing.safe = self._growing.safe or self.count > 0
         self.lost = self._growing.fate()
         self._flushed = time.perf_counter()

@@ -24,6 +24,7 @@ RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 WHOLE = re.compile(r"[+-]?\d+")
 WIDE = 100.0  # a usual range goes from 1/100 of the default to 100 times it
 UNSET = (1e-3, 10.0)  # usual range of an option whose default depends on the data
+LABEL = "label="  # before the name of a method among its options
 DIGITS = 3  # significant digits of the values that are tried
 
 
@@ -61,7 +62,10 @@ class Method(NamedTuple):
 
 
 def from_text(text: str, runs: int, number: int) -> Method:
-    """The method of a text such as "fedgia t=0.001..1 k0=1,5,10". UserError where it is none."""
+    """The method of a text such as "fedgia t=0.001..1 k0=1,5,10", called "ours" with a word label=ours.
+
+    UserError where it is none.
+    """
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -69,8 +73,11 @@ def from_text(text: str, runs: int, number: int) -> Method:
     if not words or "=" in words[0]:
         raise UserError(f"--method {text!r} is wrong: write a name and options, such as 'fedgia t=0.001..1 k0=1,5,10'")
     fixed: dict[str, Any] = {"name": words[0]}
+    labels = [word.removeprefix(LABEL) for word in words if word.startswith(LABEL)]
+    if "" in labels or len(labels) > 1:
+        raise UserError(f"--method {text!r} is wrong: it must have one {LABEL}NAME at most, such as {LABEL}ours")
     axes: dict[str, Axis] = {}
-    for word in words[1:]:
+    for word in (word for word in words[1:] if not word.startswith(LABEL)):
         found = pairs(word, f"--method {text!r}:")
         key, first = found[0]
         if len(found) > 1:
@@ -79,7 +86,7 @@ def from_text(text: str, runs: int, number: int) -> Method:
             axes[key] = axis
         else:
             assign(fixed, key, parse(first))
-    return method(words[0], fixed, axes, runs, number)
+    return method((labels or words)[0], fixed, axes, runs, number)
 
 
 def from_file(path: str, runs: int) -> list[Method]:

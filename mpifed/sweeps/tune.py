@@ -72,7 +72,8 @@ def points(plan: Plan) -> dict[tuple[str, int, int], Point]:
     found: dict[tuple[str, int, int], Point] = {}
     for method in plan.methods:
         if any(method.label == label for label, _, _ in found):
-            raise UserError(f"two methods are called {method.label!r}: give each a label of its own")
+            own = 'label = "NAME" in its table [[method]], or label=NAME among the words of --method'
+            raise UserError(f"two methods are called {method.label!r}: give one a name of its own, {own}")
         for k, setting in enumerate(method.tries):
             for seed in plan.seeds:
                 table = copy.deepcopy(plan.study) | {"algorithm": setting.algorithm, "seed": seed}

@@ -164,16 +164,51 @@ def test_no_client_can_be_absent_and_the_slowest_is_awaited():
         mpifed.run(study, {"system.dropout": 0.1})
 
 
-@pytest.mark.parametrize("kind", ["too few samples", "not convex"])
-def test_a_hessian_that_is_not_positive_definite_is_told_with_what_helps(kind, tmp_path):
-    X = np.random.default_rng(0).standard_normal((12, 20 if kind == "too few samples" else 3))
-    data = mpifed.arrays(X, (X[:, 0] > 0).astype(float), [6, 6])
-    study = {"problem": {"name": "logistic", "mu": 0.0}}
-    if kind == "not convex":
-        np.savez(tmp_path / "start.npz", x=np.ones(3))
-        study = {"problem": {"name": "nonconvex-logistic", "mu": 1e3}, "start": str(tmp_path / "start.npz")}
-    with pytest.raises(Trouble, match=r"^newton finds no step: .* set the problem's regularisation above 0"):
-        mpifed.run(study, algorithm="newton", rounds=2, data=data)
+RNG = np.random.default_rng(0)
+FEW = RNG.standard_normal((12, 20))
+MANY = np.column_stack([RNG.standard_normal((200, 2)), np.ones(200)])
+ILL = (RNG.random(200) < 1 / (1 + np.exp(-MANY[:, 0]))).astype(float)
+RARE = (np.arange(200) % 10 == 0).astype(float)  # a category, which has no event in the test below
+SINGULAR = {  # samples, labels, the advice, and samples and options that follow it
+    "too few samples": (FEW, ILL[:12], "fewer samples than coefficients, .*regularisation above 0", FEW, 1e-3),
+    "given twice": (MANY[:, [0, 1, 0]], ILL, "the coefficients 0, 2 .* leave out a column", MANY[:, :2], 0.0),
+    "only zeros": (MANY * [1, 0, 1], ILL, r"row 1 \(counted from 0\).* leave it out", MANY[:, [0, 2]], 0.0),
+    "of other sizes": (MANY * [1e9, 1, 1], ILL, r'1, counted.*coefficient 0.* data\.standardise = "pooled"', MANY, 0.0),
+    "without events": (
+        np.column_stack([MANY, RARE]),
+        ILL * (1 - RARE),
+        r"\(coefficient 3, .*category without events.*leave it out",
+        MANY,
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("method", ["newton", "fednl"])
+@pytest.mark.parametrize("kind", SINGULAR)
+def test_a_hessian_that_is_singular_is_told_with_what_helps_and_that_helps(kind, method):
+    if (kind, method) == ("without events", "fednl"):
+        pytest.skip("the shift l > 0 keeps its Hessian regular")
+    samples, labels, advice, better, mu = SINGULAR[kind]
+    halves = [len(labels) // 2] * 2
+    study = {"algorithm": {"name": method}, "rounds": 60}
+    if method == "fednl":
+        study["algorithm"]["line_search"] = True
+    data = mpifed.arrays(samples, labels, halves)
+    with pytest.raises(Trouble, match=f"^{method} finds no step: .*{advice}"):
+        mpifed.run(study, data=data, problem={"name": "logistic", "mu": 0.0})
+    data = mpifed.arrays(better, labels, halves)
+    result = mpifed.run(study, data=data, problem={"name": "logistic", "mu": mu})
+    assert result.rounds["grad_norm_sq"][-1] < 1e-16
+
+
+def test_a_hessian_that_is_not_convex_is_told_with_what_helps(tmp_path):
+    data = mpifed.arrays(FEW[:, :3], ILL[:12], [6, 6])
+    np.savez(tmp_path / "start.npz", x=np.ones(3))
+    study = {"algorithm": "newton", "rounds": 2, "problem": {"name": "nonconvex-logistic", "mu": 1e3}}
+    with pytest.raises(Trouble, match=r"not convex at this model, so lower a regularisation .* or begin elsewhere"):
+        mpifed.run(study, data=data, start=str(tmp_path / "start.npz"))
+    mpifed.run(study, data=data)
 
 
 def test_the_bias_of_softmax_needs_to_go():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mpifed import UserError, run, steps
 from mpifed.algorithms.parts.step_sizes import Step
@@ -59,14 +60,34 @@ def test_a_schedule_is_that_of_torch(name):
     assert np.allclose(gammas(rule), by_torch(theirs), rtol=0, atol=1e-12)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["warm-up, then step", "warm-up, then cosine"])
+def test_by_step_a_warm_up_and_what_follows_it_are_those_of_torch(name):
+    """With four local steps a round, after each of which torch's scheduler goes on."""
+    rule, theirs = CASES[name]
+    assert np.allclose(gammas(replace(rule, by="step"), k0=4), by_torch(theirs), rtol=0, atol=1e-12)
+
+
+def test_the_unit_of_a_warm_up_is_that_of_what_follows_it_unless_this_has_its_own():
+    after = {"name": "step", "a": 1.0, "decay": 0.5, "every": 2}
+    table = {"name": "warmup", "over": 2, "first": 0.5, "by": "step", "then": after}
+
+    def found(**options):
+        return gammas(Step.build(table | options, "step"), 8, k0=2)
+
+    assert found() == found(then=after | {"by": "step"}) == [0.5, 0.75, 1, 1, 0.5, 0.5, 0.25, 0.25]
+    assert found(then=after | {"by": "round"}) == [0.5, 0.75, 1, 1, 1, 1, 0.5, 0.5]
+    assert found(by="round") == [0.5, 0.5, 0.75, 0.75, 1, 1, 1, 1]
+    assert found(by="round", then=after | {"by": "step"}) == [0.5, 0.5, 0.75, 0.75, 1, 1, 0.5, 0.5]
+    twice = {"name": "warmup", "over": 2, "first": 0.5, "then": after}
+    assert found(then=twice) == [0.25, 0.375, 0.5, 0.75, 1, 1, 0.5, 0.5]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_by_round_all_local_steps_of_a_round_have_the_gamma_of_the_round_and_by_step_each_has_its_own(name):
     rule = CASES[name][0]
     assert gammas(rule, 4 * LONG, k0=4) == [gamma for gamma in gammas(rule) for _ in range(4)]
-    table = {"name": rule.label(), **{key: getattr(rule, key) for key in rule.__struct_fields__ if key != "then"}}
-    by_step = Step.build(table | {"by": "step"}, "step")
-    once = Step.build(table, "step")
-    assert gammas(by_step, LONG, k0=4) == gammas(once, LONG, k0=1)
+    assert gammas(replace(rule, by="step"), LONG, k0=4) == gammas(rule, LONG, k0=1)
 
 
 def test_cosine_stays_at_its_least_value_where_that_of_torch_rises_again():

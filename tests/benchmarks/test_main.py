@@ -126,6 +126,20 @@ def test_quick_has_a_folder_of_its_own_and_a_block_for_an_array_job_is_run_in_pa
     assert "too long for the report" not in page.read_text()
 
 
+def test_a_part_ends_with_its_table_also_where_only_other_rows_record_a_measure(results, tiny, command):
+    row = '        { name = "FedEPM", algorithm.name = "fedepm" },\n        { name = "FedAvg"'
+    text = tiny.read_text().replace('        { name = "FedAvg"', row)
+    one = ["--seeds", "1", "--processes", "1"]
+    tiny.write_text(text.replace('"tct"]', '"tct", "snr"]'))
+    code, shown, error = command("run", "fedgia/tiny", "--only", "V.1 FedGiA", *one)
+    assert code == 0, error
+    assert re.search(r"^ *FedGiA +.*–", shown, re.MULTILINE)
+    assert command("run", "fedgia/tiny", *one)[0] == 0
+    tiny.write_text(text.replace('"tct"]', '"tct", "snrr"]'))
+    code, _, error = command("run", "fedgia/tiny", *one)
+    assert (code, error.strip()) == (2, "benchmarks: fedgia/tiny: no run has the measure 'snrr'")
+
+
 @pytest.mark.slow
 def test_ranks_give_the_same_results(tmp_path):
     words = [*RUN, "fedgia/table4", "--only", "V.1 FedGiA_D", "--seeds", "1", "--to"]

@@ -72,7 +72,9 @@ def test_words_as_labels_are_named_and_how_a_file_divides_its_samples_is_said(tm
     (tmp_path / "iris.csv").write_text("length,kind\n1,setosa\n2,virginica\n3,setosa\n")
     text = said(tmp_path / "iris.csv", "data.clients=1")
     assert value(text, "classes") == "2 (setosa, virginica)"
-    assert "note: labels are text, numbered in sorted order: 'setosa' is 0, 'virginica' is 1" in text
+    assert (
+        "note: labels of the column 'kind' are text, numbered in sorted order: 'setosa' is 0, 'virginica' is 1" in text
+    )
     rows = [line.split()[:5] for line in text.splitlines() if line.strip().startswith(("setosa", "virginica"))]
     assert rows == [["setosa", "2", "66.7", "%", "1"], ["virginica", "1", "33.3", "%", "1"]]
     write(tmp_path / "fed.npz", {"X": X, "y": y, "sizes": np.array([4, 6])})

@@ -99,9 +99,8 @@ PYTHON = ["-c", "import mpifed; mpifed.run({'data.clients': 6}, algorithm='fault
 )
 def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, words, tmp_path):
     (tmp_path / "faulty.py").write_text(FAULTY)
-    begun = time.monotonic()
-    done = execute([sys.executable, *words] if ranks is None else mpirun(ranks, *words), 20, cwd=tmp_path)
-    assert time.monotonic() - begun < 15
+    command = [sys.executable, *words] if ranks is None else mpirun(ranks, *words)
+    done = execute(command, cwd=tmp_path)  # within its limit: the other ranks would wait for ever
     assert done.code != 0
     assert done.err.count("fails in line 7: Broken: the client's disk is gone") == 1
     # not always at the start of a line: Open MPI mixes in its own words

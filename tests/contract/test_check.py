@@ -1,16 +1,19 @@
 """What check says of classes with a mistake, and of all of mpifed's own."""
 
+import re
+import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
 
 import mpifed
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.api.study import study
 from mpifed.checking.case import case_of
 from mpifed.checking.check import checks_of
 from mpifed.checking.families import KINDS
-from mpifed.checking.table import FAILED, OPEN, PASSED, carried_out
+from mpifed.checking.table import FAILED, OPEN, PASSED, carried_out, place, raised
 from mpifed.core.objects import plain
 from mpifed.mpi.launcher import LAUNCHERS
 from tests.contract import wrong
@@ -25,7 +28,7 @@ METHODS = [
     (wrong.AsksNobodyElse, "takes", "asks the selected clients alone in 3 rounds"),
     (wrong.SendsTwo, "upload and traffic", "10 numbers travel up for each client and selection in round 1"),
     (wrong.KeepsElsewhere, "fields of upload", "upload.kept = 'z'"),
-    (wrong.NeedsMore, "requires", 'calls f.lipschitz, and requires does not name it: Need("lipschitz")'),
+    (wrong.NeedsMore, "requires", 'gradient: calls f.lipschitz, and requires does not name it: Need("lipschitz")'),
     (wrong.NeedsLess, "requires", "requires names hessian, and 3 rounds did not call it"),
     (wrong.LooksAside, "blocks of other sizes", "gradient: with block_bytes = 1"),
     (wrong.DrawsAnywhere, "two runs, same bits", "random numbers come from f.rng"),
@@ -113,6 +116,18 @@ def test_a_mistake_of_another_component_is_found_by_its_check(component, check, 
     found = failing(rows(component))
     assert words in found[check]
     assert found[check].startswith("wrong.py:")
+
+
+def test_a_file_in_a_folder_called_mpifed_is_still_a_users(tmp_path):
+    """As in a clone, or a project, of this name."""
+    file = tmp_path / "mpifed" / "mine.py"
+    file.parent.mkdir()
+    shutil.copy(HERE / "wrong.py", file)
+    cls = Algorithm.member(f"{file}:SelectsNobody", "algorithm")
+    assert re.fullmatch(r"mine\.py:\d+ round", place(cls, "round"))
+    with pytest.raises(AttributeError) as error:
+        cls().gradient(None, None, None)
+    assert re.match(r"mine\.py:\d+ gradient: AttributeError", raised(error.value))
 
 
 @pytest.mark.parametrize("cls", RIGHT)

@@ -289,7 +289,7 @@ class Scaled(UnitColumns, tag="scaled"):
 
 @pytest.mark.parametrize("algorithm", [EPM, FLAME])
 def test_columns_that_all_clients_scale_together_are_named_where_a_guarantee_is_claimed(algorithm, capsys):
-    told = "columns are scaled to unit norm over the samples of all clients, so each sample changes all others a little"
+    told = "columns are scaled to unit norm over the samples of all clients, so one sample changes others too: privacy"
     table = TABLE | {"rounds": 1, "algorithm": algorithm, "problem": "logistic"}
     config = experiment(table)
     config = msgspec.structs.replace(config, data=Scaled(clients=5))

@@ -1,6 +1,7 @@
 """What a rank takes of its machine: half of the L2 cache of a core for a block, threads, and memory that is there."""
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -121,6 +122,10 @@ def test_a_network_runs_with_the_threads_of_its_rank(monkeypatch):
 
 def test_what_does_not_fit_into_memory_or_declares_more_than_its_file_can_hold_is_refused(monkeypatch):
     assert 0 < memory.free() < 2**60
+    most = memory.taken() + 10**8
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (most, most))
+    assert 0 < memory.free() <= 10**8 + 10**6  # what is left of the limit
+    monkeypatch.undo()
     monkeypatch.setattr(memory, "free", lambda: 10**9)
     memory.check_memory(10**9, "X")
     with pytest.raises(UserError, match=r"^X would take 2,000 MB of memory, but only 1,000 MB are free$"):

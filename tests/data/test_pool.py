@@ -6,12 +6,35 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
+from mpifed.data.partition import Partition
 from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
 from mpifed.data.sources.arrays import Arrays
 from tests.helpers import data_files as files
 from tests.helpers.data_files import DENSE, X, load, write, y
+
+
+class Third(Partition):
+    """Each client has one row for every three of its share."""
+
+    def deal(self, y, m, rng):
+        return rng.permutation(len(y)), np.full(m, len(y) // m // 3)
+
+
+@pytest.mark.parametrize("source", ["arrays", "file"])
+def test_rows_that_a_partition_leaves_out_are_counted(source, tmp_path):
+    samples, labels = np.ones((3600, 2)), np.arange(3600) % 2
+    rule = f"{__file__}:Third"
+    if source == "arrays":
+        pool = mpifed.arrays(samples, labels, 4, partition=rule).load(0, "float64")
+    else:
+        write(tmp_path / "pool.npz", {"X": samples, "y": np.array(["no", "yes"])[labels]})
+        pool = load(tmp_path / "pool.npz", clients=4, partition=rule)
+    assert pool.notes[0] == "2,400 of 3,600 rows belong to no client: the partition leaves them out"
+    assert len(pool.notes) == 1 + (source == "file")
+    assert mpifed.arrays(samples, labels, 4).load(0, "float64").notes == ()
 
 
 class Made(Dataset):
@@ -83,6 +106,11 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path
     kept = dataset.rows if dataset.train.order[0] == 1 else dataset.rows_test
     with pytest.raises(UserError, match=r"row 1 of X of .*fed\.npz is not finite"):
         kept(0, 1)
+
+
+def test_a_bad_number_in_data_of_a_users_own_is_told_without_a_name_for_them():
+    with pytest.raises(UserError, match=r"^row 3 of X of the data set is not finite"):
+        Pool(np.diag([1, 1, 1, np.nan]), np.ones(4), None, np.array([2, 2])).rows(0, 2)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from(["dense", "csr", "late"]), st.integers(0))

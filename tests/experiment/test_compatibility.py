@@ -110,6 +110,10 @@ TOLD = [  # settings -> how the sentence begins
         "that it selects break the privacy that fedepm guarantees here, so it must be one that looks at no data, such "
         "as uniform, or importance with selection.odds that are known without the data",
     ),
+    (
+        PRIVATE | {"data": {"name": "file", "path": "a.csv", "standardise": "own"}},
+        'data.standardise = "own" is wrong: one sample moves the mean and deviation of its client, and so all other',
+    ),
     (PRIVATE | {"dtype": "float32"}, 'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the'),
     ({"algorithm": "diana"} | NATURAL, 'compress.up = "natural" is wrong: diana needs exact'),
     (NODES | {"system": {"dropout": 0.1}}, "system.dropout = 0.1 is wrong with a table [graph]: nodes do not drop"),

@@ -1,6 +1,7 @@
 """A final model as a fit: the numbers of the pooled regression, and what regularisation or weights leave out."""
 
 import gc
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import stats
 
 import mpifed
 from mpifed.core.errors import UserError
+from mpifed.report.fit import page
 from tests.helpers.commands import mpifed as command
 
 SIZES = (40, 25, 60, 31, 44)
@@ -83,7 +85,7 @@ def test_how_far_a_run_is_from_the_optimum():
 
 def test_columns_that_depend_on_each_other_are_refused():
     result = run("least-squares", "double", algorithm={"name": "gd", "gamma": 0.1}, rounds=2)
-    with pytest.raises(UserError, match="the Hessian at this model is singular"):
+    with pytest.raises(UserError, match="the coefficients of x0 and x3: their columns depend on each other"):
         result.fit()
 
 
@@ -146,3 +148,39 @@ def test_a_result_whose_table_has_moved_is_told_where_it_is(tmp_path):
     assert done.code == 0, done
     assert f"{before.error[0]:.3g}"[:4] in done.out
     assert "data.path=FILE behind the result file" in command("fit", "out.h5", cwd=tmp_path).err
+
+
+RATIOS = {"logistic": "odds ratio", "poisson": "rate ratio", "gamma": "ratio of means", "cox": "hazard ratio"}
+
+
+@pytest.mark.parametrize("name", RATIOS)
+def test_a_fit_prints_ratios_with_their_intervals(name):
+    problem = {"name": name} | ({"mu": 0.0} if name == "logistic" else {})
+    labels = CLASSES if name == "logistic" else np.abs(NUMBERS)
+    columns = A if name == "logistic" else A[:, :2]
+    study = {"algorithm": "newton", "rounds": 20, "objective": {"weights": "samples"}}
+    fit = mpifed.run(study, problem=problem, data=mpifed.arrays(columns, labels, SIZES)).fit()
+    own = fit.ratios()
+    shown = len(own) - (name in ("poisson", "gamma"))  # which have a bias
+    np.testing.assert_array_equal(own[:shown], np.exp(np.column_stack([fit.x, fit.low, fit.high]))[:shown])
+    assert np.isnan(own[shown:]).all()
+    head, first, *_ = page("", fit).split("\n\n")[1].splitlines()
+    assert re.split(r"\s{2,}", head)[-3] == fit.ratio == RATIOS[name]
+    assert float(first.split()[-3]) == pytest.approx(own[0, 0], rel=1e-3)
+    rows = [line.split(",") for line in page("", fit, "csv").splitlines()]
+    at = [rows[0].index(key) for key in ("ratio", "ratio_low", "ratio_high")]
+    assert [float(rows[1][k]) for k in at] == own[0].tolist()
+
+
+def test_a_ratio_beyond_all_numbers_is_left_out():
+    small = mpifed.arrays(A * [1e-4, 1, 1], CLASSES, SIZES)
+    study = {"algorithm": "newton", "rounds": 20, "objective": {"weights": "samples"}, "data": small}
+    fit = mpifed.run(study, problem={"name": "logistic", "mu": 0.0}).fit()
+    assert fit.x[0] > 1e3
+    assert page("", fit).split("\n\n")[1].splitlines()[1].split()[-3:][0] == "–"
+
+
+def test_coefficients_of_a_line_are_no_logarithms():
+    fit = run("least-squares", "numbers").fit()
+    assert fit.ratio == ""
+    assert "ratio" not in page("", fit, "csv")

@@ -14,15 +14,21 @@ They were computed by
     for ties in ("breslow", "efron"):
         cox = sm.PHReg(TIMES, A[:, :2], EVENTS, strata=CLIENT, ties=ties).fit()
         print(cox.params, cox.bse, cox.llf)
+    for more in ({}, {"exposure": EXPOSURE}):
+        sm.GLM(COUNTS, A, sm.families.NegativeBinomial(alpha=0.5), **more).fit(tol=1e-14, maxiter=99)  # and by client
     frame = pd.DataFrame({"u": A[:, 0], "v": A[:, 1], "t": TIMES, "e": EVENTS, "c": CLIENT})
     lifelines.CoxPHFitter().fit(frame, "t", "e", strata="c", fit_options={"precision": 1e-14}).AIC_partial_
 """
+
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mpifed
 
+PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 SIZES = (12, 20, 28)
 CLIENT = np.repeat(range(3), SIZES)
 K = np.arange(60)
@@ -84,6 +90,25 @@ COX = {  # coefficients, standard errors, log partial likelihood
 }
 
 
+EXPOSURE = 1 + K % 7
+NEGATIVE_BINOMIAL = {  # exposure: coefficients, standard errors, those by client, log-likelihood, AIC
+    False: (
+        [0.9059645866096556, -0.03141227657134227, 0.5987902948557994],
+        [0.19809368480288672, 0.18398943768213488, 0.14025196580575852],
+        [0.10041100959098564, 0.0717245646154615, 0.05874429407766938],
+        -103.496019977368,
+        212.992039954736,
+    ),
+    True: (
+        [0.9422873351542916, 0.0007172819882284437, -0.6053277550860068],
+        [0.19817742142954914, 0.18408244056339243, 0.1400553824033675],
+        [0.18166311174220165, 0.18233705035844644, 0.0714938509613167],
+        -115.59167063114896,
+        237.18334126229792,
+    ),
+}
+
+
 def fit_of(problem, samples, labels, weights="samples"):
     data = mpifed.arrays(samples, labels, SIZES)
     study = {"algorithm": "newton", "rounds": 30, "objective": {"weights": weights}, "data": data}
@@ -120,3 +145,19 @@ def test_a_loss_without_a_likelihood_has_errors_by_client_alone():
     assert np.isnan([*fit.error, fit.likelihood, fit.aic, fit.dispersion]).all()
     assert np.isfinite(fit.robust).all()
     assert fit.notes[0].startswith("huber has no likelihood")
+
+
+@pytest.mark.parametrize("exposed", [False, True])
+def test_the_regression_of_the_page_is_that_of_statsmodels(exposed, tmp_path):
+    (code,) = re.findall(r"<!-- file: my_counts\.py -->\n```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "my_counts.py").write_text(code)
+    x, error, by_client, likelihood, aic = NEGATIVE_BINOMIAL[exposed]
+    more = {"exposure": EXPOSURE} if exposed else {}
+    study = {"algorithm": "newton", "rounds": 30, "objective": {"weights": "samples"}}
+    problem = {"name": f"{tmp_path / 'my_counts.py'}:NegativeBinomial", "alpha": 0.5}
+    fit = mpifed.run(study, problem=problem, data=mpifed.arrays(A, COUNTS, SIZES, **more)).fit()
+    np.testing.assert_allclose(fit.x, x, rtol=1e-8, atol=1e-9)
+    close(fit.error, error)
+    close(fit.robust, np.array(by_client) * np.sqrt(3 / 2))
+    close([fit.likelihood, fit.aic], [likelihood, aic])
+    assert fit.ratio == "rate ratio"

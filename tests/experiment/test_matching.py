@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed import LinearModel
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.experiment.compatibility import RULES
@@ -104,3 +105,16 @@ def test_every_need_of_an_algorithm_is_in_words():
     assert all(callable(getattr(Problem, name)) for name in Problem.offers)
     assert described(["hessian", "own"]) == "hessian (products with ∇²f_i) and own"
     assert described(["a", "b", "c"]) == "a, b and c"
+
+
+class Bare(LinearModel):
+    def loss(self, Z, b):
+        return (Z - b) ** 2 / 2
+
+    def slope(self, Z, b):
+        return Z - b
+
+
+def test_a_linear_model_of_ones_own_is_told_what_gives_it_hessians():
+    with pytest.raises(UserError, match=r"needs hess \(.*; a LinearModel has them where it defines bends\)"):
+        mpifed.run({"algorithm": "newton", "rounds": 1}, problem=f"{__file__}:Bare")

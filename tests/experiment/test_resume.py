@@ -20,7 +20,7 @@ from mpifed.results.result import load
 from tests.experiment.conftest import chosen, goes_on, run, status
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 from tests.helpers.killed_runs import STUDY as KILLED
-from tests.helpers.killed_runs import children, content, finish, start
+from tests.helpers.killed_runs import children, content, finish, last_words, rank, start
 from tests.helpers.studies import STUDIES, endless
 
 RESUMED = [  # by default: each kind of state that a checkpoint has
@@ -199,11 +199,10 @@ def test_a_signal_lets_the_round_be_finished_and_writes_a_checkpoint(name, ranks
     """Also one that a client rank gets."""
     path = tmp_path / "out.h5"
     process = started(path, ranks)
-    begun = time.monotonic()
     os.kill(process.pid if ranks is None else max(children(process)), getattr(signal, name))
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)  # without the signal it would never end
     assert process.returncode == 0, err
-    assert ranks or (err, time.monotonic() - begun < 10) == ("", True)
+    assert ranks or err == ""
     state, reason = status(path)
     assert state == "stopped"
     rounds = int(re.fullmatch(rf"{name} after round (\d+); resume goes on", reason)[1])
@@ -278,6 +277,21 @@ def test_data_that_have_changed_are_noticed(tmp_path):
     assert "the checkpoint has 8 clients, and now there are 10" in run("resume", path, "rounds=5", "-q", code=2).err
 
 
+def test_a_run_that_is_under_way_is_resumed_when_it_has_ended(tmp_path):
+    path = tmp_path / "out.h5"
+    process = started(path, None, "checkpoint.every_rounds=1")
+    try:
+        wait(process, lambda: getattr(find(path), "round", 0))
+        told = run("resume", path, "-q", code=2).err
+        process.terminate()
+    finally:
+        process.communicate()
+    assert told == f"mpifed: {path} is being written by another run: resume it when that has ended; SIGTERM ends it\n"
+    done = load(path).cr
+    run("resume", path, f"rounds={done + 2}", "-q")
+    assert load(path).cr == done + 2
+
+
 def test_without_a_checkpoint_it_starts_again(tmp_path):
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     process = started(path, None, "checkpoint.every_seconds=0")
@@ -350,3 +364,18 @@ def test_runs_that_survive_a_lost_rank_end_with_the_same_bits(tmp_path):
         pytest.skip("this MPI library does not survive a dead rank")
     done = execute([sys.executable, "-m", KILLS, "--survive", "4"], 200, ROOT, TMPDIR=str(tmp_path))
     assert "4 of 4 runs of four ranks that lost one equal the undisturbed one to the bit" in done.out, done.err
+
+
+def test_a_run_that_lost_its_server_says_so_once_and_is_resumed_with_the_same_bits(tmp_path):
+    if "Open MPI" not in execute([mpirun(1)[0], "--version"]).out:
+        pytest.skip("this MPI library ends all ranks with one")
+    path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
+    run("run", *KILLED, "rounds=40", "-q", "-o", whole)
+    process = start(4, "run", *KILLED, "rounds=40", "--survive", "-q", "-o", path, launch=("--with-ft", "ulfm"))
+    wait(process, lambda: getattr(find(path), "round", 0))
+    os.kill(next(pid for pid in children(process) if rank(pid) == 0), signal.SIGKILL)
+    _, told = last_words(process)
+    assert told.count("mpifed: ") == 1, told
+    assert "mpifed: rank 0, the server, died, and other ranks cannot take its place: the run ends, and resume" in told
+    run("resume", path, "-q")
+    assert content(path) == content(whole)

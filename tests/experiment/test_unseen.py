@@ -155,6 +155,57 @@ def test_a_share_or_a_number_is_drawn_by_the_seed_and_no_other_draw_changes():
     assert parts.unseen["samples"].tolist() == sizes[parts.unseen["data_client"]].tolist()
 
 
+@pytest.fixture
+def sites(tmp_path):
+    """The study on a table whose rows say which of four sites they belong to."""
+    names = ("lyon", "bern", "rome", "oslo")
+    lines = [f"{k * k % 11},{k % 2},{names[k % 4]}" for k in range(60)]
+    (tmp_path / "sites.csv").write_text("\n".join(["a,y,site", *lines]))
+    data = {"name": "file", "path": str(tmp_path / "sites.csv"), "target": "y", "client": "site"}
+    return lambda unseen: run({"evaluate.unseen": unseen, "data.test": 0.2}, data=data)
+
+
+def test_clients_are_named_or_numbered_in_the_order_of_their_names(sites):
+    """bern, lyon, oslo, rome."""
+    for unseen in (["rome", "bern"], [3, "bern"], [0, 3]):
+        result = sites(unseen)
+        assert result.unseen["data_client"].tolist() == [0, 3]
+        assert result.x.tobytes() == sites([0, 3]).x.tobytes()
+    assert sites("oslo").unseen["data_client"].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        (["romme"], "evaluate.unseen names client 'romme', and the clients are bern, lyon, oslo, rome; did you mean"),
+        ("paris", "evaluate.unseen names client 'paris', and the clients are bern, lyon, oslo, rome"),
+        (["rome", 3], "evaluate.unseen names a client twice: name each once"),
+    ],
+)
+def test_a_name_that_no_client_has_is_refused_with_those_there_are(wanted, sentence, sites):
+    with pytest.raises(UserError) as error:
+        sites(wanted)
+    assert str(error.value).startswith(sentence)
+
+
+def test_names_reach_a_run_from_the_command_line(sites, tmp_path):
+    words = [
+        f"data.path={tmp_path / 'sites.csv'}",
+        "data=file",
+        "data.target=y",
+        "data.client=site",
+        "problem=logistic",
+    ]
+    for given in ('["bern", "rome"]', "bern"):
+        done = command(
+            "run", *words, f"evaluate.unseen={given}", "rounds=1", "-q", "-o", tmp_path / "out.h5", "--force"
+        )
+        assert done.code == 0, done.err
+        assert mpifed.load(tmp_path / "out.h5").unseen["data_client"].tolist() == ([0, 3] if "[" in given else [0])
+    again = command("resume", tmp_path / "out.h5", "rounds=2", "-q")
+    assert again.code == 0, again.err
+
+
 WORDS = ["data=synthetic", "data.clients=12", "data.features=4", "data.classes=3", "data.least=20", "data.most=40"]
 WORDS += [
     "data.test=0.3",
@@ -243,6 +294,10 @@ def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
         (0.99, "evaluate.unseen = 0.99 is wrong: of 12 clients 12 would never train, so leave one at least"),
         (12, "evaluate.unseen = 12 is wrong: of 12 clients 12 would never train"),
         ([3, 3], "evaluate.unseen names a client twice: name each once"),
+        (
+            ["a"],
+            "evaluate.unseen names client 'a', and clients have no names here: write their numbers, 0 to 11, as in",
+        ),
         ([3, 12], "evaluate.unseen names client 12, and there are the clients 0 to 11"),
         ([*range(12)], "evaluate.unseen names all 12 clients: at least one must train"),
         (1.5, "evaluate: unseen = 1.5 is wrong: it must be a share below 1, a whole number or a list"),

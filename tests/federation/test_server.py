@@ -22,6 +22,20 @@ def test_the_start_is_charged_to_no_ledger_and_a_round_is_and_selected_clients_a
     assert run.fed.mask(None).all()
 
 
+def test_what_is_sent_twice_is_charged_twice():
+    def charged(name, calls, *args):
+        run = Run(build(name))
+        run.fed.begin(1)
+        for _ in range(calls):
+            run.fed.mean(run.algorithm.update, *args)
+        return run.fed.ledger.bytes_up, run.fed.ledger.bytes_down
+
+    x = np.ones(N)
+    up, down = charged("fedavg", 1, x, 0)
+    assert charged("fedavg", 2, x, 0) == (2 * up, 2 * down)
+    assert charged("scaffold", 1, x, x, 0) == (2 * up, 2 * down)  # tuples of two vectors, here the same one
+
+
 def test_verbs_agree_with_the_rows_that_call_brings():
     run = Run(build("fedavg"), cuts=(0, 5, M))
     update, x, to = run.algorithm.update, np.ones(N), np.array([1, 4, 5, 11])

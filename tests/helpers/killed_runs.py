@@ -112,18 +112,23 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
 
 def outlived(process: subprocess.Popen) -> float:
     """Wait for the ranks of a run that survives a dead one, then for its launcher; when the ranks were gone."""
+    return last_words(process)[0]
+
+
+def last_words(process: subprocess.Popen) -> tuple[float, str]:
+    """``outlived``, and what the ranks have written to stderr."""
     deadline = time.monotonic() + 90
     while process.poll() is None and children(process):
         assert time.monotonic() < deadline, "the ranks hang"
         time.sleep(0.05)
     ended = time.monotonic()
     try:
-        process.communicate(timeout=5)
+        _, said = process.communicate(timeout=5)
     except subprocess.TimeoutExpired:  # now and then Open MPI's mpirun stays when all its ranks are gone
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        _, said = process.communicate()
         print("  mpirun had to be ended")
-    return ended
+    return ended, said
 
 
 def trial(folder: Path, seed: int, expected: dict, longest: float, ranks: tuple, study: list) -> tuple[bool, int]:

@@ -69,7 +69,7 @@ class Normed(nn.Sequential):
 
 class Branching(Dense):
     def forward(self, samples):
-        return super().forward(samples if samples.sum() > 0 else -samples)
+        return super().forward(samples if self[0].bias.sum() > 0 else -samples)
 
 
 def mean_loss(scores, targets):

@@ -258,6 +258,51 @@ def test_what_is_no_function_of_real_parameters_says_why(name, options, sentence
     assert "\n" not in str(refused.value)
 
 
+@pytest.fixture
+def double():
+    """As a user's file may set it."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", ["Normed", "Recurrent", "Lazy"])
+def test_the_default_dtype_of_torch_may_be_float64(name, double):
+    f = local(own(name), dataset())
+    agrees(f, point(f), frozen_at_zero(lambda: at_once(globals()[name]())).train())
+
+
+def test_a_run_may_have_the_default_dtype_float64_in_either_precision(double, tmp_path):
+    study = {"problem": {"name": "torch", "module": f"{__name__}:Lazy"}, "data": torch_cases.tables(tmp_path)}
+    algorithm = {"name": "fedavg", "k0": 2, "step": {"name": "constant", "a": 0.05}}
+    for dtype in ("float64", "float32"):
+        result = package.run(study | {"algorithm": algorithm, "dtype": dtype, "rounds": 2, "selection": "all"})
+        scores = result.module()(torch.tensor(samples(dataset(), 1)[0]).to(getattr(torch, dtype)))
+        assert scores.isfinite().all()
+        assert result.rounds["objective"][-1] < result.rounds["objective"][0]
+
+
+class Lazy(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.LazyLinear(5), nn.Tanh(), nn.Linear(5, C))
+
+
+def at_once(module):
+    module(torch.zeros(2, N))  # sizes of lazy layers
+    return module
+
+
+def test_a_module_with_numbers_in_double_precision_is_told_where_to_set_it(double):
+    with pytest.raises(UserError, match='; write dtype = "float64" at the top of the study'):
+        local(own("Mixed"), dataset(dtype="float32")).value(np.zeros(C * (N + 1), np.float32))
+    assert local(own("Mixed"), dataset()).value(np.zeros(C * (N + 1))).dtype == np.float64
+
+
+class Mixed(Headed):
+    def __init__(self):
+        super().__init__(torch.float64, lambda samples: samples @ torch.eye(N))
+
+
 def test_a_module_that_computes_in_single_precision_is_told_where_to_set_it():
     with pytest.raises(UserError, match='; write dtype = "float32" at the top of the study'):
         local(own("single_precision"), dataset()).value(np.zeros(C * (N + 1)))

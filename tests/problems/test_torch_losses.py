@@ -74,6 +74,18 @@ def always(number):
 a_number, undefined, objective = map(always, (3.0, float("nan"), 0.0))
 
 
+def multiplied(scores, targets):
+    return focal(scores, targets) * len(targets)
+
+
+def divided(scores, targets):
+    return focal(scores, targets) / len(targets)
+
+
+def summed(scores, targets):
+    return focal(scores, targets).sum()
+
+
 def here(name):
     return f"{__name__}:{name}"
 
@@ -191,6 +203,12 @@ def test_a_metric_has_the_bits_of_one_process_on_two_hosts():
         ({"loss": here("without_gradient")}, "is wrong: it has no gradient: compute it from the scores with functions"),
         ({"loss": here("a_number")}, r"it cannot take scores \[2, 6\] and targets \[2\]: ValueError: it gives a float"),
         ({"loss": here("too_few")}, r"it gives an array \[1\] for 2 samples: one loss each, or their mean, is needed$"),
+        (
+            {"loss": here("summed")},
+            "is wrong: it gives the sum over the samples, and f_i is their mean: return one los",
+        ),
+        ({"loss": here("multiplied")}, "is wrong: it multiplies the loss of a sample by the number of samples: return"),
+        ({"loss": here("divided")}, "is wrong: it divides the loss of a sample by the number of samples: return one"),
         ({"loss": "torch.nn:GaussianNLLLoss"}, r"it cannot take scores \[2, 6\] and targets \[2\]: TypeError"),
         ({"loss": "mse"}, r"gives an array \[2, 6\]: it must be \[2, 1\], one score per sample$"),
         ({"loss": "mse", "targets": "classes"}, 'targets = "classes" is wrong: the targets of mse are numbers$'),
@@ -257,5 +275,19 @@ def test_a_program_may_pass_the_network_the_loss_and_the_metric_themselves():
     result = package.run(study(module=Local, loss=smooth, metric=second))
     assert (result.rounds["second"] >= result.rounds["accuracy"]).all()
     assert 'loss = "__main__:smooth"' in result.attrs["config"]
-    with pytest.raises(UserError, match=r"a component, a class or a function, and this is a Local$"):
-        package.run(study(module=Local()))
+
+
+def test_an_instance_is_refused_where_a_class_is_wanted_and_a_function_that_returns_or_calls_it_works():
+    net, loss = nn.Linear(48, 6), nn.CrossEntropyLoss(label_smoothing=0.1)
+    with pytest.raises(UserError, match=r"^problem\.module is an instance of Linear: pass the class, or a function"):
+        package.run(study(module=net))
+    with pytest.raises(UserError, match=r"^problem\.loss is an instance of CrossEntropyLoss: pass the class, or a"):
+        package.run(study(module=here("Images"), loss=loss))
+
+    def returned():
+        return net
+
+    def called(scores, targets):
+        return loss(scores, targets)
+
+    assert package.run(study(module=returned, loss=called)).rounds["round"][-1] == 3

@@ -45,6 +45,9 @@ def number():
     return 3
 
 
+INSTANCE = nn.Linear(48, 6)
+
+
 def network(name="Net", lam=0.0, **arguments):
     return built(f"{__name__}:{name}", lam=lam, arguments=arguments)
 
@@ -211,6 +214,7 @@ REFUSED = {
     "json:JSONDecoder": "JSONDecoder of json is not derived from torch.nn.Module",
     "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} cannot be used: TypeError",
     f"{__name__}:number": r"number of tests.problems.test_torch_module returns no torch.nn.Module, but a int$",
+    f"{__name__}:INSTANCE": "INSTANCE of tests.problems.test_torch_module is an instance of Linear: name the class, or",
     f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
     "torch.nn:Flatten": r"gives an array \[2, 48\]: it must be \[2, 6\]",
     "nets.py": r'^problem.module = "nets.py" is wrong: write path.py:Class or package.module:Class$',

@@ -74,6 +74,19 @@ def test_settings_are_the_letters_of_the_papers_and_methods_are_spelt_as_there()
     assert {name: method(name) for name in methods} == methods
 
 
+def test_classes_of_one_name_are_told_apart_by_their_files():
+    names = ["a.py:Mine", "b.py:Mine", "/x/c.py:Mine", "/y/c.py:Mine", "d.py:Other", "fedavg", "e.py:FedAvg"]
+    results = [recorded(name=name) for name in names]
+    made = study(results)
+    told = {group.settings["algorithm"]: label(group, made) for group in made.groups}
+    assert list(map(told.get, names)) == [
+        *("Mine (a.py)", "Mine (b.py)", "Mine (/x/c.py)", "Mine (/y/c.py)", "Other", "FedAvg", "FedAvg (e.py)")
+    ]
+    assert [row[0] for row in cells(compare(results, columns=["objective"]))[1]] == list(told.values())
+    again = compare(results[:2], columns=["objective"], rename=["Mine (a.py)=ours", "b.py:Mine=theirs"])
+    assert [row[0] for row in cells(again)[1]] == ["ours", "theirs"]
+
+
 def test_a_curve_is_called_what_the_user_says():
     for rename, labels in (
         (["k0=local steps"], ["local steps = 5", "local steps = 10"]),

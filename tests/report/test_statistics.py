@@ -1,5 +1,6 @@
 """Statistics of paired runs, against the definitions written as loops."""
 
+from itertools import pairwise as neighbours
 from itertools import product
 from math import comb
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report import profile
+from mpifed.report import pairs, profile
+from mpifed.report.compare import Layout
 from mpifed.report.statistics import band, holm, pairwise, ratios, sign_test, signed_ranks, winners
 from mpifed.report.statistics import profile as shares
 from tests.helpers.commands import mpifed
@@ -77,6 +79,14 @@ def test_those_tie_whose_bands_reach_that_of_the_best():
     assert winners(found) == [1]
 
 
+def test_a_profile_has_a_curve_for_each_of_two_classes_of_one_name():
+    names = ("a.py:Mine", "b.py:Mine")
+    runs = [recorded(name=name, seed=seed, objective=(8.0, 2.0)) for name, seed in product(names, (0, 1))]
+    found = profile.collected(runs, [1.0, 2.0, 3.0, 4.0])
+    assert found.labels == ["Mine (a.py)", "Mine (b.py)"]
+    assert np.concatenate(found.groups).tolist() == [[1, 3], [2, 4]]
+
+
 def test_a_profile_of_runs_pairs_them_by_data_and_seed():
     def run(name, seed, clients, f):
         return recorded(name=name, seed=seed, objective=f, config={"data": {"clients": clients}})
@@ -118,6 +128,25 @@ def test_compare_tests_every_two_rows_over_the_seeds_that_all_have(tmp_path):
     assert "it needs two rows" in alone.err
 
 
+@pytest.mark.parametrize(("rows", "seeds", "least", "enough"), [(2, 5, "0.062", 6), (3, 6, "0.094", 7), (2, 1, "1", 6)])
+def test_a_test_with_too_few_seeds_is_one_sentence_whose_advice_is_enough(rows, seeds, least, enough):
+    def told(count, form="terminal", **columns):
+        runs = [
+            recorded(k0=k, seed=seed, objective=(8.0, 1.0 + k + seed), columns=columns if k == 1 else None)
+            for k, seed in product(range(1, rows + 1), range(count))
+        ]
+        return pairs.pairs(runs, "accuracy" if columns else "objective", Layout(form=form))
+
+    for start, form in (("", "terminal"), ("% ", "latex")):
+        assert told(seeds, form) == (
+            f"{start}--test objective has too few seeds: the {rows} rows share {seeds}, "
+            f"with which p is at least {least}; from {enough} on it can be below 0.05"
+        )
+    assert float(told(enough).split()[-1]) < 0.05
+    with pytest.raises(UserError, match="no run of the row k₀ = 2 that counts has accuracy"):
+        told(enough, accuracy=(0.0, 0.5))
+
+
 def test_plot_draws_a_profile(tmp_path):
     pytest.importorskip("matplotlib")
     for seed, name in product(range(2), ("gd", "fedavg")):
@@ -125,3 +154,20 @@ def test_plot_draws_a_profile(tmp_path):
     runs = sorted(path.name for path in tmp_path.glob("*.h5"))
     mpifed("plot", *runs, "--profile", "rounds to objective <= 2", "-o", "a.png", cwd=tmp_path)
     assert (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize(("slowest", "last"), [(6.0, 10), (35.0, 20), (700.0, 1000)])
+def test_the_factors_of_a_profile_are_1_2_5_10_in_numbers(slowest, last):
+    pytest.importorskip("matplotlib")
+    costs = profile.Costs(["a", "b", "c"], ["gd"] * 3, [np.array([[1.0, 2.0, slowest], [2.0, 1.0, 2.0]])] * 3)
+    figure = profile.draw(costs, "rounds", band="none")
+    figure.draw_without_rendering()
+    (axis,) = figure.get_axes()
+    low, high = axis.get_xlim()
+    ticks = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
+    shown = [label.get_text() for tick, label in ticks if low <= tick <= high]
+    wanted = [10**power * one for power in range(4) for one in (1, 2, 5)]
+    assert shown == [str(one) for one in wanted if one <= last]
+    assert not len(axis.get_xticks(minor=True))
+    boxes = [label.get_window_extent() for label in axis.get_xticklabels() if label.get_text() in shown]
+    assert all(a.x1 < b.x0 for a, b in neighbours(boxes)), "no label covers the next"

@@ -89,7 +89,8 @@ def linear(colour):
 
 
 def lab(parts):
-    x, y, z = np.cbrt(np.maximum(XYZ @ np.clip(parts, 0, 1) / np.array([0.9505, 1, 1.089]), 0.008856))
+    share = XYZ @ np.clip(parts, 0, 1) / np.array([0.9505, 1, 1.089])
+    x, y, z = np.where(share > 0.008856, np.cbrt(share), 7.787 * share + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
@@ -106,6 +107,25 @@ def test_colours_can_be_told_apart_without_one_kind_of_cone():
     for kind, matrix in BLINDNESS.items():
         seen = [lab(matrix @ linear(colour)) for colour in palette.COLOURS]
         assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) > 15, kind
+
+
+def test_six_curves_differ_in_colour_marker_and_line_whatever_their_methods():
+    rng = np.random.default_rng(0)
+    pool = [*palette.METHODS, *(f"own.py:Mine{k}" for k in range(20))]
+    for _ in range(60):
+        some = rng.choice(pool, rng.integers(2, 7), replace=False).tolist()
+        methods = sorted([*some, *rng.choice(some, 6 - len(some)).tolist()])
+        looks = palette.looks(methods)
+        for part in ("marker", "linestyle"):
+            assert len({str(look[part]) for look in looks}) == 6, methods
+        for matrix in map(np.array, BLINDNESS.values()):
+            seen = [lab(matrix @ linear(look["color"])) for look in looks]
+            assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) >= 15, methods
+    blue = next(name for name in pool[::-1] if palette.own(name).colour == palette.BLUE)
+    assert ":" in blue, "a class of the user's own that would be blue"
+    for both in ([blue, "fedgia"], ["fedgia", blue]):
+        found = dict(zip(both, palette.looks(both), strict=True))
+        assert found["fedgia"]["color"] == palette.own("fedgia").colour != found[blue]["color"]
 
 
 def test_a_method_has_one_colour_in_every_picture_and_curves_of_it_have_shades_with_lines_and_markers_of_their_own():

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import sys
 
 import hypothesis.strategies as st
 import numpy as np
@@ -17,6 +18,7 @@ from mpifed.results import recorder as record
 from mpifed.results.columns import CLIENTS, RANKS
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
+from tests.helpers.commands import execute
 from tests.results.conftest import ATTRS, Images, examine, row, written
 
 
@@ -127,6 +129,27 @@ def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
     result = load(path)
     assert (result.status, result.cr) == ("failed", 2)
     assert "no space left" in result.stop_reason
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("kilobytes", [4, 12, 64])
+def test_a_disk_that_is_full_from_the_start_is_one_sentence_and_leaves_what_was_there(kilobytes, force, tmp_path):
+    """No file may become larger than this: enough for no file at all, for an empty one, for no row."""
+    path = tmp_path / "out.h5"
+    if force:
+        path.write_text("precious")
+    words = ["run", "rounds=2", "-q", "-o", path, *["--force"] * force]
+    done = execute(["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "", sys.executable, "-m", "mpifed", *words])
+    assert (done.code, done.err) == (1, f"mpifed: {path} cannot be written: file too large\n")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["precious"] * force
+
+
+def test_a_disk_that_is_full_at_the_first_row_leaves_no_file(path, monkeypatch):
+    recorder = Recorder(path, ATTRS, 4)
+    monkeypatch.setattr(os, "posix_fallocate", refuse(errno.ENOSPC))
+    with pytest.raises(Trouble, match=r"out\.h5 cannot be written: no space left on device$"), recorder:
+        recorder.row(row(0), None)
+    assert not os.listdir(path.parent)
 
 
 @pytest.mark.parametrize("after", [0, 1, 4, 9, 20, 40])

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from argparse import Namespace
 from types import SimpleNamespace
 
@@ -50,9 +49,7 @@ def test_a_point_that_fails_does_so_alone(here):
 def test_an_error_of_the_program_ends_all_groups_with_one_message(here):
     (here / "mine.py").write_text(OWN.replace("OSError", "MemoryError"))  # no mistake of the class
     words = [*PLAIN, "rounds=1000000", "algorithm=mine.py:Mine", "--grid", "algorithm.k0=1,2"]
-    begun = time.monotonic()
-    done = mpifed("sweep", *words, "--each", "1", "-q", ranks=4, cwd=here)
-    assert time.monotonic() - begun < 30
+    done = mpifed("sweep", *words, "--each", "1", "-q", ranks=4, cwd=here)  # within its limit: rounds never end
     assert done.code
     assert done.err.count("failed: MemoryError: a disk is gone") == 1, done.err
 

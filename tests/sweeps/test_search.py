@@ -44,12 +44,24 @@ def test_a_method_is_a_name_with_values_and_ranges():
     assert [one.options["step.a"] for one in found.tries] == [0.01, 0.01, 0.1, 0.1, 1.0, 1.0]
 
 
+LABELLED = "fedavg k0=1 step.a=0.01,0.1"
+
+
 def test_a_method_alone_is_tuned_by_its_step_size_around_its_default():
     options = {"fedavg": ("step.a", 1e-4, 1.0), "fedgia": ("t", 1e-3, 10.0)}
     for name, (key, *ends) in (options | {"fedadmm": ("r0", 0.002, 20.0), "flame": ("lr", 1e-4, 1.0)}).items():
         tries = from_text(name, 5, 0).tries
         assert [list(one.options) for one in tries] == [[key]] * 5
         assert [tries[0].options[key], tries[-1].options[key]] == pytest.approx(ends)
+
+
+def test_a_label_among_the_words_is_the_name_of_a_method():
+    found = from_text("fedavg k0=1 label='FedAvg, one step' step.a=0.01,0.1", 4, 0)
+    assert found.label == "FedAvg, one step"
+    assert [one.algorithm for one in found.tries] == [one.algorithm for one in from_text(LABELLED, 4, 0).tries]
+    for wrong in ("fedavg label=", "fedavg label=a label=b"):
+        with pytest.raises(UserError, match=r"is wrong: it must have one label=NAME at most, such as label=ours$"):
+            from_text(wrong, 4, 0)
 
 
 def test_a_file_of_methods(tmp_path):

@@ -106,6 +106,19 @@ def test_every_method_has_the_same_number_of_runs_and_what_is_short_is_told(here
     assert len(list((here / "tuned").glob("scaffold,*.h5"))) == 4
 
 
+def test_the_same_method_twice_needs_a_label_which_the_command_line_may_give(here, capsys):
+    first, second = "fedavg k0=1 step.a=0.05,0.1", "fedavg k0=2 step.a=0.05,0.1"
+    assert main(["tune", *TOY, "--method", first, "--method", second, "--seeds", "3", "-q"]) == 2
+    said = "two methods are called 'fedavg': give one a name of its own"
+    assert f'{said}, label = "NAME" in its table [[method]], or label=NAME among the words of --method' in (
+        capsys.readouterr().err
+    )
+    assert main(["tune", *TOY, "--method", first, "--method", f"{second} label=two", "--seeds", "3", "-q"]) == 0
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]]
+    assert rows == ["fedavg", "two"]
+    assert mpifed("sweep", *TOY, "--methods", "tuned/best.toml", "--grid", "seed=0:1", "-q", cwd=here).code == 0
+
+
 def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
     def tried(**options):
         return Tried(Try(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0)

@@ -46,12 +46,14 @@ class Privacy(NamedTuple):
     false.
 
     ``double``: the guarantee needs models in double precision. ``sums``: it is one for sums over all clients alone.
+    ``clients``: neighbours differ in all data of a client, otherwise in one sample.
     """
 
     holds: bool
     text: str
     double: bool = False
     sums: bool = False
+    clients: bool = False
 
     def __str__(self) -> str:
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"

@@ -13,7 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.symmetric import add_diagonal, entries, order, unpack
 from mpifed.federation.traits import Mean, Upload
 
-REGULAR = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"
+REGULAR = "a mean Hessian that is positive definite: columns that depend on each other need regularisation above 0"
 
 
 class LearnedHessians(Algorithm):

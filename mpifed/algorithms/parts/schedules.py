@@ -4,6 +4,7 @@ import math
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from mpifed.algorithms.parts.step_sizes import Constant, Factor, Step
 from mpifed.core.typing import Array
@@ -13,9 +14,12 @@ class Schedule(Step):
     """A step size that follows the time t: rounds, or local steps of the whole run."""
 
     by: Annotated[
-        Literal["round", "step"],
-        Meta(description="unit of t: rounds, or local steps of the whole run (with algorithm.epochs: local epochs)"),
-    ] = "round"
+        Literal["round", "step"] | None,
+        Meta(
+            description="unit of t: rounds, or local steps of the whole run, with algorithm.epochs local epochs "
+            "(default: round; in ``then`` that of the warm-up)"
+        ),
+    ] = None
 
     def time(self, k: int, k0: int) -> int:
         """t of iteration k, of which a round has ``k0``."""
@@ -60,6 +64,8 @@ class Cosine(Schedule, tag="cosine"):
 class Warmup(Schedule, tag="warmup"):
     """γ_t = γ⁰ (first + (1 − first) t/over) before t = over, and from then on the rule ``then``, whose first γ is γ⁰.
 
+    ``by`` is about both, unless ``then`` has one of its own.
+
     Source: torch.optim.lr_scheduler.LinearLR, whose start_factor is ``first`` and whose total_iters is ``over``, and
     another schedule after it by SequentialLR.
     """
@@ -70,6 +76,12 @@ class Warmup(Schedule, tag="warmup"):
 
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:
         t = self.time(k, k0)
+        then = self.after()
         if t < self.over:
-            return self.then.gamma(0, k0, d) * (self.first + (1 - self.first) * t / self.over)
-        return self.then.gamma(k - self.over * (1 if self.by == "step" else k0), k0, d)
+            return then.gamma(0, k0, d) * (self.first + (1 - self.first) * t / self.over)
+        return then.gamma(k - self.over * (1 if self.by == "step" else k0), k0, d)
+
+    def after(self) -> Step:
+        """The rule ``then``, in the unit of this one where it has none of its own."""
+        inherits = isinstance(self.then, Schedule) and self.then.by is None
+        return replace(self.then, by=self.by) if inherits else self.then

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import check_memory, check_text, size_of
+from mpifed.core.memory import check_memory, check_text, free, size_of
 from mpifed.core.typing import Array
 from mpifed.data.tables.table import MISSING, Column, Table
+
+CODE = 8  # bytes of the code of a text
 
 
 class ParquetTable(Table):
@@ -27,8 +29,16 @@ class ParquetTable(Table):
 
         with pq.ParquetFile(self.path) as file:
             d = file.metadata.num_rows
-            check_memory(size_of((d, len(wanted)), 4), f"the {d:,} rows of {self.path}")
-            return [self.column(file, self.names[k]) for k in wanted]
+            what = f"the {d:,} rows and {len(wanted):,} columns of {self.path}"
+            size = size_of((d,), sum(width(file.schema_arrow.field(k).type) for k in wanted))
+            check_memory(size, what)
+            try:
+                return [self.column(file, self.names[k]) for k in wanted]
+            except MemoryError:
+                raise UserError(
+                    f"{what} do not fit in memory: they take more than {size / 1e6:,.0f} MB, and {free() / 1e6:,.0f} "
+                    "MB are free"
+                ) from None
 
     def column(self, file: Any, name: str) -> Column:
         """A column of the file. UserError where it holds neither numbers, booleans nor texts."""
@@ -39,6 +49,13 @@ class ParquetTable(Table):
             return texts(values, what)._replace(category=is_dictionary(values))
         check_number(kind, what)
         return Column(numbers(values.cast(kind), kind), category=is_dictionary(values))
+
+
+def width(kind: Any) -> int:
+    """Bytes of a number in a column of an Arrow type, at least; texts become codes."""
+    import pyarrow.types as kinds
+
+    return max(1, kind.bit_width // 8) if kinds.is_primitive(kind) else CODE
 
 
 def is_dictionary(values: Any) -> bool:

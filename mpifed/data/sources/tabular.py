@@ -11,6 +11,7 @@ from mpifed.core.typing import Count
 from mpifed.data.base import Data, Dataset
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.intercept import WithOnes
+from mpifed.data.labels import about_texts
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, deal
 from mpifed.data.sample_columns import COLUMNS, added, combined, in_order, one_for_each
@@ -112,8 +113,7 @@ class Tabular(Data):
         X, y = read_samples({"X": made.X, "y": y}, table.source, "", texts=True)
         train, test = samples.split(X, y, own, self.clients or 128)
         pool = deal(self, train, test, seed, dtype, table.source)
-        if roles.time is not None:
-            pool.classes = 0  # of which times have none
+        name_labels(pool, table, roles)
         if own.client is not None:
             named = "the files" if roles.client is None else f"the column {toml_value(self.client)}"
             pool.division = f"by {named}"
@@ -155,3 +155,11 @@ class Tabular(Data):
         if self.standardise is not None:
             dataset = Standardised(dataset, self.standardise, self.standardise_levels)
         return WithOnes(dataset) if self.ones else dataset
+
+
+def name_labels(pool: Pool, table: Table, roles: Roles) -> None:
+    """Let the note on labels that are texts, the last one, name their column; times are no classes."""
+    if pool.names and roles.target is not None:
+        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.target)))
+    if roles.time is not None:
+        pool.classes = 0

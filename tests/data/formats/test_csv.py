@@ -55,7 +55,9 @@ def test_labels_may_be_text_with_and_without_header(tmp_path, text, options):
     rows = np.array([[0, 4.7, 3.2], [1, 4.9, 3.0], [0, 5.1, 3.5]])
     assert np.array_equal(table_of(dataset), rows[np.lexsort(rows.T)])
     assert dataset.names == ("setosa", "virginica")
-    assert dataset.notes == ("labels are text, numbered in sorted order: 'setosa' is 0, 'virginica' is 1",)
+    called = "the column 'kind'" if "kind" in text else f"column {options.get('target', 2)}"
+    said = f"labels of {called} are text, numbered in sorted order: 'setosa' is 0, 'virginica' is 1"
+    assert dataset.notes == (said,)
 
 
 @pytest.mark.parametrize("text", [USERS, USERS.replace("zoe", "9").replace("adam", "7").replace("mia", "8")])

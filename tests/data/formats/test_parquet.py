@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpifed.core import memory
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from tests.helpers.data_files import load, refused, same_rows_however_asked
@@ -104,6 +105,20 @@ def test_what_is_not_parquet_or_cut_off_anywhere_is_refused(tmp_path):
     for content in (b"PAR1", b"a,b\n1,2\n", b"PAR1" + bytes(40) + b"PAR1", *cuts):
         path.write_bytes(content)
         refused(path, r"x\.parquet cannot be read as Parquet: it is damaged or of another", clients=1)
+
+
+def test_what_is_too_large_for_memory_is_refused_before_and_while_it_is_read(tmp_path, monkeypatch):
+    path = save(tmp_path / "x.parquet", {"a": np.arange(10.0), "b": np.ones(10, np.int8), "y": np.arange(10.0)})
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "free", lambda: 169)  # 8 + 1 + 8 bytes a row
+    refused(path, r"^the 10 rows and 3 columns of .*x\.parquet would take 0 MB of memory, but only 0 MB are free$")
+    monkeypatch.undo()
+
+    def read(*_, **__):
+        raise pa.ArrowMemoryError("malloc of size 134217728 failed")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", read)
+    refused(path, r"^the 10 rows and 3 columns of .*x\.parquet do not fit in memory: they take more than 0 MB, and ")
 
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):

@@ -5,9 +5,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import mpifed
 from mpifed.algorithms.bases.graph_method import GraphMethod, Server
+from mpifed.algorithms.dgd import DGD
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.federation.traits import Upload
 from tests.helpers.algorithm_runs import M, N, Run
 
 RING = {"name": "ring"}
@@ -151,3 +154,18 @@ def test_what_takes_a_server_is_refused(sentence):
     run.fed.begin(1)
     with pytest.raises(UserError, match=f"^{sentence}"):
         WRONG[sentence](run.fed, run.algorithm)
+
+
+class Averaged(DGD):
+    """DGD with a trait of methods that have a server."""
+
+    upload = Upload(averaged=True)
+
+
+@pytest.mark.parametrize("weights", ["samples", [3.0, 1.0, 2.0, 2.0]])
+def test_weights_of_a_mean_at_a_server_are_refused_where_there_is_none(weights):
+    table = {"data": {"clients": 4}, "graph": "ring", "rounds": 1, "objective": {"weights": weights}}
+    with pytest.raises(UserError, match=r"^objective\.weights = .* is wrong: .*:Averaged says Upload\(averaged=True\)"):
+        mpifed.run(table, algorithm=Averaged())
+    for right in ({"algorithm": DGD()}, {"algorithm": Averaged(), "objective": {}}):  # as the sentence advises
+        assert mpifed.run(**(table | right)).cr == 1

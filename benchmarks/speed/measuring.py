@@ -1,0 +1,234 @@
+"""How the programs of speed measure: their options, times in turn, copies on all cores at once, runs in new processes.
+
+Absolute times vary between machines and over time. So two things are measured in turn in the same run, and their ratio
+is told. Cores share caches and memory bandwidth, so that a ratio measured alone on an idle machine says little about a
+node whose cores all work: with ``--busy`` a copy of the measurement runs on each core as well, in a new process with
+data of its own. Copies begin together, and one that has all its repetitions goes on until the last copy has them too.
+"""
+
+import argparse
+import math
+import multiprocessing
+import os
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from threading import BrokenBarrierError
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Job = Callable[[], Any]  # one repetition
+
+_together: Any = None  # in a copy: the barrier at which all begin, and the number of copies that still measure
+
+
+def words(text: str) -> list[str]:
+    return text.split(",")
+
+
+def numbers(text: str) -> list[int]:
+    return [int(float(word)) for word in text.split(",")]
+
+
+OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to know beside the default
+    "settings": {"nargs": "*", "metavar": "KEY=VALUE", "help": "settings of our runs"},
+    "part": {"help": "what is measured, of those above"},
+    "rounds": {"type": int, "help": "rounds of a run"},
+    "repeat": {"type": int, "help": "repetitions, in turn"},
+    "cases": {"type": words, "help": "what is measured, comma-separated"},
+    "dtypes": {"type": words, "help": "comma-separated"},
+    "kernels": {"choices": ("numpy", "compiled", "both"), "help": "what computes; both: compiled too, with numba"},
+    "busy": {"action": "store_true", "help": "also with a copy on each core at once; the worst copy is told"},
+    "sizes": {"action": "store_true", "help": "also with blocks of fixed sizes"},
+    "tiny": {"action": "store_true", "help": "small sizes, which show that it runs, not how fast it is"},
+    "least": {"type": float, "help": "minimum seconds of a repetition"},
+    "most": {"type": float, "help": "the largest size"},
+    "to": {"type": Path, "metavar": "FOLDER", "help": "folder of tables and pictures"},
+    "launcher": {"help": "command that starts ranks"},
+    "ranks": {"type": numbers, "help": "numbers of ranks, comma-separated"},
+    "timeout": {"type": float, "help": "maximum seconds of a run"},
+    "case": {"help": "size of the problem"},
+    "clients": {"type": numbers, "help": "numbers of clients, comma-separated"},
+    "samples": {"type": int, "help": "samples of a client"},
+    "scale": {"type": float, "help": "so many times the clients"},
+    "only": {"help": "only those whose name contains this"},
+    "device": {"choices": ("cpu", "cuda"), "help": "where networks and samples are"},
+    "methods": {"help": "separated by ;"},
+    "plain": {"action": "store_true", "help": "sums by MPI (reproducible = false)"},
+}
+LAUNCHER = "mpirun -n {ranks}"
+
+
+def parser(text: str | None, **defaults: Any) -> argparse.ArgumentParser:
+    """A parser with the options of OPTIONS that are named, with these defaults; ``text`` is its help."""
+    found = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in defaults.items():
+        settings = OPTIONS[name]
+        if name == "settings":
+            found.add_argument(name, **settings)
+        elif settings.get("action"):
+            found.add_argument(f"--{name}", **settings)
+        else:
+            told = "" if default is None else f" (default: {str(default).replace('%', '%%')})"
+            found.add_argument(f"--{name}", **{**settings, "help": settings["help"] + told}, default=default)
+    return found
+
+
+def play(parts: Mapping[str, Callable[[argparse.Namespace], None]], args: argparse.Namespace) -> None:
+    """Measure the parts that --part names, one after the other."""
+    for name in args.part.split(","):
+        if name not in parts:
+            sys.exit(f"there is no part {name!r}; --part takes {', '.join(parts)}")
+        parts[name](args)
+
+
+def kernels(args: argparse.Namespace) -> tuple[str, ...]:
+    """The kernels that --kernels names, one after the other."""
+    both = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
+    return both if args.kernels == "both" else (args.kernels,)
+
+
+def clock(job: Job, count: int) -> float:
+    """Mean CPU seconds of ``count`` calls."""
+    begun = time.process_time()
+    for _ in range(count):
+        job()
+    return (time.process_time() - begun) / count
+
+
+def turn(jobs: Sequence[Job], least: float = 0.0) -> Callable[[], np.ndarray]:
+    """One repetition, to be run: CPU seconds (jobs,) of each job, in turn, after one warm-up call.
+
+    A repetition calls a short job several times, for ``least`` seconds in all, and takes the mean.
+    """
+    counts = [max(1, math.ceil(least / max(clock(job, 1), 1e-9))) for job in jobs]
+    return lambda: np.array([clock(job, count) for job, count in zip(jobs, counts, strict=True)])
+
+
+def cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def everyone(prepare: Callable[[], Job], args: argparse.Namespace) -> list[list[Any]]:
+    """The repetitions of one process alone and, with --busy, then those of each copy."""
+    alone = copies(prepare, args.repeat, cores()[:1])
+    return alone + (copies(prepare, args.repeat, cores()) if args.busy else [])
+
+
+def quoted(ratios: Sequence[float]) -> list[float]:
+    """The cells of the ratios of ``everyone``: alone and, with copies, that of the worst, and the worst of all."""
+    return [ratios[0], max(ratios[1:]), max(ratios)] if len(ratios) > 1 else [ratios[0]]
+
+
+def copies(prepare: Callable[[], Job], repeat: int, places: Sequence[int]) -> list[list[Any]]:
+    """Measure in a new process on each of the cores ``places``, at once: ``repeat`` values of each copy.
+
+    ``prepare`` is called in each copy and returns the job; it must be a function that can be sent to a process.
+    """
+    context = multiprocessing.get_context("spawn")
+    shared = context.Barrier(len(places)), context.Value("i", len(places))
+    with ProcessPoolExecutor(len(places), context, join, (shared,)) as pool:
+        found = [pool.submit(copy, core, prepare, repeat) for core in places]
+        errors = [error for one in found if (error := one.exception()) is not None]
+        # the copy that failed broke the barrier of the others, whose errors say nothing
+        for error in sorted(errors, key=lambda error: isinstance(error, BrokenBarrierError)):
+            raise error
+        return [one.result() for one in found]
+
+
+def join(shared: Any) -> None:
+    """Tell a new process what the copies share."""
+    global _together
+    _together = shared
+
+
+def copy(core: int, prepare: Callable[[], Job], repeat: int) -> list[Any]:
+    """Measure in this process; it stays at work until all copies have measured."""
+    barrier, measuring = _together
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    try:
+        job = prepare()
+        barrier.wait()
+        found = [job() for _ in range(repeat)]
+    except BaseException:
+        barrier.abort()
+        raise
+    finally:
+        with measuring.get_lock():
+            measuring.value -= 1
+    while measuring.value > 0:
+        job()
+    return found
+
+
+def fresh(job: Callable[..., Any], *args: Any) -> Any:
+    """What a function returns in a new process."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(job, *args).result()
+
+
+def children() -> float:
+    """CPU seconds of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Outcome(NamedTuple):
+    """A run of mpifed: its result and the wall seconds of the whole command."""
+
+    result: Any
+    seconds: float
+
+
+def launched(launcher: str, ranks: int, settings: Sequence[str], path: Path, timeout: float = 600) -> Outcome:
+    """Run ``python -m mpifed run settings -o path`` under the launcher; "" runs one process without MPI."""
+    import mpifed  # not above: environments of other simulators have none
+
+    command = [*starter(launcher, ranks), sys.executable, "-m", "mpifed", "run", *settings, "-q", "--force"]
+    begun = time.perf_counter()
+    printed([*command, "-o", str(path)], timeout)
+    seconds = time.perf_counter() - begun
+    result = mpifed.load(path)
+    path.unlink()
+    return Outcome(result, seconds)
+
+
+def printed(command: Sequence[str], timeout: float | None = None, **variables: str) -> str:
+    """Run a command to its end: what it printed. SystemExit with what it said where it fails."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = subprocess.run(command, **pipes, text=True, timeout=timeout, env=os.environ | variables, check=False)
+    if done.returncode:
+        sys.exit(f"{shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def starter(launcher: str, ranks: int) -> list[str]:
+    """Split the launcher's command; a program next to this Python takes precedence over one on the PATH."""
+    command = shlex.split(launcher.format(ranks=ranks))
+    if not command:
+        return []
+    return [shutil.which(command[0], path=str(Path(sys.executable).parent)) or command[0], *command[1:]]
+
+
+def gaussian(clients: int, samples: int, features: int) -> list[str]:
+    """The words of ``mpifed run`` for logistic regression on generated data of this size."""
+    sizes = (f"data.clients={clients}", f"data.samples={samples}", f"data.features={features}")
+    return ["data=gaussian", *sizes, "problem=logistic"]
+
+
+def round_seconds(result: Any) -> np.ndarray:
+    """Wall seconds of each round without evaluation and writing. The first of several rounds is a warm-up, left out."""
+    spent = np.diff(result.rounds["elapsed_seconds"])
+    return spent[1:] if len(spent) > 1 else spent

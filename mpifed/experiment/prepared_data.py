@@ -1,0 +1,73 @@
+"""What a guarantee of privacy says of samples that others have changed, as means of several samples do."""
+
+from mpifed.core.toml import toml_value
+from mpifed.data.base import Dataset
+from mpifed.data.labels import folded
+from mpifed.experiment.findings import promises
+from mpifed.experiment.rule import Found
+from mpifed.experiment.settings import Experiment
+
+SENT = "every client sends exact sums of its features before round one, which no noise hides"
+OWN = {
+    "standardise": ("own", "one sample moves the mean and deviation of its client, and so all other samples of it"),
+    "missing": ("client-mean", "one sample moves the means of its client, and so others of it, whose cells these fill"),
+}  # option of [data] -> the value with which samples of one client change each other, and how
+RIGHT = {
+    "standardise": '"pooled", which guarantees privacy for the data after it, or absent, with features that are scaled '
+    "by constants known without the data",
+    "missing": '"mean", which guarantees privacy for the data after it, or "drop"',
+}
+ALL = "the training samples of all clients"
+
+
+def leaking(c: Experiment) -> Found:
+    """The option of [data] by which more of a client reaches its uploads than their noise hides, or travels beside."""
+    if not promises(c):
+        return None
+    whole = promises(c, "clients")
+    if getattr(c.data, "standardise", None) == "federated":
+        right = f'"own" or {RIGHT["standardise"]}' if whole else RIGHT["standardise"]
+        return {"key": "standardise", "value": toml_value("federated"), "why": SENT, "right": right}
+    for key, (value, why) in OWN.items():
+        if getattr(c.data, key, None) == value and not whole:
+            hides = f"{why}, and the noise of {c.algorithm.label()} hides one"
+            return {"key": key, "value": toml_value(value), "why": hides, "right": RIGHT[key]}
+    return None
+
+
+def of_all(c: Experiment) -> list[str]:
+    """Sentences about samples that those of other clients change."""
+    found = [c.data.common]
+    if getattr(c.data, "standardise", None) == "pooled":
+        found.append(f"features have mean 0 and deviation 1 over {ALL}")
+    if getattr(c.data, "missing", "") == "mean":
+        found.append(f"missing cells are filled with means over {ALL}")
+    return [told for told in found if told]
+
+
+def shared(c: Experiment) -> tuple[str, ...]:
+    """The same of clients that never train."""
+    return tuple(f"{told}, also of those that never train" for told in of_all(c))
+
+
+def before_it(c: Experiment) -> list[str]:
+    """Sentences about what was done to samples before a guarantee begins."""
+    found = of_all(c)
+    if getattr(c.data, "missing", "") == "client-mean":
+        found.append(f"missing cells in a column of which a client knows nothing are filled with means over {ALL}")
+    return [after(told) for told in found]
+
+
+def levels(c: Experiment, data: Dataset) -> list[str]:
+    """A sentence about columns that are there because of what all samples hold, where uploads have a guarantee."""
+    names = [repr(feature.name) for feature in data.table if feature.levels or feature.dropped]
+    found = [f"the levels of {', '.join(folded(names))}"] if names else []
+    found += ["the classes of the labels"] if data.names else []
+    if not (found and promises(c)):
+        return []
+    return [after(f"{' and '.join(found)} are those that occur in the samples of all clients")]
+
+
+def after(told: str) -> str:
+    """The sentence with what it means for a guarantee."""
+    return f"{told}, so one sample changes others too: privacy is guaranteed for the data after that, not before"

@@ -38,6 +38,7 @@ TABLES: dict[str, type[Table]] = {
     "checkpoint": Checkpoint,
     **describe.TABLES,
 }
+WRITTEN = "<!-- Written by `python docs/build.py`: change the code or the tables that it reads, not this page. -->"
 PLACES = {
     "algorithms": "algorithm",
     "problems": "problem",
@@ -64,9 +65,8 @@ TITLES = {
 
 INDEX = """# Reference
 
-Everything that an experiment file can name, with options, defaults and formulas. `python docs/build.py` writes these
-pages from the code. The same on the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a
-docstring says *errata*, see [errata](../errata.md). To add names of your own, see [extending](../extending.md).
+Everything that an experiment file can name, with options, defaults and formulas. The same on the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a
+docstring says *errata*, see [errata](../studies/errata.md). To add names of your own, see [extending](../extending.md).
 
 | page | what is in it |
 | --- | --- |
@@ -77,8 +77,6 @@ A result is an HDF5 file. Open it with `mpifed.load("out.h5")`, h5py, HDFView or
 `xarray.open_dataset("out.h5", group="rounds", engine="h5netcdf")`. Every dataset has the attributes `units`, in the
 notation of UDUNITS, and `description`. A file can be read during the run, and a run that is killed at any moment leaves
 a file that opens. As long as a run can be resumed, its checkpoint is in the folder `out.h5.checkpoint` beside the file.
-
-This page is generated from the code by `python docs/build.py`.
 """
 ROUNDS = """One row per round. A column that does not apply to a run is absent; an algorithm may add columns of its own.
 A round that is not evaluated (`evaluate.every`) has NaN for what evaluating gives. *Amount*: the value belongs to that
@@ -156,8 +154,13 @@ def method(name: str, cls: type[Algorithm]) -> list[str]:
     lines = [f"# {FIELD['title'](name)}", "", f'`algorithm.name = "{name}"`', *entry(cls, "../../../")]
     facts = zip(FIELD["HEAD"][1:-1], FIELD["row"](name)[1:-1], strict=True)
     lines += table(("", "[all methods](../methods.md)"), [(head, cell) for head, cell in facts if cell])
-    more = [f"[Its paper: equations, figures, differences](../../{name}.md)"] if (HERE / f"{name}.md").exists() else []
+    more = [f"[Its paper: equations, figures, differences](../../studies/{name}.md)"] if paper_page(name).exists() else []
     return [*lines, "", " · ".join(["[Problems it runs on](../matrix.md)", *more])]
+
+
+def paper_page(name: str) -> Path:
+    """The page of a method's paper, which five have."""
+    return HERE / "studies" / f"{name}.md"
 
 
 def family(kind: str) -> list[str]:
@@ -244,7 +247,18 @@ def results() -> list[str]:
 def pages() -> dict[str, str]:
     """Path in docs -> text of the pages that are written from the code."""
     found = {**reference(), "results.md": results(), "studies/outcomes.md": OUTCOMES["lines"](table)}
-    return {path: "\n".join(lines) + "\n" for path, lines in found.items()}
+    return {path: "\n".join([title_of(lines), "", WRITTEN, *rest(lines)]) + "\n" for path, lines in found.items()}
+
+
+def title_of(lines: list[str]) -> str:
+    """The first line of a page."""
+    return lines[0].strip("\n").partition("\n")[0]
+
+
+def rest(lines: list[str]) -> list[str]:
+    """What follows the title of a page, which may stand in its first lines."""
+    head, _, more = lines[0].strip("\n").partition("\n")
+    return [more, *lines[1:]] if more else lines[1:]
 
 
 def write(docs: Path) -> None:

@@ -29,7 +29,7 @@ def epsilon_of_upload(result: Result) -> float:
     FedEPM: all steps so far move w_i, by the recursion of ``Clipped.grow``, and the noise has the scale of one step
     1/μ_i (released) or d_i/μ_i (matched). SFedAvg: w_i starts at x, so k0 steps γ_i count, as if their gradients were
     alike, and the noise has the scale of 1/μ_i or of one γ_i. With clipped gradients it is the configured ε, and a
-    guarantee. Source: fedepm (20), (27), (35), (39) and docs/errata.md.
+    guarantee. Source: fedepm (20), (27), (35), (39) and docs/studies/errata.md.
     """
     algorithm, d = result.config["algorithm"], np.asarray(result.clients["samples"], float)
     if algorithm["noise"] == "none":

@@ -2,9 +2,9 @@
 
 ``--part`` takes one of
 
-empty    under mpirun -n 3 or so: time of a round whose clients send back what they receive, of n numbers : bare Bcast +
-         Allreduce. Each host has one client; what remains is packing, the broadcast, the sum and bookkeeping. With plain
-         sums (reproducible = false) and with sums that have the same bits on any number of ranks
+empty    under mpirun -n 3 or so: time of a round whose clients send back what they receive, n numbers : bare Bcast and
+         Allreduce. Each host has one client; what remains is packing, the broadcast, the sum and bookkeeping. With
+         plain sums (reproducible = false) and with sums that have the same bits on any number of ranks
 tree     a short study on --ranks ranks, which it starts, with each kind of reduction: whether the model has the bits of
          one process, and the messages and bytes that rank 0 receives in a round, from /ranks. FedAvg, linear
          regression, 256 clients × 100 features; one request a round. The number is the difference of two runs over the

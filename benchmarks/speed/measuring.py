@@ -228,6 +228,11 @@ def gaussian(clients: int, samples: int, features: int) -> list[str]:
     return ["data=gaussian", *sizes, "problem=logistic"]
 
 
+def averaging(rounds: int) -> list[str]:
+    """The words for FedAvg with 5 full-gradient steps of all clients, evaluated at the start and at the end."""
+    return ["algorithm=fedavg", "algorithm.k0=5", "selection=all", f"rounds={rounds}", f"evaluate.every={rounds}"]
+
+
 def round_seconds(result: Any) -> np.ndarray:
     """Wall seconds of each round without evaluation and writing. The first of several rounds is a warm-up, left out."""
     spent = np.diff(result.rounds["elapsed_seconds"])

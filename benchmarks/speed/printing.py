@@ -35,6 +35,11 @@ def figure(value: float) -> str:
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if value else "0"
 
 
+def best_and_median(seconds: Sequence[float]) -> str:
+    """Milliseconds of the repetitions: the best and the (median)."""
+    return f"{figure(1e3 * min(seconds))} ({figure(1e3 * float(np.median(seconds)))})"
+
+
 def tiny(value: float) -> str:
     """A deviation, of which the exponent says all."""
     return f"{value:.1e}"

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from threadpoolctl import threadpool_info
@@ -110,7 +110,7 @@ def shown(command: list[str], file: TextIO) -> int:
     if others > NOTED:
         tell(f"(other programs used {others:.2f} cores before)\n")
     begun = time.perf_counter()
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, **pipes, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as job:
         assert job.stdout is not None
         for line in job.stdout:

@@ -151,8 +151,13 @@ def tree(args: argparse.Namespace) -> None:
             for kind in KINDS:
                 few, many = sorted((run for run in runs if run.config["reduction"] == kind), key=lambda run: run.cr)
                 counts = [float(received(many, what) - received(few, what)) for what in ("messages", "bytes")]
-                bits = "same" if np.array_equal(many.x, alone.x) else "OTHER"
+                bits = "same" if same_bits(many, alone) else "OTHER"
                 table.row(ranks, kind, bits, *(count / (ROUNDS[1] - ROUNDS[0]) for count in counts))
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two runs ended at the same model."""
+    return bool(np.array_equal(one.x, other.x))
 
 
 def received(run: Any, what: str) -> float:

@@ -44,12 +44,7 @@ GAMMA = 0.1
 STEPS = 5
 GEMM = 512
 ASSUMED = {"L1": 32 << 10, "L2": 1 << 20, "L3": 32 << 20}  # bytes, where the system does not tell
-PROBLEMS: dict[str, dict[str, Any]] = {
-    "least-squares": {},
-    "logistic": {"mu": 1e-3},
-    "nonconvex-logistic": {"mu": 1e-2},
-    "softmax": {},
-}
+REGULARISERS = {"logistic": 1e-3, "nonconvex-logistic": 1e-2}  # mu, of the problems that have one
 SHAPES = {  # clients, fewest and most samples, features, share of non-zeros
     "small": (1000, 20, 20, 20, 1.0),
     "wide": (128, 70, 70, 1024, 1.0),
@@ -95,7 +90,8 @@ class Task(NamedTuple):
 
     def build(self) -> Problem:
         problem = KERNELS[self.name][0]
-        return Problem.build({"name": problem, **PROBLEMS[problem]}, "problem")
+        mu = {"mu": REGULARISERS[problem]} if problem in REGULARISERS else {}
+        return Problem.build({"name": problem, **mu}, "problem")
 
     def clients(self) -> Clients:
         """Standard normal samples divided by √n, with labels 0 … classes − 1."""
@@ -140,7 +136,7 @@ def ours(problem: Problem, data: Clients, X: Array, steps: int) -> list[Array]:
 def loop(problem: str, data: Clients, X: Array, steps: int) -> list[Array]:
     """The final gradient of each client, one client after the other."""
     return [
-        last_gradient(partial(gradient, problem, PROBLEMS[problem].get("mu", 0.0), A, b), X[i], steps)
+        last_gradient(partial(gradient, problem, REGULARISERS.get(problem, 0.0), A, b), X[i], steps)
         for i, (A, b) in enumerate(data.parts)
     ]
 
@@ -170,7 +166,7 @@ def caches() -> dict[str, int]:
 def reads(most: int) -> dict[str, int]:
     """The number of bytes to read for each level of memory; a level that its neighbours hide is left out."""
     known = caches()
-    sizes = {name: known[name] // 2 for name in ("L1", "L2") if name in known}
+    sizes = {name: size // 2 for name, size in known.items() if name in ("L1", "L2")}
     largest = max(sizes.values(), default=ASSUMED["L2"])
     if known.get("L3", 0) > 4 * largest:
         sizes["L3"] = min(32 * largest, known["L3"] // 2)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 try:
-    import torch
+    import torch as torch  # for those who import it from here, after it was looked for
     from torch import nn
     from torch.func import functional_call, grad, vmap
     from torch.nn import functional as F

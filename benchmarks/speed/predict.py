@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.speed import cost_model as model
-from benchmarks.speed.measuring import LAUNCHER, averaging, cores, gaussian, launched, parser, play, round_seconds
+from benchmarks.speed.measuring import LAUNCHER, averaging, cores, launched, parser, play
 from benchmarks.speed.pictures import page
 from benchmarks.speed.printing import Table, figure, told
 from mpifed.federation import sums
@@ -72,9 +72,8 @@ class Case(NamedTuple):
 
     def measure(self, folder: Path, args: argparse.Namespace) -> float:
         """Median seconds of a round of a run."""
-        words = [*gaussian(CLIENTS, self.samples, self.features), *averaging(args.rounds)]
-        result = launched(args.launcher, self.ranks, words, folder / "run.h5", args.timeout).result
-        return float(np.median(round_seconds(result)))
+        words = averaging(CLIENTS, self.samples, self.features, args.rounds)
+        return launched(args.launcher, self.ranks, words, folder / "run.h5", args.timeout).round
 
 
 def calibrate(found: dict[Case, float], launcher: str, work: list[Case], crowd: list[Case]) -> model.Machine:

@@ -90,7 +90,8 @@ def flat(cells: Sequence[Any]) -> list[Any]:
 
 
 def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table."""
+    """Write a table; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(head)

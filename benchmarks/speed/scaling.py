@@ -37,17 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.speed import cost_model as model
-from benchmarks.speed.measuring import (
-    LAUNCHER,
-    averaging,
-    children,
-    cores,
-    gaussian,
-    launched,
-    parser,
-    play,
-    round_seconds,
-)
+from benchmarks.speed.measuring import LAUNCHER, averaging, children, cores, launched, parser, play
 from benchmarks.speed.pictures import Scaled, draw_scaling
 from benchmarks.speed.printing import Spread, Table, spread, told, write_csv
 from mpifed import Result
@@ -74,13 +64,13 @@ class Run(NamedTuple):
 def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path, *words: str) -> Run:
     """Measure a run on ``ranks`` client ranks; ``words``: further overrides."""
     _, samples, features = CASES[args.case]
-    words = (*gaussian(clients, samples, features), *averaging(args.rounds), *args.settings, *words)
-    result = launched(args.launcher, ranks + 1, words, folder / "run.h5", args.timeout).result
-    assert result.x is not None
+    words = (*averaging(clients, samples, features, args.rounds), *args.settings, *words)
+    outcome = launched(args.launcher, ranks + 1, words, folder / "run.h5", args.timeout)
+    result = outcome.result
     size, same = (result.x.size, result.x.itemsize), "reproducible=false" not in args.settings
     study = model.Study(ranks + 1, size[0], clients, 1.0, same, shared_cores(result), size[1])
     parts = tuple(float(np.median(result.rounds[f"{part}_seconds"][1:])) for part in PARTS)
-    return Run(float(np.median(round_seconds(result))), parts, split(result), study)
+    return Run(outcome.round, parts, split(result), study)
 
 
 def shared_cores(result: Result) -> int | None:
@@ -205,14 +195,6 @@ def clients(args: argparse.Namespace) -> int:
     return args.clients[0] if args.clients else CASES[args.case][0]
 
 
-class Times(NamedTuple):
-    """Seconds of a round, of what the slowest rank computes in it, and CPU seconds of all processes over P."""
-
-    seconds: float
-    computing: float
-    cpu: float
-
-
 def at_once(kind: str, ranks: int, args: argparse.Namespace, folder: Path) -> list[Run]:
     """One run of a server and its client ranks, or as many runs without MPI."""
     if kind == "together":
@@ -225,15 +207,15 @@ def at_once(kind: str, ranks: int, args: argparse.Namespace, folder: Path) -> li
         return list(pool.map(lambda own: measure(0, clients(args), alone, own), folders))
 
 
-def timed(kind: str, ranks: int, args: argparse.Namespace, folder: Path) -> Times:
-    """A point of one repetition; of several runs the slowest counts."""
+def timed(kind: str, ranks: int, args: argparse.Namespace, folder: Path) -> tuple[float, float, float]:
+    """Seconds of a round, of what the slowest rank computes in it, and CPU seconds of all processes over P."""
     spent = [children()]
     for rounds in (FEW, args.rounds):
         found = at_once(kind, ranks, argparse.Namespace(**{**vars(args), "rounds": rounds}), folder)
         spent.append(children())
     start, whole = np.diff(spent)
     cpu = (whole - start) / (args.rounds - FEW) / ranks
-    return Times(max(run.seconds for run in found), max(run.parts[0] for run in found), cpu)
+    return max(run.seconds for run in found), max(run.parts[0] for run in found), cpu
 
 
 def apart(args: argparse.Namespace) -> None:

@@ -82,11 +82,11 @@ def commands(launcher: str, folder: Path) -> dict[str, list[str]]:
     return found
 
 
-def timed(command: Sequence[str], **variables: str) -> Start:
+def timed(command: Sequence[str], variables: dict[str, str] | None = None) -> Start:
     """Run a command to its end. SystemExit where it fails."""
     cpu = children()
     begun = time.perf_counter()
-    printed(command, **variables)
+    printed(command, variables=variables)
     wall = time.perf_counter() - begun
     return Start(wall, children() - cpu)
 
@@ -197,7 +197,7 @@ def flute(args: argparse.Namespace) -> None:
         }
         words = ["run", str(folder / "study.toml"), "-q", "--force", "-o", str(folder / "out.h5")]
         command = [sys.executable, "-m", "mpifed", *words]
-        _, *whole = [timed(command, **variables).cpu for _ in range(args.repeat + 1)]  # the first compiles modules
+        _, *whole = [timed(command, variables).cpu for _ in range(args.repeat + 1)]  # the first compiles modules
         with patch.dict(os.environ, variables):
             parts = fresh(inside, words)
     kind = "random bytes in the shapes of MNIST" if data == name else "MNIST"

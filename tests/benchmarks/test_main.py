@@ -5,10 +5,8 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
-import mpifed
 from benchmarks import __main__ as program
 from tests.helpers.commands import ROOT, execute, mpirun
 
@@ -124,20 +122,6 @@ def test_quick_has_a_folder_of_its_own_and_a_block_for_an_array_job_is_run_in_pa
     assert len(stored(results)) == 4 + len(files)
     assert command("report", *one)[0] == 0
     assert "too long for the report" not in page.read_text()
-
-
-@pytest.mark.slow
-def test_ranks_give_the_same_results(tmp_path):
-    words = [*RUN, "fedgia/table4", "--only", "V.1 FedGiA_D", "--seeds", "1", "--to"]
-    folders = tmp_path / "one", tmp_path / "three"
-    for start in ([sys.executable, *words, folders[0]], mpirun(3, *words, folders[1])):
-        done = execute(start, timeout=120, cwd=ROOT)
-        assert done.code == 0, done.err
-    one, three = (sorted(stored(folder)) for folder in folders)
-    assert [path.name for path in one] == [path.name for path in three]
-    assert len(one) == 3
-    for a, b in zip(one, three, strict=True):
-        assert np.array_equal(mpifed.load(a).rounds["objective"], mpifed.load(b).rounds["objective"])
 
 
 @pytest.mark.parametrize(

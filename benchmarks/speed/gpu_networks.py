@@ -59,7 +59,8 @@ def clock(job: Round, device: str, count: int) -> float:
 
 def jobs(task: Task) -> dict[str, Callable[[], float]]:
     """What is measured, by name: a function that measures the wall seconds of a round, over all but one of a run."""
-    case, device, setup = task.case, task.device, task.study()
+    case, device = task.case, task.device
+    setup = task.study()
     x, parts = start(setup).to(device), samples(setup, task)
     deviation(task)
     loop = Loop(case.make(), x, parts)

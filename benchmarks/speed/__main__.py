@@ -2,48 +2,233 @@
 
 Each program runs in a process of its own. What it prints is shown, and kept in FOLDER/<name>.txt below its command;
 pictures and tables go to FOLDER/<name>/. FOLDER/machine.txt describes the machine, which should have nothing else to
-do. This and the studies take about half an hour together on two cores. --quick takes smaller sizes and single
-repetitions, which show that everything runs, not how fast it is. A program that fails is told at the end, and the
-others run nevertheless. Rounds on a GPU are left out where there is none, and other simulators need environments of
-their own: ``python -m benchmarks.speed.peers``.
+do: where others use more than a twentieth of a core before a program starts, its file says so. This and the studies
+take about half an hour together on two cores. --quick takes smaller sizes and single repetitions, which show that
+everything runs, not how fast it is. A program that fails is told at the end, and the others run nevertheless. Rounds on
+a GPU are left out where there is none, and other simulators need environments of their own: ``python -m
+benchmarks.speed.peers``.
 
-What was measured once is in ``python -m benchmarks.speed.studies``.
+--studies takes what was measured once, for docs/performance.md and other pages: a study stays here because a page
+quotes what it found, and because it explains or predicts; nothing watches its numbers. --machine describes the machine,
+and that is all.
 """
 
-from benchmarks.speed.sitting import LAUNCHED, Command, sit
+import argparse
+import datetime
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
-SCALING = f"--to {{to}} {LAUNCHED}"
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from benchmarks.speed.measuring import LAUNCHER, cores, parser, starter
+from mpifed.core.processor import CPUS, block_size
+from mpifed.mpi.library import library
+from mpifed.results.provenance import cpus, git_commit, installed, versions
+
+NOTED = 0.05  # cores that others use
+INFO, STAT = Path("/proc/cpuinfo"), Path("/proc/stat")
+FIELDS = ("level", "type", "size", "shared_cpu_list")
+LAUNCHED = "--launcher {launcher!r}"  # words of a program that starts ranks
+
+
+class Command(NamedTuple):
+    """A program, with its words at full length and with --quick; ``ranks`` that a launcher starts."""
+
+    program: str
+    full: str = ""
+    quick: str = ""
+    ranks: int = 0
+
+
 FEW = "--ranks 1,2 --rounds 5 --repeat 1"
+PICTURE = f"--to {{to}} {LAUNCHED}"
+SMALL = "--busy --to {to} --cases 'logistic small,logistic' --dtypes float32 --repeat 1 --least 0.01 --most 1e8"
+PHISHING = "--cases phishing --samples 5 --repeat 1 --methods 'newton;topk, LS, A'"
 STEPS = {
-    "rounds": [Command("rounds", "--busy --repeat 3 --kernels both", "--busy --rounds 4 --repeat 1 --dtypes float32")],
-    "kernels": [
-        Command(
-            "kernels",
-            "--busy --kernels both --shapes wide,small,sparse --problems logistic,softmax",
-            "--busy --shapes small --dtypes float32 --problems logistic --repeat 1 --least 0",
-        )
+    "rounds": [
+        Command("rounds", "--busy --repeat 3 --kernels both", "--busy --rounds 4 --repeat 1 --dtypes float32"),
+        Command("rounds", "--part local --rounds 60 --repeat 3", "--part local --rounds 10 --repeat 1 --tiny"),
     ],
-    "roofline": [
-        Command("roofline", "--busy --to {to}", "--busy --to {to} --dtypes float32 --repeat 1 --least 0.01 --most 1e8")
-    ],
-    "local": [Command("local", "", "--rounds 10 --repeat 1 --sizes small")],
-    "networks": [Command("networks", "--busy", "--busy --tiny --rounds 2 --repeat 1 --cases MLP")],
+    "kernels": [Command("kernels", "--busy --kernels both --to {to}", SMALL)],
+    "networks": [Command("networks", "--busy", "--busy --tiny --rounds 3 --repeat 1 --cases MLP")],
     "gpu_networks": [Command("gpu_networks", "", "--device cpu --tiny --rounds 2 --repeat 1")],
-    "collectives": [Command("collectives", "", "--most 1000", ranks) for ranks in (2, 3, 4)],
-    "scaling-A": [Command("scaling", f"--case A --ranks 1,2,3,4 {SCALING}", f"--case A {FEW} {SCALING}")],
-    "scaling-B": [Command("scaling", f"--case B --ranks 1,2,3,4 {SCALING}", f"--case B {FEW} {SCALING}")],
+    "collectives": [Command("collectives", "", "--most 1000 --rounds 20 --repeat 2", ranks) for ranks in (2, 3, 4)],
+    "scaling-A": [Command("scaling", f"--case A --ranks 1,2,3,4 {PICTURE}", f"--case A {FEW} {PICTURE}")],
+    "scaling-B": [Command("scaling", f"--case B --ranks 1,2,3,4 {PICTURE}", f"--case B {FEW} {PICTURE}")],
     "apart": [
-        Command("apart", f"--case {case} {LAUNCHED}", f"--case {case} --rounds 5 --repeat 1 {LAUNCHED}")
+        Command(
+            "scaling",
+            f"--part apart --case {case} --ranks 1,2 {LAUNCHED}",
+            f"--part apart --case {case} {FEW} {LAUNCHED}",
+        )
         for case in "AB"
     ],
-    "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],
+    "picking": [Command("collectives", "--part picking", "--part picking --clients 1e3,1e4 --rounds 5")],
     "startup": [Command("startup", LAUNCHED, f"--repeat 1 {LAUNCHED}")],
-    "flute": [Command("flute", "", "--repeat 1 --rounds 2")],
-    "memory": [
-        Command("memory", "", "--clients 1e3 --repeat 1"),
-        Command("memory_table", "", "--scale 0.01 --only numpy"),
-    ],
+    "flute": [Command("startup", "--part flute --repeat 5", "--part flute --repeat 1 --rounds 2")],
+    "memory": [Command("memory", "", "--scale 0.01 --only numpy")],
+}
+STUDIES = {
+    "tree": [Command("collectives", f"--part tree {LAUNCHED}", f"--part tree {LAUNCHED} --ranks 2,3")],
+    "sums": [Command("predict", "--part sums --to {to}", "--part sums --to {to}")],
+    "predict": [Command("predict", LAUNCHED, f"--tiny --ranks 2,3,4 --rounds 15 --repeat 1 {LAUNCHED}")],
+    "ranks": [Command("predict", "--part ranks", "--part ranks")],
+    "secondorder": [Command("secondorder", LAUNCHED, PHISHING)],
+    "endurance": [Command("memory", "--part endurance", "--part endurance --rounds 3000")],
 }
 
+
+def run(name: str, commands: list[Command], args: argparse.Namespace) -> int:
+    """Run the programs of a step; the number of those that failed."""
+    with (args.to / f"{name}.txt").open("w", encoding="utf-8") as file:
+        return sum(shown(words(name, command, args), file) != 0 for command in commands)
+
+
+def words(name: str, command: Command, args: argparse.Namespace) -> list[str]:
+    """The command line of a program."""
+    start = starter(args.launcher, command.ranks) if command.ranks else []
+    options = (command.quick if args.quick else command.full).format(to=args.to / name, launcher=args.launcher)
+    return [*start, sys.executable, "-m", f"benchmarks.speed.{command.program}", *shlex.split(options)]
+
+
+def shown(command: list[str], file: TextIO) -> int:
+    """Run a command; what it prints goes to the terminal and to ``file``. Returns its exit code."""
+
+    def tell(line: str) -> None:
+        print(line, end="", flush=True)
+        file.write(line)
+
+    others = used()
+    tell(f"$ {shlex.join(command).replace(sys.executable, 'python')}\n")
+    if others > NOTED:
+        tell(f"(other programs used {others:.2f} cores before)\n")
+    begun = time.perf_counter()
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, **pipes, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as job:
+        assert job.stdout is not None
+        for line in job.stdout:
+            tell(line)
+    code = job.wait()
+    tell(f"({'' if code == 0 else f'failed with code {code}, '}{time.perf_counter() - begun:.0f} s)\n\n")
+    return code
+
+
+def describe() -> str:
+    """Lines of ``name: value``: date, processor, caches, memory, load and versions."""
+    gigabytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    loads = ", ".join(f"{load:.2f}" for load in os.getloadavg())
+    facts = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "cores": f"{len(cores())} ({cpus()})" if cpus() else str(len(cores())),
+        "caches": ", ".join(caches()) or "unknown",
+        "blocks": f"{block_size().bytes:,} bytes ({block_size().reason})",
+        "memory": f"{gigabytes:.1f} GB",
+        "load": f"{loads} (of 1, 5 and 15 minutes)",
+        "system": platform.platform(),
+        "BLAS": blas(),
+        "MPI": mpi(),
+    }
+    found = facts | versions() | {"numba": installed("numba"), "commit": commit()}
+    return "".join(f"{name}: {value}\n" for name, value in found.items())
+
+
+def processor() -> str:
+    """The name of the processor, with model numbers where the name says little."""
+    try:
+        lines = [line.split(":", 1) for line in INFO.read_text().splitlines() if ":" in line]
+    except OSError:
+        return platform.processor() or platform.machine()
+    facts = {name.strip(): value.strip() for name, value in reversed(lines)}
+    numbers = ", ".join(f"{name} {facts[name]}" for name in ("cpu family", "model", "stepping") if name in facts)
+    return f"{facts.get('model name', platform.machine())} ({numbers})" if numbers else platform.machine()
+
+
+def caches() -> list[str]:
+    """Level, kind and size of each cache of the first core, with the cores that share it."""
+    found = []
+    for index in sorted((CPUS / "cpu0" / "cache").glob("index*")):
+        level, kind, size, shared = ((index / name).read_text().strip() for name in FIELDS)
+        found.append(f"L{level} {kind.lower()} {size} (cpu {shared})")
+    return found
+
+
+def blas() -> str:
+    """The BLAS libraries of this process, with versions, kernels and threads."""
+    np.ones((2, 2)) @ np.ones((2, 2))  # some load when they are first called
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return "; ".join(
+        f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', '')}, threads: {pool['num_threads']})"
+        for pool in pools
+    )
+
+
+def mpi() -> str:
+    """The MPI library, or none."""
+    try:
+        return library()
+    except (ImportError, RuntimeError):
+        return "none"
+
+
+def used(seconds: float = 0.5) -> float:
+    """Cores that programs use now; 0 where the system does not tell."""
+
+    def busy() -> float:
+        user, nice, system = STAT.read_text().split()[1:4]
+        return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    try:
+        before, begun = busy(), time.perf_counter()
+        time.sleep(seconds)
+        return (busy() - before) / (time.perf_counter() - begun)
+    except OSError:
+        return 0.0
+
+
+def commit() -> str:
+    """The git commit of the current folder, and whether files differ from it."""
+    found = git_commit()
+    if not found:
+        return "unknown"
+    changed = subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, text=True, check=False)
+    return f"{found}{' with changes' if changed.stdout.strip() else ''}"
+
+
+def main() -> None:
+    """Run the programs one after the other."""
+    command = parser(__doc__, only="", launcher=LAUNCHER, to="speed")
+    command.add_argument("--quick", action="store_true", help="small sizes, once each: some two minutes")
+    command.add_argument("--studies", action="store_true", help="what was measured once, in place of the others")
+    command.add_argument("--machine", action="store_true", help="describe the machine, and measure nothing")
+    args = command.parse_args()
+    steps = STUDIES if args.studies else STEPS
+    chosen = args.only.split(",") if args.only else list(steps)
+    if unknown := [name for name in chosen if name not in steps]:
+        command.error(f"there is no {unknown[0]!r}; --only takes {', '.join(steps)}")
+    machine = describe()
+    print(machine, flush=True)
+    if args.machine:
+        return
+    args.to.mkdir(parents=True, exist_ok=True)
+    (args.to / "machine.txt").write_text(machine, "utf-8")
+    begun = time.perf_counter()
+    failed = []
+    for name in chosen:
+        print(f"== {name}", flush=True)
+        if run(name, steps[name], args):
+            failed.append(name)
+    print(f"written to {args.to} in {(time.perf_counter() - begun) / 60:.1f} minutes")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
 if __name__ == "__main__":
-    sit(STEPS, __doc__)
+    main()

@@ -2,9 +2,9 @@
 
 ``--part`` takes one of
 
-empty    under mpirun -n 3 or so: time of a round whose clients send back what they receive, of n numbers : bare Bcast +
-         Allreduce. Each host has one client; what remains is packing, the broadcast, the sum and bookkeeping. With plain
-         sums (reproducible = false) and with sums that have the same bits on any number of ranks
+empty    under mpirun -n 3 or so: time of a round whose clients send back what they receive, n numbers : bare Bcast and
+         Allreduce. Each host has one client; what remains is packing, the broadcast, the sum and bookkeeping. With
+         plain sums (reproducible = false) and with sums that have the same bits on any number of ranks
 tree     a short study on --ranks ranks, which it starts, with each kind of reduction: whether the model has the bits of
          one process, and the messages and bytes that rank 0 receives in a round, from /ranks. FedAvg, linear
          regression, 256 clients × 100 features; one request a round. The number is the difference of two runs over the
@@ -151,8 +151,13 @@ def tree(args: argparse.Namespace) -> None:
             for kind in KINDS:
                 few, many = sorted((run for run in runs if run.config["reduction"] == kind), key=lambda run: run.cr)
                 counts = [float(received(many, what) - received(few, what)) for what in ("messages", "bytes")]
-                bits = "same" if np.array_equal(many.x, alone.x) else "OTHER"
+                bits = "same" if same_bits(many, alone) else "OTHER"
                 table.row(ranks, kind, bits, *(count / (ROUNDS[1] - ROUNDS[0]) for count in counts))
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two runs ended at the same model."""
+    return bool(np.array_equal(one.x, other.x))
 
 
 def received(run: Any, what: str) -> float:

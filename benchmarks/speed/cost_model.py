@@ -4,17 +4,21 @@ Messages follow LogGP: A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman
 into the LogP model", SPAA 1995. Broadcasts are as in R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
 communication operations in MPICH", IJHPCA 19 (2005); its α is L + 2o, its β is G. Replies take the way that mpifed
 chooses, at the time that ``mpifed.mpi.loggp`` gives for it. The numbers of bytes are those that the room ``mpifed.mpi``
-sends.
+sends. Under mpirun -n 2 this program measures bare messages of two ranks, and additions, for ``fit``.
 """
 
-from collections.abc import Sequence
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
+from benchmarks.speed.measuring import printed, starter
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.sums import depth
@@ -24,6 +28,9 @@ from mpifed.mpi.reduction_choice import SLICES, Choice
 
 LONG = 1e-3  # seconds of computing from which on waiting ranks sleep, as in mpifed.mpi.channel
 HEAD = 64  # bytes of a request without its arrays, which start at multiples of 64
+BYTES = [0, 64, 1024, 4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22]  # of bare messages
+STREAM = [10, 30, 100, 300, 1000]  # messages
+CALLS = 200  # of each measurement
 
 Points = tuple[Sequence[float], Sequence[float]]  # a measurement: what was varied, and the seconds it took
 
@@ -178,3 +185,54 @@ def line(x: Sequence[float] | Array, y: Sequence[float] | Array) -> tuple[float,
     scale = float(np.abs(points).max())
     a, b = nnls(np.column_stack([np.ones(len(points)), points / scale]) / times[:, None], np.ones(len(times)))[0]
     return float(a), float(b) / scale
+
+
+def bare(launcher: str) -> dict[str, Points]:
+    """What this program measures on two ranks that the launcher starts: the arguments of ``fit``."""
+    command = [*starter(launcher, 2), sys.executable, "-m", "benchmarks.speed.cost_model"]
+    found: dict[str, Points] = json.loads(printed(command, 300))
+    return found
+
+
+def main() -> None:
+    """Measure on two ranks; rank 0 prints what it found as JSON."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    steps = (comm.Send, comm.Recv) if comm.rank == 0 else (comm.Recv, comm.Send)
+
+    def pingpong(size: int) -> None:
+        for step in steps:
+            step(buffer[:size], 1 - comm.rank)
+
+    def stream(count: int) -> None:
+        for _ in range(count):
+            steps[0](buffer[:8], 1 - comm.rank)
+
+    def add(size: int) -> None:
+        np.add(a[: size // 8], b[: size // 8])
+
+    buffer = np.zeros(BYTES[-1], np.uint8)
+    a, b = np.zeros((2, BYTES[-1] // 8))
+    found = {
+        "pingpong": (BYTES, [clocked(comm, pingpong, size) / 2 for size in BYTES]),
+        "stream": (STREAM, [clocked(comm, stream, count) for count in STREAM]),
+        "additions": (BYTES, [clocked(comm, add, size) for size in BYTES]),
+    }
+    if comm.rank == 0:
+        print(json.dumps(found))
+
+
+def clocked(comm: Any, job: Callable[[int], None], size: int) -> float:
+    """Median seconds of a job, without the first tenth of the calls."""
+    times = []
+    for _ in range(CALLS):
+        comm.Barrier()
+        begun = time.perf_counter()
+        job(size)
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times[CALLS // 10 :]))
+
+
+if __name__ == "__main__":
+    main()

@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.speed.measuring import fresh, launched, parser, play
 from benchmarks.speed.models import CASES, SMALL, Loop, batched, shuffled, stacked, torch, unfolded
 from benchmarks.speed.networks import ROOT, Task, deviation, ours, samples, start
-from benchmarks.speed.printing import Table, figure, spread
+from benchmarks.speed.printing import Table, best_and_median, spread
 from mpifed.core.toml import toml_value
 
 NO_GPU = "PyTorch finds no GPU here; --device cpu --tiny runs everything small on the CPU, to see that it runs"
@@ -59,7 +59,8 @@ def clock(job: Round, device: str, count: int) -> float:
 
 def jobs(task: Task) -> dict[str, Callable[[], float]]:
     """What is measured, by name: a function that measures the wall seconds of a round, over all but one of a run."""
-    case, device, setup = task.case, task.device, task.study()
+    case, device = task.case, task.device
+    setup = task.study()
     x, parts = start(setup).to(device), samples(setup, task)
     deviation(task)
     loop = Loop(case.make(), x, parts)
@@ -131,13 +132,12 @@ def rounds(args: argparse.Namespace) -> None:
     """The table of rounds."""
     task = told(args)
     each = jobs(task)
-    found = np.array([[job() for job in each.values()] for _ in range(args.repeat)]) * 1e3
-    best, middle = found.min(axis=0), np.median(found, axis=0)
-    loop = best[list(each).index("plain loop")]
+    turns = [[job() for job in each.values()] for _ in range(args.repeat)]
+    found = dict(zip(each, zip(*turns, strict=True), strict=True))
     print(f"{task.case.name}, {task.case.clients} of {task.case.all} clients")
     table = Table({"round": 44, "ms (median)": 16, "to the loop": 6}, args.to and args.to / "gpu_rounds.csv")
-    for name, least, median in zip(each, best, middle, strict=True):
-        table.row(name, f"{figure(least)} ({figure(median)})", float(least / loop))
+    for name, times in found.items():
+        table.row(name, best_and_median(times), min(times) / min(found["plain loop"]))
 
 
 def whole_start(args: argparse.Namespace) -> None:

@@ -29,6 +29,7 @@ import scipy.sparse as sp
 
 from benchmarks.speed.measuring import cores, everyone, kernels, parser, turn
 from benchmarks.speed.pictures import Ceiling, Point, draw_roofline
+from benchmarks.speed.plain import gradient
 from benchmarks.speed.printing import Table, spread, tiny, told
 from mpifed.core.processor import CPUS, block_size, in_bytes
 from mpifed.core.typing import Array
@@ -43,12 +44,7 @@ GAMMA = 0.1
 STEPS = 5
 GEMM = 512
 ASSUMED = {"L1": 32 << 10, "L2": 1 << 20, "L3": 32 << 20}  # bytes, where the system does not tell
-PROBLEMS: dict[str, dict[str, Any]] = {
-    "least-squares": {},
-    "logistic": {"mu": 1e-3},
-    "nonconvex-logistic": {"mu": 1e-2},
-    "softmax": {},
-}
+REGULARISERS = {"logistic": 1e-3, "nonconvex-logistic": 1e-2}  # mu, of the problems that have one
 SHAPES = {  # clients, fewest and most samples, features, share of non-zeros
     "small": (1000, 20, 20, 20, 1.0),
     "wide": (128, 70, 70, 1024, 1.0),
@@ -94,7 +90,8 @@ class Task(NamedTuple):
 
     def build(self) -> Problem:
         problem = KERNELS[self.name][0]
-        return Problem.build({"name": problem, **PROBLEMS[problem]}, "problem")
+        mu = {"mu": REGULARISERS[problem]} if problem in REGULARISERS else {}
+        return Problem.build({"name": problem, **mu}, "problem")
 
     def clients(self) -> Clients:
         """Standard normal samples divided by √n, with labels 0 … classes − 1."""
@@ -121,28 +118,12 @@ class Task(NamedTuple):
         return 4.0 * numbers * self.classes * KERNELS[self.name][2], size
 
 
-def plain(problem: str, A: Any, b: Array, x: Array) -> Array:
-    """∇f_i(x) of a single client, in plain numpy."""
-    d, n = A.shape
-    if problem == "softmax":
-        Z = A @ x[: CLASSES * n].reshape(CLASSES, n).T + x[CLASSES * n :]
-        R = np.exp(Z - Z.max(axis=1, keepdims=True))
-        R /= R.sum(axis=1, keepdims=True)
-        R[np.arange(d), b.astype(np.intp)] -= 1
-        R /= d
-        return np.concatenate([(A.T @ R).T.ravel(), R.sum(axis=0)])
-    if problem == "least-squares":
-        return (A @ x - b) @ A / d
-    g, mu = (1 / (1 + np.exp(-(A @ x))) - b) @ A, PROBLEMS[problem]["mu"]
-    return (g + mu * (x if problem == "logistic" else x / (1 + x * x) ** 2)) / d
-
-
-def last_gradient(gradient: Callable[[Array], Array], w: Array, steps: int) -> Array:
+def last_gradient(at: Callable[[Array], Array], w: Array, steps: int) -> Array:
     """The gradient after so many steps, the first of which is at w."""
-    g = gradient(w)
+    g = at(w)
     for _ in range(steps - 1):
         w = w - GAMMA * g
-        g = gradient(w)
+        g = at(w)
     return g
 
 
@@ -154,7 +135,10 @@ def ours(problem: Problem, data: Clients, X: Array, steps: int) -> list[Array]:
 
 def loop(problem: str, data: Clients, X: Array, steps: int) -> list[Array]:
     """The final gradient of each client, one client after the other."""
-    return [last_gradient(partial(plain, problem, A, b), X[i], steps) for i, (A, b) in enumerate(data.parts)]
+    return [
+        last_gradient(partial(gradient, problem, REGULARISERS.get(problem, 0.0), A, b), X[i], steps)
+        for i, (A, b) in enumerate(data.parts)
+    ]
 
 
 def prepare(task: Task) -> Callable[[], Array]:
@@ -182,7 +166,7 @@ def caches() -> dict[str, int]:
 def reads(most: int) -> dict[str, int]:
     """The number of bytes to read for each level of memory; a level that its neighbours hide is left out."""
     known = caches()
-    sizes = {name: known[name] // 2 for name in ("L1", "L2") if name in known}
+    sizes = {name: size // 2 for name, size in known.items() if name in ("L1", "L2")}
     largest = max(sizes.values(), default=ASSUMED["L2"])
     if known.get("L3", 0) > 4 * largest:
         sizes["L3"] = min(32 * largest, known["L3"] // 2)
@@ -212,7 +196,7 @@ def ceilings(args: argparse.Namespace) -> list[Ceiling]:
     for (name, unit), job in jobs.items():
         alone, *crowd = (float(np.max(own)) for own in everyone(job, args))
         found.append(Ceiling(name, unit, alone, min(crowd, default=None)))
-        table.row(name, f"G{unit}", alone / 1e9, crowd and min(crowd) / 1e9 or None)
+        table.row(name, f"G{unit}", alone / 1e9, (crowd and min(crowd) / 1e9) or None)
     return found
 
 

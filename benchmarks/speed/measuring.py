@@ -191,6 +191,12 @@ class Outcome(NamedTuple):
     result: Any
     seconds: float
 
+    @property
+    def round(self) -> float:
+        """Median wall seconds of a round without evaluation and writing; the first of several is a warm-up."""
+        spent = np.diff(self.result.rounds["elapsed_seconds"])
+        return float(np.median(spent[1:] if len(spent) > 1 else spent))
+
 
 def launched(launcher: str, ranks: int, settings: Sequence[str], path: Path, timeout: float = 600) -> Outcome:
     """Run ``python -m mpifed run settings -o path`` under the launcher; "" runs one process without MPI."""
@@ -205,10 +211,12 @@ def launched(launcher: str, ranks: int, settings: Sequence[str], path: Path, tim
     return Outcome(result, seconds)
 
 
-def printed(command: Sequence[str], timeout: float | None = None, **variables: str) -> str:
+def printed(command: Sequence[str], timeout: float | None = None, variables: Mapping[str, str] | None = None) -> str:
     """Run a command to its end: what it printed. SystemExit with what it said where it fails."""
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    done = subprocess.run(command, **pipes, text=True, timeout=timeout, env=os.environ | variables, check=False)
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = subprocess.run(
+        command, **pipes, text=True, timeout=timeout, env={**os.environ, **(variables or {})}, check=False
+    )
     if done.returncode:
         sys.exit(f"{shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
     return done.stdout
@@ -228,7 +236,7 @@ def gaussian(clients: int, samples: int, features: int) -> list[str]:
     return ["data=gaussian", *sizes, "problem=logistic"]
 
 
-def round_seconds(result: Any) -> np.ndarray:
-    """Wall seconds of each round without evaluation and writing. The first of several rounds is a warm-up, left out."""
-    spent = np.diff(result.rounds["elapsed_seconds"])
-    return spent[1:] if len(spent) > 1 else spent
+def averaging(clients: int, samples: int, features: int, rounds: int) -> list[str]:
+    """The same for FedAvg with 5 full-gradient steps of all clients on them, evaluated at the start and at the end."""
+    words = ["algorithm=fedavg", "algorithm.k0=5", "selection=all", f"rounds={rounds}", f"evaluate.every={rounds}"]
+    return [*gaussian(clients, samples, features), *words]

@@ -1,117 +1,225 @@
-"""python -m benchmarks.speed.memory: the peak memory of a run, by number of clients.
+"""python -m benchmarks.speed.memory: the memory of a rank, as a multiple of the bytes of its samples.
 
-Logistic regression on gaussian data in one process, 20 samples × 20 features per client: FedGiA with all clients, and
-FedAvg with 1000 selected clients, which averages only their models. Every run is a new process; sizes are interleaved.
-
-``peak : samples`` is the peak resident memory divided by the bytes of the samples (features and labels); near 1,
-nothing large is stored twice. ``slope`` is the growth of the peak since the previous line (for the first line: since
-the base, one client without rounds) divided by the growth of the samples: the cost of a further client in units of its
-samples. ``rest`` is the peak minus base and samples, in models of n parameters per client: state, replies and buffers.
-Ratios and seconds are median (smallest–largest) over the repetitions; start is the wall time of the command without
-rounds and evaluation.
-
---wide takes 500 clients × 4 samples × 200,000 features (3.2 GB of samples in float64; --dtype float32 halves it). There
-models and messages are as large as samples.
+samples    every run is a new process, and every row two runs: with few clients and with more. A multiple is the growth
+           of the peak from the first to the second, divided by the growth of the samples: what a byte of samples costs,
+           without Python, its libraries and what does not grow. Near 1 nothing large is stored twice. Samples are
+           features and labels; of CSR data features are the numbers, their columns and the ends of rows. ``peak`` is of
+           the larger run, on the rank with the highest. Linear models take five steps with all clients, those of
+           FedGiA and FedAvg with 1000 clients one round after another of their own; a network trains 16 of its clients
+           in each of two rounds, and all are evaluated. ``device`` is the same of the memory that PyTorch had from a
+           GPU at its peak: with ``--device cuda`` all rows but those of CSR and of numba compute there
+endurance  the memory of a long run, and whether its rounds become slower: FedAvg on 8 clients × 4 samples × 4 features,
+           with a result file and three records. ``resident MB`` is the memory after the warm-up (1000 rounds, when
+           everything has been used once) and at the end, ``growth`` the difference in per cent; the goal is below 5.
+           ``round µs`` is the wall time of a round in the first and in the last tenth of the rounds after the warm-up,
+           with evaluation and writing; ``file`` the size of the result
 """
 
 import argparse
+import os
+import sys
 import tempfile
-from itertools import product
+import time
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from benchmarks.speed.common import figure, gaussian, launched, round_seconds, spread
+import mpifed
+from benchmarks.speed.measuring import LAUNCHER, fresh, gaussian, launched, parser, play
+from benchmarks.speed.printing import Table
 
-RUNS = {
-    "FedGiA, all": ("algorithm=fedgia", "selection=all"),
-    "FedAvg, 1000": ("algorithm=fedavg", "algorithm.aggregate=chosen", "selection=uniform"),
-}
 MB = 1e6
+NONZEROS = 50  # of each row of CSR
+STEPS = ["algorithm=fedavg", "algorithm.k0=5", "algorithm.step=constant", "algorithm.step.a=0.01", "stop.gradient=0"]
+SELECTED = 16  # clients that train in a round of a network
+TRAINED = ["algorithm.epochs=1", "algorithm.batch_size=10", "selection=uniform", f"selection.count={SELECTED}"]
+IMAGES = ["data.size=28", "data.channels=1", "data.classes=10", "data.per_client=10", "data.test=0"]
+METHODS = {
+    "FedGiA, all": ("algorithm=fedgia", "selection=all"),
+    "FedAvg, 1000": ("algorithm=fedavg", "algorithm.aggregate=chosen", "selection=uniform", "selection.count=1000"),
+}
+MODULES = {"MLP": "mlp", "LeNet": "lenet"}
+RECORDS: dict[str, dict[str, Any]] = {
+    "f every 100 rounds": {},
+    "f in every round": {"evaluate.every": 1},
+    "and a model every 100": {"record.models": 100},
+}
+WARM = 1000  # rounds of the warm-up
+GOAL = 5.0  # per cent
 
 
-class Measured(NamedTuple):
-    """Peak bytes, and seconds of the start and of a round."""
+class Row(NamedTuple):
+    """So many clients, few and more, with so many samples of so many features, and the words of ``mpifed run``."""
 
-    peak: float
-    start: float
-    round: float
+    few: int
+    more: int
+    samples: int
+    features: int
+    dtype: str
+    words: tuple[str, ...] = ()
+    kind: str = "dense"  # or CSR, or network
+
+    def scaled(self, scale: float) -> tuple[int, int]:
+        """Few and more clients, so many times as many."""
+        least = SELECTED if self.kind == "network" else 2
+        return max(least, round(self.few * scale)), max(2 * least, round(self.more * scale))
 
 
-def measure(name: str, m: int, args: argparse.Namespace, folder: Path) -> Measured:
-    """Measure one run in a new process."""
-    words = [
-        *RUNS[name],
-        *gaussian(m, args.samples, args.features),
-        f"dtype={args.dtype}",
-        f"rounds={args.rounds}",
-        f"evaluate.every={max(1, args.rounds)}",
-        *args.override,
-    ]
-    if "selection=uniform" in words:
-        words.append(f"selection.count={min(m, args.selected)}")
-    result, seconds = launched("", 1, words, folder / "run.h5", args.timeout)
-    (folder / "run.h5").unlink()
-    spent = float(np.nansum(result.rounds["evaluate_seconds"])) + result.tct
-    return Measured(
-        float(result.ranks["max_rss_bytes"].max()), seconds - spent, float(np.median(round_seconds(result)))
-    )
+def known() -> dict[str, Row]:
+    """All rows: logistic regression in the shapes of cases A and B and on CSR data, two methods, and networks."""
+    found = {}
+    for name, shape in {"A": (128, 1280, 70, 1024), "B": (10_000, 200_000, 20, 20)}.items():
+        for dtype in ("float32", "float64"):
+            for kernels in ("numpy", "compiled", "torch"):
+                found[f"{name} {dtype} {kernels}"] = Row(*shape, dtype, (*STEPS, f"kernels={kernels}"))
+    for kernels in ("numpy", "torch"):
+        words = (*STEPS, f"kernels={kernels}")
+        found[f"CSR float64 {kernels}"] = Row(400, 2400, 100, 5000, "float64", words, "CSR")
+    for name, method in METHODS.items():
+        found[name] = Row(10_000, 100_000, 20, 20, "float64", method)
+    for name, module in MODULES.items():
+        network = (f"problem.module=benchmarks.speed.models:{module}", "problem.shape=[1,28,28]")
+        for batched, how in {"auto": "in groups", "false": "one at a time"}.items():
+            words = (*STEPS, *network, f"problem.batched={batched}", *TRAINED)
+            found[f"{name} {how}"] = Row(564, 1564, 50, 784, "float32", words, "network")
+    return found
+
+
+def chosen(args: argparse.Namespace) -> dict[str, Row]:
+    """The rows that are asked for and can be measured here."""
+    there = {"compiled": find_spec("numba"), "torch": find_spec("torch")}
+    found = {name: row for name, row in known().items() if there.get(name.split()[-1], True)}
+    if there["torch"] is None:
+        found = {name: row for name, row in found.items() if row.kind != "network"}
+    if args.device == "cuda":
+        cpu = (*METHODS, "CSR", "compiled", "torch")
+        found = {name: moved(row) for name, row in found.items() if not any(word in name for word in cpu)}
+    return {name: row for name, row in found.items() if args.only.lower() in name.lower()}
+
+
+def moved(row: Row) -> Row:
+    """The same on a GPU."""
+    words = [word for word in row.words if not word.startswith("kernels=")]
+    return row._replace(words=(*words, "problem.device=cuda" if row.kind == "network" else "kernels=cuda"))
+
+
+def csr(path: Path, row: Row, clients: int) -> float:
+    """Write a file of CSR samples; the bytes of what is in it."""
+    rng = np.random.default_rng(0)
+    count = clients * row.samples
+    columns = np.sort(rng.integers(0, row.features // NONZEROS, (count, NONZEROS)) + np.arange(NONZEROS) * 100)
+    ends = NONZEROS * np.arange(count + 1)
+    values = rng.standard_normal(columns.size)
+    X = sp.csr_array((values, columns.ravel().astype(np.int32), ends.astype(np.int32)), shape=(count, row.features))
+    y = rng.integers(0, 2, count).astype(float)
+    parts = {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr, "X_shape": np.array(X.shape)}
+    np.savez(path, y=y, sizes=np.full(clients, row.samples), **parts)
+    return float(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes)
+
+
+def study(row: Row, clients: int, folder: Path) -> tuple[list[str], float]:
+    """The words of ``mpifed run`` for a row, and the bytes of its samples."""
+    words = [*row.words, f"dtype={row.dtype}", "rounds=2", "evaluate.every=2"]
+    if row.kind == "CSR":
+        path = folder / f"{clients}.npz"
+        size = fresh(csr, path, row, clients)  # a process that is started has the peak of this one, if that is higher
+        return [f"data={path}", "problem=logistic", *words], size
+    data = gaussian(clients, row.samples, row.features)
+    if row.kind == "network":
+        data = ["data=images", *data[1:3], *IMAGES, "problem=torch"]
+    count = [f"selection.count={min(clients, 1000)}"] if "selection.count=1000" in words else []
+    words = [word for word in words if not count or not word.startswith("selection.count")]
+    size = clients * row.samples * (row.features + 1) * float(np.dtype(row.dtype).itemsize)
+    return [*data, *words, *count], size
+
+
+def peaks(words: list[str], folder: Path, args: argparse.Namespace) -> np.ndarray:
+    """The bytes of the rank that has most, on the host and on the device, of a run in new processes."""
+    ranks = args.ranks[0]
+    run = launched(args.launcher if ranks > 1 else "", ranks, words, folder / "run.h5", args.timeout).result
+    return np.array([float(np.max(run.ranks[column])) for column in ("max_rss_bytes", "max_device_bytes")])
+
+
+def samples(args: argparse.Namespace) -> None:
+    """The table of multiples."""
+    columns = {"row": 22, "clients": 7, "samples MB": 6, "peak MB": 6, "host": 5, "device": 5}
+    table = Table(columns, args.to and args.to / "memory.csv")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, row in chosen(args).items():
+            counts = row.scaled(args.scale)
+            (few, less), (many, size) = (study(row, count, Path(folder)) for count in counts)
+            least, most = (peaks(words, Path(folder), args) for words in (few, many))
+            host, device = ((most - least) / (size - less) * max(1, args.ranks[0] - 1)).tolist()
+            table.row(name, counts[1], size / MB, float(most[0]) / MB, host, device or None)
+
+
+class Mark(NamedTuple):
+    """The state after a round: bytes of memory, and seconds since the start."""
+
+    round: int
+    memory: int
+    seconds: float
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def marked(rounds: int) -> list[int]:
+    """The rounds to be looked at: end of the warm-up, of the first tenth, begin of the last tenth, end."""
+    tenth = (rounds - WARM) // 10
+    return [WARM, WARM + tenth, rounds - tenth, rounds]
+
+
+def long_run(rounds: int, record: dict[str, Any], path: Path) -> list[Mark]:
+    """Run the study in this process, a new one: the marks of its rounds."""
+    marks: list[Mark] = []
+    wanted, begun = set(marked(rounds)), time.perf_counter()
+    data = {"data": "gaussian", "data.clients": 8, "data.samples": 4, "data.features": 4}
+    study = {"algorithm": "fedavg", **data, "stop.gradient": 0.0, "evaluate.every": 100, "rounds": rounds}
+
+    def look(round: int, row: object) -> None:
+        if round in wanted:
+            marks.append(Mark(round, resident(), time.perf_counter() - begun))
+
+    mpifed.run(None, study | record, path=path, force=True, progress=False, callback=look)
+    return marks
+
+
+def growth(marks: list[Mark]) -> list[float]:
+    """MB after the warm-up and at the end, growth in per cent, and µs of a round in the first and the last tenth."""
+    warm, early, late, end = marks
+    first = (early.seconds - warm.seconds) / (early.round - warm.round) * 1e6
+    last = (end.seconds - late.seconds) / (end.round - late.round) * 1e6
+    return [warm.memory / MB, end.memory / MB, 100 * (end.memory / warm.memory - 1), first, last]
+
+
+def endurance(args: argparse.Namespace) -> None:
+    """The table of long runs."""
+    if args.rounds < 2 * WARM:
+        sys.exit(f"--rounds must be at least {2 * WARM}")
+    names = ("resident MB", "at the end", "growth %", "round µs", "at the end ", "file MB")
+    table = Table({"recorded": 22, "rounds": 7, **dict.fromkeys(names, 6)}, args.to and args.to / "endurance.csv")
+    above = []
+    for name, record in RECORDS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.h5"
+            cells = growth(fresh(long_run, args.rounds, record, path))
+            table.row(name, args.rounds, *cells, path.stat().st_size / MB)
+        if cells[2] >= GOAL:
+            above.append(name)
+    print(f"growth below {GOAL:.0f} %: " + (f"not of {', '.join(above)}" if above else "yes"))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    option = parser.add_argument
-    option("--clients", help="numbers of clients, comma-separated (default: 1e3,1e4,1e5; wide: 500)")
-    option("--wide", action="store_true", help="4 samples × 200,000 features per client")
-    option("--samples", type=int, help="samples per client (default: 20; wide: 4)")
-    option("--features", type=int, help="features (default: 20; wide: 200,000)")
-    option("--selected", type=int, default=1000, help="clients that FedAvg selects in a round (default: 1000)")
-    option("--dtype", default="float64", choices=["float32", "float64"], help="numbers (default: float64)")
-    option("--rounds", type=int, default=5, help="rounds of a run (default: 5)")
-    option("--repeat", type=int, default=2, help="interleaved repetitions (default: 2)")
-    option("--only", default="", help="only the algorithms whose name contains this")
-    option("--timeout", type=float, default=600, help="maximum seconds of a run (default: 600)")
-    option("override", nargs="*", metavar="KEY=VALUE", help="overrides of the experiment, for all runs")
-    args = parser.parse_args()
-    args.samples = args.samples or (4 if args.wide else 20)
-    args.features = args.features or (200_000 if args.wide else 20)
-    counts = [int(float(word)) for word in (args.clients or ("500" if args.wide else "1e3,1e4,1e5")).split(",")]
-    item = np.dtype(args.dtype).itemsize
-    sample, model = args.samples * (args.features + 1) * item, args.features * item
-    print(
-        f"a client: {args.samples} samples × {args.features} features, {args.dtype}, {sample} bytes; "
-        f"a model: {model} bytes",
-        flush=True,
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        base = launched("", 1, ["data=gaussian", "data.clients=1", "rounds=0"], Path(folder) / "base.h5", args.timeout)
-        floor = float(base.result.ranks["max_rss_bytes"].max())
-        print(
-            f"base {floor / MB:.1f} MB\n{'algorithm':<14}{'clients':>9}{'samples MB':>12}{'peak MB':>10}  "
-            f"{'peak : samples':<22}{'slope':>8}{'rest':>8}   {'start s':<22}round ms"
-        )
-        for name in RUNS:
-            if args.only.lower() in name.lower():
-                found: dict[int, list[Measured]] = {m: [] for m in counts}
-                for _, m in product(range(args.repeat), counts):
-                    found[m].append(measure(name, m, args, Path(folder)))
-                show(name, found, floor, sample, model)
-
-
-def show(name: str, found: dict[int, list[Measured]], floor: float, sample: int, model: int) -> None:
-    """Print the lines of an algorithm; ``floor``: bytes of the base; ``sample`` and ``model``: bytes of a client."""
-    before, least = 0, floor
-    for m, runs in found.items():
-        peaks, start, rounds = np.array(runs).T
-        peak = float(np.median(peaks))
-        slope, rest = (peak - least) / (m - before) / sample, (peak - floor - m * sample) / m / model
-        print(
-            f"{name:<14}{m:>9}{m * sample / MB:>12.1f}{peak / MB:>10.1f}  {spread(peaks / (m * sample))!s:<22}"
-            f"{figure(slope):>8}{figure(rest):>8}   {spread(start)!s:<22}{spread(rounds * 1e3)}",
-            flush=True,
-        )
-        before, least = m, peak
+    options: dict[str, Any] = {"only": "", "scale": 1.0, "device": "cpu", "ranks": "1", "rounds": 200_000, "to": None}
+    args = parser(__doc__, part="samples", **options, launcher=LAUNCHER, timeout=600.0).parse_args()
+    play({"samples": samples, "endurance": endurance}, args)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 try:
-    import torch
+    import torch as torch  # for those who import it from here, after it was looked for
     from torch import nn
     from torch.func import functional_call, grad, vmap
     from torch.nn import functional as F
@@ -48,20 +48,10 @@ def mlp() -> Any:
 
 def lenet() -> Any:
     """LeNet-5 of Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, 1998, with ReLU and largest values: 61,706 parameters."""
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(400, 120),
-        nn.ReLU(),
-        nn.Linear(120, 84),
-        nn.ReLU(),
-        nn.Linear(84, CLASSES),
-    )
+    first = [nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    dense = [nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, CLASSES)]
+    return nn.Sequential(*first, *second, *dense)
 
 
 def cnn() -> Any:
@@ -118,12 +108,8 @@ class Products(nn.Conv2d):  # type: ignore[misc]
     def forward(self, samples: Any) -> Any:
         found = F.unfold(samples, self.kernel_size, padding=self.padding, stride=self.stride)
         bias = 0 if self.bias is None else self.bias[:, None]
-        sides = [
-            (side + 2 * pad - kernel) // stride + 1
-            for side, pad, kernel, stride in zip(
-                samples.shape[-2:], self.padding, self.kernel_size, self.stride, strict=True
-            )
-        ]
+        pad, kernel, stride = (both[0] for both in (self.padding, self.kernel_size, self.stride))  # squares
+        sides = [(side + 2 * pad - kernel) // stride + 1 for side in samples.shape[-2:]]
         return (self.weight.flatten(1) @ found + bias).unflatten(-1, sides)
 
 

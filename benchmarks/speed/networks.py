@@ -42,7 +42,7 @@ from benchmarks.speed.models import (
     torch,
     vmap_rounds,
 )
-from benchmarks.speed.printing import Table, figure, tiny
+from benchmarks.speed.printing import Table, best_and_median, tiny
 from mpifed import stream
 from mpifed.experiment import config
 from mpifed.experiment import rounds as round_loop
@@ -217,8 +217,7 @@ def prepare(task: Task) -> Callable[[], Turn]:
 
 def cells(copies: Sequence[Sequence[Turn]]) -> list[Any]:
     """Milliseconds, deviation, and ratios of the best to the best."""
-    best, middle = (1e3 * of(copies[0], axis=0) for of in (np.min, np.median))
-    both = [f"{figure(best[k])} ({figure(middle[k])})" for k in (0, 2)]
+    both = [best_and_median([turn[k] for turn in copies[0]]) for k in (0, 2)]
     least = [Turn(*np.min(own, axis=0)) for own in copies]
     ratios = [least[0].vmap / least[0].loop, least[0].late / least[0].loop]
     return [*both, tiny(least[0].deviation), *ratios, *quoted([own.ours / own.loop for own in least])]

@@ -55,7 +55,7 @@ def beside(peer: str, python: str, words: list[str]) -> Found:
     """What a peer measures in its own environment."""
     device = words[-1]
     variables = {"PYTHONPATH": ROOT, "JAX_PLATFORMS": device} | (ONE_CORE if device == "cpu" else {})
-    text = printed([python, "-m", "benchmarks.speed.simulators", peer, *words], **variables)
+    text = printed([python, "-m", "benchmarks.speed.simulators", peer, *words], variables=variables)
     told = json.loads(text.splitlines()[-1])
     return Found(float(np.median(told["cpu" if device == "cpu" else "wall"])) * 1e3, told["f"])
 

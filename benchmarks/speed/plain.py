@@ -1,4 +1,4 @@
-"""The methods of ``benchmarks.speed.rounds`` as one would write them in numpy without a framework: loops over clients.
+"""What ``rounds`` and ``kernels`` are measured beside, as one would write it in numpy: loops over clients.
 
 A method is a function (run, i, x, k, rng) that changes the state of client i and returns its upload. Options that are
 not given are the defaults of mpifed; the loss is logistic, with (MU/2)‖x‖² over d_i.
@@ -51,6 +51,23 @@ def fedavg_loop(setup: Experiment) -> Callable[[], tuple[float, Array]]:
         return (time.process_time() - begun) / setup.rounds, x
 
     return run
+
+
+def gradient(problem: str, mu: float, A: Any, b: Array, x: Array) -> Array:
+    """∇f_i(x) of a single client; of softmax x has the weights of each class and then the intercepts."""
+    d, n = A.shape
+    if problem == "softmax":
+        classes = len(x) // (n + 1)
+        Z = A @ x[: classes * n].reshape(classes, n).T + x[classes * n :]
+        R = np.exp(Z - Z.max(axis=1, keepdims=True))
+        R /= R.sum(axis=1, keepdims=True)
+        R[np.arange(d), b.astype(np.intp)] -= 1
+        R /= d
+        return np.concatenate([(A.T @ R).T.ravel(), R.sum(axis=0)])
+    if problem == "least-squares":
+        return (A @ x - b) @ A / d
+    g = (1 / (1 + np.exp(-(A @ x))) - b) @ A
+    return (g + mu * (x if problem == "logistic" else x / (1 + x * x) ** 2)) / d
 
 
 class Plain:

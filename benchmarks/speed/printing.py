@@ -35,6 +35,11 @@ def figure(value: float) -> str:
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if value else "0"
 
 
+def best_and_median(seconds: Sequence[float]) -> str:
+    """Milliseconds of the repetitions: the best and the (median)."""
+    return f"{figure(1e3 * min(seconds))} ({figure(1e3 * float(np.median(seconds)))})"
+
+
 def tiny(value: float) -> str:
     """A deviation, of which the exponent says all."""
     return f"{value:.1e}"
@@ -85,7 +90,8 @@ def flat(cells: Sequence[Any]) -> list[Any]:
 
 
 def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table."""
+    """Write a table; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(head)

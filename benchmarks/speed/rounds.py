@@ -32,7 +32,7 @@ import numpy as np
 
 from benchmarks.speed.measuring import everyone, kernels, parser, play, quoted
 from benchmarks.speed.plain import GAMMA, MU, STEPS, Draw, Plain, fedavg_loop
-from benchmarks.speed.printing import Table, figure, tiny
+from benchmarks.speed.printing import Table, best_and_median, figure, tiny
 from mpifed import stream
 from mpifed.experiment import config
 from mpifed.experiment import run as launch
@@ -180,12 +180,10 @@ def fixed_sizes(copies: Sequence[Sequence[Pair]]) -> str:
     return f"{figure(worst.min())} at {SIZES[worst.argmin()] >> 10} KB"
 
 
-def cells(copies: list[list[Pair]]) -> list[Any]:
+def cells(copies: list[list[Any]]) -> list[Any]:
     """Milliseconds of both, the deviation, and the ratios."""
-    found = []
-    for seconds in ([pair.ours for pair in copies[0]], [pair.loop for pair in copies[0]]):
-        found.append(f"{figure(1e3 * min(seconds))} ({figure(1e3 * float(np.median(seconds)))})")
-    return [*found, tiny(max(pair.deviation for pair in copies[0])), *quoted([ratio(own) for own in copies])]
+    both = [best_and_median([pair[k] for pair in copies[0]]) for k in (0, 1)]
+    return [*both, tiny(max(pair.deviation for pair in copies[0])), *quoted([ratio(own) for own in copies])]
 
 
 def columns(args: argparse.Namespace) -> dict[str, int]:

@@ -7,40 +7,49 @@ and one server. Strong scaling divides the same clients among the ranks; weak sc
     speed-up T(1)/T(P), efficiency T(1)/(P T(P))         strong
     efficiency T(1)/T(P)                                 weak
 
-T is the wall time of a round without evaluation and writing, the median over the rounds of a run. Every repetition
-runs all points and forms the ratios within itself. 1 stands for the smallest of --ranks, and P is counted in multiples
-of it.
+T is the wall time of a round without evaluation and writing, the median over the rounds of a run. Every repetition runs
+all points and forms the ratios within itself; 1 stands for the smallest of --ranks, and P for multiples of it. Points
+with more ranks than cores are marked with *: their ranks share cores, so they say little about mpifed.
 
 Printed are median (smallest–largest) over the repetitions, the efficiency that the cost model predicts, and the parts
 of T: computation on the slowest rank, communication, server. The model is calibrated on the smallest of --ranks, with
 all clients and with an eighth of them, and on bare messages between two ranks; nothing else is fitted to it, except
 that one number, from rounds without work, stands for the waiting of ranks that share a core.
 
-Points with more ranks than cores are marked with *: their ranks share cores, so they say little about mpifed.
+The folder (default: scaling) gets scaling.csv, ranks.csv (seconds of each rank in the runs of strong scaling:
+computing, waiting, MPI) and, if matplotlib is installed (extra plot), scaling.png. KEY=VALUE at the end overrides the
+experiment, for example reproducible=false.
 
-The folder gets scaling.csv, ranks.csv (seconds of each rank in the runs of strong scaling: computing, waiting, MPI)
-and, if matplotlib is installed (extra plot), scaling.png. KEY=VALUE at the end overrides the experiment, for example
-reproducible=false.
+``apart``: cores of a node share memory bandwidth and caches, so that a node loses efficiency whatever runs on it. The
+honest reference is P runs of mpifed without MPI, started at once, each with the clients of one client rank; T is then
+that of the slowest, and each kind has its own T(1). ``together : apart`` compares rounds of both kinds at the same P:
+what is above 1 is the program, messages and a server that takes turns with its hosts. ``CPU ms`` is the CPU time of all
+processes for a round and P, less that of a run of two rounds; it asks for many rounds. Where others use the cores too,
+times of the wall say little, and CPU times still do.
 """
 
 import argparse
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.speed import cost_model as model
-from benchmarks.speed.common import Spread, figure, gaussian, launched, round_seconds, spread, told, write_csv
-from benchmarks.speed.messages import bare
-from benchmarks.speed.scaling_picture import Point, draw
+from benchmarks.speed.measuring import LAUNCHER, averaging, children, cores, launched, parser, play
+from benchmarks.speed.pictures import Scaled, draw_scaling
+from benchmarks.speed.printing import Spread, Table, spread, told, write_csv
 from mpifed import Result
+from mpifed.core.processor import listed
 from mpifed.core.typing import Array
 
 CASES = {"A": (128, 70, 1024), "B": (10_000, 20, 20)}
 PARTS = ("compute", "comm", "server")
 SPLIT = ("computing", "waiting", "MPI")  # of the time of a rank
 FEWER = 8  # the model is calibrated on all clients and on this part of them
+FEW = 2  # rounds of the run whose CPU time is taken off: imports, data, the first and the last evaluation
+CROWDED = "* more {} than cores: they share cores"
 
 
 class Run(NamedTuple):
@@ -55,31 +64,13 @@ class Run(NamedTuple):
 def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path, *words: str) -> Run:
     """Measure a run on ``ranks`` client ranks; ``words``: further overrides."""
     _, samples, features = CASES[args.case]
-    words = (
-        *gaussian(clients, samples, features),
-        "algorithm=fedavg",
-        "algorithm.k0=5",
-        "selection=all",
-        f"rounds={args.rounds}",
-        f"evaluate.every={args.rounds}",
-        *args.override,
-        *words,
-    )
-    path = folder / "run.h5"
-    result = launched(args.launcher, ranks + 1, words, path, args.timeout).result
-    path.unlink()
-    assert result.x is not None
-    study = model.Study(
-        ranks + 1,
-        result.x.size,
-        clients,
-        1.0,
-        reproducible="reproducible=false" not in args.override,
-        cores=shared_cores(result),
-        itemsize=result.x.itemsize,
-    )
+    words = (*averaging(clients, samples, features, args.rounds), *args.settings, *words)
+    outcome = launched(args.launcher, ranks + 1, words, folder / "run.h5", args.timeout)
+    result = outcome.result
+    size, same = (result.x.size, result.x.itemsize), "reproducible=false" not in args.settings
+    study = model.Study(ranks + 1, size[0], clients, 1.0, same, shared_cores(result), size[1])
     parts = tuple(float(np.median(result.rounds[f"{part}_seconds"][1:])) for part in PARTS)
-    return Run(float(np.median(round_seconds(result))), parts, split(result), study)
+    return Run(outcome.round, parts, split(result), study)
 
 
 def shared_cores(result: Result) -> int | None:
@@ -87,8 +78,7 @@ def shared_cores(result: Result) -> int | None:
     cores: dict[str, set[int]] = {}
     hosts = [str(host) for host in result.ranks["hostname"]]
     for host, allowed in zip(hosts, result.ranks["cpus"], strict=True):
-        ranges = [[int(end) for end in part.split("-")] for part in str(allowed).split(",") if part]
-        cores.setdefault(host, set()).update(cpu for ends in ranges for cpu in range(ends[0], ends[-1] + 1))
+        cores.setdefault(host, set()).update(listed(str(allowed)) if len(allowed) else ())
     crowded = any(hosts.count(host) > len(own) > 0 for host, own in cores.items())
     return sum(map(len, cores.values())) if crowded else None
 
@@ -105,13 +95,13 @@ def split(result: Result) -> Array:
 
 def runs(args: argparse.Namespace, ranks: list[int], folder: Path) -> dict[tuple[str, int], list[Run]]:
     """All runs, by kind and client ranks; ``few`` and ``idle`` are runs that only the model needs."""
-    first, base = ranks[0], args.clients or CASES[args.case][0]
+    first, base = ranks[0], clients(args)
     jobs = {("strong", p): base for p in ranks} | {("weak", p): base * p // first for p in ranks[1:]}
     jobs["few", first] = max(first, base // FEWER)
     found: dict[tuple[str, int], list[Run]] = {job: [] for job in jobs}
     for _ in range(args.repeat):
-        for (kind, p), clients in jobs.items():
-            found[kind, p].append(measure(p, clients, args, folder))
+        for (kind, p), count in jobs.items():
+            found[kind, p].append(measure(p, count, args, folder))
     found["weak", first] = found["strong", first]
     crowded = [p for p in ranks if found["strong", p][0].study.cores is not None]
     for p in crowded[:1]:
@@ -127,7 +117,7 @@ def middle(found: list[Run]) -> float:
 
 def calibrate(found: dict[tuple[str, int], list[Run]], first: int, args: argparse.Namespace) -> model.Machine:
     """The machine of the cost model; its unit of work is a client."""
-    machine = model.fit(**bare(args.launcher))._replace(compute=1.0)
+    machine = model.fit(**model.bare(args.launcher))._replace(compute=1.0)
     known = [(found[kind, first][0].study, middle(found[kind, first])) for kind in ("few", "strong")]
     costs = [(model.round_seconds(machine, study), seconds) for study, seconds in known]
     rest = [max(seconds - cost.total + cost.compute, 0.01 * seconds) for cost, seconds in costs]
@@ -137,7 +127,7 @@ def calibrate(found: dict[tuple[str, int], list[Run]], first: int, args: argpars
     return model.fit_turn(machine, *zip(*idle, strict=True)) if idle else machine
 
 
-def points(found: dict[tuple[str, int], list[Run]], ranks: list[int], machine: model.Machine) -> list[Point]:
+def points(found: dict[tuple[str, int], list[Run]], ranks: list[int], machine: model.Machine) -> list[Scaled]:
     """The lines of the table; the smallest number of ranks belongs to both kinds."""
     result, first = [], ranks[0]
     alone = np.array([run.seconds for run in found["strong", first]])
@@ -150,11 +140,11 @@ def points(found: dict[tuple[str, int], list[Run]], ranks: list[int], machine: m
             efficiency, predicted = alone / seconds / more, least / model.round_seconds(machine, study).total / more
             parts = tuple(np.median([run.parts for run in own], axis=0).tolist())
             spreads = (spread(seconds), spread(gain), spread(efficiency))
-            result.append(Point(kind, p, study.m, *spreads, parts, predicted, study.cores))
+            result.append(Scaled(kind, p, study.m, *spreads, parts, predicted, study.cores))
     return result
 
 
-def write(found: list[Point], splits: dict[int, Array], folder: Path) -> None:
+def write(found: list[Scaled], splits: dict[int, Array], folder: Path) -> None:
     """Write scaling.csv, seconds and ratios, and ranks.csv, the split of each rank's time."""
     spreads = [f"{name}{part}" for name in ("seconds", "speed_up", "efficiency") for part in ("", "_least", "_most")]
     parts = [f"{part}_seconds" for part in PARTS]
@@ -169,52 +159,87 @@ def write(found: list[Point], splits: dict[int, Array], folder: Path) -> None:
     write_csv(folder / "ranks.csv", ["client_ranks", "rank", *(f"{part}_seconds" for part in SPLIT)], own)
 
 
-def show(found: list[Point]) -> None:
+def show(found: list[Scaled]) -> None:
     """Print the table."""
-    ratios = f"{'round ms':<22}{'speed-up':<22}{'efficiency':<22}{'model':<7}"
-    parts = "".join(f"{part + ' ms':>11}" for part in PARTS)
-    print(f"{'kind':<8}{'client ranks':>12} {'clients':>9}   {ratios}{parts}")
+    wide = dict.fromkeys(("round ms", "speed-up", "efficiency"), 20)
+    table = Table(
+        {"kind": 6, "client ranks": 3, "clients": 7, **wide, "model": 5, **{f"{part} ms": 7 for part in PARTS}}
+    )
     for point in found:
-        milliseconds = Spread(*(1e3 * value for value in point.seconds))
-        print(
-            f"{point.kind:<8}{point.ranks:>12}{' ' if point.cores is None else '*'}{point.clients:>9}   "
-            f"{milliseconds!s:<22}{str(point.gain) if point.kind == 'strong' else '':<22}{point.efficiency!s:<22}"
-            f"{figure(point.predicted):<7}" + "".join(f"{figure(1e3 * part):>11}" for part in point.parts)
-        )
+        ranks = f"{point.ranks}{'' if point.cores is None else '*'}"
+        gain = point.gain if point.kind == "strong" else ""
+        ratios = (Spread(*(1e3 * value for value in point.seconds)), gain, point.efficiency, point.predicted)
+        table.row(point.kind, ranks, point.clients, *ratios, *(1e3 * part for part in point.parts))
     if any(point.cores is not None for point in found):
-        print("* more ranks than cores: they share cores")
+        print(CROWDED.format("ranks"))
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of runs on several ranks."""
-    option = parser.add_argument
-    option("--launcher", default="mpirun -n {ranks}", help="command that starts the ranks (default: %(default)r)")
-    option("--case", choices=sorted(CASES), default="B", help="size of the problem (default: B)")
-    option("--rounds", type=int, default=30, help="rounds of a run (default: 30)")
-    option("--repeat", type=int, default=3, help="interleaved repetitions (default: 3)")
-    option("--timeout", type=float, default=600, help="maximum seconds of a run (default: 600)")
-    option("override", nargs="*", metavar="KEY=VALUE", help="overrides of the experiment, for all runs")
+def scaling(args: argparse.Namespace) -> None:
+    """Strong and weak scaling."""
+    ranks = sorted(set(args.ranks))
+    folder = args.to or Path("scaling")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as runs_in:
+        measured = runs(args, ranks, Path(runs_in))
+    found = points(measured, ranks, calibrate(measured, ranks[0], args))
+    splits = {p: measured["strong", p][-1].split for p in ranks}
+    show(found)
+    write(found, splits, folder)
+    title = " ".join([f"FedAvg, 5 steps, logistic: case {args.case}", *args.settings])
+    drawn = draw_scaling(found, splits, title, folder / "scaling.png")
+    told(folder, "scaling.csv, ranks.csv", "scaling.png", drawn)
+
+
+def clients(args: argparse.Namespace) -> int:
+    """The clients of the smallest number of ranks."""
+    return args.clients[0] if args.clients else CASES[args.case][0]
+
+
+def at_once(kind: str, ranks: int, args: argparse.Namespace, folder: Path) -> list[Run]:
+    """One run of a server and its client ranks, or as many runs without MPI."""
+    if kind == "together":
+        return [measure(ranks, ranks * clients(args), args, folder)]
+    alone = argparse.Namespace(**{**vars(args), "launcher": ""})
+    folders = [folder / str(number) for number in range(ranks)]
+    for own in folders:
+        own.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(ranks) as pool:
+        return list(pool.map(lambda own: measure(0, clients(args), alone, own), folders))
+
+
+def timed(kind: str, ranks: int, args: argparse.Namespace, folder: Path) -> tuple[float, float, float]:
+    """Seconds of a round, of what the slowest rank computes in it, and CPU seconds of all processes over P."""
+    spent = [children()]
+    for rounds in (FEW, args.rounds):
+        found = at_once(kind, ranks, argparse.Namespace(**{**vars(args), "rounds": rounds}), folder)
+        spent.append(children())
+    start, whole = np.diff(spent)
+    cpu = (whole - start) / (args.rounds - FEW) / ranks
+    return max(run.seconds for run in found), max(run.parts[0] for run in found), cpu
+
+
+def apart(args: argparse.Namespace) -> None:
+    """Weak scaling beside processes that know nothing of each other."""
+    ranks = sorted(set(args.ranks))
+    jobs = [(kind, p) for kind in ("together", "apart") for p in ranks]
+    with tempfile.TemporaryDirectory() as folder:
+        turns = [[timed(*job, args, Path(folder)) for job in jobs] for _ in range(args.repeat)]
+    found = {job: np.array([turn[k] for turn in turns]).T for k, job in enumerate(jobs)}
+    wide = dict.fromkeys(("round ms", "computing ms", "CPU ms", "efficiency", "together : apart"), 22)
+    table = Table({"kind": 8, "P": 3, **wide}, args.to and args.to / f"apart-{args.case}.csv")
+    for (kind, p), times in found.items():
+        crowded = "*" if p + (kind == "together") > len(cores()) else ""
+        efficiency = spread(found[kind, ranks[0]][0] / times[0])
+        ratio = spread(times[0] / found["apart", p][0]) if kind == "together" else ""
+        table.row(kind, f"{p}{crowded}", *(spread(1e3 * own) for own in times), efficiency, ratio)
+    if ranks[-1] + 1 > len(cores()):
+        print(CROWDED.format("processes"))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    option = parser.add_argument
-    option("--ranks", default="1,2,3", help="numbers of client ranks, comma-separated (default: 1,2,3)")
-    option("--to", type=Path, default=Path("scaling"), help="folder of tables and picture (default: scaling)")
-    option("--clients", type=int, help="clients; for weak scaling on the smallest --ranks (default: the case's)")
-    add_options(parser)
-    args = parser.parse_args()
-    ranks = sorted({int(word) for word in args.ranks.split(",")})
-    args.to.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=args.to) as folder:
-        measured = runs(args, ranks, Path(folder))
-    machine = calibrate(measured, ranks[0], args)
-    found = points(measured, ranks, machine)
-    splits = {p: measured["strong", p][-1].split for p in ranks}
-    show(found)
-    write(found, splits, args.to)
-    title = " ".join([f"FedAvg, 5 steps, logistic: case {args.case}", *args.override])
-    told(args.to, "scaling.csv, ranks.csv", "scaling.png", draw(found, splits, title, args.to / "scaling.png"))
+    options: dict[str, Any] = {"part": "scaling", "case": "B", "rounds": 30, "repeat": 3, "clients": None, "to": None}
+    args = parser(__doc__, ranks="1,2,3", **options, launcher=LAUNCHER, timeout=600.0, settings=None).parse_args()
+    play({"scaling": scaling, "apart": apart}, args)
 
 
 if __name__ == "__main__":

@@ -54,9 +54,10 @@ class Task(NamedTuple):
 def read(file: str, network: str, rounds: str, device: str) -> Task:
     """The task on the command line."""
     with np.load(file) as found:
-        arrays = [found[name] for name in ("X", "y", "x")]
-        numbers = (int(found["clients"]), int(found["batch"]), float(found["lr"]))
-    return Task(*arrays, *numbers, network, int(rounds), device)
+        X, y, x = (found[name] for name in ("X", "y", "x"))
+        numbers = (int(found["clients"]), int(found["batch"]))
+        lr = float(found["lr"])
+    return Task(X, y, x, *numbers, lr, network, int(rounds), device)
 
 
 class Marks:

@@ -5,10 +5,8 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
-import mpifed
 from benchmarks import __main__ as program
 from tests.helpers.commands import ROOT, execute, mpirun
 
@@ -138,20 +136,6 @@ def test_a_part_ends_with_its_table_also_where_only_other_rows_record_a_measure(
     tiny.write_text(text.replace('"tct"]', '"tct", "snrr"]'))
     code, _, error = command("run", "fedgia/tiny", *one)
     assert (code, error.strip()) == (2, "benchmarks: fedgia/tiny: no run has the measure 'snrr'")
-
-
-@pytest.mark.slow
-def test_ranks_give_the_same_results(tmp_path):
-    words = [*RUN, "fedgia/table4", "--only", "V.1 FedGiA_D", "--seeds", "1", "--to"]
-    folders = tmp_path / "one", tmp_path / "three"
-    for start in ([sys.executable, *words, folders[0]], mpirun(3, *words, folders[1])):
-        done = execute(start, timeout=120, cwd=ROOT)
-        assert done.code == 0, done.err
-    one, three = (sorted(stored(folder)) for folder in folders)
-    assert [path.name for path in one] == [path.name for path in three]
-    assert len(one) == 3
-    for a, b in zip(one, three, strict=True):
-        assert np.array_equal(mpifed.load(a).rounds["objective"], mpifed.load(b).rounds["objective"])
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,9 @@ TITLES = {
 
 INDEX = """# Reference
 
-Everything that an experiment file can name, with options, defaults and formulas. The same on the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a
-docstring says *errata*, see [errata](../studies/errata.md). To add names of your own, see [extending](../extending.md).
+Everything that an experiment file can name, with options, defaults and formulas. The same on the command line:
+`python -m mpifed list` and `python -m mpifed describe NAME`. Where a docstring says *errata*, see
+[errata](../studies/errata.md). To add names of your own, see [extending](../extending.md).
 
 | page | what is in it |
 | --- | --- |
@@ -154,7 +155,9 @@ def method(name: str, cls: type[Algorithm]) -> list[str]:
     lines = [f"# {FIELD['title'](name)}", "", f'`algorithm.name = "{name}"`', *entry(cls, "../../../")]
     facts = zip(FIELD["HEAD"][1:-1], FIELD["row"](name)[1:-1], strict=True)
     lines += table(("", "[all methods](../methods.md)"), [(head, cell) for head, cell in facts if cell])
-    more = [f"[Its paper: equations, figures, differences](../../studies/{name}.md)"] if paper_page(name).exists() else []
+    more = (
+        [f"[Its paper: equations, figures, differences](../../studies/{name}.md)"] if paper_page(name).exists() else []
+    )
     return [*lines, "", " · ".join(["[Problems it runs on](../matrix.md)", *more])]
 
 
@@ -257,7 +260,7 @@ def title_of(lines: list[str]) -> str:
 
 def rest(lines: list[str]) -> list[str]:
     """What follows the title of a page, which may stand in its first lines."""
-    head, _, more = lines[0].strip("\n").partition("\n")
+    more = lines[0].strip("\n").partition("\n")[2]
     return [more, *lines[1:]] if more else lines[1:]
 
 

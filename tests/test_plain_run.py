@@ -1,0 +1,29 @@
+"""A plain run enters few functions, and none of features that it does not have: bounds that only go down."""
+
+import pytest
+
+from tests.helpers import meters
+
+# functions, files, lines of these functions, functions of features that are off; what reads the machine takes a few more
+# functions on some
+BOUNDS = {"fedgia": (545, 86, 3550, 112), "fedavg": (565, 87, 3720, 112), "mlp": (555, 86, 3680, 103)}
+
+
+@pytest.mark.parametrize("name", meters.RUNS)
+def test_a_plain_run_enters_no_more_functions_files_and_lines_than_its_bound(name):
+    widths = meters.run_widths(name)
+    wider = {
+        meter: (width, bound)
+        for (meter, width), bound in zip(widths.items(), BOUNDS[name], strict=True)
+        if width > bound
+    }
+    assert not wider, f"(now, bound); python -m tests.helpers.meters {name} lists the functions"
+
+
+def test_the_meter_finds_functions_of_features_that_a_run_has():
+    """A run with masks enters their functions: were the pattern of files wrong, plain runs would seem narrow."""
+    masked = {**meters.RUNS["fedavg"], "masks": {}}
+    found = {meters.file_of(code) for code in meters.entered(masked)}
+    more = found - {meters.file_of(code) for code in meters.entered(meters.RUNS["fedavg"])}
+    assert more
+    assert [name for name in more if not meters.OFF.match(name)] == []

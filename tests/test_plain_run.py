@@ -4,8 +4,7 @@ import pytest
 
 from tests.helpers import meters
 
-# functions, files, lines of these functions, functions of features that are off; what reads the machine takes a few more
-# functions on some
+# functions, files, lines of these functions, functions of features that are off; to read the machine takes more on some
 BOUNDS = {"fedgia": (545, 86, 3550, 112), "fedavg": (565, 87, 3720, 112), "mlp": (555, 86, 3680, 103)}
 
 

@@ -1,15 +1,30 @@
 """Files that get their name only when they are complete, and result files that do not overwrite others by accident."""
 
+import errno
 import fcntl
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from mpifed.core.errors import UserError, reason
 
 EXISTS = "{} exists; say --force to overwrite it or -o for another name"
+
+
+def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file to read its bytes. OSError where it cannot be read, or is a pipe or a device: these may never end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # to open a pipe would wait for its writer
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "it is a pipe or a device", os.fspath(path))
 
 
 @contextmanager
@@ -67,7 +82,7 @@ def checked_target(name: str, force: bool) -> Path:
 
 def being_written(path: Path) -> bool:
     """Whether a process holds the lock that HDF5 takes while it writes."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

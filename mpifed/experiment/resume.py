@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved, find
 from mpifed.experiment.lost_file import missing
@@ -48,8 +48,14 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
         raise UserError(
             f"{name} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not belong together"
         )
+    if saved is not None and before.m != saved.cuts[-1]:
+        raise UserError(
+            f"{name} has {before.m} clients and its checkpoint {saved.cuts[-1]}: they do not belong together"
+        )
+    with concerning(name):
+        old = configuration.experiment(before.config)
     table = configuration.override(copy.deepcopy(before.config), words)
-    old, new = (configuration.experiment(part) for part in (before.config, table))
+    new = configuration.experiment(table)
     for key, was, wanted in configuration.differences(old, new, FREE):
         raise UserError(
             f"{key} = {wanted} is wrong: {name} has {was}, and "

@@ -2,11 +2,12 @@
 
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.errors import Trouble, UserError, failure, printable
 from mpifed.core.files import checked_target
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
@@ -19,6 +20,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
 from mpifed.experiment.measured_blocks import measure, recorded
+from mpifed.experiment.misfit import check_rows, fitting
 from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, federation, housed, prepare
@@ -148,7 +150,10 @@ def begin(host: Host | None, job: Job) -> None:
     if host is not None:
         host.join()
         if job.saved is not None:
-            host.restore(job.saved.clients(host.lo, host.hi))
+            with fitting(job.saved.folder):
+                rows = job.saved.clients(host.lo, host.hi)
+                check_rows(rows, host.state, host.hi - host.lo)
+                host.restore(rows)
 
 
 def host(job: Job, world: Any, parts: Prepared) -> None:
@@ -182,7 +187,8 @@ def serve(
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
-            outcome = rounds(config, fed, recorder, progress, checkpoints, looking(config, fed, parts))
+            with rounds_of(job):
+                outcome = rounds(config, fed, recorder, progress, checkpoints, looking(config, fed, parts))
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
@@ -205,6 +211,11 @@ def serve(
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
+
+
+def rounds_of(job: Job) -> AbstractContextManager[None]:
+    """Where rounds fail because of a checkpoint of strangers. With ``survive``, errors are those of ranks that die."""
+    return nullcontext() if job.saved is None or job.survive else fitting(job.saved.folder)
 
 
 def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Array, x: Array | None = None) -> bool:
@@ -230,5 +241,5 @@ def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
 def fail(world: World, error: BaseException) -> None:
     """End all ranks after an error that is not the user's mistake: one message, then where it happened."""
     text = str(error) if isinstance(error, Trouble) else failure(world.rank, error)
-    sys.stderr.write(f"mpifed: {text}\n")
+    sys.stderr.write("mpifed: " + printable(f"{text}\n", keep="\n"))
     world.abort(1)

@@ -12,7 +12,7 @@ import numpy as np
 from mpifed.api import html
 from mpifed.api.picture import draw
 from mpifed.api.study import study
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning
 from mpifed.experiment.config import experiment
 from mpifed.problems.base import Problem
 from mpifed.report.summary import show
@@ -70,8 +70,9 @@ class Result(results.Result):
         """
         from mpifed.experiment.fitted import again, fitted  # it imports scipy.stats, which takes time
 
-        config = experiment(study(self.config, {} if data is None else {"data": data}, {}))
-        return fitted(self, again(self, config))
+        with concerning(self.path or ""):
+            config = experiment(study(self.config, {} if data is None else {"data": data}, {}))
+            return fitted(self, again(self, config))
 
     def module(self, client: int | None = None) -> Any:
         """The torch.nn.Module of the run with the final model in it, or with the personal model of ``client``.

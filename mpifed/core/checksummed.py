@@ -16,7 +16,8 @@ from mpifed.core.files import atomic_file, open_file, synchronise
 from mpifed.core.memory import size_of
 from mpifed.core.typing import Array
 
-DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+DAMAGE = (OSError, EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError)
+DAMAGE += (zipfile.BadZipFile, zlib.error)
 BLOCK = 1 << 20  # bytes read at a time
 LAST_LINE = b"\n%08x\n"  # of a file, with its checksum
 LENGTH = len(LAST_LINE % 0)
@@ -57,7 +58,9 @@ def read(path: Path) -> dict[str, Array]:
                 raise ValueError("it has something else than arrays, or these are compressed")
             content.seek(0)
             with np.load(content, allow_pickle=False) as file:
-                return {name: array_of(file, name, one.file_size) for name, one in zip(file.files, members, strict=True)}
+                return {
+                    name: array_of(file, name, one.file_size) for name, one in zip(file.files, members, strict=True)
+                }
     except DAMAGE as error:
         raise UserError(f"checkpoint file {path} is damaged or missing ({reason(error)}): resume needs it") from None
 
@@ -68,7 +71,7 @@ def array_of(file: Any, name: str, stored: int) -> Array:
         major, _ = np.lib.format.read_magic(member)
         head = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
         shape, _, dtype = head(member)
-    if min(shape, default=0) < 0 or size_of(shape, dtype.itemsize) > stored or dtype.kind not in "biufUS":
+    if min(shape, default=0) < 0 or size_of(shape, dtype.itemsize) > stored or dtype.kind not in "biufcSU":
         raise ValueError(f"{name} declares the shape {shape} of {dtype}, but holds {stored:,} bytes")
     return np.asarray(file[name])
 

@@ -27,6 +27,12 @@ def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
     raise OSError(errno.EINVAL, "it is a pipe or a device", os.fspath(path))
 
 
+def text_of(path: str | os.PathLike[str]) -> str:
+    """The text of a file in UTF-8, of which a byte order mark is no part. OSError as ``open_file``, and ValueError."""
+    with open_file(path) as file:
+        return file.read().decode("utf-8-sig")
+
+
 @contextmanager
 def atomic_file(path: Path, rename: Callable[[Path, Path], None] = os.replace) -> Iterator[Path]:
     """Yield the path of a new, empty file in the folder of ``path``; rename it to ``path`` on success.

@@ -91,7 +91,9 @@ class Saved(msgspec.Struct):
         times = arrays.pop("times selected")
         values = {name: value[()] for name, value in arrays.items() if " " not in name}
         if others := values.keys() - {*kind._fields}:
-            raise ValueError(f"the state of its server has {', '.join(sorted(others))}, but {self.kind} has no such field")
+            raise ValueError(
+                f"the state of its server has {', '.join(sorted(others))}, but {self.kind} has no such field"
+            )
         for name in values.keys() & self.kinds:
             check_array(f"{name} of its server", values[name], (), TYPES[self.kinds[name]])
             values[name] = values[name].item()

@@ -11,6 +11,9 @@ from mpifed.core.checksummed import check_array
 from mpifed.core.errors import UserError
 from mpifed.core.guards import message
 from mpifed.core.typing import Array
+from mpifed.experiment.checkpoint import Saved
+from mpifed.federation.ledger import Ledger
+from mpifed.federation.method import Method
 from mpifed.federation.timing.computed_ahead import FIELD, RESTING
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
@@ -46,26 +49,20 @@ def check_rows(arrays: Mapping[str, Array], state: Any, count: int) -> None:
     check_array("compute seconds", arrays["compute seconds"], (count,), np.dtype(float))
 
 
-def check_server(server: Any, times: Array, x: Array, m: int) -> None:
-    """ValueError where the model of a server's state is not like x (n,), or ``times`` are no counts of m clients."""
+def check_server(saved: Saved, algorithm: Method, x: Array) -> None:
+    """ValueError where the server's part of a checkpoint has no model like x (n,), other counts, or no such method."""
+    server, times = saved.server(algorithm)
     found = np.asarray(server.x)
     check_array("the model x", found, x.shape, x.dtype if found.dtype.kind != "f" else found.dtype)
-    check_array("times selected", times, (m,), np.dtype(np.int64))
+    check_array("times selected", times, (saved.cuts[-1],), np.dtype(np.int64))
     if times.min() < 0 or not np.isfinite(found).all():
         raise ValueError("numbers of the model x are not finite, or times selected are below 0")
-
-
-def check_ledger(found: Mapping[str, int], ledger: Any) -> None:
-    """ValueError where a ledger has not the counts of this program; those of bits are younger than the others."""
-    counts = dict.fromkeys(vars(ledger))
-    lacking = [name for name in counts if name not in found and not name.startswith("bits")]
-    others = [name for name in found if name not in counts]
+    counts = vars(Ledger())
+    lacking = [name for name in counts if name not in saved.ledger and not name.startswith("bits")]  # these are younger
+    others = [name for name in saved.ledger if name not in counts]
     if lacking or others:
-        raise ValueError(f"its ledger has {', '.join(found)}, but must have {', '.join(counts)}")
-
-
-def check_method(method: str, algorithm: Any) -> None:
-    """ValueError where what clients under way are said to run is no client method."""
+        raise ValueError(f"its ledger has {', '.join(saved.ledger)}, but must have {', '.join(counts)}")
+    method = saved.sent
     if method and (method.startswith("_") or not inspect.ismethod(getattr(algorithm, method, None))):
         raise ValueError(f"its clients run {method!r}, which {algorithm.label()} does not have")
 

@@ -14,6 +14,7 @@ from mpifed.experiment.checkpoint import Saved, find
 from mpifed.experiment.lost_file import missing
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.stop import Stop, ran_out
+from mpifed.experiment.stored_sizes import check_sizes
 from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend
 from mpifed.results.result import Result, load
@@ -54,6 +55,7 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
         )
     with concerning(name):
         old = configuration.experiment(before.config)
+    check_sizes(before, old)
     table = configuration.override(copy.deepcopy(before.config), words)
     new = configuration.experiment(table)
     for key, was, wanted in configuration.differences(old, new, FREE):
@@ -62,8 +64,19 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
             f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
         )
     if saved is not None:
+        refuse_lacking(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
+
+
+def refuse_lacking(before: Result, new: Experiment, name: str) -> None:
+    """UserError where a result has not the columns that stop rules look at."""
+    needed = ["objective", "grad_norm_sq", "elapsed_seconds"]
+    if new.stop.simulated_seconds:
+        needed.append("simulated_seconds")
+    for key in needed:
+        if key not in before.rounds:
+            raise UserError(f"{name} has no column rounds/{key}, which resume needs")
 
 
 def lacking(before: Result, name: str) -> str:

@@ -20,7 +20,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
 from mpifed.experiment.measured_blocks import measure, recorded
-from mpifed.experiment.misfit import check_rows, fitting
+from mpifed.experiment.misfit import check_rows, check_server, fitting
 from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, federation, housed, prepare
@@ -125,6 +125,9 @@ def carried_out(
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
+        if world.first and job.saved is not None:
+            with fitting(job.saved.folder):
+                check_server(job.saved, job.config.algorithm, parts.setup.start)
         begin(parts.host, job)
         measure(parts, job)
     parts = told(parts, world)

@@ -16,8 +16,8 @@ from mpifed.core.files import atomic_file, open_file, synchronise
 from mpifed.core.memory import size_of
 from mpifed.core.typing import Array
 
-DAMAGE = (OSError, EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError)
-DAMAGE += (zipfile.BadZipFile, zlib.error)
+PACKED = (zipfile.BadZipFile, zlib.error)
+DAMAGE = (OSError, EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError, *PACKED)
 BLOCK = 1 << 20  # bytes read at a time
 LAST_LINE = b"\n%08x\n"  # of a file, with its checksum
 LENGTH = len(LAST_LINE % 0)

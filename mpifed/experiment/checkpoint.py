@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -60,7 +60,7 @@ class Saved(msgspec.Struct):
     elapsed: Seconds
     ledger: dict[str, Count]
     kind: str
-    kinds: dict[str, Literal["int", "float", "bool"]]
+    kinds: dict[str, Annotated[str, Meta(pattern="^(int|float|bool)$")]]
     folder: str = ""
     simulated: Seconds = 0.0
     sent: str = ""  # what clients that are under way run
@@ -81,7 +81,7 @@ class Saved(msgspec.Struct):
     def server(self, algorithm: Method) -> tuple[Any, Array]:
         """The state of the server of ``algorithm``, and how often each client was selected (m,)."""
         modules = [vars(sys.modules[base.__module__]) for base in type(algorithm).__mro__]
-        kind = next((module[self.kind] for module in modules if self.kind in module), None)
+        kind: Any = next((module[self.kind] for module in modules if self.kind in module), None)
         if not (isinstance(kind, type) and issubclass(kind, tuple) and "x" in getattr(kind, "_fields", ())):
             raise UserError(
                 f"the checkpoint in {self.folder} was written by another program: "

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import message
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved
+from mpifed.experiment.job import Job
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.method import Method
 from mpifed.federation.timing.computed_ahead import FIELD, RESTING
@@ -27,9 +28,16 @@ def fitting(folder: str, *more: type[Exception]) -> Iterator[None]:
     """
     try:
         yield
-    except (*MISFITS, *more) as error:
+    except Exception as error:
+        if not isinstance(error, (*MISFITS, *more)):
+            raise
         what = message(error) if type(error) in (ValueError, *more) else f"{type(error).__name__}: {message(error)}"
         raise UserError(f"the checkpoint in {folder} does not fit this run: {what}") from error
+
+
+def rounds_of(job: Job) -> AbstractContextManager[None]:
+    """Where rounds fail because of a checkpoint of strangers. With ``survive``, errors are those of ranks that die."""
+    return nullcontext() if job.saved is None or job.survive else fitting(job.saved.folder)
 
 
 def check_rows(arrays: Mapping[str, Array], state: Any, count: int) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
 from mpifed.experiment.measured_blocks import measure, recorded
-from mpifed.experiment.misfit import check_rows, check_server, fitting
+from mpifed.experiment.misfit import check_rows, check_server, fitting, rounds_of
 from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, federation, housed, prepare
@@ -29,7 +28,6 @@ from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
-from mpifed.federation.host import Host
 from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
@@ -125,10 +123,7 @@ def carried_out(
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
-        if world.first and job.saved is not None:
-            with fitting(job.saved.folder):
-                check_server(job.saved, job.config.algorithm, parts.setup.start)
-        begin(parts.host, job)
+        begin(parts, job, world.first)
         measure(parts, job)
     parts = told(parts, world)
     recorder = None
@@ -148,15 +143,23 @@ def carried_out(
     return serve(job, world, parts, recorder, progress, begun)
 
 
-def begin(host: Host | None, job: Job) -> None:
-    """Bring the clients of a host into the state of the start or of the checkpoint."""
+def begin(parts: Prepared, job: Job, first: bool) -> None:
+    """Bring the clients of a host into the state of the start or of the checkpoint.
+
+    UserError where this is another run's, on rank 0, which is ``first``, also where the server's part is.
+    """
+    host = parts.host
     if host is not None:
         host.join()
-        if job.saved is not None:
-            with fitting(job.saved.folder):
-                rows = job.saved.clients(host.lo, host.hi)
-                check_rows(rows, host.state, host.hi - host.lo)
-                host.restore(rows)
+    if job.saved is None:
+        return
+    with fitting(job.saved.folder):
+        if first:
+            check_server(job.saved, job.config.algorithm, parts.setup.start)
+        if host is not None:
+            rows = job.saved.clients(host.lo, host.hi)
+            check_rows(rows, host.state, host.hi - host.lo)
+            host.restore(rows)
 
 
 def host(job: Job, world: Any, parts: Prepared) -> None:
@@ -214,11 +217,6 @@ def serve(
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
-
-
-def rounds_of(job: Job) -> AbstractContextManager[None]:
-    """Where rounds fail because of a checkpoint of strangers. With ``survive``, errors are those of ranks that die."""
-    return nullcontext() if job.saved is None or job.survive else fitting(job.saved.folder)
 
 
 def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Array, x: Array | None = None) -> bool:

@@ -55,9 +55,9 @@ class Result:
         # these are written last: a run that was killed while writing them still has its rounds
         late = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (columns(file, group, name, **late) for group in ("ranks", "clients", "model"))
-        m, there = attrs.get("clients", 0), clients.get("samples")
-        if there is not None and attrs.get("status") == "finished" and len(there) != m:
-            raise UserError(f"{name} is not a valid result: clients/samples has {len(there)} of its {m} clients")
+        m = attrs.get("clients", 0)
+        if "samples" in clients and attrs.get("status") == "finished" and len(clients["samples"]) != m:
+            raise UserError(f"{name} is not a valid result: clients/samples has another length than its {m} clients")
         image = None
         if file.driver == "core":
             file.flush()

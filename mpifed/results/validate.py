@@ -33,7 +33,7 @@ def attributes(file: Any, name: str) -> dict[str, Any]:
     found = {key: plain(value) for key, value in file.attrs.items()}
     for key, (kind, wanted) in TYPES.items():
         value = found.get(key, kind())
-        if type(value) is not kind or (kind is int and value < 0):
+        if type(value) is not kind or (isinstance(value, int) and value < 0):
             raise UserError(f"{name} is not a valid result: its attribute {key} must be {wanted}")
     return found
 
@@ -78,7 +78,7 @@ def column(stored: Any, key: str, name: str, ndim: int | None = None) -> Array:
 def kind_of(part: str, key: str) -> tuple[Callable[[np.dtype[Any]], bool], str]:
     """Which types a dataset of a group may have, and what these are called."""
     if part == "ranks" and key in WORDS:
-        return lambda dtype: dtype.kind == "O", "texts"
+        return lambda dtype: dtype.kind in "biufO", "texts"
     if key in ("round", "selection") or (SCALES | KNOWN.get(part, {})).get(key, UNKNOWN).integer:
         return lambda dtype: dtype.kind == "i" and dtype.itemsize >= 4, WHOLE
     if part == "rounds":

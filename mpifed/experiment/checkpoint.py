@@ -82,7 +82,8 @@ class Saved(msgspec.Struct):
         """The state of the server of ``algorithm``, and how often each client was selected (m,)."""
         modules = [vars(sys.modules[base.__module__]) for base in type(algorithm).__mro__]
         kind: Any = next((module[self.kind] for module in modules if self.kind in module), None)
-        if not (isinstance(kind, type) and issubclass(kind, tuple) and "x" in getattr(kind, "_fields", ())):
+        fields = getattr(kind, "_fields", ())
+        if not callable(kind) or "x" not in fields:
             raise UserError(
                 f"the checkpoint in {self.folder} was written by another program: "
                 f"{algorithm.label()} has no {self.kind}"
@@ -90,14 +91,14 @@ class Saved(msgspec.Struct):
         arrays = self.arrays()
         times = arrays.pop("times selected")
         values = {name: value[()] for name, value in arrays.items() if " " not in name}
-        if others := values.keys() - {*kind._fields}:
+        if others := values.keys() - {*fields}:
             raise ValueError(
                 f"the state of its server has {', '.join(sorted(others))}, but {self.kind} has no such field"
             )
         for name in values.keys() & self.kinds:
             check_array(f"{name} of its server", values[name], (), TYPES[self.kinds[name]])
             values[name] = values[name].item()
-        return kind(**dict.fromkeys(kind._fields) | values), times
+        return kind(**dict.fromkeys(fields) | values), times
 
     def arrays(self) -> dict[str, Array]:
         """All that rank 0 has written; names with a blank are not those of the server's state."""

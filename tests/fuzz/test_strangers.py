@@ -31,6 +31,8 @@ COMMANDS = {
     "resume": "resume x.h5 rounds=7 -q",
     "page": "plot x.h5 good.h5 -o x.html --force",
     "plot": "plot x.h5 good.h5 -o x.svg --force",
+    "timeline": "plot x.h5 --timeline -o x.svg --force",
+    "curves": "plot x.h5 --clients -o x.svg --force",
 }
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 

@@ -294,7 +294,7 @@ def result(spoil):
             "rounds/bytes_up": np.arange(3),
             "ranks/rank": np.arange(2),
             "ranks/samples": np.arange(2),
-            "clients/samples": np.ones(4),
+            "clients/samples": np.ones(4, int),
             "model/x": np.zeros(5),
             "selection": np.zeros((3, 2), int),
         }.items():
@@ -356,7 +356,7 @@ RESULTS = {
     "column-complex": (put("rounds/objective", data=np.zeros(3) * 1j), "rounds/objective has type complex128"),
     "column-scalar": (put("rounds/objective", data=3.0), r"rounds/objective has type float64 and shape \(\)"),
     "numbers-text": (put("rounds/round", data=["a", "b", "c"]), "rounds/round has type object"),
-    "ranks-short": (put("ranks/samples", data=np.zeros(9)), "the columns of ranks differ in length"),
+    "ranks-short": (put("ranks/samples", data=np.zeros(9, int)), "the columns of ranks differ in length"),
     "model-text": (put("model/x", data="word"), "model/x has type"),
     "model-table": (put("model/x", data=np.zeros((5, 5))), "model/x has type float64"),
     "soft-loop": (put("rounds/objective", h5py.SoftLink("/rounds/objective")), "objective of .* is a link"),

@@ -12,7 +12,7 @@ import numpy as np
 from mpifed.api import html
 from mpifed.api.picture import draw
 from mpifed.api.study import study
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning, printable
 from mpifed.experiment.config import experiment
 from mpifed.problems.base import Problem
 from mpifed.report.summary import show
@@ -39,14 +39,14 @@ class Result(results.Result):
         return cls(**{field.name: getattr(other, field.name) for field in dataclasses.fields(other)})
 
     def __repr__(self) -> str:
-        return f"<Result of {headline(self)}>"
+        return f"<Result of {printable(headline(self))}>"
 
     def _repr_html_(self) -> str:
         return html.page(self, headline(self))
 
     def summary(self) -> str:
         """Configuration, outcome, communication, times and ranks, as the command ``show`` prints them."""
-        return show(self)
+        return printable(show(self), "\n")
 
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
@@ -70,8 +70,9 @@ class Result(results.Result):
         """
         from mpifed.experiment.fitted import again, fitted  # it imports scipy.stats, which takes time
 
-        config = experiment(study(self.config, {} if data is None else {"data": data}, {}))
-        return fitted(self, again(self, config))
+        with concerning(self.path or ""):
+            config = experiment(study(self.config, {} if data is None else {"data": data}, {}))
+            return fitted(self, again(self, config))
 
     def module(self, client: int | None = None) -> Any:
         """The torch.nn.Module of the run with the final model in it, or with the personal model of ``client``.

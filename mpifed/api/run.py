@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from mpifed.api.progress import Callback, Wish, progress
 from mpifed.api.result import Result
 from mpifed.api.study import Study, study, words
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning
 from mpifed.data.sources.held import still
 from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
@@ -79,7 +79,8 @@ def resume(
         table, saved = world.share((table, saved))
         return Job(build(table, world), path, True, saved, before)
 
-    return carry_out(job, progress, callback)
+    with concerning(os.fspath(path)):
+        return carry_out(job, progress, callback)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 import argparse
 import sys
 
+import numpy as np
+
 from mpifed.core.errors import UserError
 from mpifed.report import compare as tables
 from mpifed.report import pairs, summary
@@ -12,11 +14,13 @@ from mpifed.report.groups import read
 from mpifed.results.result import load
 
 
+@np.errstate(all="ignore")  # numbers of a file may be of any size
 def show(args: argparse.Namespace) -> str:
     """The summaries of results."""
     return "\n\n".join(summary.show(load(path), args.verbose) for path in args.result)
 
 
+@np.errstate(all="ignore")  # numbers of a file may be of any size
 def compare(args: argparse.Namespace) -> str:
     """The table, with bold numbers where a terminal shows it."""
     by = [] if args.by == "none" else names([args.by])

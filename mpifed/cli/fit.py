@@ -4,7 +4,7 @@ import argparse
 
 from mpifed.cli.mistakes import is_result
 from mpifed.cli.run import study
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import experiment, override
 from mpifed.experiment.fitted import again, fitted
@@ -25,11 +25,14 @@ def fit(args: argparse.Namespace) -> str:
                 "are now"
             )
         result = load(first)
-        config = again(result, experiment(override(result.config, words)))
+        with concerning(first):
+            config = again(result, experiment(override(result.config, words)))
+            found = fitted(result, config, cache)
     else:
         config = experiment(study(args.study))
         recorder = start(Job(config), cache=cache)
         assert recorder is not None
         result = recorder.result()
+        found = fitted(result, config, cache)
     name, problem, data = (part.label().rpartition(":")[2] for part in (config.algorithm, config.problem, config.data))
-    return page(f"{problem} on {data} by {name}: {result.status}", fitted(result, config, cache), args.format)
+    return page(f"{problem} on {data} by {name}: {result.status}", found, args.format)

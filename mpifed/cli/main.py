@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Sequence
 
@@ -9,6 +10,9 @@ from mpifed.cli.options import RUNS, WITHOUT_RANKS, parse
 from mpifed.core.errors import Trouble, UserError, printable, sentence
 from mpifed.mpi.launcher import announced, connect
 from mpifed.mpi.world import World
+
+BOLD = ("\033[1m", "\033[0m")  # begins and ends what a terminal prints in bold
+BOLD_PARTS = re.compile("(" + "|".join(map(re.escape, BOLD)) + ")")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +57,7 @@ def command(args: argparse.Namespace, world: World) -> int:
         code: int = act(args, world)
         return code
     text = act(args)
-    say(text, keep="\n\033" if args.command == "compare" else "\n")
+    say(text)
     return int(isinstance(text, Mistakes))
 
 
@@ -63,7 +67,7 @@ class Mistakes(str):
     __slots__ = ()
 
 
-def say(text: str, speaks: bool = True, keep: str = "\n") -> None:
-    """Print a line where ``speaks``; control characters but those in ``keep`` are escaped."""
+def say(text: str, speaks: bool = True) -> None:
+    """Print lines where ``speaks``; control characters are escaped, but for those that print a number in bold."""
     if speaks:
-        print(printable(text, keep), flush=True)
+        print("".join(part if part in BOLD else printable(part, "\n") for part in BOLD_PARTS.split(text)), flush=True)

@@ -4,8 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mpifed.cli.compare import names
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning
 from mpifed.experiment.stop import Stop
 from mpifed.report import boxplot, client_curves, interactive, profile, style, timeline
 from mpifed.report import plot as curves
@@ -25,6 +27,7 @@ REFUSED = {  # options without effect
 }
 
 
+@np.errstate(all="ignore")  # numbers of a file may be of any size
 def plot(args: argparse.Namespace) -> str:
     """Draw the picture; the line that says where it is."""
     output = named(args)
@@ -62,7 +65,11 @@ def plot(args: argparse.Namespace) -> str:
 
 def profiled(results: Sequence[Result], text: str, wishes: style.Wishes) -> Any:
     """The performance profile of a measure. UserError where it is none, and for runs that cannot be compared."""
-    measures = [parsed(text, Stop(**run.config.get("stop", {})), "--profile") for run in results]
+    measures = []
+    for run in results:
+        with concerning(run.path or ""):
+            stop = Stop.build(run.config.get("stop", {}), "stop")
+        measures.append(parsed(text, stop, "--profile"))
     values = [measure.score(run).value for measure, run in zip(measures, results, strict=True)]
     found = profile.collected(results, values, wishes.get("rename") or ())
     return profile.draw(found, text.partition(" to ")[0], **wishes)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpifed.cli.main import say
 from mpifed.cli.mistakes import refuse_words
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning
 from mpifed.core.files import claim, unclaim
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved
@@ -45,7 +45,8 @@ def run(args: argparse.Namespace, world: World) -> int:
             found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
             progress.note(f"{path} {found}")
         force = resumed or args.force or unnamed
-        recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
+        with concerning(path if resumed else ""):
+            recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
         if recorder is not None and loud:
             say(show(recorder.result(), args.verbose))
             say(f"\nwritten to {path}")

@@ -2,6 +2,7 @@
 
 import io
 import os
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,9 +12,12 @@ from typing import IO, Any
 import numpy as np
 
 from mpifed.core.errors import UserError, reason
-from mpifed.core.files import atomic_file, synchronise
+from mpifed.core.files import atomic_file, open_file, synchronise
+from mpifed.core.memory import size_of
 from mpifed.core.typing import Array
 
+PACKED = (zipfile.BadZipFile, zlib.error)
+DAMAGE = (OSError, EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError, *PACKED)
 BLOCK = 1 << 20  # bytes read at a time
 LAST_LINE = b"\n%08x\n"  # of a file, with its checksum
 LENGTH = len(LAST_LINE % 0)
@@ -45,36 +49,61 @@ def write_text(path: Path, text: bytes) -> None:
 
 
 def read(path: Path) -> dict[str, Array]:
-    """The arrays of an NPZ file. UserError where it is missing or its checksum is wrong."""
+    """The arrays of an NPZ file. UserError where it is missing, its checksum is wrong, or it is another program's."""
     try:
-        check(path)
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
+        with open_file(path) as content:
+            check(content, path.name)
+            members = zipfile.ZipFile(content).infolist()
+            if any(one.file_size != one.compress_size or not one.filename.endswith(".npy") for one in members):
+                raise ValueError("it has something else than arrays, or these are compressed")
+            content.seek(0)
+            with np.load(content, allow_pickle=False) as file:
+                return {
+                    name: array_of(file, name, one.file_size) for name, one in zip(file.files, members, strict=True)
+                }
+    except DAMAGE as error:
         raise UserError(f"checkpoint file {path} is damaged or missing ({reason(error)}): resume needs it") from None
+
+
+def array_of(file: Any, name: str, stored: int) -> Array:
+    """An array of an open NPZ file. ValueError where it declares more than the bytes ``stored``, or is no array."""
+    with file.zip.open(f"{name}.npy") as member:
+        major, _ = np.lib.format.read_magic(member)
+        head = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, _, dtype = head(member)
+    if min(shape, default=0) < 0 or size_of(shape, dtype.itemsize) > stored or dtype.kind not in "biufcSU":
+        raise ValueError(f"{name} declares the shape {shape} of {dtype}, but holds {stored:,} bytes")
+    return np.asarray(file[name])
+
+
+def check_array(what: str, found: Array, shape: tuple[int, ...], kind: Any) -> None:
+    """ValueError where an array has another shape or type."""
+    if found.shape != shape or found.dtype != kind:
+        raise ValueError(f"{what} has type {found.dtype} and shape {found.shape}, but must have {kind} and {shape}")
 
 
 def read_text(path: Path) -> bytes | None:
     """The text of a file, None where there is no file. UserError where its checksum is wrong."""
     try:
-        check(path)
-        return path.read_bytes()[:-LENGTH]
+        with open_file(path) as file:
+            check(file, path.name)
+            file.seek(0)
+            return file.read()[:-LENGTH]
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise UserError(f"checkpoint {path} cannot be read: {reason(error)}") from None
 
 
-def check(path: Path) -> None:
-    """ValueError where the name or the content of a file does not match its checksum."""
-    with open(path, "rb") as file:
-        left = os.fstat(file.fileno()).st_size - LENGTH
-        total = zlib.crc32(path.name.encode())
-        while left > 0 and (block := file.read(min(left, BLOCK))):
-            left -= len(block)
-            total = zlib.crc32(block, total)
-        if file.read(BLOCK) != LAST_LINE % total:
-            raise ValueError("its checksum is wrong")
+def check(file: IO[bytes], name: str) -> None:
+    """ValueError where the name or the content of an open file does not match its checksum."""
+    left = os.fstat(file.fileno()).st_size - LENGTH
+    total = zlib.crc32(name.encode())
+    while left > 0 and (block := file.read(min(left, BLOCK))):
+        left -= len(block)
+        total = zlib.crc32(block, total)
+    if file.read(BLOCK) != LAST_LINE % total:
+        raise ValueError("its checksum is wrong")
 
 
 @contextmanager

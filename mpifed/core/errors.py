@@ -3,7 +3,8 @@
 import difflib
 import socket
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 LONGEST = 600  # characters of a message
@@ -29,6 +30,17 @@ def failure(rank: int, error: BaseException) -> str:
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
     where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
     return f"rank {rank} on {socket.gethostname()} failed: {what}\n{where}"
+
+
+@contextmanager
+def concerning(file: str) -> Iterator[None]:
+    """Put the name of a ``file`` in front of a UserError about what is in it, unless its sentence names the file."""
+    try:
+        yield
+    except UserError as error:
+        if file in str(error):
+            raise
+        raise UserError(f"{file}: {error}") from error
 
 
 def unknown(what: str, name: Any, known: Collection[str], path: str = "") -> NoReturn:

@@ -3,15 +3,35 @@
 import errno
 import fcntl
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from mpifed.core.errors import Trouble, UserError, reason
 
 EXISTS = "{} exists; say --force to overwrite it or -o for another name"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # no other name would help
+
+
+def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file to read its bytes. OSError where it cannot be read, or is a pipe or a device: these may never end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # to open a pipe would wait for its writer
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "it is a pipe or a device", os.fspath(path))
+
+
+def text_of(path: str | os.PathLike[str]) -> str:
+    """The text of a file in UTF-8, of which a byte order mark is no part. OSError as ``open_file``, and ValueError."""
+    with open_file(path) as file:
+        return file.read().decode("utf-8-sig")
 
 
 @contextmanager
@@ -75,7 +95,7 @@ def checked_target(name: str, force: bool) -> Path:
 
 def being_written(path: Path) -> bool:
     """Whether a process holds the lock that HDF5 takes while it writes."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

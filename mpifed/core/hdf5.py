@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.files import open_file
 from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array
 
@@ -65,7 +66,7 @@ def check_heaps(path: str | Path) -> int:
     Source: HDF5 File Format Specification, III.E.
     """
     longest = 0
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         start = content.find(HEAP)
         while start >= 0:
             (size,) = struct.unpack_from("<Q", content, start + 8)

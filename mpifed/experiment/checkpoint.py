@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import checksummed
+from mpifed.core.checksummed import check_array
 from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
@@ -27,7 +29,9 @@ from mpifed.federation.server import Federation
 
 Name = str | os.PathLike[str]
 STATE = "state.json"
-NUMBERS = {"int": int, "float": float, "bool": bool}
+Count = Annotated[int, Meta(ge=0, lt=2**62)]
+Seconds = Annotated[float, Meta(ge=0)]
+TYPES = {"int": np.dtype(np.int64), "float": np.dtype(float), "bool": np.dtype(bool)}  # in which numbers are stored
 
 
 class Checkpoint(Table):
@@ -50,17 +54,17 @@ class Checkpoint(Table):
 class Saved(msgspec.Struct):
     """A checkpoint on disk. ``kind`` is the type of the server's state, ``kinds`` are those of its numbers."""
 
-    serial: int
-    round: int
-    cuts: list[int]
-    elapsed: float
-    ledger: dict[str, int]
+    serial: Count
+    round: Count
+    cuts: Annotated[list[Count], Meta(min_length=2)]
+    elapsed: Seconds
+    ledger: dict[str, Count]
     kind: str
-    kinds: dict[str, str]
+    kinds: dict[str, Annotated[str, Meta(pattern="^(int|float|bool)$")]]
     folder: str = ""
-    simulated: float = 0.0
+    simulated: Seconds = 0.0
     sent: str = ""  # what clients that are under way run
-    redrawn: int = 0  # rounds run again that the server's state counts
+    redrawn: Count = 0  # rounds run again that the server's state counts
 
     def clients(self, lo: int, hi: int) -> dict[str, Array]:
         """The state of the clients lo <= i < hi: name -> (hi − lo, …). UserError where a file is damaged."""
@@ -68,6 +72,8 @@ class Saved(msgspec.Struct):
         for a, b in zip(self.cuts, self.cuts[1:], strict=False):
             if a < hi and lo < b:
                 part = checksummed.read(piece(self.folder, self.serial, a))
+                for name, rows in part.items():
+                    check_array(f"{name} of the clients {a} to {b - 1}", rows, (b - a, *rows.shape[1:]), rows.dtype)
                 found.append({name: rows[max(lo - a, 0) : hi - a] for name, rows in part.items()})
         names = dict.fromkeys(name for part in found for name in part)
         return {name: np.concatenate([rows_of(name, part, found) for part in found]) for name in names}
@@ -75,8 +81,9 @@ class Saved(msgspec.Struct):
     def server(self, algorithm: Method) -> tuple[Any, Array]:
         """The state of the server of ``algorithm``, and how often each client was selected (m,)."""
         modules = [vars(sys.modules[base.__module__]) for base in type(algorithm).__mro__]
-        kind = next((module[self.kind] for module in modules if self.kind in module), None)
-        if kind is None or not hasattr(kind, "_fields"):
+        kind: Any = next((module[self.kind] for module in modules if self.kind in module), None)
+        fields = getattr(kind, "_fields", ())
+        if not callable(kind) or "x" not in fields:
             raise UserError(
                 f"the checkpoint in {self.folder} was written by another program: "
                 f"{algorithm.label()} has no {self.kind}"
@@ -84,8 +91,14 @@ class Saved(msgspec.Struct):
         arrays = self.arrays()
         times = arrays.pop("times selected")
         values = {name: value[()] for name, value in arrays.items() if " " not in name}
-        values |= {name: NUMBERS[self.kinds[name]](values[name]) for name in values.keys() & self.kinds}
-        return kind(**dict.fromkeys(kind._fields) | values), times
+        if others := values.keys() - {*fields}:
+            raise ValueError(
+                f"the state of its server has {', '.join(sorted(others))}, but {self.kind} has no such field"
+            )
+        for name in values.keys() & self.kinds:
+            check_array(f"{name} of its server", values[name], (), TYPES[self.kinds[name]])
+            values[name] = values[name].item()
+        return kind(**dict.fromkeys(fields) | values), times
 
     def arrays(self) -> dict[str, Array]:
         """All that rank 0 has written; names with a blank are not those of the server's state."""
@@ -191,7 +204,9 @@ def find(path: Name) -> Saved | None:
         return None
     try:
         saved = msgspec.json.decode(text, type=Saved)
-    except msgspec.DecodeError as error:
+        if saved.cuts[0] or any(b < a for a, b in pairwise(saved.cuts)):
+            raise ValueError(f"cuts are {saved.cuts}, but must rise from 0")
+    except ValueError as error:
         raise UserError(f"checkpoint {file} cannot be read: {str(error).splitlines()[0]}") from None
     saved.folder = str(file.parent)
     return saved

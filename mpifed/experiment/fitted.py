@@ -18,10 +18,11 @@ from mpifed.data.sample_columns import samples_of, totals_of
 from mpifed.data.sources.held import SHORT
 from mpifed.experiment.determined import NEAR, Place, determined, inverted
 from mpifed.experiment.notes import of_fit
-from mpifed.experiment.penalised import names
+from mpifed.experiment.penalised import names, sent
 from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.settings import Experiment
+from mpifed.experiment.stored_sizes import check_sizes
 from mpifed.results.fit import LEVEL, Fit
 from mpifed.results.result import Result
 
@@ -55,6 +56,8 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
         raise UserError(f"{problem.label()} has no Hessian, from which standard errors are taken")
     if result.x is None:
         raise UserError("the result has no final model: the run did not come to its end")
+    if not len(result.rounds.get("round", ())):
+        raise UserError("the result has no round")
     parts = gathered(msgspec.structs.replace(config, dtype="float64", kernels="numpy"), cache)
     x = result.x.astype(float)
     if len(x) != parts.setup.start.size:
@@ -73,12 +76,13 @@ def again(result: Result, config: Experiment) -> Experiment:
 
     UserError where they are not there, or are not those of the run.
     """
-    recorded = result.config["data"].get("sha256")
+    recorded = result.config.get("data", {}).get("sha256")
     if recorded and recorded != getattr(config.data, "sha256", ""):
         raise UserError(
             f"the data are not those of the run, whose sha256 is {recorded[:SHORT]}…: give the same ones, with the "
             "same clients and columns"
         )
+    check_sizes(result, config)
     try:
         config.data.check()
     except UserError as error:
@@ -124,7 +128,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
         distance=length / sums.convexity if sums.convexity > 0 else math.nan,
         decrement=math.sqrt(squared),
         rounds=result.cr,
-        bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
+        bytes=sent(result),
         hessian_bytes=8 * m * (n * (n + 1) // 2 + 2 * n),  # x down, ∇f_i and half of ∇²f_i up
         notes=[*notes(config, model, m, n), *far(squared * model.samples / model.dispersion)],
         ratio=parts.setup.problem.ratio,

@@ -10,7 +10,7 @@ from mpifed.core.soft_threshold import soft
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import samples_of
 from mpifed.experiment.notes import of_fit
-from mpifed.experiment.penalised import names
+from mpifed.experiment.penalised import names, sent
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.local import Local
@@ -69,7 +69,7 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
         distance=math.sqrt(2 * gap / convexity) if convexity > 0 and math.isfinite(gap) else math.nan,
         decrement=math.nan,
         rounds=result.cr,
-        bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
+        bytes=sent(result),
         hessian_bytes=0,
         notes=[*of_fit(config), WHY],
         penalised=True,

@@ -4,6 +4,8 @@ import sys
 import time
 from typing import TextIO
 
+from mpifed.core.errors import printable
+
 SECONDS_TERMINAL = 0.1
 SECONDS_LOG = 5.0
 
@@ -55,7 +57,7 @@ class Progress:
     def note(self, text: str) -> None:
         """Write a message on a line of its own."""
         if self.stream is not None:
-            self.stream.write(f"mpifed: {text}\n")
+            self.stream.write(f"mpifed: {printable(text)}\n")
 
     def close(self) -> None:
         """Clear the line of progress."""

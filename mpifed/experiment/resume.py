@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, concerning
 from mpifed.core.files import being_written
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved, find
 from mpifed.experiment.lost_file import missing
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.stop import Stop, ran_out
+from mpifed.experiment.stored_sizes import check_sizes
 from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend
 from mpifed.results.result import Result, load
@@ -51,16 +52,34 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
         raise UserError(
             f"{name} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not belong together"
         )
+    if saved is not None and before.m != saved.cuts[-1]:
+        raise UserError(
+            f"{name} has {before.m} clients and its checkpoint {saved.cuts[-1]}: they do not belong together"
+        )
+    with concerning(name):
+        old = configuration.experiment(before.config)
+    check_sizes(before, old)
     table = configuration.override(copy.deepcopy(before.config), words)
-    old, new = (configuration.experiment(part) for part in (before.config, table))
+    new = configuration.experiment(table)
     for key, was, wanted in configuration.differences(old, new, FREE):
         raise UserError(
             f"{key} = {wanted} is wrong: {name} has {was}, and "
             f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
         )
     if saved is not None:
+        refuse_lacking(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
+
+
+def refuse_lacking(before: Result, new: Experiment, name: str) -> None:
+    """UserError where a result has not the columns that stop rules look at."""
+    needed = ["objective", "grad_norm_sq", "elapsed_seconds"]
+    if new.stop.simulated_seconds:
+        needed.append("simulated_seconds")
+    for key in needed:
+        if key not in before.rounds:
+            raise UserError(f"{name} has no column rounds/{key}, which resume needs")
 
 
 def lacking(before: Result, name: str) -> str:

@@ -1,5 +1,6 @@
 """The round loop: round, evaluate, record, stop."""
 
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.experiment.by_client import ByClient, Looks
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
 from mpifed.experiment.lost_file import lost
+from mpifed.experiment.misfit import fitting
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.server import Federation
@@ -41,8 +43,7 @@ def rounds(
     round, elapsed = (-1, 0.0) if saved is None else (saved.round, saved.elapsed)
     server, reason = None, None
     if saved is not None:
-        server = restored(config, fed, saved, history)
-        server = config.algorithm.redrawn(server, writer.redrawn - saved.redrawn)
+        server = restored(config, fed, saved, history, writer.redrawn)
         reason = stop.reason(history, fed.m, fed.n) if history else None
     while reason is None and round < config.rounds:
         round += 1
@@ -97,17 +98,25 @@ def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool
     return checkpoints.save(*state)
 
 
-def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]]) -> Any:
-    """The server's state of a checkpoint; the federation counts on from there. UserError where f is not what it was."""
-    server, times = saved.server(config.algorithm)
-    fed.times_selected[:] = times
-    bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}  # older checkpoints lack them
-    vars(fed.ledger).update(bits | saved.ledger)
-    fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
-    fed.restore(saved.simulated, saved.sent, saved.arrays())
-    if saved.round % config.evaluate.every == 0:
+def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]], redrawn: int) -> Any:
+    """The server's state of a checkpoint, with ``redrawn`` rounds run again; the federation counts on from there.
+
+    UserError where the checkpoint does not fit the run, or f is not what it was.
+    """
+    with fitting(saved.folder, Trouble):
+        server, times = saved.server(config.algorithm)
+        fed.times_selected[:] = times
+        bits = {
+            f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")
+        }  # older checkpoints lack them
+        vars(fed.ledger).update(bits | saved.ledger)
+        fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
+        fed.restore(saved.simulated, saved.sent, saved.arrays())
+        evaluated = saved.round % config.evaluate.every == 0
+        now = evaluate(config.algorithm, fed, server)["objective"] if evaluated else math.nan
+        server = config.algorithm.redrawn(server, redrawn - saved.redrawn)
+    if evaluated:
         before = history["objective"][-1]
-        now = evaluate(config.algorithm, fed, server)["objective"]
         if not abs(now - before) <= 1e-6 * abs(before):
             raise UserError(
                 f"the data or the program have changed: after round {saved.round} the objective was {before!r}, "

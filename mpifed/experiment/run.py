@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.errors import Trouble, UserError, failure, printable
 from mpifed.core.files import checked_target
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
@@ -19,6 +19,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
 from mpifed.experiment.measured_blocks import measure, recorded
+from mpifed.experiment.misfit import check_rows, check_server, fitting, rounds_of
 from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, federation, housed, prepare
@@ -27,7 +28,6 @@ from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
-from mpifed.federation.host import Host
 from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
@@ -123,7 +123,7 @@ def carried_out(
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
-        begin(parts.host, job)
+        begin(parts, job, world.first)
         measure(parts, job)
     parts = told(parts, world)
     recorder = None
@@ -143,12 +143,23 @@ def carried_out(
     return serve(job, world, parts, recorder, progress, begun)
 
 
-def begin(host: Host | None, job: Job) -> None:
-    """Bring the clients of a host into the state of the start or of the checkpoint."""
+def begin(parts: Prepared, job: Job, first: bool) -> None:
+    """Bring the clients of a host into the state of the start or of the checkpoint.
+
+    UserError where this is another run's, on rank 0, which is ``first``, also where the server's part is.
+    """
+    host = parts.host
     if host is not None:
         host.join()
-        if job.saved is not None:
-            host.restore(job.saved.clients(host.lo, host.hi))
+    if job.saved is None:
+        return
+    with fitting(job.saved.folder):
+        if first:
+            check_server(job.saved, job.config.algorithm, parts.setup.start)
+        if host is not None:
+            rows = job.saved.clients(host.lo, host.hi)
+            check_rows(rows, host.state, host.hi - host.lo)
+            host.restore(rows)
 
 
 def host(job: Job, world: Any, parts: Prepared) -> None:
@@ -182,7 +193,8 @@ def serve(
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
-            outcome = rounds(config, fed, recorder, progress, checkpoints, looking(config, fed, parts))
+            with rounds_of(job):
+                outcome = rounds(config, fed, recorder, progress, checkpoints, looking(config, fed, parts))
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
@@ -230,5 +242,5 @@ def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
 def fail(world: World, error: BaseException) -> None:
     """End all ranks after an error that is not the user's mistake: one message, then where it happened."""
     text = str(error) if isinstance(error, Trouble) else failure(world.rank, error)
-    sys.stderr.write(f"mpifed: {text}\n")
+    sys.stderr.write("mpifed: " + printable(f"{text}\n", keep="\n"))
     world.abort(1)

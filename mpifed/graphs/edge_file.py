@@ -1,13 +1,13 @@
 """A graph from a file of edges."""
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
+from mpifed.core.files import text_of
 from mpifed.core.typing import Array
 from mpifed.graphs.base import Edges, Graph
 
@@ -62,10 +62,10 @@ class EdgeFile(Graph, tag="file", kw_only=True):
 
     def table(self) -> Array:
         """The numbers of the file: (lines, 3), NaN for a weight that is not there."""
-        file = Path(os.path.expanduser(self.path))
+        file = os.path.expanduser(self.path)
         rows = []
         try:
-            for number, line in enumerate(file.read_text("utf-8-sig").splitlines(), 1):
+            for number, line in enumerate(text_of(file).splitlines(), 1):
                 words = line.partition("#")[0].replace(",", " ").split()
                 if words and len(words) not in (2, 3):
                     raise self.wrong(f"line {number} has {len(words)} numbers, and an edge has two or three")

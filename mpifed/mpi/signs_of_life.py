@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from mpifed.core.errors import UserError, reason
+from mpifed.core.errors import UserError, printable, reason
 from mpifed.mpi.local_processes import end_all
 from mpifed.mpi.world import World
 
@@ -82,7 +82,7 @@ class Watch:
     def leave(self, why: str) -> None:
         """Say and record why the run ends."""
         if why:
-            sys.stderr.write(f"mpifed: {why}\n")
+            sys.stderr.write(f"mpifed: {printable(why)}\n")
             sys.stderr.flush()
             self.before_end(why)
             time.sleep(PASSED_ON)

@@ -37,7 +37,7 @@ def ranks(result: Result, listed: int) -> list[str]:
     widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))
     table[1] = [host[: widths[1]].ljust(widths[1]) for host in table[1]]
     lines = [(" " * apart).join(map(str.rjust, row, widths)) for row in zip(*table, strict=True)]
-    threads = int(np.min(result.ranks.get("threads", np.ones(1))))
+    threads = max(1, int(np.min(result.ranks.get("threads", np.ones(1)))))
     asked = option(peaks(result.ranks), threads) if size > 1 else ""
     head = "seconds; MPI calls; MB sent, received and peak memory" + (f"; ask for {asked}" if asked else "")
     return [head, *binding(result), *lines]

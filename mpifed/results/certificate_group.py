@@ -7,11 +7,12 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import entry
-from mpifed.results.columns import Column, Columns
+from mpifed.core.typing import Array
+from mpifed.results.columns import Column
 from mpifed.results.netcdf import Group, Growing, put, scale, text
 from mpifed.results.rounds_table import METADATA
-from mpifed.results.validate import columns
-from mpifed.theory.statements import Bound, Certificate, Condition, Constants
+from mpifed.results.validate import columns, plain
+from mpifed.theory.statements import RELATIONS, Bound, Certificate, Condition, Constants
 
 CERTIFICATE: dict[str, Column] = {
     "name": Column("1", "Condition of the method's theorem."),
@@ -71,12 +72,16 @@ def read_certificate(file: Group, name: str) -> Certificate | None:
     group = entry(file, "certificate", name)
     if group is None:
         return None
-    found = columns(file, "certificate", name)
-    about = {key: value.item() if hasattr(value, "item") else value for key, value in group.attrs.items()}
+    found = dict(columns(file, "certificate", name))
+    about = {key: plain(value) for key, value in group.attrs.items()}
     try:
+        if not all(map(right_type, found.values(), found)) or not {*found.get("relation", ())} <= RELATIONS.keys():
+            raise ValueError("a column has another type, or there is another relation")
         conditions = [Condition(*row) for row in rows(found, CONDITION)]
         bounds = [Bound(*row) for row in rows(found, BOUND)]
-        theorem, remarks, at = (str(about.get(key, "")) for key in TEXTS)
+        if not all(isinstance(about.get(key, ""), str) for key in TEXTS):
+            raise ValueError("an attribute has another type")
+        theorem, remarks, at = (about.get(key, "") for key in TEXTS)
         numbers = {key: float(about[key]) for key in NUMBERS} if NUMBERS[0] in about else None
         constants = None if numbers is None else Constants(**numbers, at=at)
     except (KeyError, ValueError, TypeError):
@@ -84,7 +89,14 @@ def read_certificate(file: Group, name: str) -> Certificate | None:
     return Certificate(theorem, conditions, bounds, remarks.splitlines(), constants)
 
 
-def rows(found: Columns, fields: dict[str, str]) -> list[tuple[Any, ...]]:
+def right_type(values: Array, key: str) -> bool:
+    """Whether a column has the type with which it is written; the numbers of conditions and of bounds are whole."""
+    if key in CERTIFICATE and key not in KINDS:
+        return values.dtype.kind == "O"
+    return values.dtype.kind == "i" if KINDS.get(key, int) is int else values.dtype.kind == "f"
+
+
+def rows(found: dict[str, Array], fields: dict[str, str]) -> list[tuple[Any, ...]]:
     """The rows of columns, as Python's own types."""
     parts = {key: found[key].tolist() for key in fields.values()}
     if "holds" in parts:

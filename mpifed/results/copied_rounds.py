@@ -21,7 +21,7 @@ def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | Non
     if before is not None:
         again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
         resumed = f"{before.attrs.get('resumed', '')}\n{again}".strip()
-        attributes |= {"started": before.attrs["started"], "resumed": resumed}
+        attributes |= {"started": before.attrs.get("started", attributes["started"]), "resumed": resumed}
     return attributes
 
 

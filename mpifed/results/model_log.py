@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import datasets, entry
 from mpifed.core.typing import Array
 from mpifed.results.columns import MODELS, UNSEEN, Column, Columns, of_client
 from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension, scale
 from mpifed.results.rounds_table import METADATA
-from mpifed.results.validate import column
+from mpifed.results.validate import check_rising, column
 
 LONGEST = 1 << 17  # most numbers of a row that are stored together
 CHUNK = 256  # numbers of rounds that are stored together
@@ -87,7 +88,9 @@ def stored_models(file: Group, name: str) -> tuple[Array, Dataset | None]:
     if stored is None:
         return np.zeros(0, np.int64), None
     numbers = column(entry(group, "round", name), "models/round", name)
-    return numbers[: min(int(np.count_nonzero(numbers >= 0)), len(stored))], stored
+    numbers = numbers[: min(int(np.count_nonzero(numbers >= 0)), len(stored))]
+    check_rising(numbers, "models", name)
+    return numbers, stored
 
 
 def read_models(file: Group, name: str) -> Columns:
@@ -107,6 +110,9 @@ def read_by_client(file: Group, name: str, part: str = "clients") -> Columns:
     read = partial(column, name=name, ndim=2)
     tables = {key: read(stored, f"{part}/{key}") for key, stored in found.items() if stored.ndim == 2}
     count = min(int(np.count_nonzero(numbers >= 0)), *map(len, tables.values()), len(numbers))
+    check_rising(numbers[:count], part, name)
+    if len({table.shape[1] for table in tables.values()}) > 1:
+        raise UserError(f"{name} is not a valid result: the tables of {part} differ in their numbers of clients")
     return Columns(round=numbers[:count], **{key: table[:count] for key, table in tables.items()})
 
 

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from mpifed.core.errors import Trouble, reason
-from mpifed.core.files import replacing, synchronise
+from mpifed.core.files import open_file, replacing, synchronise
 from mpifed.core.typing import Array
 from mpifed.results.columns import SCALES, Column
 from mpifed.results.crash_safe_file import CrashSafeFile
@@ -200,7 +200,7 @@ def mend(path: str | os.PathLike[str]) -> None:
     The superblock then names an end behind the real one. Only free space is missing, so the file may be extended to the
     length that it names. OSError where it cannot be written.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         head = file.read(48)
     missing = int.from_bytes(head[40:48], "little") - os.path.getsize(path)
     if head[:9] == b"\x89HDF\r\n\x1a\n\0" and 0 < missing <= LONGEST_CUT:

@@ -14,14 +14,14 @@ import h5py
 import numpy as np
 
 from mpifed.core.errors import UserError, reason
-from mpifed.core.files import replacing
+from mpifed.core.files import open_file, replacing
 from mpifed.core.hdf5 import check_heaps, entry
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import read_certificate
-from mpifed.results.columns import ALL, COLUMNS, Columns
+from mpifed.results.columns import ALL, Columns
 from mpifed.results.frames import data_frame, data_set
 from mpifed.results.model_log import read_by_client, read_models, read_unseen
-from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration
+from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, recorded_rounds
 from mpifed.theory.statements import Certificate
 
 FORMAT = "mpifed-result"
@@ -51,10 +51,13 @@ class Result:
         path = None if place is None else os.fspath(place)
         name = path or "this file"
         attrs = ours(file, name)
-        rounds, about, selection = recorded_rounds(file, name)
+        rounds, about, selection = recorded_rounds(file, name, attrs)
         # these are written last: a run that was killed while writing them still has its rounds
         late = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (columns(file, group, name, **late) for group in ("ranks", "clients", "model"))
+        m = attrs.get("clients", 0)
+        if "samples" in clients and attrs.get("status") == "finished" and len(clients["samples"]) != m:
+            raise UserError(f"{name} is not a valid result: clients/samples has another length than its {m} clients")
         image = None
         if file.driver == "core":
             file.flush()
@@ -189,27 +192,6 @@ def final_model(file: h5py.File, name: str) -> Array:
     return column(stored, "model/x", name)
 
 
-def recorded_rounds(file: h5py.File, name: str) -> tuple[Columns, dict[str, tuple[str, str]], Array]:
-    """The complete rows of /rounds, unit and description of each column, and the same rows of /selection.
-
-    A row is complete when its number is there. The numbers are written last, so they are read first.
-    """
-    numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
-    count = len(numbers) - int(np.count_nonzero(numbers < 0))
-    found = columns(file, "rounds", name)
-    stored = entry(file, "selection", name)
-    count = min(count, *map(len, found.values()))
-    if stored is None:
-        selection = np.full((count, 1), -1, np.int32)
-    else:
-        selection = column(stored, "selection", name)
-        count = min(count, len(selection))
-    attrs = {key: file["rounds"][key].attrs for key in found}
-    about = {key: (str(own.get("units", "")), str(own.get("description", ""))) for key, own in attrs.items()}
-    keys = dict.fromkeys([*(key for key in ("round", *COLUMNS) if key in found), *found])
-    return Columns((key, found[key][:count]) for key in keys), about, selection[:count]
-
-
 def load(path: str | os.PathLike[str]) -> Result:
     """Read a result file, finished or still being written. UserError where the file is not a result."""
     return read(path, Result.from_file)
@@ -221,7 +203,7 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
     try:
         if not (os.path.isfile(name) or os.path.isdir(name)) and os.path.exists(name):
             raise UserError(f"{name} is not a result file: it is a pipe or a device")
-        with open(name, "rb") as file:
+        with open_file(name) as file:
             empty = not file.read(1)
     except (OSError, ValueError) as error:
         raise UserError(f"{name} cannot be read: {reason(error)}") from None

@@ -5,7 +5,6 @@ import itertools
 import math
 import re
 import shlex
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.errors import UserError, reason
+from mpifed.core.files import text_of
 from mpifed.core.streams import stream
 from mpifed.core.toml import flat, from_toml, toml_value
 from mpifed.experiment.config import parse
@@ -108,7 +108,7 @@ def from_file(path: str, runs: int) -> list[Method]:
 def read(path: str) -> list[tuple[str, dict[str, Any]]]:
     """Label and table [algorithm] of the methods in a file: its tables [[method]], each with a name."""
     try:
-        text = Path(path).read_text("utf-8-sig")
+        text = text_of(path)
     except (OSError, ValueError) as error:
         raise UserError(f"--methods {path} is wrong: it cannot be read: {reason(error)}") from None
     tables = from_toml(text, path).get("method")

@@ -8,8 +8,10 @@ import pytest
 
 from mpifed.core import checksummed
 from mpifed.core.errors import UserError
-from mpifed.core.files import atomic_file, claim, replacing, unclaim
+from mpifed.core.files import atomic_file, claim, open_file, replacing, unclaim
 from mpifed.core.hdf5 import datasets, entry, values
+from tests.helpers import hostile_files as hostile
+from tests.helpers.commands import within_seconds
 
 
 @pytest.fixture
@@ -117,3 +119,39 @@ def test_arrays_and_texts_are_read_whole_without_groups_and_what_leads_elsewhere
     assert [name for name, _ in datasets(entry(file, "group", "file"), "file")] == ["numbers"]
     with pytest.raises(UserError, match="of file is a link"):
         dict(datasets(file, "file"))
+
+
+def test_a_pipe_or_a_device_is_not_opened_as_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with within_seconds(5), pytest.raises(OSError, match="it is a pipe or a device"):
+            open_file(path)
+    with pytest.raises(IsADirectoryError):
+        open_file(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        open_file(tmp_path / "none")
+    (tmp_path / "file").write_bytes(b"content")
+    with open_file(tmp_path / "file") as file:
+        assert file.read() == b"content"
+
+
+def test_a_checkpoint_file_is_read_only_if_it_holds_what_its_arrays_declare(tmp_path):
+    path = tmp_path / "1-server.npz"
+    for content in (
+        hostile.zipped({"x.npy": hostile.npy(hostile.head(shape="(1000000000000,)"), bytes(64))}),
+        hostile.zipped({"x.npy": hostile.npy(hostile.head(shape="(-8,)"), bytes(64))}),
+        hostile.zipped({"x.npy": hostile.pickled((1,))}),
+        hostile.zipped({"x.npy": hostile.npy(b"{[]: 1}")}),
+        hostile.zipped({"../x": b"other"}),
+        hostile.npz(x=np.zeros(10**6)),  # compressed
+        b"no archive",
+    ):
+        checksummed.write_text(path, content)
+        with pytest.raises(UserError, match=r"1-server\.npz is damaged or missing"):
+            checksummed.read(path)
+    checksummed.write(path, {"x": np.arange(3.0), "k": np.array(True), "name": np.array("a")})
+    assert {name: values.tolist() for name, values in checksummed.read(path).items()} == {
+        "x": [0, 1, 2],
+        "k": True,
+        "name": "a",
+    }

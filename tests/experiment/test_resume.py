@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from mpifed.cli.options import EXAMPLES
+from mpifed.core import checksummed
 from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, find, folder
 from mpifed.results.result import load
 from tests.experiment.conftest import chosen, goes_on, run, status
-from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
+from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun, within_seconds
 from tests.helpers.killed_runs import STUDY as KILLED
 from tests.helpers.killed_runs import children, content, finish, last_words, rank, start
 from tests.helpers.studies import STUDIES, endless
@@ -244,6 +245,56 @@ def test_what_is_damaged_is_refused(finished):
     (folder(finished) / STATE).write_text("{")
     assert "cannot be read" in told()
     assert "cannot be read" in told(finished.with_name("no.h5"))
+
+
+def test_a_pipe_in_the_place_of_a_result_or_of_a_part_of_its_checkpoint_is_refused_at_once(finished, tmp_path):
+    place, pipe = folder(finished), tmp_path / "pipe.h5"
+    os.mkfifo(pipe)
+    with within_seconds(30):
+        assert f"{pipe} is not a result file: it is a pipe or a device" in run("resume", pipe, "-q", code=2).err
+    for part in (place / STATE, next(place.glob("*-0.npz")), next(place.glob("*-server.npz"))):
+        whole = part.read_bytes()
+        part.unlink()
+        os.mkfifo(part)
+        with within_seconds(30):
+            err = run("resume", finished, "rounds=8", "-q", code=2).err
+        assert re.fullmatch(rf"mpifed: checkpoint .*{part.name} .*it is a pipe or a device.*\n", err), err
+        part.unlink()
+        part.write_bytes(whole)
+
+
+TAMPERED = {
+    "other names": ("server", lambda x: {"y": x.pop("x")} | x, "the state of its server has y, but Server has no such"),
+    "other fields": ("0", lambda x: x | {"more": x["pi"]}, "the state of its clients has .*more, but must have pi, w"),
+    "a shape": ("0", lambda x: x | {"pi": x["pi"][:, :5]}, r"pi of its clients has type float64 and shape \(24, 5\)"),
+    "a type": ("0", lambda x: x | {"pi": x["pi"] * 1j}, "complex128"),
+    "rows": ("0", lambda x: x | {"pi": x["pi"][:7]}, "pi of the clients 0 to 23 has"),
+    "a model": ("server", lambda x: x | {"x": x["x"][:3]}, "the model x has type float64 and shape"),
+    "a number": ("server", lambda x: x | {"sigma": np.zeros(3)}, "sigma of its server has type float64 and shape"),
+    "no counts": ("server", lambda x: {k: v for k, v in x.items() if k != "times selected"}, "KeyError: 'times sel"),
+    "counts": ("server", lambda x: x | {"times selected": np.full(24, -1)}, "times selected are below 0"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_checkpoint_with_other_arrays_and_the_right_checksum_is_refused_in_a_sentence(what, finished):
+    owner, change, told = TAMPERED[what]
+    part = next(folder(finished).glob(f"*-{owner}.npz"))
+    checksummed.write(part, change(checksummed.read(part)))
+    err = run("resume", finished, "rounds=8", "-q", code=2).err
+    assert re.fullmatch(rf"mpifed: the checkpoint in {folder(finished)} does not fit this run: .*\n", err), err
+    assert re.search(told, err), err
+
+
+def test_what_a_result_says_reaches_the_terminal_without_control_characters(finished, tmp_path):
+    path = tmp_path / "copy.h5"
+    shutil.copy(finished, path)
+    shutil.copytree(folder(finished), folder(path))
+    with h5py.File(path, "r+") as file:
+        file.attrs["numpy"] = "\x1b]0;owned\x07\x1b[31m"
+    err = run("resume", path, "rounds=7").err
+    assert r"numpy (\x1b]0;owned\x07\x1b[31m → " in err
+    assert "\x1b" not in err
 
 
 def test_a_kill_while_a_checkpoint_is_removed_leaves_none_or_all_of_it(tmp_path, monkeypatch):

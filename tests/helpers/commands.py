@@ -95,6 +95,22 @@ def called(words: Sequence[str | Path], cwd: Path | None = None) -> Outcome:
 
 
 @contextlib.contextmanager
+def within_seconds(seconds: float) -> Iterator[None]:
+    """What runs in here is interrupted, also where it waits for a pipe, and the test fails when the time is over."""
+
+    def late(*_: object) -> None:
+        raise AssertionError(f"this did not end within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
 def alone() -> Iterator[None]:
     """On one of several ranks: what runs in here knows nothing of the others."""
     hidden = {name: os.environ.pop(name) for name in (*LAUNCHERS, *RANKS) if name in os.environ}

@@ -27,6 +27,7 @@ from mpifed.experiment.stop import Stop
 from tests.helpers import hostile_files as hostile
 
 SECONDS = 20
+FRAMES = re.compile(r'Traceback|File "|failed: \w*(Error|Exception|Iteration)')  # of an error that nobody expected
 TORCH = find_spec("torch") is not None
 RUN = ["run", "problem=logistic", "rounds=1", "data=file"]
 QUIET = ["run", "data.clients=6", "data.features=5", "rounds=1"]
@@ -117,6 +118,11 @@ COMMANDS = [
     (["run", "a.toml", "b.toml"], "a run has one experiment file, not 2: a.toml, b.toml"),
     (["run", "folder"], "'folder' is not an experiment file: it is a folder, a pipe or a device"),
     (["run", "pipe"], "'pipe' is not an experiment file"),
+    (["resume", "pipe"], "pipe is not a result file: it is a pipe or a device"),
+    (["fit", "pipe.h5"], "pipe.h5 is not a result file: it is a pipe or a device"),
+    (["run", "start=pipe"], "start = .pipe. is wrong: there is no such file"),
+    (["run", "algorithm=dgd", "graph=file", "graph.path=pipe"], "graph.path = .* it is a pipe or a device"),
+    (["tune", "--methods", "pipe"], "--methods pipe is wrong: it cannot be read: it is a pipe or a device"),
     (["run", "/dev/zero"], "'/dev/zero' is not an experiment file"),
     (["run", "big.toml"], "'big.toml' is not an experiment file: it has more than 1 MiB"),
     (["run", "a" * 5000], "'a+ … a+' is neither an experiment file nor KEY=VALUE|… .*KEY=VALUE"),
@@ -291,7 +297,7 @@ def result(spoil):
             "rounds/bytes_up": np.arange(3),
             "ranks/rank": np.arange(2),
             "ranks/samples": np.arange(2),
-            "clients/samples": np.ones(4),
+            "clients/samples": np.ones(4, int),
             "model/x": np.zeros(5),
             "selection": np.zeros((3, 2), int),
         }.items():
@@ -332,6 +338,14 @@ RESULTS = {
     "newer": (attrs(format_version=99), "has result format 99, which a newer mpifed wrote"),
     "format": (attrs(format="other"), "is an HDF5 file but not a result of mpifed"),
     "format-type": (attrs(format=np.zeros((2, 2))), "its attribute format must be a text"),
+    "block": (attrs(block_bytes=["a", "b"]), "its attribute block_bytes must be a whole number, at least 0"),
+    "below": (attrs(clients=-4), "its attribute clients must be a whole number, at least 0"),
+    "stop": (attrs(config="stop = 3"), "stop = 3 is not a table"),
+    "name": (attrs(config="data = {name = 3}"), "data.name = 3 is not a text"),
+    "half": (put("rounds/bytes_up", data=np.full(3, np.inf, "f2")), "bytes_up has type float16 .* numbers of 64 bits"),
+    "short": (put("rounds/bytes_up", data=np.zeros(0)), "the columns of rounds differ in length"),
+    "order": (put("rounds/round", data=[0, 2, 1]), "rounds/round must count 0, 1, 2"),
+    "strangers": (put("selection", data=np.full((3, 2), 4)), "selection names clients that are not among its 4"),
     "clients": (attrs(clients="many"), "its attribute clients must be a whole number"),
     "ranks": (attrs(ranks=np.zeros(3)), "its attribute ranks must be a whole number"),
     "no-rounds": (lambda out: out.__delitem__("rounds"), "damaged or truncated"),
@@ -345,7 +359,7 @@ RESULTS = {
     "column-complex": (put("rounds/objective", data=np.zeros(3) * 1j), "rounds/objective has type complex128"),
     "column-scalar": (put("rounds/objective", data=3.0), r"rounds/objective has type float64 and shape \(\)"),
     "numbers-text": (put("rounds/round", data=["a", "b", "c"]), "rounds/round has type object"),
-    "ranks-short": (put("ranks/samples", data=np.zeros(9)), "the columns of ranks differ in length"),
+    "ranks-short": (put("ranks/samples", data=np.zeros(9, int)), "the columns of ranks differ in length"),
     "model-text": (put("model/x", data="word"), "model/x has type"),
     "model-table": (put("model/x", data=np.zeros((5, 5))), "model/x has type float64"),
     "soft-loop": (put("rounds/objective", h5py.SoftLink("/rounds/objective")), "objective of .* is a link"),
@@ -386,6 +400,7 @@ def cases():
         for line, told in lines.items()
     }
     found |= {f"show {name}": (["show", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
+    found |= {f"compare {name}": (["compare", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
     return found | {
         f"mnist {name}": (["run", "data=mnist", "data.clients=2", f"seed={k}"], told)
         for k, (name, (*_, told)) in enumerate(IMAGES.items())
@@ -416,7 +431,7 @@ def filled(place):
         (place / name).write_bytes(content)
     for name in ("folder", "folder.h5"):
         (place / name).mkdir()
-    for name in ("pipe", "pipe.csv"):
+    for name in ("pipe", "pipe.csv", "pipe.h5"):
         os.mkfifo(place / name)
     for name, target in (("link.h5", "there.h5"), ("dangling.h5", "nowhere/out.h5"), ("round.h5", "round.h5")):
         (place / name).symlink_to(target)
@@ -464,6 +479,7 @@ def test_a_sentence_and_nothing_else(names, folder, monkeypatch, capsys):
         assert code == 2, (words, err)
         assert not out
         assert re.fullmatch(r"mpifed: [^\n]*\n", err), err
+        assert not FRAMES.search(err), err
         assert len(err) < 700
         assert re.search(told, err), (words, err)
     assert listing(folder) == before

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.checksummed import check_array
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
@@ -181,9 +182,12 @@ class Arrivals(Schedule):
         return {ASYNCHRONOUS + name: values for name, values in columns.items()}
 
     def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
+        """Go on from a checkpoint. ValueError where its arrays are not those of these clients."""
         own = {name.removeprefix(ASYNCHRONOUS): x for name, x in arrays.items() if name.startswith(ASYNCHRONOUS)}
         for name, ours in SAVED.items():
-            getattr(self, ours)[:] = own[name]
+            mine = getattr(self, ours)
+            check_array(f"{ASYNCHRONOUS}{name}", own[name], mine.shape, mine.dtype)
+            mine[:] = own[name]
         self.seconds, self.under_way = seconds, under_way
         self.steps_taken = int(own["steps"])
         self.bits = int(own["bits"]) or None
@@ -191,6 +195,8 @@ class Arrivals(Schedule):
         rows = zip(*[column.tolist() if column.ndim == 1 else list(column) for column in columns], strict=True)
         made = list(rows) if columns else [()] * len(own["keys"])
         self.starts = [((int(a), int(b)), args) for (a, b), args in zip(own["keys"], made, strict=True)]
+        if self.start.min() < -1 or self.start.max() >= len(self.starts):
+            raise ValueError(f"{ASYNCHRONOUS}start must be below the {len(self.starts)} starts, and at least -1")
 
 
 class Busy(ServerStage):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mpifed.core.checksummed import check_array
 from mpifed.core.typing import Array
 from mpifed.federation.timing.devices import Devices
 from mpifed.federation.timing.schedule import Draw, Schedule
@@ -38,6 +39,7 @@ class NodeClocks(Schedule):
         return {CLOCKS: self.t}
 
     def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
+        check_array(CLOCKS, arrays[CLOCKS], self.t.shape, self.t.dtype)
         self.seconds, self.t = seconds, arrays[CLOCKS]
 
     def row(self) -> dict[str, float]:

@@ -114,16 +114,16 @@ def rounds(world: Any, setup: Experiment, n: int, count: int, reproducible: bool
 
 
 def empty(args: argparse.Namespace) -> None:
-    """The table of empty rounds; all ranks come here, and rank 0 prints."""
+    """The table of empty rounds; all ranks come here and ask whether they share cores, and rank 0 prints."""
     from mpifed.mpi.communicator import Communicator
 
     world = Communicator()
     data = {"name": "gaussian", "clients": world.size - 1, "samples": 1, "features": 1}
     setup = experiment({"data": data, "problem": "logistic"})
+    crowded = ", which share cores: an idle round is mostly switching between them" if world.crowded() else ""
     if world.rank == 0:
-        crowded = ", which share cores: an idle round is mostly switching between them" if world.crowded() else ""
         print(f"{world.size} ranks{crowded}; microseconds, and ratios to the bare pair")
-        columns = {"n": 9, "bare": 7, "plain": 7, "plain : bare": 18, "reproducible": 7, "reproducible : bare": 18}
+        columns = {"n": 9, "bare": 7, "plain": 7, "plain : bare": 22, "reproducible": 7, "reproducible : bare": 22}
         table = Table(columns, args.to and args.to / f"empty-{world.size}.csv")
     for n in [n for n in LENGTHS if n <= args.most]:
         count = min(args.rounds or 500, max(5, 2_000_000 // n))

@@ -161,7 +161,7 @@ def write(found: list[Scaled], splits: dict[int, Array], folder: Path) -> None:
 
 def show(found: list[Scaled]) -> None:
     """Print the table."""
-    wide = dict.fromkeys(("round ms", "speed-up", "efficiency"), 20)
+    wide = dict.fromkeys(("round ms", "speed-up", "efficiency"), 22)
     table = Table(
         {"kind": 6, "client ranks": 3, "clients": 7, **wide, "model": 5, **{f"{part} ms": 7 for part in PARTS}}
     )

@@ -117,7 +117,7 @@ class Local:
         found = tuple(self.xp.zeros(len(self)) for _ in range(count))
         for rows, block in self._tests():
             for column, values in zip(found, compute(block, X if X.ndim == 1 else X[rows]), strict=True):
-                column[rows] = values
+                column[rows] = self.xp.astype(self.xp.asarray(values), column.dtype)  # torch casts nothing by itself
         return found
 
     def _tests(self) -> list[tuple[Array, Block]]:

@@ -44,10 +44,19 @@ class Newcomers:
     def trained(self, f: Local, x: Array) -> Array:
         """x_i ← x_i − γ ∇f_i(x_i), ``steps`` times from x: (c, n)."""
         X = f.xp.tile(x, (len(f), 1))
-        gamma = 1 / f.lipschitz()[:, None] if self.step is None else self.step
+        gamma = self.size(f, x)
         for _ in range(self.steps):
             X = X - gamma * f.grad(X)
         return X
+
+    def size(self, f: Local, x: Array) -> Array | float:
+        """γ, (c, 1) where it is 1/r_i."""
+        if self.step is not None:
+            return self.step
+        gamma = 1 / f.lipschitz()[:, None]
+        if f.xp is np:
+            return gamma
+        return f.xp.astype(gamma, x.dtype)  # r_i are doubles, and torch multiplies no samples of float32 with them
 
 
 TESTED = Newcomers.tested.__name__

@@ -322,13 +322,14 @@ def test_clients_without_test_samples_are_noted():
 
 
 @pytest.mark.torch
-def test_on_a_device_they_are_the_same():
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-9), ("float32", 1e-3)])
+def test_on_a_device_they_are_the_same(dtype, rtol):
     pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
     pytest.importorskip("array_api_compat", reason="array-api-compat is not there: pip install mpifed[torch]")
     evaluate = {"unseen": 0.3, "clients": ["accuracy", "auc", "deviance", "calibration_error", "observed_expected"]}
     flame = {"name": "flame", "lr": 0.1, "batch_size": 0}
-    numpy, torch = (run(algorithm=flame, evaluate=evaluate, kernels=name) for name in ("numpy", "torch"))
+    numpy, torch = (run(algorithm=flame, evaluate=evaluate, kernels=name, dtype=dtype) for name in ("numpy", "torch"))
     for tables in ("unseen", "by_client"):
         one, other = getattr(numpy, tables), getattr(torch, tables)
         assert one.keys() == other.keys()
-        assert all(np.allclose(one[name], other[name], rtol=1e-9, equal_nan=True) for name in one)
+        assert all(np.allclose(one[name], other[name], rtol=rtol, equal_nan=True) for name in one)

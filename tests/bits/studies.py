@@ -1,0 +1,197 @@
+"""The studies whose bits are recorded, as method/kernels/feature; ``special`` stands for what has no row of its own.
+
+Problem, options, selection and precision of a study follow from a checksum of its method and feature, so that a new
+method or feature leaves the other studies as they are. Which of them the rules refuse is recorded too.
+"""
+
+from itertools import combinations
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+
+import mpifed
+
+Table = dict[str, Any]
+KERNELS = {"numpy": "numpy", "compiled": "compiled", "tensors": "torch"}
+BASE = {"rounds": 3, "seed": 1, "block_bytes": 1500, "stop": {"gradient": 0.0, "diverged": 0}}
+SIZES = {"clients": 8, "least": 4, "most": 12}
+TWO = {"name": "synthetic", "features": 5, "classes": 2, **SIZES}
+THREE = {"name": "synthetic", "features": 4, "classes": 3, **SIZES}
+PROBLEMS: dict[str, Table] = {
+    "least-squares": {"problem": "least-squares", "data": {"name": "linreg-noniid", "features": 6, **SIZES}},
+    "logistic": {"problem": {"name": "logistic", "mu": 0.1, "regulariser": "whole"}, "data": TWO},
+    "softmax": {"problem": {"name": "softmax", "lam": 0.1, "bias": False}, "data": THREE},
+}
+EXACT = ("accfeddcd", "feddcd", "proxskip")  # methods that need exact downloads
+CONVEX = (*EXACT, "fednl", "fednl-pp", "newton")  # methods that need curvature above 0
+SCALAR = ("fedepm", "fedepm-graph", "fedgia")  # methods with options that softmax does not go with
+SELECTIONS = ["uniform", "all", {"name": "cover", "share": 0.4}]
+TYPES = ["float64", "float32", "float64"]
+SLOW = {"speed": {"name": "lognormal", "median": 200.0, "sigma": 1.0}, "passes": 2}
+ABSENT = {**SLOW, "dropout": 0.2, "deadline": 0.2, "jitter": 0.3, "least": 3}
+FEATURES: dict[str, Table] = {
+    "plain": {},
+    "weights": {"objective": {"weights": "samples"}},
+    "l1": {"objective": {"l1": 0.01, "l2": 0.01}},
+    "columns": {},  # weights and offsets of samples, see ``made``
+    "compress": {"compress": {"up": "natural", "down": {"name": "topk", "k": 2}}},
+    "masks": {"masks": {"sums": "masked"}},
+    "asynchronous": {"system": SLOW, "asynchronous": {"arrivals": 3, "staleness": 2}},
+    "absent": {"system": ABSENT},
+    "graph": {"graph": {"name": "erdos-renyi", "p": 0.6, "redraw": True, "loss": 0.2}},
+    "unseen": {"evaluate": {"unseen": 2, "steps": 2}},
+    "by-client": {"evaluate": {"clients": True}},
+    "personal": {"record": {"personal": True}},
+}
+BATCHES = {"batch_size": 3, "epochs": 2}
+SMALL = {"step": {"name": "constant", "a": 1e-4}, "epsilon": 100.0, "k0": 3}
+PENALTY = {"step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3, "epsilon": 100.0}
+SEEDED = {**PENALTY, "noise": "clipped", "noise_seed": 3, "clip": 5.0, "epsilon": 1e4}
+NO_NOISE = {"noise": "none"}
+GD = {"name": "gd", "steps": 3}
+OPTIONS: dict[str, list[Table]] = {  # a study takes one of them; plain ones take each in turn
+    "accfeddcd": [{}, {"solver": GD, "r": 0.3, "kappa": 0.2}, {"model": "random", "solver": GD}],
+    "ad-admm": [{}, {"rho": 0.5, "gamma": 1.0, "solver": GD}],
+    "apfl": [{}, {**BATCHES, "aggregate": "all"}],
+    "dgd": [{}, {"order": "adapt-combine", "k0": 2}],
+    "diana": [{"compressor": {"name": "randk", "k": 2}}, {"compressor": "natural"}],
+    "ditto": [{}, {"batch_size": 3, "optimizer": "momentum"}],
+    "ef21": [{"compressor": {"name": "topk", "k": 2}}, {"compressor": {"name": "randseqk", "k": 2}}],
+    "fedadmm": [{}, {"inner_max": 1, "k0": 1}],
+    "fedadmm-deep": [{"batch_size": 0}, {"batch_size": 3, "weight_decay": 0.01}],
+    "fedadmm-insa": [{}, {"c": 1.0, "inner_max": 1}],
+    "fedavg": [{}, BATCHES, {**BATCHES, "optimizer": "adam"}, {"aggregate": "all", "scale": "1/m"}],
+    "fedbuff": [{}, {"batch_size": 3, "epochs": 2, "server_lr": 0.8}],
+    "feddcd": [{}, {"solver": GD, "eta": 0.5, "dual": True}, {"solver": {"name": "sgd", "batch_size": 3}}],
+    "feddyn": [{}, BATCHES],
+    "fedepm": [PENALTY, PENALTY | NO_NOISE, SEEDED],
+    "fedepm-graph": [PENALTY, PENALTY | NO_NOISE, SEEDED],
+    "fedgia": [{}, {"H": "gram"}, {"H": "zero"}, {"adaptive": True, "t": 0.5, "k0": 2}],
+    "fedgia-async": [{}, {"H": "zero", "k0": 2, "t": 1.0}],
+    "flame": [{"batch_size": 0}, {"batch_size": 3, "center": "local", "lagrangian": True, "envelope": True}],
+    "flame-dp": [{"noise_seed": 2}, {"noise_seed": 4, "batch_size": 3, "clip": 0.1}],
+    "fednl": [{}, {"compressor": {"name": "randk", "k": "1n"}, "option": "A", "line_search": True}],
+    "fednl-pp": [{}, {"compressor": "natural"}],
+    "fednova": [{}, {"batch_size": 3, "optimizer": "momentum"}],
+    "fedopt": [{}, *({"server": name, **BATCHES} for name in ("momentum", "yogi", "adagrad", "fedexp"))],
+    "fedpd": [{}, {"scale": "1/m"}],
+    "fedprox": [{}, {**BATCHES, "aggregate": "all"}],
+    "marina": [{"compressor": {"name": "randk", "k": 2}}, {"compressor": {"name": "dither", "s": 8}, "p": 0.3}],
+    "pfedme": [{"batch_size": 0}, {"batch_size": 3, "epochs": 2}],
+    "proxskip": [{}, {"batch_size": 3}],
+    "scaffold": [{}, {**BATCHES, "server_lr": 0.5}],
+    "sfedavg": [SMALL, SMALL | NO_NOISE, SMALL | {"noise": "matched", "average": "new"}],
+    "sfedprox": [SMALL, SMALL | NO_NOISE],
+    "sisa": [{}, {"preconditioner": "smoothness", "gamma": 0.9}, {"batch_size": 3}],
+}
+PARTIAL = ("apfl", "fedavg", "fednova", "fedopt", "fedprox")
+
+
+class Study(NamedTuple):
+    """Settings of a run; ``first`` are those of a run whose final model it starts from."""
+
+    settings: Table
+    first: Table | None = None
+    until: int = 0  # where above 0 the run ends after so many rounds and is resumed
+    twin: str = ""  # the study that must have the same bits
+
+
+def methods() -> dict[str, type]:
+    """All methods of the package by name."""
+    classes = [getattr(mpifed.algorithms, name) for name in dir(mpifed.algorithms)]
+    return {str(one.__struct_config__.tag): one for one in sorted(classes, key=lambda one: one.__struct_config__.tag)}
+
+
+def one_of(options: Any, *words: str) -> Any:
+    """The option that a checksum of the words names."""
+    return options[crc32(" ".join(words).encode()) % len(options)]
+
+
+def merged(*tables: Table) -> Table:
+    """Tables one over the other, in a new one."""
+    found: Table = {}
+    for table in tables:
+        for key, value in table.items():
+            old = found.get(key)
+            both = (old, value) if isinstance(old, dict) else (value,)
+            found[key] = merged(*both) if isinstance(value, dict) else value
+    return found
+
+
+def held(problem: str, sparse: bool = False) -> Any:
+    """Arrays of a program, uneven, with weights and offsets, or sparse ones without."""
+    rng = np.random.Generator(np.random.PCG64(5))
+    sizes = np.arange(4, 12)
+    X = rng.integers(-8, 9, (sizes.sum(), 6)) / 8
+    y = X @ np.arange(-3, 3) + rng.integers(-8, 9, len(X)) / 4
+    y = y if problem == "least-squares" else (y > 0).astype(float)
+    if sparse:
+        return mpifed.arrays(sp.csr_array(np.where(abs(X) > 0.5, X, 0.0)), y, sizes)
+    weight, offset = rng.integers(1, 9, len(X)) / 4, rng.integers(-8, 9, len(X)) / 16
+    return mpifed.arrays(X, y, sizes, weight=weight, offset=offset)
+
+
+def suitable(method: str, feature: str) -> list[str]:
+    """The problems that a method and a feature go with."""
+    measured = feature in ("unseen", "by-client")  # least squares measure nothing of a client
+    without = {"least-squares"} if measured or method in CONVEX else set()
+    without |= {"softmax"} if feature == "columns" or method in SCALAR else set()  # it has no offsets
+    return [name for name in PROBLEMS if name not in without]
+
+
+def made(method: str, feature: str, options: Table, problem: str) -> Table:
+    """The settings of a method with a feature on a problem, for kernels of any kind."""
+    of_graphs = issubclass(methods()[method], mpifed.GraphMethod)
+    found = merged(BASE, PROBLEMS[problem], FEATURES[feature], {"algorithm": {"name": method, **options}})
+    found["dtype"] = one_of(TYPES, feature, method)
+    if feature == "columns":
+        found["data"] = held(problem)
+    if feature == "compress" and method in EXACT:
+        found["compress"] = {"up": "natural"}
+    if feature == "absent" and method in PARTIAL:
+        found["system"] = {**ABSENT, "partial": True}
+    if of_graphs and feature == "graph" and method == "extra":
+        found["graph"] = "star"  # its graph must not change
+    elif of_graphs and feature != "graph":
+        found["graph"] = one_of(["ring", "exponential", "erdos-renyi"], method, feature)
+    elif feature != "asynchronous" and not of_graphs:
+        found["selection"] = one_of(SELECTIONS, feature, method, "selection")
+    return found
+
+
+def pairs() -> dict[str, Study]:
+    """Every method with every feature and all kernels."""
+    found = {}
+    for method in methods():
+        every = OPTIONS.get(method, [{}])
+        for feature in FEATURES:
+            plain = feature == "plain"
+            problem = one_of(suitable(method, feature), method, feature)
+            for k, options in enumerate(every if plain else [one_of(every, method, feature, "options")]):
+                for kernels, value in KERNELS.items():
+                    compiled = "logistic" if problem == "softmax" and kernels == "compiled" else problem
+                    settings = merged(made(method, feature, options, compiled), {"kernels": value})
+                    found[f"{method}/{kernels}/{feature}" + (f"-{k}" if plain and k else "")] = Study(settings)
+    return found
+
+
+def crossed() -> dict[str, Study]:
+    """Every two features together, of a method that may have them."""
+    found = {}
+    for one, other in combinations(list(FEATURES)[1:], 2):
+        two = {one, other}
+        method = "fedadmm"
+        if "personal" in two:
+            method = "ditto"
+        if "graph" in two:
+            method = "fedgia-graph"
+        settings = merged(made(method, one, {}, "logistic"), FEATURES[other], {"kernels": "numpy"})
+        if "columns" in two:
+            settings["data"] = held("logistic")
+        if "asynchronous" in two:
+            settings.pop("selection", None)  # arrivals select
+            settings.get("compress", {}).pop("down", None)
+        found[f"{method}/numpy/{one}+{other}"] = Study(settings)
+    return found

@@ -33,8 +33,8 @@ def batches(c: Experiment) -> Found:
 
 def matrices(c: Experiment) -> Found:
     """The second derivatives that a method needs on a device."""
-    second = {name: c.problem.offers[name] for name in ("hessian", "hess") if name in needs(c.algorithm)}
-    return {"what": " and ".join(second.values())} if second and c.kernels in DEVICES else None
+    second = [c.problem.offers[name].partition(";")[0] for name in ("hessian", "hess") if name in needs(c.algorithm)]
+    return {"what": " and ".join(second)} if second and c.kernels in DEVICES else None
 
 
 def whole_batches(c: Experiment) -> bool:

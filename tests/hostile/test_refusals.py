@@ -223,7 +223,7 @@ SENTENCES = {  # sweep, tune and data: command -> arguments -> what is said, amo
         "": "tune needs --method 'NAME KEY=VALUES'",
         "--method fedavg --runs 0": "--runs 0 is wrong",
         "--method fedavg --seeds x": "--seeds x is wrong: write whole numbers",
-        "--method fedavg --method fedavg": "two methods are called 'fedavg': give each a label",
+        "--method fedavg --method fedavg": "two methods are called 'fedavg': give one a name of its own",
         "--method 'fedavg k1=1,2'": "method fedavg: unknown key 'algorithm.k1'",
         "--methods none.toml": "--methods none.toml is wrong: it cannot be read",
     },

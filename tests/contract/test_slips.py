@@ -142,7 +142,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "own": r"^edges of FILE returns own weights that are .*\(6,\): they are finite numbers, one for each node$",
     },
     "algorithm=fedavg compress.up:Half": {
-        "bits": r"^bits of FILE returns the number 7.5 for a message of 5 numbers: it must be a whole number, at least 0",
+        "bits": r"^bits of FILE returns the number 7.5 for a message of 5 numbers: it must be a whole number, at least",
         "shape": r"^message of FILE returns an array of shape \(5,\) for rows of shape .*: C\(x\) has the shape of x$",
         "not finite": r"^message of FILE returns numbers that are not finite for rows that are$",
     },

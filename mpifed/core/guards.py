@@ -34,14 +34,6 @@ def own(cls: type) -> bool:
     return any(base.__module__.partition(".")[0] not in (HERE, "msgspec", "builtins") for base in cls.__mro__)
 
 
-def written(cls: type, flag: str) -> bool:
-    """Whether a user has written ``flag`` in ``cls``: no option, and a function only where it is "name()"."""
-    name = flag.removesuffix("()")
-    owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
-    ours = owner.__module__.partition(".")[0] == HERE or name in getattr(cls, "__struct_fields__", ())
-    return not ours and name in vars(owner) and (name != flag or not inspect.isfunction(vars(owner)[name]))
-
-
 def guarded(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
     """The methods of ``cls`` that a user has written and that have a guard, with their checks: name -> function."""
     found = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mpifed.core.guards import guarded, message, written
+from mpifed.core.guards import guarded, message
 
 FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 HERE = "__main__"  # the module that a class is said to be from where only the program that defines it can name it
@@ -50,9 +50,6 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     if not issubclass(found, family) or found is family:
         raise ValueError(f"{own} is not derived from {public(family)}")
     module = importlib.import_module(family.checks) if family.checks else None
-    for key, right in getattr(module, "GONE", {}).get(family.kind, {}).items():
-        if written(found, key):
-            raise ValueError(f"{own} defines {key}, which has no effect any more: {right}")
     missing = [key for key in dir(found) if getattr(getattr(found, key), "__isabstractmethod__", False)]
     if missing:
         raise ValueError(f"{own} does not define {', '.join(missing)}")

@@ -142,4 +142,3 @@ GUARDS: dict[str, dict[str, Guard]] = {
         "initial": initial,
     }
 }
-GONE = {"problems": {"measure()": "its name is evaluate"}}

@@ -1,5 +1,6 @@
 """A user's file with classes that each make the mistake that their option ``slip`` names."""
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ from mpifed import (
     Dataset,
     Distribution,
     Graph,
+    GraphMethod,
     LinearModel,
+    Need,
     Optimizer,
     Partition,
     Problem,
@@ -21,6 +24,9 @@ from mpifed import (
     ServerOptimizer,
     Solver,
     Step,
+    Sum,
+    Takes,
+    Upload,
 )
 from mpifed.graphs.base import Edges
 
@@ -29,12 +35,42 @@ class Client(NamedTuple):
     z: Array  # (c, n)
 
 
+class Server(NamedTuple):
+    x: Array  # (n,) model
+    rest: object = 0.0
+
+
 class Bare(NamedTuple):
     y: Array
 
 
-class Server(NamedTuple):
-    x: Array  # (n,) model
+class Alone(NamedTuple):
+    x: Array
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+KEPT = {}  # what a method counts from one call to the next
+TO = {  # clients that a call names
+    "to set": {1, 2},
+    "to floats": [1.0, 2.0],
+    "to mask": np.ones(7, bool),
+    "to outside": [1, 99],
+    "to twice": [1, 1, 2],
+    "to none": [],
+    "to range": range(3),
+    "to flags": [True, False] * 3,
+}
+RAISED = {
+    "empty": RuntimeError(),
+    "breaks": ValueError("\n\none\ntwo"),
+    "umlaut": ValueError("Größe µ ist falsch\x07"),
+    "exits": SystemExit(3),
+    "bad text": Mute(),
+}
 
 
 class Method(Algorithm):
@@ -44,138 +80,294 @@ class Method(Algorithm):
 
     def join(self, f):
         Z = f.zeros(f.n)
+        if self.slip == "join calls":
+            return self.gradient(f, Client(Z), f.initial()[0])[0]
         return {
-            "join none": None,
             "join dict": {"z": Z},
-            "join tuple": (Z,),
-            "join number": Client(0.0),
             "join rows": Client(np.zeros((len(f) + 1, f.n))),
-            "join complex": Client(Z * 1j),
             "join nan": Client(Z + np.nan),
-            "join list": Client([0.0] * len(f)),
         }.get(self.slip, Client(Z))
 
     def start(self, fed):
         x = fed.initial()
         return {
             "start none": None,
-            "start array": x,
             "start no x": Bare(x),
-            "start shape": Server(np.zeros(fed.n + 1)),
             "start text": Server(np.array(["a"] * fed.n)),
-            "start number": Server(0.0),
+            "start shape": Server(np.zeros(fed.n + 1)),
+            "start int": Server(np.zeros(fed.n, int)),
         }.get(self.slip, Server(x))
 
     def round(self, fed, server):
         x = server.x
+        if self.slip in RAISED:
+            raise RAISED[self.slip]
         match self.slip:
-            case "to twice":
-                g = fed.mean(self.gradient, x, to=[1, 1, 2])
-            case "to outside":
-                g = fed.mean(self.gradient, x, to=[1, 99])
-            case "to negative":
-                g = fed.mean(self.gradient, x, to=np.array([-1, 2]))
-            case "to floats":
-                g = fed.mean(self.gradient, x, to=[1.0, 2.0])
-            case "to table":
-                g = fed.mean(self.gradient, x, to=np.array([[1, 2]]))
-            case "to mask":
-                g = fed.mean(self.gradient, x, to=np.ones(fed.m + 1, bool))
             case "mask of":
                 g = fed.mask([0, fed.m]) @ np.ones((fed.m, fed.n))
             case "each short":
                 g = fed.mean(self.scaled, x, to=[1, 2, 3], each=np.ones(2))
-            case "each of all":
-                g = fed.mean(self.scaled, x, each=np.ones(fed.m + 1))
-            case "each number":
-                g = fed.mean(self.scaled, x, to=[1, 2], each=2.0)
-            case "of others":
+            case "of others" | "of twice":
                 fed.send(self.gradient, x, to=np.array([1, 2]))
                 fed.arrivals()
-                g = fed.mean(of=np.array([1, 3]))
-            case "of twice":
-                fed.send(self.gradient, x, to=np.array([1, 2]))
-                fed.arrivals()
-                g = fed.mean(of=[1, 1])
+                g = fed.mean(of=[1, 3] if self.slip == "of others" else [1, 1])
+            case "arg text" | "arg none":
+                g = fed.mean(self.given, "a" if self.slip == "arg text" else None)
             case "lambda":
                 g = fed.mean(lambda f, client, x: (client, f.grad(x)), x)
-            case "function":
-                g = fed.mean(outside, x)
-            case "round none":
-                return None
-            case "round array":
-                return x
-            case "round other":
-                return Bare(x)
-            case "round shape":
-                return Server(x[:1])
-            case "round complex":
-                return Server(x * 1j)
+            case "method none":
+                g = fed.mean(None, x)
             case "sets":
                 self.slip = "changed"
             case "field":
                 g = server.model
-            case "arguments":
-                g = fed.mean(self.gradient)
-            case "no method":
-                g = fed.mean(self.gradeint, x)
+            case "mix":
+                g = fed.mix("z", self.gradient)
+            case "fewer fields":
+                return Alone(x)
+            case "rest grows":
+                return Server(x, np.zeros(3))
+            case "thread":
+                found = []
+                thread = threading.Thread(target=lambda: found.append(fed.mean(self.gradient, x)))
+                thread.start()
+                thread.join()
+                g = found[0]
             case _:
-                g = fed.mean(self.gradient, x)
-        return Server(x - 0.1 * g)
+                g = fed.mean(self.gradient, x, to=TO.get(self.slip))
+        return Server(x - 0.1 * g, server.rest)
 
     def gradient(self, f, client, x):
-        G = f.grad(x)
-        match self.slip:
-            case "reply none":
-                return None
-            case "reply alone":
-                return G
-            case "reply three":
-                return client, G, G
-            case "reply list":
-                return [client, G]
-            case "reply state":
-                return G, client
-            case "reply swapped":
-                return Server(G), G
-            case "upload list":
-                return client, [G]
-            case "upload number":
-                return client, 1.0
-            case "upload mean":
-                return client, G.mean(axis=0)[None, :].repeat(len(f) + 1, axis=0)
-            case "upload complex":
-                return client, G * 1j
-            case "upload text":
-                return client, np.array(["a"] * len(f))
-            case "upload part":
-                return client, (G, 3.0)
-            case "upload named":
-                return client, {"g": None}
-            case "state shape":
-                return client._replace(z=G[:, :1]), G
-            case "state none":
-                return client._replace(z=None), G
-            case "state list":
-                return client._replace(z=G.tolist()), G
-            case "state rows":
-                return client._replace(z=np.vstack([G, G])), G
-            case "client sets":
-                self.count = 1
-            case "client fails":
-                return client, f.gradient(x)
-            case "divides":
-                return client, G / 0
-            case "writes":
-                x += 1
-        return client, G
+        G = f.grad(x.tolist() if self.slip == "x list" else x)
+        if self.slip == "writes":
+            x += 1
+        if self.slip == "client exits":
+            raise SystemExit("bye")
+        return {
+            "reply three": (client, G, G),
+            "reply state": (G, client),
+            "state shape": (client._replace(z=G[:, :1]), G),
+            "state list": (client._replace(z=G.tolist()), G),
+            "upload list": (client, [G]),
+            "upload named": (client, {"g": None}),
+            "by block": (client, (G, G) if f.ids[0] == 0 else {"g": G}),
+            "by rank": (client, G if f.ids[0] < 3 else np.hstack([G, G])),
+        }.get(self.slip, (client, G))
 
     def scaled(self, f, client, x, a):
         return client, a[:, None] * f.grad(x)
 
+    def given(self, f, client, x):
+        return client, f.grad(np.zeros(f.n))
 
-def outside(f, client, x):
-    return client, f.grad(x)
+
+class Spoken(Algorithm):
+    """Gradient descent with hooks that return what they must not."""
+
+    slip: str = ""
+
+    takes = Takes.ALL
+
+    def join(self, f):
+        return Client(f.zeros(f.n))
+
+    def start(self, fed):
+        return Server(fed.initial())
+
+    def round(self, fed, server):
+        return Server(server.x - 0.1 * fed.mean(self.gradient, server.x))
+
+    def gradient(self, f, client, x):
+        return client, f.grad(x)
+
+
+class Recording(Spoken):
+    def record(self, f, client, x):
+        c = len(f)
+        return {
+            "none": None,
+            "plain": {"snr": np.ones(c)},
+            "rows": {"snr": Sum(np.ones(c + 1))},
+            "key": {1: Sum(np.ones(c))},
+            "taken": {"objective": Sum(np.ones(c))},
+            "by block": {f"snr{f.ids[0]}": Sum(np.ones(c))},
+            "by rank": {f"snr{f.ids[0] < 3}": Sum(np.ones(c))},
+            "umlaut": {"größe": Sum(np.ones(c))},
+            "ints": {"snr": Sum(np.ones(c, int))},
+        }[self.slip]
+
+
+class Reporting(Spoken):
+    def report(self, server, row, m):
+        KEPT["count"] = KEPT.get("count", 0) + 1
+        return {
+            "none": None,
+            "text": {"a": "b"},
+            "round": {"round": 7.0},
+            "rounds": {f"a{KEPT['count']}": 1.0},
+            "value none": {"a": None},
+            "umlaut": {"größe": 1.0},
+            "0-d": {"a": np.array(2.0)},
+            "bool": {"a": True},
+            "odd": {"a": float("nan")},
+        }[self.slip]
+
+
+class Personal(Spoken):
+    def personalised(self, f, client):
+        return f.zeros(f.n)[:, 1:]
+
+
+class Counting(Spoken):
+    """The hook that ``slip`` names returns a number."""
+
+    def hook(self, name, right=None):
+        return 3.0 if self.slip == name else right
+
+    def work(self, d):
+        return None if self.slip == "no work" else self.hook("work", d)
+
+    def traffic(self, n):
+        return self.hook("traffic", (n, n))
+
+    def advice(self, m):
+        return self.hook("advice")
+
+    def certificate(self, known):
+        return self.hook("certificate")
+
+    def privacy(self):
+        return self.hook("privacy")
+
+    def redrawn(self, server, rounds):
+        return self.hook("redrawn", server)
+
+    def received(self, f, client, upload):
+        return self.hook("received", client)
+
+
+class Scoring(Spoken):
+    takes = Takes.SELECTED
+
+    def round(self, fed, server):
+        return Server(server.x - 0.1 * fed.mean(self.gradient, server.x, to=fed.select(server.x)))
+
+    def score(self, f, client, x, size):
+        c = np.ones(len(f))
+        return {"alone": c, "negative": (client, -c), "right": (client, c)}[self.slip]
+
+
+class Requires(Spoken):
+    requires = ("lipschitz",)
+
+
+class RequiresOption(Spoken):
+    requires = (Need("lipschitz", unless=("gama",)),)
+
+
+class TakesText(Spoken):
+    takes = "all"
+
+
+class UploadKind(Spoken):
+    upload = Upload(kind="modle")
+
+
+class UploadVectors(Spoken):
+    upload = Upload(kind="model", vectors="2")
+
+
+class UploadKept(Spoken):
+    upload = Upload(kind="model", kept="y")
+
+
+class RecordText(Spoken):
+    record = "a"
+
+
+class StaticRound(Spoken):
+    @staticmethod
+    def round(fed, server):
+        return server
+
+
+class PostFails(Spoken):
+    def __post_init__(self):
+        raise KeyError("gamma")
+
+
+class PostRefuses(Spoken):
+    def __post_init__(self):
+        raise ValueError("gamma is not right")
+
+
+class BadDefault(Spoken):
+    gamma: float = "a"
+
+
+class SetOption(Spoken):
+    gamma: set[int] = frozenset()
+
+
+class Recursive(Spoken):
+    inner: "Recursive | None" = None
+
+
+class Größe(Spoken):
+    """Non-ASCII name."""
+
+    μ: float = 0.1
+
+
+class Nodes(GraphMethod):
+    """Gradient descent on a graph, but for its slip."""
+
+    slip: str = ""
+
+    def join(self, f):
+        Z = f.zeros(f.n)
+        return Client(Z) if self.slip == "no x" else Server(Z, f.zeros(2))
+
+    def start(self, net):
+        return Server(net.initial())
+
+    def round(self, net, server):
+        match self.slip:
+            case "mean":
+                net.mean(self.step)
+            case "array":
+                net.mix("x", self.step, server.x)
+            case "field":
+                net.mix("y", self.step)
+            case "to falling":
+                net.local(self.alone, to=[3, 1])
+            case "of outside":
+                net.mix("x", self.step, of=[9])
+            case "of falling":
+                net.mix("x", self.step, of=[3, 1])
+            case "none":
+                net.local(self.plus, None)
+            case _:
+                net.mix("x", self.step)
+        return server
+
+    def step(self, f, client, mixed):
+        new = client._replace(x=mixed - 0.1 * f.grad(client.x))
+        return new, new.x if self.slip == "upload" else None
+
+    def alone(self, f, client):
+        return client, None
+
+    def plus(self, f, client, a):
+        return client, None
+
+
+class Draws(Spoken):
+    """Two draws of the server in a round are two draws."""
+
+    def round(self, fed, server):
+        assert fed.rng.random() != fed.rng.random()
+        return super().round(fed, server)
 
 
 class Chosen(Selection):
@@ -184,32 +376,14 @@ class Chosen(Selection):
     slip: str = ""
 
     def selector(self, seed, m, rounds):
-        match self.slip:
-            case "list":
-                return [1, 2, 3]
-            case "size":
-                return Selector(m + 1, lambda round, again: None)
-            case "half":
-                return Selector(2.5, lambda round, again: None)
-            case "weights":
-                return Selector(3, self.select, weights=np.ones(3))
-        return Selector(3, self.select)
+        return {
+            "list": [1, 2, 3],
+            "size": Selector(m + 1, self.select),
+            "weights": Selector(3, self.select, weights=np.ones(3)),
+        }.get(self.slip, Selector(3, self.select))
 
     def select(self, round, again):
-        found = {
-            "twice": [1, 1, 2],
-            "negative": [-1, 2, 3],
-            "outside": [1, 2, 99],
-            "few": [1, 2],
-            "many": [0, 1, 2, 3],
-            "none": [],
-            "all": None,
-            "floats": [1.0, 2.0, 3.0],
-            "mask": np.ones(3, bool),
-        }
-        if self.slip == "fails":
-            return [1, 2, 3][self.slip]
-        return found.get(self.slip, [3, 1, 2])
+        return {"twice": [1, 1, 2], "few": [1, 2], "none": []}[self.slip]
 
 
 class Linear(LinearModel):
@@ -219,14 +393,13 @@ class Linear(LinearModel):
 
     def loss(self, Z, b):
         R = (Z - b) ** 2 / 2
-        return {"loss number": R.sum(), "loss of clients": R.sum(axis=1)}.get(self.slip, R)
+        return R.sum(axis=1) if self.slip == "loss" else R
 
     def slope(self, Z, b):
-        R = Z - b
-        return {"slope number": 0.3, "slope of clients": R.sum(axis=1), "slope none": None}.get(self.slip, R)
+        return Z - b
 
     def weight(self, d):
-        return {"weight": 0.1}.get(self.slip, np.zeros(len(d)))
+        return 0.1 if self.slip == "weight" else np.zeros(len(d))
 
 
 class Quadratic(Problem):
@@ -243,16 +416,16 @@ class Quadratic(Problem):
     def value_grad(self, block, X):
         R = block.matvec(X) - block.b
         f, G = np.vecdot(block.w, R**2) / 2, block.vecmat(R * block.w)
-        return {"value": (f.sum(), G), "grad": (f, G.sum(axis=0)), "alone": f, "swapped": (G, f)}.get(self.slip, (f, G))
+        return {"grad": (f, G.sum(axis=0)), "alone": f}.get(self.slip, (f, G))
 
     def lipschitz(self, block):
-        return 10.0 if self.slip == "lipschitz" else np.full(len(block), 10.0)
+        return np.full(len(block), 10.0)
 
     def hess(self, block, X):
         n = X.shape[-1]
         H = np.broadcast_to(np.eye(n), (len(block), n, n)).copy()
         H[:, 0, 1] += self.slip == "symmetric"
-        return H[0] if self.slip == "hess" else H
+        return H
 
 
 class Ring(Graph):
@@ -263,16 +436,13 @@ class Ring(Graph):
     def edges(self, m, rng):
         ring = np.array([[i, (i + 1) % m] for i in range(m)])
         return {
-            "array": ring,
-            "both": Edges(np.vstack([ring, ring[:, ::-1], ring])),
-            "pairs": [(i, (i + 1) % m) for i in range(m)],
             "loop": Edges(np.vstack([ring, [[1, 1]]])),
             "outside": Edges(ring + 1),
             "floats": ring.astype(float),
-            "none": None,
             "rows": Edges(ring, np.full(m, 0.25), np.full(m, 0.3)),
             "two weights": Edges(np.vstack([ring, ring]), np.r_[np.full(m, 0.25), np.full(m, 0.2)]),
             "weights": Edges(ring, np.full(m - 1, 0.25)),
+            "own": Edges(ring, np.full(m, 0.25), np.full(m, np.nan)),
         }[self.slip]
 
 
@@ -285,21 +455,19 @@ class Half(Compressor):
         return {"shape": rows[0], "not finite": rows * np.nan}.get(self.slip, rows / 2)
 
     def bits(self, N, itemsize, symmetric=False):
-        return {"negative": -4, "fraction": 7.5}.get(self.slip, N)
+        return 7.5 if self.slip == "bits" else N
 
     def delta(self, N, symmetric=False):
-        return {"delta": 0.9, "large": 1.5, "omega": None}.get(self.slip, 0.75)
+        return {"delta": 0.9, "large": 1.5, "omega": None, "below": None}.get(self.slip, 0.75)
 
     def omega(self, N, symmetric=False):
-        return {"omega": 0.1}.get(self.slip)
+        return {"omega": 0.1, "below": -1}.get(self.slip)
 
 
 class Six(Dataset):
     def __init__(self, slip):
         self.m, self.n, self.slip = 6, 5, slip
-        self.sizes = {"empty": np.array([4, 4, 0, 4, 4, 4]), "five": np.full(5, 4), "floats": np.full(6, 4.0)}.get(
-            slip, np.full(6, 4)
-        )
+        self.sizes = {"empty": np.array([4, 4, 0, 4, 4, 4]), "five": np.full(5, 4)}.get(slip, np.full(6, 4))
 
     def rows(self, lo, hi):
         d = int(np.sum(self.sizes[lo:hi]))
@@ -313,7 +481,10 @@ class Source(Data):
     slip: str = ""
 
     def load(self, seed, dtype):
-        return (np.ones((4, 3)), np.ones(4)) if self.slip == "tuple" else Six(self.slip)
+        found = Six(self.slip)
+        if self.slip == "no n":
+            del found.n
+        return (np.ones((4, 3)), np.ones(4)) if self.slip == "tuple" else found
 
 
 class Deal(Partition):
@@ -329,8 +500,6 @@ class Deal(Partition):
             "twice": (np.zeros(d, int), sizes),
             "outside": (rows + 1, sizes),
             "alone": rows,
-            "empty": (rows, np.r_[0, sizes[1:]]),
-            "floats": (rows / 2, sizes),
         }[self.slip]
 
 
@@ -340,7 +509,7 @@ class Rule(Step):
     slip: str = ""
 
     def gamma(self, k, k0, d):
-        return {"negative": -1.0, "none": None, "shape": np.ones(3), "not finite": float("nan")}[self.slip]
+        return -1.0 if self.slip == "negative" else np.ones(3)
 
 
 class Direction(Optimizer):
@@ -377,9 +546,4 @@ class Spread(Distribution):
     slip: str = ""
 
     def draw(self, rng, m):
-        return {
-            "number": 1.0,
-            "negative": np.full(m, -1.0),
-            "shape": np.ones(3),
-            "not finite": np.full(m, np.nan),
-        }[self.slip]
+        return np.full(m, -1.0) if self.slip == "negative" else np.ones(3)

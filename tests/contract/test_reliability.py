@@ -215,41 +215,6 @@ def test_a_line_break_cannot_put_a_command_into_the_script_of_slurm(words, here,
     assert not list(Path().rglob("*.sbatch"))
 
 
-OLD = """
-from typing import ClassVar
-from mpifed.algorithms import FedAvg
-class Old(FedAvg):
-    {line}
-"""
-LINES = {  # what a method may still have of old: what takes its place
-    "watches = ('snr',)": 'record(f, client, x) returns them by name, {"name": Sum(values)}',
-    "watches: ClassVar[tuple[str, ...]] = ('snr',)": "record(f, client, x)",
-    "watch = lambda self, f, client, x: ()": "record(f, client, x)",
-    "needs = lambda self: ('hess',)": 'requires = (Need("hess"), …)',
-    "selections: ClassVar[int] = 0": "takes = Takes.SELECTED, TWICE, ALL,",
-    "everyone = True": "takes = Takes.SELECTED, TWICE, ALL,",
-    "vectors = 2": "upload = Upload(vectors=2)",
-}
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_flags_of_old_in_a_class_of_a_users_own_are_refused_with_what_takes_their_place(line, here, capsys):
-    Path("old.py").write_text(OLD.format(line=line))
-    name = line.partition(":")[0].partition(" ")[0]
-    assert main(["run", "algorithm=old.py:Old", "rounds=1", "-o", "out.h5"]) == 2
-    said = capsys.readouterr().err
-    assert re.search(
-        rf"Old of old.py defines {name}(\(\))?, which has no effect any more: {re.escape(LINES[line])}", said
-    )
-
-
-def test_options_and_client_methods_may_have_names_of_old(here):
-    Path("new.py").write_text(
-        OLD.format(line="coin: float = 0.5\n    def feedback(self, f, client, x): return client, x")
-    )
-    assert main(["run", "algorithm=new.py:Old", "algorithm.coin=0.25", "rounds=1", "-o", "out.h5", "-q"]) == 0
-
-
 def test_names_of_a_sweep_over_objects_have_what_differs_from_the_defaults(here):
     methods = [mpifed.algorithms.FedAvg(k0=3), mpifed.algorithms.FedAvg(), mpifed.algorithms.FedGiA(H="gram")]
     base = {"name": "fedavg", "k0": 7}

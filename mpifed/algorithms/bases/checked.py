@@ -7,7 +7,6 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm, Client
 from mpifed.algorithms.bases.checked_hooks import HOOKS
 from mpifed.algorithms.bases.checked_hooks import refuse_traits as refuse_traits
-from mpifed.algorithms.bases.gone import GONE as FLAGS
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.arrays import to_numpy
 from mpifed.core.guards import Guard, Wrong, shown
@@ -70,5 +69,4 @@ def is_number(value: Any) -> bool:
 
 
 SERVER: dict[str, Guard] = {"start": server_state, "round": server_state}
-GONE = {"algorithms": FLAGS}
 GUARDS = {"algorithms": SERVER | {"join": clients_state} | HOOKS}

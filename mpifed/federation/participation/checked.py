@@ -45,4 +45,3 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
 
 
 GUARDS: dict[str, dict[str, Guard]] = {"selections": {"selector": selector}}
-GONE = {"selections": {"draws()": "its name is selector, and it returns a mpifed.Selector"}}

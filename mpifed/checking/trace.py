@@ -10,6 +10,7 @@ from mpifed.checking.case import Case
 from mpifed.core.typing import Array
 from mpifed.experiment.prepare import federation
 from mpifed.federation.host import Host
+from mpifed.federation.method import Method
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
@@ -22,7 +23,7 @@ NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # met
 class Spy:
     """A problem that notes which of its optional methods an algorithm calls, and in which of its own: need -> name."""
 
-    def __init__(self, problem: Problem, algorithm: Any, called: dict[str, str]) -> None:
+    def __init__(self, problem: Problem, algorithm: Method, called: dict[str, str]) -> None:
         self._problem = problem
         self._codes = codes(type(algorithm))
         self._called = called

@@ -13,7 +13,8 @@ from mpifed.experiment import config
 from tests.helpers.commands import ROOT, mpifed
 
 GUIDE = (ROOT / "docs" / "extending.md").read_text("utf-8")
-METHODS, STUDY_PY, *_ = re.findall(r"```python\n(.*?)```", GUIDE, re.S)
+FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", GUIDE, re.S))
+METHODS, STUDY_PY = FILES["my_methods.py"], FILES["my_study.py"]
 STUDY_TOML = re.findall(r"```toml\n(.*?)```", GUIDE, re.S)[0]
 SMALL = ("data.clients=6", "data.features=5", "rounds=5", "-q")
 

@@ -1,7 +1,8 @@
 """What a class of a user's own returns is checked where it enters: a mistake is one sentence with the name of its file.
 
 A guard is a function (component, result, *args) -> result. It gets what a method returned and its arguments, raises
-Wrong where that cannot be, and may put it into the form that the program uses.
+Wrong where that cannot be, and may put it into the form that the program uses. The families keep tables of guards,
+method -> what it returns, mostly of the forms that are made here: ``returns``, ``instance``, ``whole`` and ``array``.
 """
 
 import functools
@@ -12,6 +13,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
+from mpifed.core.arrays import is_real
 from mpifed.core.errors import Trouble, UserError
 
 Guard = Callable[..., Any]
@@ -45,6 +49,50 @@ def guarded(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
         elif method is not absent and not callable(getattr(cls, name)) and not isinstance(method, property):
             raise ValueError(f"{name} of {cls.__name__} is {shown(method)}: it must be a method")
     return found
+
+
+def returns(fits: Callable[..., bool], words: str) -> Guard:
+    """A form: what ``fits``, which gets the arguments too; else ``words``, which may name these by {0}, say why not."""
+
+    def guard(component: Any, result: Any, *args: Any, **named: Any) -> Any:
+        if not fits(result, *args):
+            raise Wrong(f"returns {shown(result)}{words.format(*args)}")
+        return result
+
+    return guard
+
+
+def instance(kind: Any, words: str) -> Guard:
+    """A form: an instance of a class, or of one of several."""
+    return returns(lambda result, *args: isinstance(result, kind), words)
+
+
+def whole(least: int, words: str) -> Guard:
+    """A form: a whole number."""
+    form = returns(lambda result, *args: is_whole(result, least), words)
+    return lambda component, result, *args, **named: int(form(component, result, *args))
+
+
+def array(shape: Callable[..., tuple[int, ...]], words: str, is_array: Callable[[Any], bool] = is_real) -> Guard:
+    """A form: an array of the {shape} that follows from the component and the arguments."""
+
+    def guard(component: Any, result: Any, *args: Any, **named: Any) -> Any:
+        wanted = shape(component, *args)
+        if not (is_array(result) or isinstance(result, np.floating)) or result.shape != wanted:
+            raise Wrong(f"returns {shown(result)}{words.format(*wanted, shape=wanted)}")
+        return result
+
+    return guard
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number, and not below ``least``."""
+    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value >= least)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a value is an array of numpy of real numbers."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
 
 
 def as_it_is(component: Any, result: Any, *args: Any) -> Any:

@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.component import fields_of
-from mpifed.core.guards import Guard, Slip, Wrong, shown
+from mpifed.core.guards import Guard, Slip, Wrong, instance, shown
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Wrapped
+
+DATASET = instance(Dataset, ": it must return a mpifed.Dataset")
 
 
 class Checked(Wrapped):
@@ -32,8 +34,7 @@ class Checked(Wrapped):
 
 def load(source: Any, result: Any, seed: int, dtype: str) -> Dataset:
     """The data set."""
-    if not isinstance(result, Dataset):
-        raise Wrong(f"returns {shown(result)}: it must return a mpifed.Dataset")
+    DATASET(source, result)
     for name in ("m", "n", "sizes"):
         if not hasattr(result, name):
             raise Wrong(f"returns a data set without {name}")

@@ -1,19 +1,103 @@
-"""A method of a user's own: what its functions return is checked where it enters the house."""
+"""A method of a user's own: what it says of itself, and what its functions return, is checked where it enters."""
 
-from typing import Any
+import types
+from typing import Any, get_args
 
+import msgspec
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Client
-from mpifed.algorithms.bases.checked_hooks import HOOKS
-from mpifed.algorithms.bases.checked_hooks import refuse_traits as refuse_traits
+from mpifed.algorithms.bases.algorithm import Algorithm, Client, Privacy
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.arrays import to_numpy
-from mpifed.core.guards import Guard, Wrong, shown
+from mpifed.core.guards import Guard, Wrong, array, as_it_is, instance, is_numeric, returns, shown
 from mpifed.core.typing import Array
-from mpifed.federation.checked_replies import refuse_field
+from mpifed.federation.checked_replies import is_rows, refuse_field, refuse_state, reply
+from mpifed.federation.evaluation import COMMON, PERSONAL
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Max, Mean, Need, Refused, Sum, Takes, Upload
+from mpifed.theory.statements import Certificate
+
+HOUSE = {  # columns that every run has
+    *("round", "objective", "objective_samples", "objective_gap", "grad_norm_sq", "accuracy", "accuracy_pooled"),
+    *("exchanges", "uploads", "downloads", "bytes_up", "bytes_down", "bits_up", "bits_down"),
+    *("compute_seconds", "client_seconds", "server_seconds", "comm_seconds", "evaluate_seconds", "elapsed_seconds"),
+}
+TRAITS: dict[str, Any] = {"takes": Takes, "mean": Mean | Refused, "upload": Upload, "asynchronous": bool | Refused}
+KINDS = ("model", "change", "gradient", "compressed", "stable")
+NUMBER = int | float | np.number
+MODELS = array(lambda algorithm, f, *args: (len(f), f.n), ": it must return an array (c, n), here {shape}")
+LIKE_D = array(
+    lambda algorithm, d: d.shape, " for d of shape {shape}: it must be an array of this shape, or None", is_numeric
+)
+
+
+def refuse_traits(cls: type[Algorithm]) -> None:
+    """ValueError where a trait of a class is none."""
+    for name, kind in TRAITS.items():
+        value = getattr(cls, name)
+        if not isinstance(value, kind):
+            names = [one.__name__ for one in (get_args(kind) if isinstance(kind, types.UnionType) else [kind])]
+            raise ValueError(f"{name} = {value!r} is wrong: it must be a {' or a '.join(names)}")
+    if cls.upload.kind not in KINDS:
+        raise ValueError(f"upload has the kind {cls.upload.kind!r}, and the kinds are {', '.join(KINDS)}")
+    if not isinstance(cls.upload.vectors, int):
+        raise ValueError(f"upload has vectors = {cls.upload.vectors!r}, and that is a whole number")
+    if not isinstance(cls.requires, tuple) or not all(isinstance(need, Need) for need in cls.requires):
+        raise ValueError(f'requires = {cls.requires!r} is wrong: it must be a tuple such as (Need("lipschitz"),)')
+    options = {field.name for field in msgspec.structs.fields(cls)}
+    for need in cls.requires:
+        unknown = {*need.unless, *need.when} - options
+        if unknown:
+            raise ValueError(f"requires names the option {min(unknown)!r}, and there is none of that name")
+
+
+def refuse_name(name: Any, taken: set[str], what: str) -> None:
+    """Wrong where a name cannot be that of a column."""
+    if not isinstance(name, str) or not name or "/" in name or name == ".":
+        raise Wrong(f"returns {what} named {name!r}: a name is a text without /")
+    if name in taken:
+        raise Wrong(f"returns {what} named {name!r}, and mpifed records that itself: take another name")
+
+
+def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -> Any:
+    """Numbers of each client by name."""
+    if not isinstance(result, dict):
+        raise Wrong(f'returns {shown(result)}: it must return a dict such as {{"snr": Max(v)}}, v (c,)')
+    for name, part in result.items():
+        refuse_name(name, {*COMMON, *PERSONAL}, "a number")
+        if not isinstance(part, Sum | Max):
+            raise Wrong(f"returns {shown(part)} as {name!r}: it must be a Sum or a Max of an array (c,)")
+        if not is_rows(part.values, len(f)) or part.values.ndim != 1:
+            raise Wrong(f"returns {shown(part.values)} as {name!r}, called for c = {len(f)} clients: it has shape (c,)")
+    return result
+
+
+def report(algorithm: Algorithm, result: Any, *args: Any) -> Any:
+    """Columns of the record."""
+    if not isinstance(result, dict):
+        raise Wrong(f"returns {shown(result)}: it must return a dict, a number for each column")
+    for name, value in result.items():
+        refuse_name(name, HOUSE, "a column")
+        if value is not None and (np.ndim(value) or np.asarray(value).dtype.kind not in "fiub"):
+            raise Wrong(f"returns {shown(value)} as the column {name!r}: it must be a number")
+    return result
+
+
+def of_clients(algorithm: Algorithm, result: Any, d: Array) -> Any:
+    """Numbers of all clients, or None."""
+    if result is None:
+        return result
+    LIKE_D(algorithm, result, d)
+    if not (np.isfinite(result).all() and (result >= 0).all()):
+        raise Wrong("returns numbers that are negative or not finite")
+    return result
+
+
+def received(algorithm: Algorithm, result: Any, f: Local, client: Any, upload: Any) -> Any:
+    """The clients' state with what the server has of their uploads."""
+    refuse_state(result, client, len(f))
+    return result
 
 
 def server_state(algorithm: Algorithm, result: Any, fed: Federation, before: Any = None) -> Any:
@@ -68,5 +152,36 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-SERVER: dict[str, Guard] = {"start": server_state, "round": server_state}
-GUARDS = {"algorithms": SERVER | {"join": clients_state} | HOOKS}
+def is_traffic(result: Any, *args: Any) -> bool:
+    """Whether a value is two numbers, at least 0."""
+    pair = isinstance(result, tuple | list) and len(result) == 2
+    return pair and all(isinstance(k, NUMBER) and 0 <= k < np.inf for k in result)
+
+
+GUARDS: dict[str, dict[str, Guard]] = {
+    "algorithms": {
+        "start": server_state,
+        "round": server_state,
+        "join": clients_state,
+        "record": record,
+        "report": report,
+        "personalised": MODELS,
+        "personal_from": MODELS,
+        "work": of_clients,
+        "local_steps": of_clients,
+        "traffic": returns(is_traffic, ": it must return two numbers, those that travel down and those up"),
+        "advice": instance(str | None, ": it must return a text, or None"),
+        "verify": as_it_is,
+        "privacy": instance(Privacy | None, ": it must return a Privacy, or None"),
+        "proximal_step": returns(
+            lambda t, *args: isinstance(t, NUMBER) and bool(0 < t < np.inf), ": it must return a number above 0"
+        ),
+        "certificate": instance(Certificate, ": it must return a mpifed.Certificate"),
+        "redrawn": returns(
+            lambda result, server, rounds: type(result) is type(server),
+            ": it must return the server's state, a {0.__class__.__name__}",
+        ),
+        "received": received,
+        **dict.fromkeys(("score", "score_loss", "score_move", "smoothness"), reply),
+    }
+}

@@ -56,7 +56,7 @@ class Selection(Component):
     }
     default: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "selections"
-    checks: ClassVar[str] = "mpifed.federation.participation.checked"
+    checks: ClassVar[str] = "mpifed.federation.checked"
 
     @property
     def asks(self) -> bool:

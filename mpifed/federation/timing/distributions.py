@@ -24,7 +24,7 @@ class Distribution(Component):
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"
-    checks: ClassVar[str] = "mpifed.federation.timing.checked"
+    checks: ClassVar[str] = "mpifed.federation.checked"
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:

@@ -1,12 +1,26 @@
-"""A selection of a user's own: the clients that it selects are checked in every round."""
+"""Selections and distributions of a user's own: the clients of every round, and the properties of their devices."""
 
 from typing import Any
 
 import numpy as np
 
-from mpifed.core.guards import Guard, Wrong, checked, shown
+from mpifed.core.guards import Guard, Wrong, array, checked, is_numeric, is_whole, shown
 from mpifed.core.typing import Array
 from mpifed.federation.ids import numbers
+
+EACH = array(
+    lambda distribution, rng, m: (m,),
+    ": it must return an array {shape}, a number for each client",
+    lambda result: is_numeric(result) and result.dtype.kind != "b",
+)
+
+
+def draw(distribution: Any, result: Any, rng: np.random.Generator, m: int) -> Any:
+    """The property of m clients."""
+    EACH(distribution, result, rng, m)
+    if not np.isfinite(result).all() or (result < 0).any():
+        raise Wrong(f"returns {result.min():g} for client {result.argmin()}: it must be finite and not negative")
+    return result
 
 
 def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any:
@@ -15,7 +29,7 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
     if not hasattr(result, "select") or not callable(result.select):
         raise Wrong(f"returns {shown(result)}: {right}")
     size = result.size
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= m:
+    if not is_whole(size, 1) or size > m:
         raise Wrong(f"returns a selector of size {size}: it must be a whole number from 1 to the {m} clients")
     if result.weights is not None and np.shape(result.weights) != (m,):
         raise Wrong(f"returns a selector whose weights are {shown(result.weights)}: they have shape ({m},)")
@@ -44,4 +58,4 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
     return result._replace(select=checked(result.select, selected), learn=learn)
 
 
-GUARDS: dict[str, dict[str, Guard]] = {"selections": {"selector": selector}}
+GUARDS: dict[str, dict[str, Guard]] = {"selections": {"selector": selector}, "distributions": {"draw": draw}}

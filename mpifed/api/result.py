@@ -13,6 +13,7 @@ from mpifed.api import html
 from mpifed.api.picture import draw
 from mpifed.api.study import study
 from mpifed.core.errors import UserError, concerning, printable
+from mpifed.core.guards import message
 from mpifed.experiment.config import experiment
 from mpifed.problems.base import Problem
 from mpifed.report.summary import show
@@ -91,7 +92,12 @@ class Result(results.Result):
         if x is None:
             raise UserError(f"the result has no final model, for its status is {self.status}")
         problem = msgspec.structs.replace(problem, device="cpu")
-        return problem.module_of(int(self.attrs.get("features", 0)) or math.prod(problem.shape or (0,)), x)
+        features = int(self.attrs.get("features", 0)) or math.prod(problem.shape or (0,))
+        try:
+            return problem.module_of(features, x)
+        except (RuntimeError, ValueError) as error:
+            wrong = f"the model of {self.path or 'the result'} is none of its problem, {problem.label()}"
+            raise UserError(f"{wrong}: {message(error)}") from error
 
     def _personal(self, client: int) -> Any:
         """The personal model (n,) of a client. UserError where there is none."""

@@ -2,7 +2,9 @@
 
 import gc
 import re
+import resource
 
+import h5py
 import numpy as np
 import pytest
 from scipy import stats
@@ -184,3 +186,44 @@ def test_coefficients_of_a_line_are_no_logarithms():
     fit = run("least-squares", "numbers").fit()
     assert fit.ratio == ""
     assert "ratio" not in page("", fit, "csv")
+
+
+def test_data_larger_than_those_of_the_run_are_refused_before_they_are_made(tmp_path):
+    path = tmp_path / "out.h5"
+    words = ["problem=logistic", "problem.mu=0.1", "data=gaussian", "data.clients=4", "data.features=3", "rounds=2"]
+    assert command("run", *words, "-q", "-o", path).code == 0
+    for old, new, told in (
+        ("features = 3", "features = 100000000", "data.features = 100000000 of .* its run has 3 features"),
+        ("clients = 4", "clients = 100000000", "data.clients = 100000000 of .* its run has 4 clients"),
+    ):
+        with h5py.File(path, "r+") as file:
+            whole = file.attrs["config"]
+            file.attrs["config"] = whole.replace(old, new)
+            assert file.attrs["config"] != whole
+        for words in (["fit"], ["certify"]):
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            done = command(*words, path)
+            assert re.fullmatch(rf"mpifed: {told}\n", done.err), done.err
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
+        with h5py.File(path, "r+") as file:
+            file.attrs["config"] = whole
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("client_seconds", np.zeros(0), "the columns of rounds differ in length"),
+        ("bytes_up", np.ones(3, np.float16), "rounds/bytes_up has type float16"),
+        ("bytes_up", np.full(3, np.inf), "the result has inf bytes up and"),
+    ],
+)
+def test_columns_that_cannot_be_those_of_the_run_are_refused(name, values, told, tmp_path):
+    path = tmp_path / "out.h5"
+    words = ["problem=logistic", "problem.mu=0.1", "data=gaussian", "data.clients=4", "data.features=3", "rounds=2"]
+    assert command("run", *words, "stop.gradient=0.0", "-q", "-o", path).code == 0
+    with h5py.File(path, "r+") as file:
+        del file["rounds"][name]
+        file["rounds"][name] = values
+    done = command("fit", path)
+    assert done.code == 2
+    assert re.fullmatch(rf"mpifed: {path}.*{told}.*\n", done.err), done.err

@@ -1,8 +1,10 @@
 """Networks from a file of parameters, and the final model back as a module."""
 
+import resource
 import sys
 from types import ModuleType
 
+import h5py
 import numpy as np
 import pytest
 
@@ -99,6 +101,18 @@ def test_a_convolutional_network_goes_from_a_file_to_a_file(tmp_path):
     again = package.run(given | {"problem": {"name": "cnn", "pretrained": path}}, dtype="float32", progress=False)
     assert not np.array_equal(first.x, again.x)
     assert again.rounds["objective"][0] == first.rounds["objective"][-1]
+
+
+def test_a_file_that_says_far_more_features_than_its_model_has_is_refused_before_a_network_is_made(tmp_path):
+    data = {"name": "images", "clients": 2, "samples": 6, "size": 12, "channels": 1}
+    given = {"data": data, "problem": "cnn", "algorithm": {"name": "fedavg", "step": 0.1}, "rounds": 0}
+    package.run(given, progress=False, path=tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5", "r+") as file:
+        file.attrs["features"] = 10**8
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError, match=r"out\.h5 is none of its problem, cnn: a network for 100000000 features has"):
+        package.load(tmp_path / "out.h5").module()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
 def test_what_no_module_can_be_made_of_is_refused(tmp_path):

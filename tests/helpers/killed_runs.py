@@ -78,12 +78,18 @@ def finish(process: subprocess.Popen, seconds: float = 60) -> int:
     return process.returncode
 
 
-def struck(process: subprocess.Popen, path: Path, rng: random.Random, longest: float, spared: int = -1) -> None:
-    """Kill a rank of a run some time after its file is there, but not the one that is ``spared``."""
+def opened(path: Path) -> float:
+    """When a run's result file is there: its rounds begin."""
     deadline = time.monotonic() + 30
     while not path.exists() or not path.stat().st_size:
         assert time.monotonic() < deadline, "no result file"
         time.sleep(0.005)
+    return time.monotonic()
+
+
+def struck(process: subprocess.Popen, path: Path, rng: random.Random, longest: float, spared: int = -1) -> None:
+    """Kill a rank of a run within ``longest`` seconds after its file is there, but not the one that is ``spared``."""
+    opened(path)
     time.sleep(rng.uniform(0, longest))
     if pids := [pid for pid in children(process) if spared < 0 or rank(pid) != spared]:
         with contextlib.suppress(ProcessLookupError):
@@ -166,12 +172,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder, study = Path(name), AWAY if args.asynchronous else STUDY
         begun = time.monotonic()
-        if code := finish(start(3, "run", *study, "-q", "-o", folder / "whole.h5")):
+        process = start(3, "run", *study, "-q", "-o", folder / "whole.h5")
+        rounds_begun = opened(folder / "whole.h5")
+        if code := finish(process):
             return code
-        expected, longest = content(folder / "whole.h5"), time.monotonic() - begun
+        ended = time.monotonic()
+        expected, longest = content(folder / "whole.h5"), ended - rounds_begun
         if args.survive:
-            same = [survivor(folder, args.seed + k, expected, 0.3 * longest) for k in range(args.survive)]
-            lost = sorted(seconds - longest for _, seconds in same)[len(same) // 2]
+            same = [survivor(folder, args.seed + k, expected, 0.8 * longest) for k in range(args.survive)]
+            lost = sorted(seconds - (ended - begun) for _, seconds in same)[len(same) // 2]
             equal = sum(ok for ok, _ in same)
             runs = f"{equal} of {len(same)} runs of four ranks that lost one"
             print(f"{runs} equal the undisturbed one to the bit; median of seconds lost: {lost:.1f}")

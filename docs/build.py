@@ -17,10 +17,9 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.cli import describe
 from mpifed.cli.describe import KINDS, option, paper, sentence
 from mpifed.core.component import Table
-from mpifed.experiment.checkpoint import Checkpoint
-from mpifed.experiment.matching import matrix
-from mpifed.experiment.settings import Evaluate, Experiment, Objective, Record
-from mpifed.experiment.stop import Stop
+from mpifed.features.matching import matrix
+from mpifed.features.settings import Checkpoint, Evaluate, Experiment, Objective, Record
+from mpifed.features.stop import Stop
 from mpifed.results import columns
 from mpifed.results.certificate_group import CERTIFICATE
 from mpifed.results.columns import Column

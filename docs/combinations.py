@@ -13,11 +13,10 @@ import msgspec
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
-from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
-from mpifed.experiment.counted import COUNTED
-from mpifed.experiment.matching import missing
-from mpifed.experiment.rule import Counted, refuse
+from mpifed.features.listed import refuse_counts, refuse_study
+from mpifed.features.matching import missing
+from mpifed.features.rule import Counted
 from mpifed.problems.base import Problem
 
 FIELD = runpy.run_path(str(Path(__file__).parent / "field.py"))
@@ -44,8 +43,8 @@ INTRODUCTION = """# What goes with what
 
 Which method goes with which selection and which table of the experiment file, with default options; a row of its own
 has a method with the option that makes its uploads private. `python docs/build.py` asks for each pair the rules that a
-run asks before its data are loaded, [`compatibility.py`](../../mpifed/experiment/compatibility.py). A number leads to
-the reason, or with *yes* to the condition. *Absent clients*: `system.dropout` or `system.deadline`; *partial work*:
+run asks before its data are loaded, those of the [features](../../mpifed/features/listed.py) that it has. A number leads
+to the reason, or with *yes* to the condition. *Absent clients*: `system.dropout` or `system.deadline`; *partial work*:
 `system.partial`; *privacy*: uploads that are guaranteed to be private. More: [selection](../selection.md), [slow and
 absent clients](../clients.md), [asynchronous runs](../asynchronous.md), [graphs](../graphs.md),
 [compression](../compression.md), [masks](../masks.md), [privacy](../privacy.md).
@@ -102,8 +101,8 @@ def refused(method: Algorithm, settings: dict[str, Any]) -> str:
     own = {key: value for key, value in msgspec.to_builtins(method).items() if value is not None}
     try:
         config = experiment(table | {"algorithm": own})
-        refuse(config, RULES)
-        refuse(Counted(config, config.selection.selector(0, M, 1), M), COUNTED)
+        refuse_study(config)
+        refuse_counts(Counted(config, config.selection.selector(0, M, 1), M))
     except UserError as error:
         return told(str(error), method.label())
     return ""

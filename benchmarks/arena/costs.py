@@ -14,7 +14,7 @@ from mpifed.experiment import config as configuration
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.timing.system import System
 from mpifed.results.result import Result
 

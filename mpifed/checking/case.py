@@ -19,7 +19,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.run import start
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.results.result import Result
 
 ROUNDS = 6

@@ -19,8 +19,8 @@ from mpifed.core import plugins
 from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
-from mpifed.experiment.matching import Matrix, matrix
-from mpifed.experiment.settings import Objective
+from mpifed.features.matching import Matrix, matrix
+from mpifed.features.settings import Objective
 from mpifed.federation.timing.arrivals import Asynchronous
 from mpifed.federation.timing.system import System
 from mpifed.federation.wire.compress import Compress

@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.cli.compare import names
 from mpifed.core.errors import UserError, concerning
-from mpifed.experiment.stop import Stop
+from mpifed.features.stop import Stop
 from mpifed.report import boxplot, client_curves, interactive, profile, style, timeline
 from mpifed.report import plot as curves
 from mpifed.report.by_client import by_client

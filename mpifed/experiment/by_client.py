@@ -9,7 +9,7 @@ from mpifed.core.errors import Trouble
 from mpifed.core.typing import Array
 from mpifed.data.unseen import Unseen
 from mpifed.experiment.prepare import Prepared
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.client_numbers import known, named, told
 from mpifed.federation.newcomers import Newcomers
 from mpifed.federation.server import Federation

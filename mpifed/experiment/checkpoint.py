@@ -20,10 +20,9 @@ from msgspec import Meta
 
 from mpifed.core import checksummed
 from mpifed.core.checksummed import check_array
-from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
-from mpifed.experiment.stop import ran_out
+from mpifed.features.settings import Checkpoint
 from mpifed.federation.method import Method
 from mpifed.federation.server import Federation
 
@@ -32,23 +31,6 @@ STATE = "state.json"
 Count = Annotated[int, Meta(ge=0, lt=2**62)]
 Seconds = Annotated[float, Meta(ge=0)]
 TYPES = {"int": np.dtype(np.int64), "float": np.dtype(float), "bool": np.dtype(bool)}  # in which numbers are stored
-
-
-class Checkpoint(Table):
-    """When what resume needs is written: after so many seconds or rounds, whichever comes first, on a signal, and at
-    the end of a run that has not converged: one that ended by `rounds`, `stop.seconds` or `stop.simulated_seconds`.
-    """
-
-    every_seconds: Annotated[float, Meta(ge=0, description="seconds from one to the next; 0: never by time")] = 300.0
-    every_rounds: Annotated[int, Meta(ge=0, description="rounds from one to the next; 0: never by rounds")] = 0
-    keep: Annotated[
-        bool | None,
-        Meta(description="keep that of the last round when the run is finished (default: unless it has converged)"),
-    ] = None
-
-    def kept(self, reason: str) -> bool:
-        """Whether a run that is finished for this reason keeps a checkpoint of its last round, to go on from."""
-        return ran_out(reason) if self.keep is None else self.keep
 
 
 class Saved(msgspec.Struct):

@@ -13,10 +13,9 @@ from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.toml import DOTS, flat, from_toml, shallow, toml_value
 from mpifed.data.base import FILES, Data
-from mpifed.experiment.compatibility import TABLES
-from mpifed.experiment.rule import refuse
-from mpifed.experiment.settings import FAMILIES as FAMILIES
-from mpifed.experiment.settings import Experiment as Experiment
+from mpifed.features.listed import refuse_tables
+from mpifed.features.settings import FAMILIES as FAMILIES
+from mpifed.features.settings import Experiment as Experiment
 
 DEFAULT_STUDY = {"stop": {"gradient": 1e-20}}  # of a run without a file: some twenty rounds of FedGiA, Example V.1
 PATHS = ("path", "pretrained")  # keys of files that an experiment file names
@@ -40,7 +39,7 @@ def experiment(table: dict[str, Any]) -> Experiment:
     if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
     built = with_client_weights(Experiment.build(table, ""))
-    refuse(built, TABLES)
+    refuse_tables(built)
     return built
 
 

@@ -21,8 +21,8 @@ from mpifed.experiment.notes import of_fit
 from mpifed.experiment.penalised import names, sent
 from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
-from mpifed.experiment.settings import Experiment
 from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.features.settings import Experiment
 from mpifed.results.fit import LEVEL, Fit
 from mpifed.results.result import Result
 

@@ -7,7 +7,7 @@ from mpifed.data.unseen import Unseen
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import put
 from mpifed.experiment.seen import seen_by
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.client_numbers import named
 from mpifed.federation.host import Host
 from mpifed.federation.method import Method

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from mpifed.experiment.checkpoint import Saved
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.results.result import Result
 
 

@@ -11,13 +11,13 @@ from mpifed.data.base import Dataset
 from mpifed.data.compiled import compiling
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
+from mpifed.features.settings import DEVICES
 from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
 
 INSTALL = "pip install 'mpifed[fast]'"
-DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
 DENSE = ' computes with sparse data in memory alone, so it must be "auto" or "numpy"'
 
 

@@ -7,8 +7,8 @@ from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect
 from mpifed.experiment.prepare import Prepared
-from mpifed.experiment.prepared_data import levels
 from mpifed.experiment.resume import forget_end
+from mpifed.features.guarantee.prepared_data import levels
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved
-from mpifed.experiment.findings import promises
-from mpifed.experiment.prepared_data import before_it
-from mpifed.experiment.settings import Experiment
+from mpifed.features.findings import promises
+from mpifed.features.guarantee.prepared_data import before_it
+from mpifed.features.settings import Experiment
 from mpifed.federation.traits import Takes, needs
 from mpifed.graphs.weights import Weights
 from mpifed.results.result import Result

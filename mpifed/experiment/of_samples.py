@@ -10,9 +10,9 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.sample_block import OfSamples, SampleBlock, SparseSampleBlock
 from mpifed.data.sample_columns import COLUMNS, SampleColumns
-from mpifed.experiment.matching import described, missing
-from mpifed.experiment.rule import Found, Rule, refuse
-from mpifed.experiment.settings import Experiment
+from mpifed.features.matching import described, missing
+from mpifed.features.rule import Found, Rule, refuse
+from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.problems.base import Problem
 from mpifed.problems.linear_model import LinearModel

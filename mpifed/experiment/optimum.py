@@ -13,7 +13,7 @@ from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.prepare import gathered
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.penalised_server import PenalisedFederation, penalty_of
 from mpifed.federation.penalty import Penalty
 from mpifed.federation.scaled_local import ScaledLocal

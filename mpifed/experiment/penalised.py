@@ -6,7 +6,7 @@ from mpifed.algorithms.parts.decay import decaying
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.penalty import Penalty
 from mpifed.problems.base import Problem
 from mpifed.results.result import Result

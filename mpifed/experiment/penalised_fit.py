@@ -12,7 +12,7 @@ from mpifed.data.sample_columns import samples_of
 from mpifed.experiment.notes import of_fit
 from mpifed.experiment.penalised import names, sent
 from mpifed.experiment.prepare import Prepared
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.local import Local
 from mpifed.federation.penalty import Penalty
 from mpifed.federation.scaled_local import ScaledLocal

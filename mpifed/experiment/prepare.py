@@ -15,18 +15,17 @@ from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import totals_of
 from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
-from mpifed.experiment.compatibility import RULES
-from mpifed.experiment.counted import COUNTED
 from mpifed.experiment.hosts import host_of, with_newcomers
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import block_of, problem_of
 from mpifed.experiment.penalised import penalty_of
-from mpifed.experiment.prepared_data import shared
-from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.seen import seen
-from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
+from mpifed.features.guarantee.prepared_data import shared
+from mpifed.features.listed import refuse_counts, refuse_study
+from mpifed.features.rule import Counted
+from mpifed.features.settings import Experiment
 from mpifed.federation import sums
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
@@ -81,7 +80,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     that can be known before data are loaded.
     """
     config, saved = job.config, job.saved
-    refuse(config, RULES)
+    refuse_study(config)
     data, unseen = loaded(config, cache)
     refuse_data(config.problem, data, world.size)
     with config.problem.refusing():
@@ -130,7 +129,7 @@ def selecting(config: Experiment, m: int) -> Selector:
     if config.asynchronous is not None:
         return Selector(config.asynchronous.arrivals, lambda round, again: None)
     selector = config.selection.selector(config.seed, m, config.rounds)
-    refuse(Counted(config, selector, m), COUNTED)
+    refuse_counts(Counted(config, selector, m))
     config.algorithm.verify(selector.size)
     return selector
 

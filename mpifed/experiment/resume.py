@@ -14,9 +14,9 @@ from mpifed.core.files import being_written
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved, find
 from mpifed.experiment.lost_file import missing
-from mpifed.experiment.settings import Experiment
-from mpifed.experiment.stop import Stop, ran_out
 from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.features.settings import Experiment
+from mpifed.features.stop import Stop, ran_out
 from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend
 from mpifed.results.result import Result, load

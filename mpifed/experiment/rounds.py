@@ -14,7 +14,7 @@ from mpifed.experiment.checkpoint import CheckpointWriter, Saved
 from mpifed.experiment.lost_file import lost
 from mpifed.experiment.misfit import fitting
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import steering
 from mpifed.results.recorder import Recorder

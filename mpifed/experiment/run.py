@@ -26,8 +26,8 @@ from mpifed.experiment.prepare import Prepared, federation, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.rounds import rounds
-from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
+from mpifed.features.settings import Experiment
 from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport

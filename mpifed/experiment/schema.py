@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from mpifed.core.component import Component, Table, fields_of, within
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.timing.distributions import Distribution
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -5,7 +5,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.sample_columns import totals_of
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.augmented import Augmented, AugmentedScaled
 from mpifed.federation.local import Local
 from mpifed.federation.scaled_local import ScaledLocal, shares

@@ -1,7 +1,7 @@
 """The sizes that a result's experiment asks for are compared with what the result holds, before data are made."""
 
 from mpifed.core.errors import UserError
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.results.result import Result
 
 

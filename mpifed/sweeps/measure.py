@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
-from mpifed.experiment.stop import Stop
+from mpifed.features.stop import Stop
 from mpifed.results.columns import COLUMNS
 from mpifed.results.result import Result
 

@@ -7,10 +7,9 @@ from mpifed import Compressor, Pool, UserError, stream
 from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
-from mpifed.experiment.matching import matrix
-from mpifed.experiment.rule import refuse
+from mpifed.features.listed import refuse_study
+from mpifed.features.matching import matrix
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.device_rounds import DeviceRounds
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
@@ -109,9 +108,9 @@ def test_where_slow_clients_do_less_fednova_comes_nearer_than_fedavg():
 def test_a_problem_that_tells_no_curvature_needs_a_step_size():
     config = experiment({"algorithm": "gd", "problem": "mlp"})
     with pytest.raises(UserError, match=r"^gd cannot run on mlp: it needs lipschitz \(.*; with algorithm\.gamma it "):
-        refuse(config, RULES)
+        refuse_study(config)
     given = experiment({"algorithm": {"name": "gd", "gamma": 0.1}, "problem": "mlp"})
-    refuse(given, RULES)
+    refuse_study(given)
     assert any(line.startswith("gd with gamma set does not need lipschitz (") for line in matrix().options)
 
 

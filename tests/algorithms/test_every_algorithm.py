@@ -13,9 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from mpifed import Pool, UserError
-from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
-from mpifed.experiment.rule import refuse
+from mpifed.features.listed import refuse_study
 from mpifed.federation.ledger import Ledger
 from tests.helpers import algorithm_cases as given
 from tests.helpers import traits
@@ -171,7 +170,7 @@ def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorit
         lacking = traits.missing(algorithm, type(config.problem))
         sentence = rf"^{name} cannot run on {problem}: it needs {' '.join(lacking[:1])} \("
         with pytest.raises(UserError, match=sentence) if lacking else nullcontext():
-            refuse(config, RULES)
+            refuse_study(config)
 
 
 @cases(lambda algorithm, graph: graph is not None and algorithm.label() not in PENALISED)

@@ -12,9 +12,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import flat
 from mpifed.data.base import Data
 from mpifed.experiment import config
-from mpifed.experiment.compatibility import RULES, TABLES
-from mpifed.experiment.counted import COUNTED
-from mpifed.experiment.rule import broken
+from mpifed.features.listed import every_feature, features_of, refuse_study
+from mpifed.features.rule import broken
 from mpifed.federation.traits import Refused
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import SERVED
@@ -239,15 +238,19 @@ def test_what_does_not_go_together_is_refused_before_data_are_loaded(settings, s
 
 
 def test_every_rule_is_broken_by_a_row(monkeypatch):
-    monkeypatch.setattr(config, "refuse", lambda *_: None)
+    """Of the features that the study of the row has: others are not asked."""
+    monkeypatch.setattr(config, "refuse_tables", lambda _: None)
     studies = [config.experiment(STUDY | settings) for settings, _ in TOLD]
-    assert not [rule.sentence for rule in [*TABLES, *RULES] if not any(list(broken([rule], one)) for one in studies)]
-    assert len(COUNTED) == 7
+    judged = [(one, rule) for one in studies for part in features_of(one) for rule in [*part.tables, *part.rules]]
+    told = {rule.sentence for one, rule in judged if list(broken([rule], one))}
+    every = {rule.sentence for part in every_feature() for rule in [*part.tables, *part.rules]}
+    assert told == every
+    assert sum(len(part.counted) for part in every_feature()) == 7
 
 
 def test_what_goes_together_breaks_no_rule():
     for settings in ({}, AWAY, DUAL, NODES, PRIVATE, SCORED, {"masks": {}}, NATURAL):
-        assert not list(broken(RULES, config.experiment(STUDY | settings)))
+        refuse_study(config.experiment(STUDY | settings))
 
 
 def test_methods_that_are_named_instead_can(tmp_path):

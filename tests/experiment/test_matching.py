@@ -7,11 +7,10 @@ import mpifed
 from mpifed import LinearModel
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
-from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
-from mpifed.experiment.matching import described, matrix, missing
-from mpifed.experiment.matching import refusal as sentence
-from mpifed.experiment.rule import refuse
+from mpifed.features.listed import refuse_study
+from mpifed.features.matching import described, matrix, missing
+from mpifed.features.matching import refusal as sentence
 from mpifed.federation.traits import needs
 from mpifed.problems.base import Problem
 from tests.helpers.algorithm_cases import GRAPHED
@@ -47,7 +46,7 @@ def refused(name, problem, run):
         elif run:
             mpifed.run(table)
         else:
-            refuse(experiment(table), RULES)
+            refuse_study(experiment(table))
     except UserError as mistake:
         return str(mistake)
     except Trouble:

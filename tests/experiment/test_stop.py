@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
-from mpifed.experiment.stop import Stop, ran_out
+from mpifed.features.stop import Stop, ran_out
 
 positive = st.floats(1e-12, 1e3)
 several = st.lists(positive, min_size=1, max_size=6)

@@ -4,7 +4,7 @@ from operator import attrgetter
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.experiment.matching import missing as missing  # of what an algorithm needs, what a class of problems lacks
+from mpifed.features.matching import missing as missing  # of what an algorithm needs, what a class of problems lacks
 from mpifed.federation.traits import Takes, steering
 from mpifed.federation.traits import needs as needs  # the optional methods of a problem that an algorithm needs
 

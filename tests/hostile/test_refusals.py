@@ -22,8 +22,8 @@ from mpifed.core.toml import from_toml, to_toml
 from mpifed.data.base import Data
 from mpifed.data.compiled import compiling
 from mpifed.experiment.config import read
-from mpifed.experiment.settings import Evaluate, Experiment, Record
-from mpifed.experiment.stop import Stop
+from mpifed.features.settings import Evaluate, Experiment, Record
+from mpifed.features.stop import Stop
 from tests.helpers import hostile_files as hostile
 
 SECONDS = 20

@@ -9,7 +9,7 @@ import pytest
 from mpifed import load
 from mpifed.cli.main import main
 from mpifed.core.errors import UserError
-from mpifed.experiment.stop import Stop
+from mpifed.features.stop import Stop
 from mpifed.results.result import Result
 from mpifed.sweeps.measure import FAILED, Score, parsed
 from mpifed.sweeps.search import Try

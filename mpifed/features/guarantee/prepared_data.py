@@ -3,9 +3,9 @@
 from mpifed.core.toml import toml_value
 from mpifed.data.base import Dataset
 from mpifed.data.labels import folded
-from mpifed.experiment.findings import promises
-from mpifed.experiment.rule import Found
-from mpifed.experiment.settings import Experiment
+from mpifed.features.findings import promises
+from mpifed.features.rule import Found
+from mpifed.features.settings import Experiment
 
 SENT = "every client sends exact sums of its features before round one, which no noise hides"
 OWN = {

@@ -11,8 +11,7 @@ from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.toml import join, to_toml
 from mpifed.core.typing import Positive
 from mpifed.data.base import Data
-from mpifed.experiment.checkpoint import Checkpoint
-from mpifed.experiment.stop import Stop
+from mpifed.features.stop import Stop, ran_out
 from mpifed.federation.participation.selection import Selection
 from mpifed.federation.timing.arrivals import Asynchronous
 from mpifed.federation.timing.system import System
@@ -21,6 +20,7 @@ from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.base import Graph
 from mpifed.problems.base import Problem
 
+DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
 FAMILIES: dict[str, type[Component]] = {
     "data": Data,
     "problem": Problem,
@@ -62,6 +62,11 @@ class Evaluate(Table):
     def __post_init__(self) -> None:
         if isinstance(self.unseen, float) and self.unseen >= 1 and self.unseen != int(self.unseen):
             raise ValueError(f"unseen = {self.unseen} is wrong: it must be a share below 1, a whole number or a list")
+
+    @property
+    def about_unseen(self) -> bool:
+        """Whether a key is set that is about clients that never train."""
+        return self != Evaluate(every=self.every, clients=self.clients)
 
 
 class Objective(Table):
@@ -108,6 +113,23 @@ class Record(Table):
     models: Annotated[
         int, Meta(ge=0, description="rounds from one model stored in /models to the next, and the last; 0: none")
     ] = 0
+
+
+class Checkpoint(Table):
+    """When what resume needs is written: after so many seconds or rounds, whichever comes first, on a signal, and at
+    the end of a run that has not converged: one that ended by `rounds`, `stop.seconds` or `stop.simulated_seconds`.
+    """
+
+    every_seconds: Annotated[float, Meta(ge=0, description="seconds from one to the next; 0: never by time")] = 300.0
+    every_rounds: Annotated[int, Meta(ge=0, description="rounds from one to the next; 0: never by rounds")] = 0
+    keep: Annotated[
+        bool | None,
+        Meta(description="keep that of the last round when the run is finished (default: unless it has converged)"),
+    ] = None
+
+    def kept(self, reason: str) -> bool:
+        """Whether a run that is finished for this reason keeps a checkpoint of its last round, to go on from."""
+        return ran_out(reason) if self.keep is None else self.keep
 
 
 class Experiment(Table, kw_only=True):

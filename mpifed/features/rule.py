@@ -10,7 +10,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.experiment.settings import Experiment
+from mpifed.features.settings import Experiment
 from mpifed.federation.method import proximal
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.traits import Takes

@@ -1,0 +1,70 @@
+"""Asynchronous runs: what goes with the table [asynchronous]."""
+
+from mpifed.features.feature import Feature
+from mpifed.features.findings import chosen, last_uploads, lossy
+from mpifed.features.rule import Found, Rule
+from mpifed.features.settings import Experiment
+from mpifed.federation.traits import Mean, Refused
+
+
+def awaited(c: Experiment) -> Found:
+    """The first key of [system] that is about clients for which no server waits."""
+    for key, usual in {"dropout": 0.0, "deadline": None, "least": 1, "partial": False}.items():
+        value = getattr(c.system, key, usual)
+        if value != usual:
+            return {"key": key, "value": str(value).lower() if isinstance(value, bool) else value}
+    return None
+
+
+TABLES: list[Rule[Experiment]] = [
+    Rule(
+        lambda c: c.asynchronous and c.system is None,
+        "asynchronous.arrivals = {asynchronous.arrivals} is wrong without a table [system]: who arrives first follows "
+        "from the speed, bandwidth and latency of the clients, which that table states",
+    ),
+    Rule(
+        lambda c: c.asynchronous and isinstance(c.algorithm.asynchronous, Refused),
+        "asynchronous.arrivals = {asynchronous.arrivals} is wrong: {name} cannot be asynchronous, because "
+        "{algorithm.asynchronous.why}; {asynchronous_methods} can, and without [asynchronous] so can {name} run",
+    ),
+    Rule(
+        lambda c: c.asynchronous and c.asynchronous.arrivals < 2 and c.algorithm.mean is Mean.COUPLED,
+        "asynchronous.arrivals = {asynchronous.arrivals} is wrong: {name} needs at least 2 clients a round",
+    ),
+    Rule(
+        lambda c: c.asynchronous and chosen(c),
+        "{key} = {value} is wrong with [asynchronous]: all clients work, and those that arrive first take part, so "
+        "leave [selection] out",
+    ),
+    Rule(
+        lambda c: c.asynchronous and c.masks,
+        "masks cannot be used with [asynchronous]: clients agree on masks before they compute, and which uploads are "
+        "added up is known only when they arrive",
+    ),
+    Rule(
+        lambda c: c.asynchronous and lossy(c, "down"),
+        'compress.down = "{C}" is wrong with [asynchronous]: compressed downloads go to all clients at the same time, '
+        "and there each gets its model when it arrives, so leave it out",
+    ),
+    Rule(
+        lambda c: c.asynchronous and last_uploads(c) and lossy(c, "up"),
+        'compress.up = "{C}" is wrong with [asynchronous]: the server of {name} keeps the last uploads of all clients, '
+        "and their changes cannot be compressed while others arrive, so leave it out",
+    ),
+]
+
+
+RULES: list[Rule[Experiment]] = [
+    Rule(
+        lambda c: c.asynchronous and awaited(c),
+        "system.{key} = {value} is wrong with [asynchronous]: there every client replies in its own time, and "
+        "asynchronous.arrivals says how many the server waits for, so leave it out",
+    ),
+]
+
+
+class Asynchrony(Feature):
+    """Clients that arrive one after the other."""
+
+    tables = TABLES
+    rules = RULES

@@ -1,0 +1,39 @@
+"""Numbers of each client: which a study may ask for."""
+
+from mpifed.core.toml import toml_value
+from mpifed.features.feature import Feature
+from mpifed.features.rule import Found, Rule
+from mpifed.features.settings import Experiment
+from mpifed.federation.client_numbers import known, named, usual
+
+
+def nothing(c: Experiment) -> Found:
+    """The key that asks for numbers of clients where a problem has none that are usual."""
+    key = "unseen" if c.evaluate.unseen else "clients"
+    asked = c.evaluate.clients is True or (c.evaluate.unseen and not c.evaluate.clients)
+    return {"key": key, "value": toml_value(getattr(c.evaluate, key))} if asked and not usual(c.problem) else None
+
+
+def unknown(c: Experiment) -> Found:
+    """A number of clients that a problem has not."""
+    there = known(c.problem)
+    for name in named(c.problem, c.evaluate.clients):
+        if name not in there:
+            return {"number": name, "there": f"it has {', '.join(there)}" if there else "it has none"}
+    return None
+
+
+RULES: list[Rule[Experiment]] = [
+    Rule(
+        nothing,
+        "evaluate.{key} = {value} is wrong: {loss} has neither classes nor a metric, so nothing is evaluated of each "
+        "client",
+    ),
+    Rule(unknown, "evaluate.clients names {number!r}, which {loss} does not have of each client: {there}"),
+]
+
+
+class ByClient(Feature):
+    """Numbers of each client, which are evaluated beside f."""
+
+    rules = RULES

@@ -1,0 +1,50 @@
+"""Weights p_i of clients: f = Σ p_i f_i, and which methods and tables go with them."""
+
+from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.features.feature import Feature
+from mpifed.features.findings import promises
+from mpifed.features.rule import Found, Rule
+from mpifed.features.settings import Experiment
+from mpifed.federation.participation.importance import Importance
+from mpifed.federation.traits import needs
+
+
+def wrong_weights(c: Experiment) -> Found:
+    """Why clients cannot have weights of their own."""
+    if c.objective.weights == "clients":
+        return None
+    name, averaged = c.algorithm.label(), c.algorithm.upload.averaged
+    why = ""
+    if promises(c):
+        why = f'the noise of {name} is that of uploads without weights, so it must be "clients"'
+    elif averaged and isinstance(c.algorithm, GraphMethod):
+        mean = "which is about a server's mean of models, and it has no server"
+        right = "so leave averaged out of its upload: weights are then those of the f_i"
+        why = f"{name} says Upload(averaged=True), {mean}, {right}"
+    elif averaged and own_weights(c):
+        plain = 'which only plain sums of uploads can have, so it must be "clients"'
+        why = f"{name} averages models with these weights, {plain} with {own_weights(c)}"
+    elif averaged and c.algorithm.certify:
+        why = f'the theorem of {name} is about equal weights, so with algorithm.certify = true it must be "clients"'
+    elif c.objective.weights != "samples" and "majorizer_inverse" in needs(c.algorithm):
+        right = 'so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all'
+        why = f"{name} needs majorizer_inverse here, which takes weights by samples only, {right}"
+    return {"why": why} if why else None
+
+
+def own_weights(c: Experiment) -> str:
+    """What does more with uploads than to add them up."""
+    tables = {"masks": c.masks, "compress": c.compress}
+    found = [name for name, table in tables.items() if table is not None]
+    return found[0] if found else 'selection.name = "importance"' * isinstance(c.selection, Importance)
+
+
+RULES: list[Rule[Experiment]] = [
+    Rule(wrong_weights, "objective.weights = {weights} is wrong: {why}"),
+]
+
+
+class ClientWeights(Feature):
+    """Weights of the clients' f_i."""
+
+    rules = RULES

@@ -1,0 +1,66 @@
+"""Secure aggregation: what goes with the table [masks]."""
+
+from mpifed.features.feature import Feature
+from mpifed.features.rule import Counted, Found, Rule
+from mpifed.features.settings import Experiment
+from mpifed.federation.participation.selection import Scored
+from mpifed.federation.traits import given
+
+SCORES_SHOW = (
+    "masks cannot be used with selection.name = {selected!r}: candidates send their scores one by one, and masks hide "
+    "single uploads"
+)
+
+
+def one_by_one(c: Experiment) -> bool:
+    """Whether the server needs single uploads."""
+    single = c.algorithm.upload.single
+    return single is not None and given(c.algorithm, single)
+
+
+def uncancelled(c: Counted) -> Found:
+    """How many clients must reply for masks to cancel, where fewer may."""
+    if c.masks is None or c.system is None or not c.system.absence():
+        return None
+    needed = c.masks.needed(c.selector.size)
+    return {"needed": needed} if c.system.least < needed else None
+
+
+RULES: list[Rule[Experiment]] = [
+    Rule(lambda c: isinstance(c.selection, Scored), SCORES_SHOW),
+    Rule(
+        one_by_one,
+        "masks cannot be used with {name}: its server needs uploads one by one, and masks hide single uploads",
+    ),
+    Rule(
+        lambda c: c.algorithm.upload.kind == "compressed",
+        "masks cannot be used with {name}: it compresses its uploads",
+    ),
+    Rule(
+        lambda c: c.compress and c.compress.up,
+        'compress.up = "{up}" cannot be used with masks: masked uploads have all their numbers, so that nothing is '
+        "saved",
+    ),
+]
+
+
+COUNTED: list[Rule[Counted]] = [
+    Rule(lambda c: c.selector.batch_size is not None, SCORES_SHOW),
+    Rule(
+        lambda c: c.selector.size < 2,
+        "selection takes {selector.size} client a round, but masks need at least 2: the sum of one upload is that "
+        "upload",
+    ),
+    Rule(
+        uncancelled,
+        "system.least = {system.least} is wrong: with masks.threshold = {masks.threshold:.3g} masks of {selector.size} "
+        "selected clients cancel only where {needed} reply, so it must be at least {needed}",
+    ),
+]
+
+
+class Masked(Feature):
+    """Uploads under masks that cancel in their sum."""
+
+    rules = RULES
+    counted = COUNTED

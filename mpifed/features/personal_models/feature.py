@@ -1,0 +1,19 @@
+"""Personal models in the result."""
+
+from mpifed.features.feature import Feature
+from mpifed.features.rule import Rule
+from mpifed.features.settings import Experiment
+from mpifed.federation.method import Personalised
+
+RULES: list[Rule[Experiment]] = [
+    Rule(
+        lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
+        "record.personal = true is wrong: {name} has no personal models",
+    ),
+]
+
+
+class PersonalModels(Feature):
+    """The personal model of each client, stored."""
+
+    rules = RULES

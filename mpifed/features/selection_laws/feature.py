@@ -1,0 +1,53 @@
+"""Laws that select by what clients are or send: which methods go with them."""
+
+from mpifed.features.feature import Feature
+from mpifed.features.findings import unequal
+from mpifed.features.rule import Counted, Rule
+from mpifed.features.settings import Experiment
+from mpifed.federation.method import MovesDuals
+from mpifed.federation.participation.cyclic import Cyclic
+from mpifed.federation.participation.importance import Importance
+from mpifed.federation.participation.scored import Greedy
+from mpifed.federation.traits import Mean, Refused
+
+
+def same_sets(c: Counted) -> bool:
+    """Whether clients that take turns are always in the same set, and exchange within it alone."""
+    if not isinstance(c.selection, Cyclic) or c.algorithm.mean is not Mean.COUPLED:
+        return False
+    size = c.selection.size(c.m)
+    return not c.selection.overlap and size < c.m and c.m % size == 0
+
+
+RULES: list[Rule[Experiment]] = [
+    Rule(
+        lambda c: isinstance(c.selection, Importance) and isinstance(unequal(c), Refused),
+        'selection.name = "importance" is wrong: {name} needs equal probabilities, because {algorithm.mean.why}, so it '
+        'must be one such as "uniform"',
+    ),
+    Rule(
+        lambda c: isinstance(c.selection, Importance) and c.selection.odds is None and not c.problem.has("lipschitz"),
+        "selection.odds is missing: {loss} tells no Lipschitz constants L_i to take odds from",
+    ),
+    Rule(
+        lambda c: isinstance(c.selection, Greedy) and not isinstance(c.algorithm, MovesDuals),
+        'selection.name = "greedy" is wrong: clients of {name} have no dual step to score, so it must be "biased" (by '
+        'gradients), "power-of-choice" (by losses) or one without scores',
+    ),
+]
+
+
+COUNTED: list[Rule[Counted]] = [
+    Rule(
+        same_sets,
+        "selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and {selector.size} of "
+        "{m} by turns are always the same sets, so it must be at least 1",
+    ),
+]
+
+
+class SelectionLaws(Feature):
+    """Selections by turns, by odds and by scores."""
+
+    rules = RULES
+    counted = COUNTED

@@ -43,10 +43,10 @@ INTRODUCTION = """# What goes with what
 
 Which method goes with which selection and which table of the experiment file, with default options; a row of its own
 has a method with the option that makes its uploads private. `python docs/build.py` asks for each pair the rules that a
-run asks before its data are loaded, those of the [features](../../mpifed/features/listed.py) that it has. A number leads
-to the reason, or with *yes* to the condition. *Absent clients*: `system.dropout` or `system.deadline`; *partial work*:
-`system.partial`; *privacy*: uploads that are guaranteed to be private. More: [selection](../selection.md), [slow and
-absent clients](../clients.md), [asynchronous runs](../asynchronous.md), [graphs](../graphs.md),
+run asks before its data are loaded, those of the [features](../../mpifed/features/listed.py) that it has. A number
+leads to the reason, or with *yes* to the condition. *Absent clients*: `system.dropout` or `system.deadline`; *partial
+work*: `system.partial`; *privacy*: uploads that are guaranteed to be private. More: [selection](../selection.md), [slow
+and absent clients](../clients.md), [asynchronous runs](../asynchronous.md), [graphs](../graphs.md),
 [compression](../compression.md), [masks](../masks.md), [privacy](../privacy.md).
 """
 

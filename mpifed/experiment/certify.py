@@ -7,8 +7,8 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.optimum import alone, minimum
+from mpifed.features.penalty.ending import penalty_of
 from mpifed.features.settings import Experiment
-from mpifed.federation.penalised_server import penalty_of
 from mpifed.federation.server import Federation
 from mpifed.theory.statements import Certificate, Known, is_convex
 

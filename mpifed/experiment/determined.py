@@ -10,9 +10,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.labels import folded
 from mpifed.data.sample_columns import samples_of
-from mpifed.experiment.penalised import names
 from mpifed.experiment.penalised_fit import clients
 from mpifed.experiment.prepare import Prepared
+from mpifed.features.penalty.coefficients import names
 
 SINGULAR = 1e-13  # least eigenvalue of a Hessian with a diagonal of ones that can be inverted, as a part of the largest
 FLAT = 1e-10  # change of f, as a part of it, that is rounding

@@ -18,10 +18,10 @@ from mpifed.data.sample_columns import samples_of, totals_of
 from mpifed.data.sources.held import SHORT
 from mpifed.experiment.determined import NEAR, Place, determined, inverted
 from mpifed.experiment.notes import of_fit
-from mpifed.experiment.penalised import names, sent
 from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.features.penalty.coefficients import names, sent
 from mpifed.features.settings import Experiment
 from mpifed.results.fit import LEVEL, Fit
 from mpifed.results.result import Result

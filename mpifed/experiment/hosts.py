@@ -6,12 +6,12 @@ from mpifed.data.base import Dataset
 from mpifed.data.unseen import Unseen
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import put
-from mpifed.experiment.seen import seen_by
 from mpifed.features.settings import Experiment
 from mpifed.federation.client_numbers import named
 from mpifed.federation.host import Host
 from mpifed.federation.method import Method
 from mpifed.federation.newcomers import Newcomers, beside
+from mpifed.federation.seen import seen_by
 from mpifed.federation.setup import Setup
 from mpifed.mpi.world import World
 

@@ -13,9 +13,10 @@ from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.prepare import gathered
+from mpifed.features.penalty.ending import penalty_of
+from mpifed.features.penalty.feature import Penalised
+from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.settings import Experiment
-from mpifed.federation.penalised_server import PenalisedFederation, penalty_of
-from mpifed.federation.penalty import Penalty
 from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
@@ -86,5 +87,8 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
     if parts.setup.factors is not None:
         host.setup = parts.setup._replace(local=ScaledLocal)  # f itself, whatever a method computes with
     host.join()
-    kind = Federation if parts.setup.penalty is None else PenalisedFederation
-    return kind(InProcess(host), host.setup, parts.selector, totals_of(parts.data)), parts.data
+    fed = Federation(InProcess(host), host.setup, parts.selector, totals_of(parts.data))
+    for feature in parts.features:
+        if isinstance(feature, Penalised):
+            feature.server(fed)
+    return fed, parts.data

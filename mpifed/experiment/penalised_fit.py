@@ -10,11 +10,12 @@ from mpifed.core.soft_threshold import soft
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import samples_of
 from mpifed.experiment.notes import of_fit
-from mpifed.experiment.penalised import names, sent
 from mpifed.experiment.prepare import Prepared
+from mpifed.features.penalty.coefficients import names, sent
+from mpifed.features.penalty.feature import penalty_among
+from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.local import Local
-from mpifed.federation.penalty import Penalty
 from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.results.fit import Fit
 from mpifed.results.result import Result
@@ -42,8 +43,7 @@ def clients(parts: Prepared) -> Iterator[Local]:
 
 def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:
     """The fit at coefficients x (n,) for the samples of ``parts``."""
-    penalty = parts.setup.penalty
-    assert penalty is not None
+    penalty = penalty_among(parts.features)
     f, g = pooled(parts, x)
     least = curvature(parts)
     gap = min(strong_gap(penalty, x, g, least), dual_gap(parts, penalty, x, least))

@@ -19,11 +19,10 @@ from mpifed.experiment.hosts import host_of, with_newcomers
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import block_of, problem_of
-from mpifed.experiment.penalised import penalty_of
-from mpifed.experiment.seen import seen
 from mpifed.experiment.warm_start import fitting, given_start
+from mpifed.features.feature import Feature
 from mpifed.features.guarantee.prepared_data import shared
-from mpifed.features.listed import refuse_counts, refuse_study
+from mpifed.features.listed import features_of, refuse_counts, refuse_study
 from mpifed.features.rule import Counted
 from mpifed.features.settings import Experiment
 from mpifed.federation import sums
@@ -33,8 +32,8 @@ from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
-from mpifed.federation.penalised_server import PenalisedFederation
 from mpifed.federation.request import ARRIVE, REST
+from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -45,8 +44,6 @@ from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import Takes, needs
 from mpifed.federation.transport import Transport
-from mpifed.federation.weighted_server import WeightedFederation
-from mpifed.federation.wire.stages import averaged
 from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
 from mpifed.problems.base import Problem
@@ -64,6 +61,7 @@ class Prepared(NamedTuple):
     schedule: Schedule
     cuts: list[int]
     block: BlockSize
+    features: list[Feature]
     host: Host | None = None
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
     blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
@@ -98,7 +96,10 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
-    setup = seen(setup._replace(penalty=penalty_of(config, data)), config, data)
+    setup = setup._replace(local=seen_by(config.problem)[0])
+    features = features_of(config)
+    for feature in features:
+        setup = feature.prepared(setup, data)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -110,7 +111,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         selector.select(1, selections - 1)  # refuses a second selection that is not there
     schedule = schedule_of(config, setup, data, selector)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
-    return Prepared(data, setup, selector, schedule, cuts, block, unseen=unseen)
+    return Prepared(data, setup, selector, schedule, cuts, block, features, unseen=unseen)
 
 
 def loaded(config: Experiment, cache: Cache | None) -> tuple[Dataset, Unseen | None]:
@@ -149,12 +150,10 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = Federation if config.graph is None else Network
-    if averaged(parts.setup):
-        kind = WeightedFederation
-    if parts.setup.penalty is not None:
-        kind = PenalisedFederation
     made = kind(transport, parts.setup, parts.selector, totals_of(parts.data), parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
+    for feature in parts.features:
+        feature.server(made)
     return made
 
 

@@ -40,7 +40,7 @@ def every_feature() -> list[type[Feature]]:
 
 def features_of(c: Experiment) -> list[Feature]:
     """The features that a study has."""
-    return [found(place)() for place, there in FEATURES.items() if there(c)]
+    return [found(place)(c) for place, there in FEATURES.items() if there(c)]
 
 
 def found(place: str) -> type[Feature]:

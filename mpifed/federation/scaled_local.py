@@ -76,9 +76,9 @@ def by_samples(study: Any) -> Factors:
     return lambda block: study.per_sample * block.d
 
 
-def shares(weights: Any, sizes: Array) -> Array | None:
-    """m p_i (m,) for the weights "clients" (None: all are 1), "samples" or given numbers."""
+def shares(weights: Any, sizes: Array) -> Array:
+    """m p_i (m,) for the weights "samples" or given numbers."""
     if isinstance(weights, str):
-        return None if weights == "clients" else len(sizes) * sizes / sizes.sum()
+        return len(sizes) * sizes / sizes.sum()
     given = np.asarray(weights, float)
     return len(given) * given / given.sum()

@@ -9,6 +9,7 @@ from mpifed.core import signals
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, ClientMethod
+from mpifed.federation.ending import Ending
 from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.ids import named
 from mpifed.federation.participation.participants import Participants, draws, recentred
@@ -40,6 +41,8 @@ class Federation(Calls):
         self.problem, self.n = setup.problem, len(setup.start)
         self.samples, self.cohort = np.sum(sizes).item(), selector.size
         self.evaluation = evaluation_of(setup)
+        self.endings: list[Ending] = []
+        self.counts: Array | None = None  # (m,) what clients count in ``share``, where that is not 1 each
         self.participants = Participants(selector, setup)
         self._draw = draws(self, self.participants)
         self._rng: np.random.Generator | None = None
@@ -97,7 +100,9 @@ class Federation(Calls):
 
     def share(self, clients: Array | None) -> float:
         """The part that some clients (None: all) are of all."""
-        return 1.0 if clients is None else len(clients) / self.m
+        if clients is None:
+            return 1.0
+        return (len(clients) if self.counts is None else float(self.counts[clients].sum())) / self.m
 
     def mask(self, selected: Array | None) -> Array:
         """(m,) bool: which clients are selected."""
@@ -109,6 +114,8 @@ class Federation(Calls):
 
     def observed(self, server: Any) -> Any:
         """The server's state with the model that is recorded in its field x."""
+        for ending in self.endings:
+            server = ending.observed(self, server)
         return server
 
     def evaluate(self, x: Array) -> dict[str, Array]:
@@ -119,6 +126,8 @@ class Federation(Calls):
         found: dict[str, Array] = self._ask(Request(WHOLE, (x,), reduce=self._sum, verb=EVALUATE))
         if any(not np.size(value) for value in found.values()):
             found |= self._ask(Request(MAXIMA, (x,), reduce="max", verb=EVALUATE))
+        for ending in self.endings:
+            found = ending.evaluated(self, x, found)
         return found
 
     def inspect(self, method: ClientMethod, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:

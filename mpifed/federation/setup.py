@@ -7,7 +7,6 @@ from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method
-from mpifed.federation.penalty import Penalty
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.weights import Weights
@@ -32,6 +31,5 @@ class Setup(NamedTuple):
     weights: Weights | None = None  # of the graph whose nodes are the clients
     factors: Array | None = None  # (m,) m p_i, where clients have weights
     per_sample: float = 0.0  # m/d, where these weights are by samples
-    penalty: Penalty | None = None  # h, where F = f + h is minimised
     local: type[Local] = Local  # what client methods see
     block: type[Block] = Block  # in what samples are, without kernels of their own

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.federation.penalty import Penalty
+from mpifed.features.penalty.penalty import Penalty
 from tests.federation.test_plain_path import traced
 from tests.helpers.commands import execute, mpirun
 from tests.helpers.commands import mpifed as command
@@ -237,9 +237,9 @@ def test_without_a_penalty_nothing_of_it_is_called():
         return columns | {"x": found.x.tobytes()}, files
 
     plain, called = bits({})
-    assert not called & {"penalty.py", "penalised_server.py", "soft_threshold.py"}
+    assert not called & {"penalty.py", "ending.py", "soft_threshold.py"}
     assert bits({"l1": 0.0, "l2": 0.0})[0] == plain
-    assert "penalised_server.py" in bits(LASSO)[1]
+    assert "ending.py" in bits(LASSO)[1]
     assert sys.getprofile() is None
 
 

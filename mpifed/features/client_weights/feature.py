@@ -1,11 +1,20 @@
 """Weights p_i of clients: f = Σ p_i f_i, and which methods and tables go with them."""
 
+import numpy as np
+
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.core.errors import UserError
+from mpifed.data.base import Dataset
+from mpifed.data.sample_columns import totals_of
 from mpifed.features.feature import Feature
 from mpifed.features.findings import promises
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
 from mpifed.federation.participation.importance import Importance
+from mpifed.federation.scaled_local import shares
+from mpifed.federation.seen import seen_by
+from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
 
 
@@ -48,3 +57,23 @@ class ClientWeights(Feature):
     """Weights of the clients' f_i."""
 
     rules = RULES
+
+    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+        """UserError for weights of another number of clients."""
+        weights = self.config.objective.weights
+        given = weights if data.client_weights is None else data.client_weights
+        sizes = totals_of(data)
+        if not isinstance(given, str) and len(given) != setup.m:
+            raise UserError(
+                f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for "
+                "each"
+            )
+        averaged = setup.algorithm.upload.averaged
+        plain, scaled = seen_by(self.config.problem)
+        per_sample = setup.m / np.sum(sizes).item() if weights == "samples" else 0.0
+        self.factors = shares(given, sizes)
+        return setup._replace(factors=self.factors, per_sample=per_sample, local=plain if averaged else scaled)
+
+    def server(self, fed: Federation) -> None:
+        if self.config.algorithm.upload.averaged:
+            fed.counts = self.factors

@@ -1,10 +1,19 @@
 """A penalty h beside f: which methods take it into account."""
 
+from collections.abc import Iterable
+from typing import cast
+
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
+from mpifed.features.penalty.coefficients import penalised
+from mpifed.features.penalty.ending import ProximalEnding
+from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import proximal
+from mpifed.federation.method import Proximal, proximal
+from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 
 
 def no_proximal_step(c: Experiment) -> Found:
@@ -41,3 +50,19 @@ class Penalised(Feature):
     """F = f + h with h(x) = λ₁‖x‖₁ + (λ₂/2)‖x‖²."""
 
     rules = RULES
+    penalty: Penalty
+
+    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+        """UserError where ``objective.unpenalised`` names no coefficient."""
+        objective = self.config.objective
+        own = penalised(objective.unpenalised, self.config.problem, data)
+        self.penalty = Penalty.of(objective.l1, objective.l2, own)
+        return setup
+
+    def server(self, fed: Federation) -> None:
+        fed.endings.append(ProximalEnding(self.penalty, cast(Proximal, self.config.algorithm)))
+
+
+def penalty_among(features: Iterable[Feature]) -> Penalty:
+    """The penalty of a study that has one."""
+    return next(one.penalty for one in features if isinstance(one, Penalised))

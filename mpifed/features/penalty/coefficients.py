@@ -1,4 +1,4 @@
-"""The penalty of an experiment: which coefficients have it, and what these are called."""
+"""Coefficients: what they are called, and which of them have the penalty."""
 
 import numpy as np
 
@@ -6,8 +6,6 @@ from mpifed.algorithms.parts.decay import decaying
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.features.settings import Experiment
-from mpifed.federation.penalty import Penalty
 from mpifed.problems.base import Problem
 from mpifed.results.result import Result
 
@@ -17,14 +15,6 @@ def names(data: Dataset, n: int) -> list[str]:
     known = [str(name) for name in getattr(data, "features", ())]
     found = known if known else [f"x{j}" for j in range(min(n, data.n))]
     return found + ["intercept"] * (n - len(found)) if n - len(found) in (0, 1) else [f"x{j}" for j in range(n)]
-
-
-def penalty_of(config: Experiment, data: Dataset) -> Penalty | None:
-    """The penalty of a study, None without one. UserError where ``objective.unpenalised`` names no coefficient."""
-    objective = config.objective
-    if not objective.penalised:
-        return None
-    return Penalty.of(objective.l1, objective.l2, penalised(objective.unpenalised, config.problem, data))
 
 
 def penalised(left_out: tuple[str, ...] | None, problem: Problem, data: Dataset) -> Array:

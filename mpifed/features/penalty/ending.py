@@ -1,0 +1,44 @@
+"""The end of every round that minimises F = f + h, h(x) = λ₁‖x‖₁ + (λ₂/2)‖x‖².
+
+The step of a method with a proximal step is x⁺ = argmin_u h(u) + ‖u − v‖²/(2t), where v is the model that its round
+without h comes to. So the rounds stay as they are, and h is taken into account after each of them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.features.penalty.penalty import Penalty
+from mpifed.federation.ending import Ending
+from mpifed.federation.method import Proximal
+from mpifed.federation.server import Federation
+
+OF_F = ("objective", "objective_samples", "lagrangian")  # sums to which h belongs
+
+
+class ProximalEnding(Ending):
+    """Every round ends with a proximal step; F and its residual are evaluated."""
+
+    def __init__(self, penalty: Penalty, method: Proximal) -> None:
+        self.penalty = penalty
+        self.method = method
+
+    def observed(self, fed: Federation, server: Any) -> Any:
+        """The server's state with the model x⁺ = prox(x) after a round; the model that a run starts from stays."""
+        if fed.round == 0:
+            return server
+        return server._replace(x=self.penalty.prox(server.x, self.method.proximal_step(server, fed.m)))
+
+    def evaluated(self, fed: Federation, x: Array, found: dict[str, Array]) -> dict[str, Array]:
+        """The sums over clients, with F in place of f, and m times the optimality residual in place of m ∇f."""
+        counts = dict(zip(OF_F, (fed.m, fed.samples, 1), strict=True))
+        h = self.penalty.value(x)
+        found = found | {name: found[name] + counts[name] * h for name in OF_F if name in found}
+        residual = self.penalty.residual(x, np.asarray(found["gradient"], float) / fed.m)
+        return found | {"gradient": fed.m * residual}
+
+
+def penalty_of(fed: Federation) -> Penalty | None:
+    """The penalty of what a federation minimises; None where that is f alone."""
+    return next((end.penalty for end in fed.endings if isinstance(end, ProximalEnding)), None)

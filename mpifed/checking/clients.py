@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.base import Data, Dataset
 from mpifed.data.cache import Cache
-from mpifed.data.unseen import Reordered
+from mpifed.data.reordered import Reordered
 
 Order = Callable[[int], Array]  # m -> the m clients, as their numbers in the data set
 

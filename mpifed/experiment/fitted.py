@@ -21,9 +21,9 @@ from mpifed.experiment.notes import of_fit
 from mpifed.experiment.penalised_fit import clients, penalised_fit
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.stored_sizes import check_sizes
-from mpifed.features.penalty.coefficients import names, sent
+from mpifed.features.penalty.coefficients import names
 from mpifed.features.settings import Experiment
-from mpifed.results.fit import LEVEL, Fit
+from mpifed.results.fit import LEVEL, Fit, sent
 from mpifed.results.result import Result
 
 

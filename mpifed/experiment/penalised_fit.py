@@ -11,13 +11,13 @@ from mpifed.core.typing import Array
 from mpifed.data.sample_columns import samples_of
 from mpifed.experiment.notes import of_fit
 from mpifed.experiment.prepare import Prepared
-from mpifed.features.penalty.coefficients import names, sent
+from mpifed.features.penalty.coefficients import names
 from mpifed.features.penalty.feature import penalty_among
 from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.local import Local
 from mpifed.federation.scaled_local import ScaledLocal
-from mpifed.results.fit import Fit
+from mpifed.results.fit import Fit, sent
 from mpifed.results.result import Result
 from mpifed.theory.statements import is_convex
 

@@ -13,15 +13,13 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import totals_of
-from mpifed.data.unseen import Unseen, parted
 from mpifed.experiment.checkpoint import folder, piece
-from mpifed.experiment.hosts import host_of, with_newcomers
+from mpifed.experiment.hosts import host_of
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
 from mpifed.experiment.of_samples import block_of, problem_of
 from mpifed.experiment.warm_start import fitting, given_start
-from mpifed.features.feature import Feature
-from mpifed.features.guarantee.prepared_data import shared
+from mpifed.features.feature import Feature, Housing
 from mpifed.features.listed import features_of, refuse_counts, refuse_study
 from mpifed.features.rule import Counted
 from mpifed.features.settings import Experiment
@@ -66,8 +64,6 @@ class Prepared(NamedTuple):
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
     blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
     devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
-    unseen: Unseen | None = None  # clients that never train
-    transported: Host | None = None  # the host as a transport meets it: with such clients beside it
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -79,25 +75,13 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     """
     config, saved = job.config, job.saved
     refuse_study(config)
-    data, unseen = loaded(config, cache)
-    refuse_data(config.problem, data, world.size)
-    with config.problem.refusing():
-        first = config.problem.initial(data, config.seed).astype(config.dtype)
-    if x is not None:
-        first = fitting(x, first.size, config.dtype, config.start or "")
-    block = block_size(config.block_bytes)
-    setup = Setup(
-        problem_of(config, data),
-        told(config.algorithm, config.problem, data, config.dtype),
-        config.seed,
-        data.m,
-        first,
-        block.bytes,
-    )
-    weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
-    setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
-    setup = setup._replace(local=seen_by(config.problem)[0])
     features = features_of(config)
+    data = loaded(config, cache)
+    for feature in features:
+        data = feature.data(data)
+    refuse_data(config.problem, data, world.size)
+    block = block_size(config.block_bytes)
+    setup = setup_of(config, data, x, block.bytes)
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)
@@ -111,18 +95,28 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         selector.select(1, selections - 1)  # refuses a second selection that is not there
     schedule = schedule_of(config, setup, data, selector)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
-    return Prepared(data, setup, selector, schedule, cuts, block, features, unseen=unseen)
+    return Prepared(data, setup, selector, schedule, cuts, block, features)
 
 
-def loaded(config: Experiment, cache: Cache | None) -> tuple[Dataset, Unseen | None]:
-    """The data of the clients that train, and of those that never do."""
+def setup_of(config: Experiment, data: Dataset, x: Array | None, block_bytes: int) -> Setup:
+    """What server and hosts agree on in every run; ``x`` (n,) is the model to start from, where one is given."""
+    with config.problem.refusing():
+        first = config.problem.initial(data, config.seed).astype(config.dtype)
+    if x is not None:
+        first = fitting(x, first.size, config.dtype, config.start or "")
+    problem = problem_of(config, data)
+    method = told(config.algorithm, config.problem, data, config.dtype)
+    weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
+    made = Setup(problem, method, config.seed, data.m, first, block_bytes)
+    return made._replace(
+        masks=config.masks, compress=config.compress, weights=weights, local=seen_by(config.problem)[0]
+    )
+
+
+def loaded(config: Experiment, cache: Cache | None) -> Dataset:
+    """The data of all clients."""
     load = config.data.load if cache is None else partial(cache.load, config.data)
-    data = config.problem.fitted(load(config.seed, config.dtype))
-    if not config.evaluate.unseen:
-        return data, None
-    train, unseen = parted(data, config.evaluate.unseen, config.seed)
-    train.notes += shared(config)
-    return train, unseen
+    return config.problem.fitted(load(config.seed, config.dtype))
 
 
 def selecting(config: Experiment, m: int) -> Selector:
@@ -189,8 +183,10 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         made.keepers.append(ahead)
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
-    transported = made if parts.unseen is None else with_newcomers(made, parts.setup, parts.unseen, job.config, world)
-    return parts._replace(host=made, neighbourhood=neighbourhood, transported=transported)
+    housing = Housing(parts.setup, lo, hi, parts.cuts, host_of)
+    for feature in parts.features:
+        feature.host(made, housing)
+    return parts._replace(host=made, neighbourhood=neighbourhood)
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

@@ -9,11 +9,11 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
-from mpifed.experiment.by_client import ByClient, Looks
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
 from mpifed.experiment.lost_file import lost
 from mpifed.experiment.misfit import fitting
 from mpifed.experiment.progress import Progress
+from mpifed.features.feature import ByClient, Looks
 from mpifed.features.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import steering

@@ -11,7 +11,6 @@ from mpifed.core.files import checked_target
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
-from mpifed.experiment.by_client import clients_of, looking
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.computers import told
 from mpifed.experiment.config import experiment
@@ -27,6 +26,7 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
+from mpifed.features.feature import ByClient
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
@@ -168,11 +168,10 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
     from mpifed.mpi.links import Ranks
 
     assert parts.host is not None
-    assert parts.transported is not None
     service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
     if parts.neighbourhood is not None and len(parts.cuts) > 2:  # nodes on other ranks too
         parts.neighbourhood.links = Ranks(world.comm, parts.neighbourhood, service.traffic, service.crowded)
-    traffic = service.serve(parts.transported)
+    traffic = service.serve(parts.host)
     if traffic is not None:
         collect(world, parts.host, traffic)
 
@@ -191,10 +190,11 @@ def serve(
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run
         for note in [*worth_saying(config, fed.m), *circumstances(job, parts)]:
             progress.note(note)
+        looks = {table: look for feature in parts.features for table, look in feature.looks(fed).items()}
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
             with rounds_of(job):
-                outcome = rounds(config, fed, recorder, progress, checkpoints, looking(config, fed, parts))
+                outcome = rounds(config, fed, recorder, progress, checkpoints, looks)
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
@@ -208,15 +208,24 @@ def serve(
         finally:
             progress.close()
         transport.stop()
-        ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
-        for name, table in {"ranks": ranks, **clients_of(clients, parts.unseen)}.items():
-            recorder.table(name, table)
+        ranks = reported(world, parts, transport, recorder, fed)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction, **recorded(ranks))
         lost_at_the_end(recorder)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
+
+
+def reported(world: World, parts: Prepared, transport: Transport, recorder: Recorder, fed: Federation) -> ByClient:
+    """Write the tables of ranks and clients when the rounds are over; that of ranks."""
+    ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
+    own: dict[str, ByClient] = {"clients": clients}
+    for feature in parts.features:
+        own = feature.clients(own)
+    for name, table in {"ranks": ranks, **own}.items():
+        recorder.table(name, table)
+    return ranks
 
 
 def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Array, x: Array | None = None) -> bool:
@@ -232,8 +241,8 @@ def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Arra
 
 def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
     """The transport from the server to the hosts: those of other ranks, or the one in this process."""
-    if parts.transported is not None:
-        return InProcess(parts.transported)
+    if parts.host is not None:
+        return InProcess(parts.host)
     from mpifed.mpi.channel import Server
 
     return Server(world, parts.cuts, config.dtype, config.reduction)

@@ -1,13 +1,34 @@
 """What a feature is: a part of a run beyond the plain rounds."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
 
+from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.features.rule import Counted, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
+
+ByClient = dict[str, Array]  # numbers of each client (m,), by name
+Looks = dict[str, Callable[[Array], ByClient]]  # table of the result -> its numbers at the server's model (n,)
+
+
+class Housing(NamedTuple):
+    """Where the clients of a rank live: ``lo`` <= i < ``hi`` of those between ``cuts``, and what makes more hosts."""
+
+    setup: Setup
+    lo: int
+    hi: int
+    cuts: list[int]
+    make: Callable[[Setup, Dataset, tuple[int, int], int], Host]
+
+    def part(self, count: int) -> tuple[int, int]:
+        """Which of ``count`` other things are this rank's: lo <= k < hi."""
+        ranks = len(self.cuts) - 1
+        rank = self.cuts.index(self.lo)
+        return rank * count // ranks, (rank + 1) * count // ranks
 
 
 class Feature:
@@ -29,5 +50,20 @@ class Feature:
         """What server and hosts agree on, once data are loaded. UserError for what does not go together."""
         return setup
 
+    def data(self, data: Dataset) -> Dataset:
+        """The data of the clients that train."""
+        return data
+
     def server(self, fed: Federation) -> None:
         """Put what happens at the server into ``fed``: endings of rounds, counts of clients."""
+
+    def host(self, host: Host, housing: Housing) -> None:
+        """Put what happens where clients live into ``host``: verbs, services, keepers."""
+
+    def looks(self, fed: Federation) -> Looks:
+        """What is evaluated of each client at the server's model beside f, by the table of the result."""
+        return {}
+
+    def clients(self, tables: dict[str, ByClient]) -> dict[str, ByClient]:
+        """The tables /clients, … of the result when the run is over."""
+        return tables

@@ -28,6 +28,7 @@ from mpifed.federation.request import (
     FOR_THE_RECORD,
     MAXIMA,
     SAVE,
+    SERVICE,
     WHOLE,
     Collected,
     HostReport,
@@ -69,8 +70,9 @@ class Host:
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
-        compiled = CompiledSparseBlock if data.sparse else CompiledBlock
-        kind = compiled if setup.kernels == "compiled" else setup.block
+        kind = setup.block
+        if setup.kernels == "compiled":
+            kind = CompiledSparseBlock if data.sparse else CompiledBlock
         filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind, together)
         labels = setup.problem.checked_labels
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
@@ -85,6 +87,7 @@ class Host:
         for stage in self.stages.values():
             self.reductions |= stage.reductions(np.arange(lo, hi))
         self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
+        self.services: dict[str, Callable[[Request], tuple[Reply, HostReport]]] = {"save": self._save}
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
@@ -93,8 +96,8 @@ class Host:
         """Note which clients each block has, once samples have been cut into blocks."""
         self.blocks = [block for group in self.same_size for block in group.blocks]
         self.starts = np.cumsum([0, *map(len, self.blocks)])
-        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
-        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
+        edges = pairwise(self.starts.tolist())
+        self.whole = [(slice(a, b), own, self.ids[a:b]) for (a, b), own in zip(edges, self.blocks, strict=True)]
 
     def use(self, method: Method) -> None:
         """Call the client methods of ``method``."""
@@ -115,12 +118,11 @@ class Host:
 
     def handle(self, request: Request) -> tuple[Reply, HostReport]:
         """Run a client method on every client called; its replies, as rows or reduced."""
-        if request.verb == SAVE:
-            return self._save(int(request.args[0])), HostReport()
-        answer = self.verbs[request.verb[0]](request)
+        if request.verb in (SAVE, SERVICE):
+            return self.services[request.method](request)
         started = time.perf_counter()
         try:
-            found, ids = self._run(request, answer)
+            found, ids = self._run(request, self.verbs[request.verb[0]](request))
         except ValueError as error:
             refuse_writing(error, request.method)
             raise
@@ -136,8 +138,8 @@ class Host:
     def excuse(self, request: Request) -> tuple[Reply, HostReport]:
         """A reply in the place of one that failed; the report says so."""
         ids = np.arange(self.lo, self.hi) if request.to is None or request.last else request.to
-        own = int(((self.lo <= ids) & (ids < self.hi)).sum())
-        rows = {"sum": len(self.tree), "rows": own}.get(request.reduce, 1)
+        own = ((self.lo <= ids) & (ids < self.hi)).sum()
+        rows = {"sum": len(self.tree), "rows": int(own)}.get(request.reduce, 1)
         return Reply(np.zeros((rows, 0), self.dtype), None), HostReport(failed=1)
 
     def restore(self, arrays: dict[str, Array]) -> None:
@@ -148,19 +150,19 @@ class Host:
             keeper.restore(arrays)
         self.state = type(self.state)(**arrays)
 
-    def _save(self, serial: int) -> Reply:
-        """Write the state of all clients into checkpoint ``serial``; the reply is the system's error number, or 0."""
+    def _save(self, request: Request) -> tuple[Reply, HostReport]:
+        """Write the state of all clients into a checkpoint; the reply is the system's error number, or 0."""
         assert self.checkpoint is not None
-        code = 0
-        arrays = dict(zip(self.state._fields, self.state, strict=True))
+        path = self.checkpoint(int(request.args[0]))
+        arrays = dict(zip(self.state._fields, self.state, strict=True)) | {"compute seconds": self.seconds}
         for keeper in self.keepers:
             arrays |= keeper.saved()
-        arrays["compute seconds"] = self.seconds
         try:
-            checksummed.write(self.checkpoint(serial), {name: rows[self.slot] for name, rows in arrays.items()})
+            checksummed.write(path, {name: rows[self.slot] for name, rows in arrays.items()})
+            code = 0
         except OSError as error:
             code = error.errno or 1
-        return Reply(np.full((1, 1), code, self.dtype), Layout(((),)))
+        return Reply(np.full((1, 1), code, self.dtype), Layout(((),))), HostReport()
 
     def called(self, to: Array | None) -> tuple[Array | None, Array | None, Array]:
         """Of the clients called (None: all) those here, their places in block order, and whose row each of these is."""

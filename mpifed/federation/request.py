@@ -16,8 +16,9 @@ from mpifed.core.typing import Array
 CALL = ("call",)
 EVALUATE = ("evaluate",)
 SAVE = ("save",)  # verbs: what hosts do with a request
+SERVICE = ("services",)  # what answers is beside a host's clients: a service of the name of the method
 REST, ARRIVE = ("rest",), ("arrive",)
-FOR_THE_RECORD = (EVALUATE, SAVE)  # charged neither to communication nor to local computation
+FOR_THE_RECORD = (EVALUATE, SAVE, SERVICE)  # charged neither to communication nor to local computation
 WHOLE = "evaluate"
 MAXIMA = "maxima"  # methods of the verb EVALUATE that hosts have themselves: all that is recorded
 MASKED = "masked sum"  # a reduction: of integers modulo 2^64, in any order

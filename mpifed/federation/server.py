@@ -14,7 +14,7 @@ from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.ids import named
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
-from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, WHOLE, Request
+from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, SERVICE, WHOLE, Request
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.transport import Transport
@@ -115,7 +115,7 @@ class Federation(Calls):
     def observed(self, server: Any) -> Any:
         """The server's state with the model that is recorded in its field x."""
         for ending in self.endings:
-            server = ending.observed(self, server)
+            server = ending.observed(server)
         return server
 
     def evaluate(self, x: Array) -> dict[str, Array]:
@@ -127,13 +127,17 @@ class Federation(Calls):
         if any(not np.size(value) for value in found.values()):
             found |= self._ask(Request(MAXIMA, (x,), reduce="max", verb=EVALUATE))
         for ending in self.endings:
-            found = ending.evaluated(self, x, found)
+            found = ending.evaluated(x, found)
         return found
 
     def inspect(self, method: ClientMethod, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:
         """The replies of all clients to method(f, client, *args), charged to no ledger: rows, "sum" or "max"."""
         reduce = self._sum if reduce == "sum" else reduce
         return self._ask(Request(method.__name__, args, reduce=reduce, verb=EVALUATE))
+
+    def ask(self, service: str, reduce: str, args: tuple[Any, ...] = ()) -> Any:
+        """The replies of a service of the hosts, charged to no ledger."""
+        return self._ask(Request(service, args, reduce=reduce, verb=SERVICE))
 
     def save(self, serial: int) -> None:
         """Have all hosts write the state of their clients. OSError where a disk does not take it."""

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.results.result import Result
 
 LEVEL = 0.95  # of the intervals
 
@@ -62,3 +64,11 @@ class Fit(NamedTuple):
             found = np.exp(np.column_stack([self.x, self.low, self.high]))
         found[len(found) - self.intercepts :] = np.nan
         return np.where(np.isfinite(found), found, np.nan)
+
+
+def sent(result: Result) -> int:
+    """The bytes of a run, up and down. UserError where the result has no such number."""
+    last = [result.rounds[f"bytes_{way}"][-1] for way in ("up", "down")]
+    if not all(0 <= size < np.inf for size in last):
+        raise UserError(f"the result has {last[0]} bytes up and {last[1]} bytes down in its last round")
+    return int(last[0]) + int(last[1])

@@ -10,6 +10,7 @@ from mpifed.core.errors import Trouble
 from mpifed.experiment import certify
 from mpifed.experiment.config import experiment
 from mpifed.experiment.optimum import alone, minimum
+from mpifed.features.penalty.ending import penalty_of
 from tests.federation.test_penalty import LASSO, LEARNT, LOGISTIC, NET, NUMBERS, OPEN, A, D, N, run
 from tests.helpers.commands import mpifed as command
 
@@ -52,12 +53,12 @@ def test_the_optimum_is_that_of_many_accelerated_steps(case):
     t = 1.0
     for _ in range(4000):
         _, total = fed.inspect(config.algorithm.certify_objective, "sum", (y,))
-        new = fed.penalty.prox(y - total / fed.m / L, 1 / L)
+        new = penalty_of(fed).prox(y - total / fed.m / L, 1 / L)
         t = 1.0 if (y - new) @ (new - x) > 0 else t
         step = (1 + math.sqrt(1 + 4 * t * t)) / 2
         x, y, t = new, new + (t - 1) / step * (new - x), step
     value, _ = fed.inspect(config.algorithm.certify_objective, "sum", (x,))
-    assert float(value) / fed.m + fed.penalty.value(x) == pytest.approx(best.f, rel=1e-13)
+    assert float(value) / fed.m + penalty_of(fed).value(x) == pytest.approx(best.f, rel=1e-13)
     assert ((np.abs(x) > 1e-8) == (best.x != 0)).all()
     np.testing.assert_allclose(best.x, x, atol=1e-6)
 

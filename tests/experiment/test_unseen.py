@@ -7,7 +7,7 @@ import xarray
 
 import mpifed
 from mpifed import Trouble, UserError
-from mpifed.experiment import by_client, prepare
+from mpifed.features.unseen import feature
 from tests.helpers.commands import mpifed as command
 
 M, N = 12, 5
@@ -281,8 +281,7 @@ def test_show_says_how_many_train_and_how_many_do_not():
 
 
 def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
-    for module, name in ((prepare, "parted"), (prepare, "with_newcomers"), (by_client, "of_unseen")):
-        monkeypatch.setattr(module, name, None)
+    monkeypatch.setattr(feature.Unseen, "__init__", None)
     result = run()
     assert len(result.unseen["round"]) == 0
     assert "data_client" not in result.clients

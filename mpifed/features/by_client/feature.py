@@ -1,10 +1,13 @@
 """Numbers of each client: which a study may ask for."""
 
+import numpy as np
+
 from mpifed.core.toml import toml_value
-from mpifed.features.feature import Feature
+from mpifed.features.feature import Feature, Looks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
-from mpifed.federation.client_numbers import known, named, usual
+from mpifed.federation.client_numbers import known, named, told, usual
+from mpifed.federation.server import Federation
 
 
 def nothing(c: Experiment) -> Found:
@@ -37,3 +40,11 @@ class ByClient(Feature):
     """Numbers of each client, which are evaluated beside f."""
 
     rules = RULES
+
+    def looks(self, fed: Federation) -> Looks:
+        c = self.config
+        if not c.evaluate.clients:
+            return {}
+        there = known(c.problem)
+        wanted = np.array([there.index(name) for name in named(c.problem, c.evaluate.clients)])
+        return {"clients": lambda x: told(fed.inspect(c.algorithm.by_client, args=(x, wanted)))}

@@ -3,11 +3,10 @@
 import numpy as np
 
 from mpifed.algorithms.parts.decay import decaying
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.problems.base import Problem
-from mpifed.results.result import Result
 
 
 def names(data: Dataset, n: int) -> list[str]:
@@ -29,11 +28,3 @@ def penalised(left_out: tuple[str, ...] | None, problem: Problem, data: Dataset)
         if name not in known:
             unknown("coefficient in objective.unpenalised", name, known)
     return np.array([name not in left_out for name in known], bool)
-
-
-def sent(result: Result) -> int:
-    """The bytes of a run, up and down. UserError where the result has no such number."""
-    last = [result.rounds[f"bytes_{way}"][-1] for way in ("up", "down")]
-    if not all(0 <= size < np.inf for size in last):
-        raise UserError(f"the result has {last[0]} bytes up and {last[1]} bytes down in its last round")
-    return int(last[0]) + int(last[1])

@@ -20,18 +20,20 @@ OF_F = ("objective", "objective_samples", "lagrangian")  # sums to which h belon
 class ProximalEnding(Ending):
     """Every round ends with a proximal step; F and its residual are evaluated."""
 
-    def __init__(self, penalty: Penalty, method: Proximal) -> None:
+    def __init__(self, fed: Federation, penalty: Penalty, method: Proximal) -> None:
+        self.fed = fed
         self.penalty = penalty
         self.method = method
 
-    def observed(self, fed: Federation, server: Any) -> Any:
+    def observed(self, server: Any) -> Any:
         """The server's state with the model x⁺ = prox(x) after a round; the model that a run starts from stays."""
-        if fed.round == 0:
+        if self.fed.round == 0:
             return server
-        return server._replace(x=self.penalty.prox(server.x, self.method.proximal_step(server, fed.m)))
+        return server._replace(x=self.penalty.prox(server.x, self.method.proximal_step(server, self.fed.m)))
 
-    def evaluated(self, fed: Federation, x: Array, found: dict[str, Array]) -> dict[str, Array]:
+    def evaluated(self, x: Array, found: dict[str, Array]) -> dict[str, Array]:
         """The sums over clients, with F in place of f, and m times the optimality residual in place of m ∇f."""
+        fed = self.fed
         counts = dict(zip(OF_F, (fed.m, fed.samples, 1), strict=True))
         h = self.penalty.value(x)
         found = found | {name: found[name] + counts[name] * h for name in OF_F if name in found}

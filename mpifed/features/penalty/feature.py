@@ -60,7 +60,7 @@ class Penalised(Feature):
         return setup
 
     def server(self, fed: Federation) -> None:
-        fed.endings.append(ProximalEnding(self.penalty, cast(Proximal, self.config.algorithm)))
+        fed.endings.append(ProximalEnding(fed, self.penalty, cast(Proximal, self.config.algorithm)))
 
 
 def penalty_among(features: Iterable[Feature]) -> Penalty:

@@ -1,8 +1,25 @@
 """Clients that never train: what goes with evaluate.unseen, evaluate.steps and evaluate.step."""
 
-from mpifed.features.feature import Feature
+from functools import partial
+from typing import cast
+
+import numpy as np
+
+from mpifed.core.errors import Trouble
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
+from mpifed.features.feature import ByClient, Feature, Housing, Looks
+from mpifed.features.guarantee.prepared_data import shared
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Evaluate, Experiment
+from mpifed.features.unseen.newcomers import TESTED, Beside, Trying
+from mpifed.features.unseen.parted import Newcomers, parted
+from mpifed.federation.client_numbers import named, told
+from mpifed.federation.host import Host
+from mpifed.federation.method import Method
+from mpifed.federation.seen import seen_by
+from mpifed.federation.server import Federation
+from mpifed.federation.traits import steering
 
 
 def idle(c: Experiment) -> Found:
@@ -32,3 +49,53 @@ class Unseen(Feature):
     """Clients that never train and are only evaluated."""
 
     rules = RULES
+    newcomers: Newcomers
+
+    def data(self, data: Dataset) -> Dataset:
+        if not self.config.evaluate.unseen:
+            return data
+        train, self.newcomers = parted(data, self.config.evaluate.unseen, self.config.seed)
+        train.notes += shared(self.config)
+        return train
+
+    def host(self, host: Host, housing: Housing) -> None:
+        """A share of the clients that never train; these have numbers above those of all others."""
+        data, first, _ = self.newcomers
+        count = data.m - first
+        lo, hi = housing.part(count)
+        own = None if lo == hi else self.own(housing, first + lo, first + hi)
+        host.services[TESTED] = Beside(host, own, lo, count).tested
+
+    def own(self, housing: Housing, lo: int, hi: int) -> Host:
+        """The host of these clients, which keep nothing."""
+        c, data = self.config, self.newcomers.data
+        plain, _ = seen_by(c.problem)
+        setup = housing.setup._replace(m=data.m, masks=None, compress=None, weights=None, factors=None, local=plain)
+        made = housing.make(setup, data, (lo, hi), hi - lo)
+        names = named(c.problem, c.evaluate.clients or True)
+        made.use(cast(Method, Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)))
+        made.inspected = made.algorithm
+        made.join()
+        return made
+
+    def looks(self, fed: Federation) -> Looks:
+        return {"unseen": partial(self.look, fed)}
+
+    def look(self, fed: Federation, x: Array) -> ByClient:
+        """Their numbers at the server's model x (n,). Trouble where their steps diverge."""
+        rows: ByClient = fed.ask(TESTED, "plain sum", (x,))
+        bad = np.flatnonzero(~np.isfinite(rows.pop("check")))
+        if len(bad):
+            client = self.newcomers.ids[self.newcomers.first + bad[0]]
+            raise Trouble(
+                f"the model of client {client}, which never trains, is not finite after steps of its own in round "
+                f"{fed.round}: look at evaluate.step and, where the method trains it, "
+                f"{steering(self.config.algorithm)}"
+            )
+        return told(rows)
+
+    def clients(self, tables: dict[str, ByClient]) -> dict[str, ByClient]:
+        """Both tables with the clients of the data."""
+        data, first, ids = self.newcomers
+        own = {"data_client": ids[first:], "samples": data.sizes[first:]}
+        return tables | {"clients": tables["clients"] | {"data_client": ids[:first]}, "unseen": own}

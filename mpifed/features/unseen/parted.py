@@ -6,40 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset, Wrapped
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
 from mpifed.data.labels import listed
+from mpifed.data.reordered import Reordered
 
 Wanted = float | int | str | Sequence[int | str]  # a share, how many, or clients by name and number
 
 
-class Reordered(Wrapped):
-    """The data set ``whole`` with the clients ``order``, in this order."""
-
-    def __init__(self, whole: Dataset, order: Array) -> None:
-        tests = None if whole.sizes_test is None else np.asarray(whole.sizes_test)[order]
-        owners = tuple(whole.owners[i] for i in order) if whole.owners else ()
-        super().__init__(whole, m=len(order), sizes=np.asarray(whole.sizes)[order], sizes_test=tests, owners=owners)
-        self.columns = None if whole.columns is None else whole.columns.arranged(order)
-        self.client_weights = None if whole.client_weights is None else whole.client_weights[order]
-        self.order = order
-
-    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
-        own = self.order[lo:hi]
-        runs = np.split(own, np.flatnonzero(np.diff(own) != 1) + 1)  # neighbours are read together
-        parts = [super(Reordered, self).part(int(run[0]), int(run[-1]) + 1, test) for run in runs if len(run)]
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return super().part(0, 0, test)
-        X, y = zip(*parts, strict=True)
-        return (sp.vstack(X, format="csr") if self.sparse else np.concatenate(X)), np.concatenate(y)
-
-
-class Unseen(NamedTuple):
+class Newcomers(NamedTuple):
     """Clients that never train, the last of ``data`` from ``first`` on; ``ids`` (m,): the clients of the data in it."""
 
     data: Dataset
@@ -47,7 +24,7 @@ class Unseen(NamedTuple):
     ids: Array
 
 
-def parted(data: Dataset, wanted: Wanted, seed: int) -> tuple[Dataset, Unseen]:
+def parted(data: Dataset, wanted: Wanted, seed: int) -> tuple[Dataset, Newcomers]:
     """The data of the clients that train, and those that never do: a share or number drawn with ``seed``, or given by
     names of the data's ``owners`` and by numbers.
 
@@ -64,7 +41,7 @@ def parted(data: Dataset, wanted: Wanted, seed: int) -> tuple[Dataset, Unseen]:
     train.notes = (*data.notes, f"{many} and {len(rest)} do: evaluate.unseen")
     if data.sizes_test is None or not np.asarray(data.sizes_test)[chosen].all():
         train.notes += ("unseen clients without test samples are evaluated on what their own steps train on",)
-    return train, Unseen(Reordered(data, ids), len(rest), ids)
+    return train, Newcomers(Reordered(data, ids), len(rest), ids)
 
 
 def drawn(m: int, wanted: float, seed: int) -> Array:

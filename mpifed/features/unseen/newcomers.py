@@ -1,6 +1,6 @@
-"""Clients that never train: each rank with clients has some of them beside its host, and they answer one request."""
+"""Clients that never train: each rank with clients has some of them beside its host, and they are a service of it."""
 
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ class Nothing(NamedTuple):
     """The state of clients that keep nothing."""
 
 
-class Newcomers:
+class Trying:
     """Their client methods: ``steps`` gradient steps of the size ``step`` (None: 1/r_i), and the numbers ``names``."""
 
     def __init__(self, algorithm: Method, names: list[str], steps: int, step: float | None) -> None:
@@ -59,11 +59,11 @@ class Newcomers:
         return f.xp.astype(gamma, x.dtype)  # r_i are doubles, and torch multiplies no samples of float32 with them
 
 
-TESTED = Newcomers.tested.__name__
+TESTED = Trying.tested.__name__
 
 
-class WithNewcomers:
-    """A host, and beside it ``own``, this rank's of all ``count`` clients that never train, from number ``first`` on.
+class Beside:
+    """The service of a host that has clients beside it that never train: ``own`` of all ``count``, from ``first`` on.
 
     Their reply is one row with the numbers of all of them, 0 for those of other ranks: sums in any order put the rows
     together without rounding. Without ``own`` the rank has none of them.
@@ -75,13 +75,8 @@ class WithNewcomers:
         self.first = first
         self.count = count
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.host, name)
-
-    def handle(self, request: Request) -> tuple[Reply, HostReport]:
-        """Let the host reply, or the clients beside it."""
-        if request.method != TESTED:
-            return self.host.handle(request)
+    def tested(self, request: Request) -> tuple[Reply, HostReport]:
+        """The reply to a request for their numbers."""
         if self.own is None:
             return Reply(np.zeros((1, 0), self.host.dtype), None), HostReport()
         asked = Request(TESTED, request.args, key=(request.key[0], 0), verb=EVALUATE)
@@ -92,8 +87,3 @@ class WithNewcomers:
         rows = np.zeros((len(names), self.count), reply.rows.dtype)
         rows[:, self.first : self.first + len(reply.rows)] += reply.rows.T  # -0 becomes 0, as it does in sums
         return Reply(rows.reshape(1, -1), Layout(((self.count,),) * len(names), names)), report._replace(fault=0.0)
-
-
-def beside(host: Host, own: Host | None, first: int, count: int) -> Host:
-    """The host with clients beside it, for a transport."""
-    return cast(Host, WithNewcomers(host, own, first, count))

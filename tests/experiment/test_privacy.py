@@ -6,11 +6,9 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.core.toml import flat
 from mpifed.experiment.config import experiment
 from mpifed.experiment.notes import privacy_notes
 from mpifed.report.summary import show
-from tests.helpers.commands import mpifed as command
 from tests.helpers.killed_runs import content
 
 pytest.importorskip("dp_accounting")
@@ -105,25 +103,19 @@ def test_uploads_that_are_drawn_again_count_again_also_after_several_crashes(mon
     assert counts[7:] == [round + 7 for round in range(7, 13)]
 
 
-@pytest.mark.parametrize("every", [3, 0])
-def test_the_commands_count_alike(every, monkeypatch, tmp_path):
-    """From round 3 on: 4, 5 and the round under way; without a checkpoint from the start: 1 to 5 and that one."""
+def test_without_a_checkpoint_all_rounds_are_drawn_again(monkeypatch, tmp_path):
+    """1 to 5 and the one under way."""
     path = tmp_path / "out.h5"
-    table = TABLE | {"checkpoint": {"every_rounds": every, "every_seconds": 0.0}}
-    cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))
-    assert command("resume", path, "-q").code == 0
-    result = mpifed.load(path)
-    again = 3 if every else 6
-    assert result.attrs["rounds_redrawn"] == again
-    assert spent(result)[every + 1 :] == [round + again for round in range(every + 1, 13)]
+    cut_off(monkeypatch, path, 5, lambda: mpifed.run(TABLE | {"checkpoint": {"every_seconds": 0.0}}, path=path))
+    result = mpifed.resume(path)
+    assert result.attrs["rounds_redrawn"] == 6
+    assert spent(result)[1:] == [round + 6 for round in range(1, 13)]
 
 
-@pytest.mark.parametrize("ranks", [(None, None), pytest.param((2, 3), marks=pytest.mark.slow)])
-def test_a_run_that_is_stopped_in_order_goes_on_counting(ranks, tmp_path):
-    path, words = tmp_path / "out.h5", [f"{key}={value}" for key, value in flat(TABLE).items()]
-    assert command("run", *words, "rounds=4", "-q", "-o", path, ranks=ranks[0]).code == 0
-    assert command("resume", path, "rounds=6", "-q", ranks=ranks[1]).code == 0
-    result = mpifed.load(path)
+def test_a_run_that_is_stopped_in_order_goes_on_counting(tmp_path):
+    path = tmp_path / "out.h5"
+    mpifed.run(TABLE | {"rounds": 4}, path=path)
+    result = mpifed.resume(path, rounds=6)
     assert spent(result) == list(range(7))
     assert result.attrs["rounds_redrawn"] == 0
     assert np.all(np.diff(result.rounds["epsilon_accounted"]) > 0)

@@ -11,7 +11,6 @@ from mpifed.algorithms.bases.by_client import ByClient
 from mpifed.data.base import Data
 from mpifed.problems.softmax import Softmax
 from mpifed.report.layout import number
-from tests.helpers.commands import mpifed as command
 
 M = 12
 DATA = {"name": "synthetic", "clients": M, "features": 6, "classes": 3, "least": 8, "most": 30, "test": 0.0}
@@ -130,15 +129,6 @@ def test_a_run_that_goes_on_has_the_same_rows_and_those_of_its_checkpoint_once(t
     assert resumed["accuracy"].tobytes() == whole["accuracy"].tobytes()
 
 
-def test_ranks_do_not_matter(tmp_path):
-    words = ["data=synthetic", "data.clients=12", "problem=softmax", "algorithm=fedavg", "rounds=3"]
-    for ranks in (None, 3):
-        done = command("run", *words, "evaluate.clients=true", "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
-        assert done.code == 0, done.err
-    one, three = (mpifed.load(tmp_path / f"{ranks}.h5").by_client["accuracy"] for ranks in (None, 3))
-    assert one.tobytes() == three.tobytes()
-
-
 def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind(tmp_path, monkeypatch):
     monkeypatch.setattr(ByClient, "by_client", None)
     path = tmp_path / "out.h5"
@@ -147,11 +137,6 @@ def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind
     with h5py.File(path) as file:
         assert "accuracy" not in file["clients"]
         assert "round" not in file["clients"]
-
-
-def test_a_problem_without_classes_and_metric_has_nothing_to_store():
-    with pytest.raises(UserError, match=r"^evaluate\.clients = true is wrong: least-squares has neither classes nor"):
-        run(problem="least-squares")
 
 
 def test_a_file_from_elsewhere_with_other_shapes_is_refused(tmp_path):

@@ -87,7 +87,7 @@ def test_without_a_numba_that_works_auto_is_numpy_and_compiled_says_why(monkeypa
 def test_neither_ranks_nor_a_stop_change_a_bit_of_compiled_kernels(name, tmp_path):
     study = [*endless(name), "kernels=compiled"]
     several, alone = tmp_path / "ranks.h5", goes_on(tmp_path, study)
-    run("run", *study, "rounds=6", "-q", "-o", several, ranks=3)
+    run("run", *study, "rounds=6", "-q", "-o", several, ranks=2)
     assert content(several) == content(alone)
     assert attributes(several) == attributes(alone)
     assert attributes(alone)["kernels"] == "compiled"
@@ -141,20 +141,15 @@ def test_a_study_is_refused_before_anything_is_compiled(mistake, tmp_path, monke
     assert not (tmp_path / "kernels").exists()
 
 
-class Rank(World):
-    """Rank 0 of three, as far as kernels are chosen and made ready."""
-
-    rank, size = 0, 3
-
-
 def test_rank_0_of_several_computes_nothing_and_needs_no_numba(monkeypatch):
     monkeypatch.setattr(compiling, "installed", lambda: True)
     for name in ("failure", "folder", "kept", "kernel"):
         monkeypatch.setattr(compiling, name, None)
+    monkeypatch.setattr(World, "size", 3)
     job = Job(experiment(SMALL))
     data = job.config.data.load(0, "float64")
-    assert choose(job, Rank(), data, Progress(None)) == "compiled"
-    ready("float64", ("one_pass", "grams"), Rank(), Progress(None))
+    assert choose(job, World(), data, Progress(None)) == "compiled"
+    ready("float64", ("one_pass", "grams"), World(), Progress(None))
 
 
 @pytest.mark.parametrize("words", ["kernels='numpy'", "problem='softmax'"])

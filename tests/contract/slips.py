@@ -40,11 +40,7 @@ TO = {  # clients that a call names
     "to none": [],
     "to range": range(3),
 }
-RAISED = {
-    "empty": RuntimeError(),
-    "breaks": ValueError("\n\nGröße µ ist falsch\x07\ntwo"),
-    "bad text": Mute(),
-}
+RAISED = {"empty": RuntimeError(), "breaks": ValueError("\n\nGröße µ ist falsch\x07\ntwo"), "bad text": Mute()}
 
 
 class Method(mpifed.Algorithm):
@@ -56,10 +52,9 @@ class Method(mpifed.Algorithm):
         Z = f.zeros(f.n)
         if self.slip == "join calls":
             return self.gradient(f, Client(Z), f.initial()[0])[0]
-        return {
-            "join rows": Client(np.zeros((len(f) + 1, f.n))),
-            "join nan": Client(Z + np.nan),
-        }.get(self.slip, Client(Z))
+        return {"join rows": Client(np.zeros((len(f) + 1, f.n))), "join nan": Client(Z + np.nan)}.get(
+            self.slip, Client(Z)
+        )
 
     def start(self, fed):
         x = fed.initial()

@@ -48,11 +48,7 @@ OTHERS = [
     (wrong.Written(slip="convexity"), "curvature", "convexity of client 0 is 1000"),
     (wrong.Written(slip="clipped"), "clipped gradients", "with the bound 1e12 it differs from grad"),
     (wrong.Written(slip="hessian"), "Hessian", "hessian: ∇²f v of client 0 is off by 1 of its length"),
-    (
-        wrong.Half(slip="delta"),
-        "errors",
-        "E‖C(x) − x‖² is 1·‖x‖² for a vector of ones, and delta says at most 0.25",
-    ),
+    (wrong.Half(slip="delta"), "errors", "E‖C(x) − x‖² is 1·‖x‖² for a vector of ones, and delta says at most 0.25"),
     (wrong.Half(slip="omega"), "errors", "a compressor with an omega is unbiased"),
     (wrong.Half(slip="rows"), "a row alone", "row 0 alone and among 5 rows differs"),
     (wrong.InTurn(slip="turn"), "rounds out of turn", "round 5 selects"),

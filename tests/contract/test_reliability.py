@@ -96,11 +96,12 @@ def test_a_file_that_is_lost_in_the_last_round_is_told(fate, here, monkeypatch, 
 def test_a_result_that_the_program_itself_holds_open_is_read(here):
     xarray = pytest.importorskip("xarray")
     mpifed.run(rounds=3, record={"models": 1}, path="o/out.h5", progress=False)
-    for held in (
-        h5py.File("o/out.h5", "r"),
-        h5py.File("o/out.h5", "a"),
-        xarray.open_dataset("o/out.h5", group="rounds", engine="h5netcdf"),  # as docs/results.md says
+    for hold, more in (
+        (h5py.File, {"mode": "r"}),
+        (h5py.File, {"mode": "a"}),
+        (xarray.open_dataset, {"group": "rounds", "engine": "h5netcdf"}),  # as docs/results.md says
     ):
+        held = hold("o/out.h5", **more)
         assert mpifed.load("o/out.h5").cr == 3
         assert len(mpifed.load("o/out.h5").models["x"]) == 4
         held.close()

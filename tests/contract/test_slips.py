@@ -63,7 +63,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "text": r"^report of FILE returns a str as the column 'a': it must be a number$",
     },
     "algorithm:Personal": {
-        "": r"^personalised of FILE returns an array .*\(\d, 4\): it must return an array \(c, n\), here \(\d, 5\)$",
+        "": r"^personalised of FILE returns an array .*\(\d, 4\): it must return an array \(c, n\), here \(\d, 5\)$"
     },
     "system.speed=1e4 system.bandwidth_up=1e4 algorithm:Counting": {
         "no work": r"^system\.passes is missing: FILE:Counting cannot tell beforehand how often its",
@@ -76,7 +76,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "redrawn": r"^redrawn of FILE returns the number 3\.0: it must return the server's state, a Server$",
     },
     "algorithm.certify=true algorithm:Counting": {
-        "certificate": r"^certificate of FILE returns the number 3\.0: it must return a mpifed\.Certificate$",
+        "certificate": r"^certificate of FILE returns the number 3\.0: it must return a mpifed\.Certificate$"
     },
     "selection=biased algorithm:Scoring": {"alone": rf"^score of FILE returns an array of shape \(1,\): {PAIR}"},
     "algorithm:Requires": {"": rf"{WRONG} requires = \('lipschitz',\) is wrong: it must be a tuple such as"},
@@ -116,7 +116,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "alone": r"^value_grad of FILE returns an array .*: it must return f_i\(x_i\) \(c,\) and ∇f_i\(x_i\) \(c, n\)$",
     },
     "algorithm=newton problem:Quadratic": {
-        "symmetric": r"^hess of FILE returns matrices that are not symmetric to the bit: take \(H \+ Hᵀ\)/2$",
+        "symmetric": r"^hess of FILE returns matrices that are not symmetric to the bit: take \(H \+ Hᵀ\)/2$"
     },
     "algorithm=dgd graph:Ring": {
         "loop": r"^edges of FILE returns an edge from node 1 to itself: W_ii needs none, it is 1 − Σ_j W_ij$",
@@ -146,7 +146,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "alone": r"^rows\(0, 6\) of Six returns an array of shape \(24, 5\): it must return X",
     },
     "algorithm=fedavg data.clients=9 data:Source": {
-        "": r"^load of FILE returns a data set of 6 clients, and data.clients = 9$",
+        "": r"^load of FILE returns a data set of 6 clients, and data.clients = 9$"
     },
     "algorithm=fedavg data=digits problem=softmax data.clients=10 data.partition:Deal": {
         "too many": r"^deal of FILE returns order as .*: it must be 17970 row numbers, as many as sizes say$",
@@ -167,7 +167,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "": r"^direction of FILE returns an array of shape \(5,\): it must return d \(n,\) and the new memory$",
     },
     "algorithm=feddcd data=gaussian problem=logistic problem.mu=0.1 algorithm.solver:Inner": {
-        "": r"^minimise of FILE returns an array of shape \(5,\): it must be an array \(c, n\), here \(\d, 5\)$",
+        "": r"^minimise of FILE returns an array of shape \(5,\): it must be an array \(c, n\), here \(\d, 5\)$"
     },
     "algorithm=fedavg system.speed:Spread": {
         "shape": r"^draw of FILE returns an array of shape \(3,\): it must return an array \(6,\), a number for each",

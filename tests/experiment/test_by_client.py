@@ -49,19 +49,18 @@ def test_the_accuracy_of_each_client_is_that_of_the_model_of_the_round_on_its_sa
     assert set(found) == {"round", "accuracy"}
 
 
-def test_a_method_with_personal_models_also_has_their_accuracies():
-    result = run(algorithm={"name": "flame", "lr": 0.1, "batch_size": 0})
-    found = result.by_client["personal_accuracy"]
-    assert found.shape == (4, M)
-    assert np.allclose(found.mean(axis=1), result.rounds["personal_accuracy"][ROUNDS])
-
-
 def test_numbers_that_are_named_are_stored_also_at_personal_models():
     generated = DATA | {"classes": 2}
     flame = {"name": "flame", "lr": 0.1, "batch_size": 0}
-    wanted = {"evaluate.clients": ["deviance", "auc"]}
-    found = run(wanted, data=generated, problem="logistic", algorithm=flame).by_client
-    assert set(found) == {"round", "deviance", "auc", "personal_deviance", "personal_auc"}
+    wanted = {"evaluate.clients": ["deviance", "auc", "accuracy"]}
+    result = run(wanted, data=generated, problem="logistic", algorithm=flame)
+    found = result.by_client
+    assert set(found) == {
+        "round",
+        *wanted["evaluate.clients"],
+        *(f"personal_{name}" for name in wanted["evaluate.clients"]),
+    }
+    assert np.allclose(found["personal_accuracy"].mean(axis=1), result.rounds["personal_accuracy"][ROUNDS])
     assert np.allclose(found["deviance"][0], 2 * np.log(2))  # probabilities of 1/2 at the start
     data = Data.build(generated, "data").load(0, "float64")
     mixed = [0 < data.rows(i, i + 1)[1].mean() < 1 for i in range(M)]

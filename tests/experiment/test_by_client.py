@@ -118,16 +118,6 @@ def test_show_has_a_line_with_the_median_and_the_worst_tenth():
     assert f"clients' accuracy median {number(np.median(last))}, worst tenth {number(last[:2].mean())}" in words
 
 
-def test_a_run_that_goes_on_has_the_same_rows_and_those_of_its_checkpoint_once(tmp_path):
-    path = tmp_path / "out.h5"
-    callback = lambda round, row: round == 3  # noqa: E731
-    mpifed.run(STUDY, path=path, progress=False, callback=callback)
-    resumed = mpifed.resume(path, progress=False).by_client
-    whole = run().by_client
-    assert resumed["round"].tolist() == ROUNDS
-    assert resumed["accuracy"].tobytes() == whole["accuracy"].tobytes()
-
-
 def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind(tmp_path, monkeypatch):
     monkeypatch.setattr(ByClient, "by_client", None)
     path = tmp_path / "out.h5"

@@ -197,7 +197,8 @@ def test_data_larger_than_those_of_the_run_are_refused_before_they_are_made(tmp_
 
 def test_bytes_that_cannot_be_those_of_the_run_are_refused(tmp_path):
     path = tmp_path / "out.h5"
-    mpifed.run({"data.clients": 4, "data.features": 3, "rounds": 2}, path=path)
+    data = {"name": "gaussian", "clients": 4, "features": 3}
+    mpifed.run(problem={"name": "logistic", "mu": 0.1}, data=data, rounds=2, path=path)
     with h5py.File(path, "r+") as file:
         del file["rounds/bytes_up"]
         file["rounds/bytes_up"] = np.full(3, np.inf)

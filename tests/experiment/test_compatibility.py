@@ -30,15 +30,16 @@ SCORED = {"selection": {"name": "biased", "count": 2}}
 NATURAL = {"compress": {"up": "natural"}}
 TOPK = {"name": "topk", "k": 3}
 UP, DOWN = {"compress": {"up": TOPK}}, {"compress": {"down": TOPK}}
-EVERY = (
-    "needs a gradient of every client in every round, also of those that are not selected, so no client can be absent"
-)
+EVERY = "needs a gradient of every client in every round, also of those that are not selected, so no client can be"
 STEPS = "system.partial = true is wrong: clients of {} cannot take fewer local steps, those of "
 TURNS = "selection.overlap = 0 is wrong: {} exchanges within the selected clients alone, and 3 of 9 by turns are always"
 NONE_ARRIVES = "asynchronous.arrivals = 3 is wrong"
 ALL = {"algorithm": {"name": "fedavg", "aggregate": "all"}}
 DRAWN = {"name": "erdos-renyi", "redraw": True}
 ODDS = {"name": "importance", "odds": [1.0] * 9}
+SAMPLES, SAMPLED = {"objective": {"weights": "samples"}}, 'objective.weights = "samples" is wrong:'
+THREE, THREES = {"objective": {"weights": [3, 1]}}, "objective.weights = [3.0, 1.0] is wrong:"
+PENALTY = "objective.l1 = 0.01 is wrong: {} cannot take a penalty into account, because "
 
 TOLD = [  # settings -> how the sentence begins
     ({"asynchronous": {"arrivals": 3}}, f"{NONE_ARRIVES} without a table [system]: who arrives first follows from"),
@@ -127,37 +128,16 @@ TOLD = [  # settings -> how the sentence begins
         ({"algorithm": name, "system": {"partial": True, "speed": 9, "deadline": 9}}, STEPS.format(name))
         for name in ("scaffold", "ditto")
     ],
+    (SAMPLES | {"masks": {}}, f"{SAMPLED} fedavg averages models with these weights, which only plain sums"),
+    (SAMPLES | NATURAL, f"{SAMPLED} fedavg averages"),
+    (SAMPLES | {"selection": ODDS}, f"{SAMPLED} fedavg averages"),
+    (SAMPLES | PRIVATE, f"{SAMPLED} the noise of fedepm is that of uploads without weights"),
+    (THREE | {"algorithm": {"name": "fedgia", "H": "gram"}}, f"{THREES} fedgia needs majorizer_inverse here, which ta"),
+    (THREE | {"algorithm": {"name": "fedavg", "certify": True}}, f"{THREES} the theorem of fedavg is about equal wei"),
     *[
-        (
-            {"objective": {"weights": "samples"}, "algorithm": "fedavg"} | more,
-            'objective.weights = "samples" is ' + said,
-        )
-        for more, said in (
-            ({"masks": {}}, "wrong: fedavg averages models with these weights, which only plain sums"),
-            ({"compress": {"up": "natural"}}, "wrong: fedavg averages"),
-            ({"selection": ODDS}, "wrong: fedavg averages"),
-            (PRIVATE, "wrong: the noise of fedepm is that of uploads without weights"),
-        )
-    ],
-    (
-        {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedgia", "H": "gram"}},
-        "objective.weights = [3.0, 1.0] is wrong: fedgia needs majorizer_inverse here, which takes weights by samples",
-    ),
-    (
-        {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
-        "objective.weights = [3.0, 1.0] is wrong: the theorem of fedavg is about equal weights",
-    ),
-    *[
-        (
-            {"objective": {"l1": 0.01}, "algorithm": name} | more,
-            f"objective.l1 = 0.01 is wrong: {name} cannot take a penalty into account, because {why}",
-        )
+        ({"objective": {"l1": 0.01}, "algorithm": name} | more, PENALTY.format(name) + why)
         for name, why, more in (
-            (
-                "fedavg",
-                "its server averages models that clients have trained on their f_i, without the penalty; ad-",
-                {},
-            ),
+            ("fedavg", "its server averages models that clients have trained on their f_i, without the penalt", {}),
             ("newton", "its steps are in the metric of Hessians, in which the proximal operator of a penalty", {}),
             ("fedgia", "mpifed has no proximal step for its server; ad-admm, fedadmm, gd can", {}),
             ("dgd", "it has no server, which would take the proximal step", NODES),
@@ -187,11 +167,6 @@ COUNTS = [  # the same where the number of clients decides
 ]
 
 
-def words(part):
-    """The sentence alone as the name of a case."""
-    return part if isinstance(part, str) else ""
-
-
 def told(settings, path):
     """What a run is told, which writes nothing."""
     with pytest.raises(UserError) as error:
@@ -201,7 +176,7 @@ def told(settings, path):
     return str(error.value)
 
 
-@pytest.mark.parametrize(("settings", "sentence"), [*TOLD, *COUNTS], ids=words)
+@pytest.mark.parametrize(("settings", "sentence"), [*TOLD, *COUNTS])
 def test_what_does_not_go_together_is_refused_before_data_are_loaded(settings, sentence, monkeypatch, tmp_path):
     """Or before round one, where it depends on the number of clients."""
     if (settings, sentence) not in COUNTS:

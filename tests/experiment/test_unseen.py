@@ -164,10 +164,12 @@ def sites(tmp_path):
 
 def test_clients_are_named_or_numbered_in_the_order_of_their_names(sites):
     """bern, lyon, oslo, rome."""
+    models = set()
     for unseen in (["rome", "bern"], [3, "bern"], [0, 3]):
         result = sites(unseen)
         assert result.unseen["data_client"].tolist() == [0, 3]
-        assert result.x.tobytes() == sites([0, 3]).x.tobytes()
+        models.add(result.x.tobytes())
+    assert len(models) == 1
     assert sites("oslo").unseen["data_client"].tolist() == [2]
 
 

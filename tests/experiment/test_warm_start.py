@@ -26,9 +26,9 @@ def result(table, path=None):
     return start(Job(experiment(table), path)).result()
 
 
-def sentence(table):
+def sentence(path, **more):
     with pytest.raises(UserError) as caught:
-        result(table)
+        result(STUDY | more | {"start": str(path)})
     return str(caught.value)
 
 
@@ -100,7 +100,7 @@ def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):
 def test_what_is_no_model_of_the_problem_is_refused(arrays, words, tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, **arrays)
-    assert re.fullmatch(f'start = "{path}" is wrong: {words}.*', sentence(STUDY | {"start": str(path)}))
+    assert re.fullmatch(f'start = "{path}" is wrong: {words}.*', sentence(path))
 
 
 def test_a_result_without_a_model_and_other_files_are_refused(tmp_path):
@@ -121,4 +121,4 @@ def test_a_result_without_a_model_and_other_files_are_refused(tmp_path):
         "": "there is no such file",
         "large.npz": "numbers of its model are too large for float32",
     }.items():
-        assert said in sentence(STUDY | {"dtype": "float32", "start": str(tmp_path / name)})
+        assert said in sentence(tmp_path / name, dtype="float32")

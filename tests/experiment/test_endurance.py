@@ -37,7 +37,7 @@ def left_behind(folder, study, keep=lambda row: None):
     tracemalloc.start()
     try:
         run = {"rounds": LAST + 1, "evaluate.every": 10} | small | study
-        mpifed.run(None, run, path=folder / "run.h5", progress=False, callback=look)
+        mpifed.run(None, run, path=folder / "run.h5", force=True, progress=False, callback=look)
     finally:
         tracemalloc.stop()
     return found[1] - found[0]

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from benchmarks import __main__ as program
+from mpifed.report import style
 from tests.helpers.commands import ROOT, execute, mpirun
 
 RUN = ["-m", "benchmarks", "run"]
@@ -66,7 +67,7 @@ def test_a_mistake_ends_all_ranks_with_one_sentence(words, sentence, start, tmp_
     assert done.err.count(sentence) == 1
 
 
-def test_one_command_runs_prints_draws_and_reports_and_counts_run_nothing(tiny, command):
+def test_one_command_runs_prints_draws_and_reports_and_counts_run_nothing(tiny, command, monkeypatch):
     words = ["--seeds", "2", "--processes", "1"]
     results = tiny.parents[2] / "results"
     assert "| fedgia/tiny | 2 |  |  |  |  |  |  | 3 |  |  |  | 1 |  |" in command("report", "--counts", *words)[1]
@@ -81,6 +82,7 @@ def test_one_command_runs_prints_draws_and_reports_and_counts_run_nothing(tiny, 
     files = stored(results)
     assert len(files) == 8
     counts = command("report", "--counts", *words)[1].splitlines()
+    monkeypatch.setattr(style, "save", lambda *_: None)  # they are drawn already, and drawing takes long
     assert command("report", *words)[0] == 0
     assert stored(results) == files
     page = (results / "report.md").read_text()
@@ -95,6 +97,8 @@ def test_one_command_runs_prints_draws_and_reports_and_counts_run_nothing(tiny, 
     assert str(results.parent) not in page
     web = (results / "report.html").read_text()
     assert web.count("<table>") == len(re.findall(r"^\|---", page, re.MULTILINE))
+    assert "aria-sort" in web  # a click on a head sorts its table
+    assert not re.search("src=.?https?://|<link|@import", web)  # and the page loads nothing from elsewhere
     assert "](" not in re.sub(r"<script>.*?</script>", "", web, flags=re.DOTALL)  # no link of Markdown is left
     targets = re.findall(r'href="#([^"]+)"', web)
     assert len(targets) >= 3  # the contents, and the table of benchmarks

@@ -9,8 +9,8 @@ import pytest
 
 import mpifed
 from benchmarks.arena import __main__ as command
-from benchmarks.arena import costs, decide, goals, lock, plan, runs
-from benchmarks.arena.runs import Table
+from benchmarks.arena import costs, decide, goals, lock, plan, runs, scores
+from benchmarks.arena.runs import Row, Table, Task
 from mpifed.core.toml import flat
 
 STUDIES = plan.HERE.parent.parent / "docs" / "studies"
@@ -255,6 +255,24 @@ def test_data_that_are_missing_are_told_before_the_first_run(small, capsys):
 
 def costs_of(rows):
     return {row.task: row.costs for row in rows}
+
+
+def test_rows_of_other_rules_are_not_taken(small):
+    (small / "goals.toml").write_text(goals.text({"learn": KNOWN, "judge": KNOWN}))
+    missed = {name: [1.0, math.inf] for name in plan.SCORES}
+    own = Row(Task("learn", "GD", 0, 0), missed, 0.5, runs.current("learn", "GD"))
+    other = own._replace(task=Task("learn", "GD", 1, 0), key="of other rules")
+    table = Table(small / "runs.jsonl")
+    table.add([own, other, own._replace(task=Task("gone", "GD", 0, 0))])
+    assert list(Table(small / "runs.jsonl").rows.values()) == [own]
+
+
+def test_the_best_try_is_that_of_the_hardest_goal_and_then_of_easier_ones_and_regret_counts_misses():
+    inf = math.inf
+    assert min([[1.0, 9.0, inf], [5.0, 7.0, inf], [9.0, 9.0, 30.0]], key=scores.order) == [9.0, 9.0, 30.0]
+    assert min([[1.0, 9.0, inf], [5.0, 7.0, inf], [1.0, inf, inf]], key=scores.order) == [5.0, 7.0, inf]
+    found = decide.Regret([1.0, 2.0, 3.0, inf])
+    assert (found.middle, found.within, found.missed) == (3.0, 2, 1)
 
 
 def test_a_decision_is_that_of_the_row_with_most_features_and_rows_that_say_nothing_new_are_left_out():

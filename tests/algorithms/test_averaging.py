@@ -7,10 +7,6 @@ from mpifed import Compressor, Pool, UserError, stream
 from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.experiment.compatibility import RULES
-from mpifed.experiment.config import experiment
-from mpifed.experiment.matching import matrix
-from mpifed.experiment.rule import refuse
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.device_rounds import DeviceRounds
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
@@ -92,15 +88,6 @@ def test_epochs_of_uneven_clients_are_unequal_work():
     assert len(set(steps)) > 3
     assert np.allclose(nova.rounds(1)[-1], -1e-7 * steps.mean() * g.mean(axis=0), rtol=1e-4)
     assert np.allclose(averaging.rounds(1)[-1], -1e-7 * (steps[:, None] * g).mean(axis=0), rtol=1e-4)
-
-
-def test_a_problem_that_tells_no_curvature_needs_a_step_size():
-    config = experiment({"algorithm": "gd", "problem": "mlp"})
-    with pytest.raises(UserError, match=r"^gd cannot run on mlp: it needs lipschitz \(.*; with algorithm\.gamma it "):
-        refuse(config, RULES)
-    given = experiment({"algorithm": {"name": "gd", "gamma": 0.1}, "problem": "mlp"})
-    refuse(given, RULES)
-    assert any(line.startswith("gd with gamma set does not need lipschitz (") for line in matrix().options)
 
 
 def test_the_step_of_fedexp_is_never_below_one_and_often_above():

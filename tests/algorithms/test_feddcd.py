@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import Run, build
 from tests.helpers.dual_methods import after, begun, duals, every_dual, on_every_set, sharp, trajectory
 
@@ -91,14 +91,6 @@ def test_the_random_model_is_that_of_a_selected_client(name):
         assert np.array_equal(run.states().y, mean.states().y)
     assert vars(run.fed.ledger) == vars(mean.fed.ledger)
     assert np.abs(np.bincount(places, minlength=3) - 50).max() < 5 * np.sqrt(150 * 2 / 9)
-
-
-def test_the_random_model_is_random_where_all_clients_are_selected():
-    run, owners = begun(duals()[1], All(), model="random"), set()
-    for _ in range(30):
-        x = run.rounds(1)[-1]
-        owners.update(np.flatnonzero((run.states().w == x).all(axis=1)).tolist())
-    assert owners == set(range(5))
 
 
 def asynchronous(dual, arrivals, problem="quadratic", **table):

@@ -63,13 +63,15 @@ def test_quadratics_of_equal_curvature_blow_up_beyond_twice_the_default_step_of_
     assert spread(2.1, 300) > 10 * spread(2.1, 0)
 
 
-@pytest.mark.parametrize("graph", [GRAPHS[0], GRAPHS[5]], ids=names)
-def test_fedepm_with_lambda_near_0_ends_where_a_linear_system_says(graph):
+def test_fedepm_with_lambda_near_0_ends_where_a_linear_system_says():
     """w_i = c_i − ∇f_i(c_i)/η and c = W²w, so (I − W²)c = −W²∇f(c)/η; on the complete graph that is the minimiser."""
-    limit = solved(np.linalg.matrix_power(weights(graph), 2), 1 / 2.0)
+    ring, complete = (
+        solved(np.linalg.matrix_power(weights({"name": name}), 2), 1 / 2.0) for name in ("ring", "complete")
+    )
     table = {"noise": "none", "lam": 1e-9, "eta": 2.0, "mu0": 15.0, "alpha": 1.0, "k0": 3, "step_scale": "one"}
-    assert np.allclose(begun("fedepm-graph", graph, **table).rounds(300)[-1], limit, rtol=1e-5)
-    assert np.allclose(limit, best(), rtol=1e-9) == (graph["name"] == "complete")
+    assert np.allclose(begun("fedepm-graph", "ring", **table).rounds(300)[-1], ring, rtol=1e-5)
+    assert not np.allclose(ring, best(), rtol=1e-9)
+    assert np.allclose(complete, best(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{"k0": 5}, {"k0": 1, "H": "gram"}], ids=str)

@@ -40,6 +40,8 @@ def written_out(rule, gradient, w, steps, gamma):
     squares = [0.0] * len(w)
     for t in range(1, steps + 1):
         g, new = gradient(w), w.copy()
+        if rule.clip:
+            g = g * min(1, rule.clip / (np.linalg.norm(g) + 1e-6))
         for j in range(len(w)):
             gj = g[j]
             if isinstance(rule, Momentum | Adam) and not isinstance(rule, AdamW):
@@ -116,7 +118,7 @@ def of_all_clients(run, rule, x, steps, factor=1.0, mu=0.0):
     return np.mean([written_out(rule, own(i), x, steps, 0.02) for i in range(M)], axis=0)
 
 
-@rules
+@pytest.mark.parametrize("rule", [*RULES, *CLIPPED], ids=repr)
 def test_fedavg_takes_its_steps_in_the_direction_of_the_optimizer_and_forgets_at_the_end_of_a_round(rule):
     run = Run(FedAvg(k0=4, step=Constant(a=0.02), optimizer=rule), selection=EVERYONE)
     x = np.zeros(N)
@@ -125,10 +127,12 @@ def test_fedavg_takes_its_steps_in_the_direction_of_the_optimizer_and_forgets_at
         assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("scale", ["1", "1/m"])
-def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(scale):
+@pytest.mark.parametrize(
+    ("scale", "rule"), [("1", Momentum(beta=0.8)), ("1/m", Momentum(beta=0.8)), ("1", SGD(clip=0.2))], ids=str
+)
+def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(scale, rule):
     """With scale 1/m that is f_i/m + (mu/2)‖w − x‖²; momentum is linear, so the factor may stand before or after."""
-    rule, x = Momentum(beta=0.8), np.zeros(N)
+    x = np.zeros(N)
     algorithm = FedProx(k0=2, inner=3, mu=0.5, scale=scale, step=Constant(a=0.02), optimizer=rule)
     run = Run(algorithm, selection=EVERYONE)
     for model in run.rounds(2):

@@ -8,7 +8,6 @@ from tests.helpers.algorithm_cases import CASES, GRAPH_CASES, start
 from tests.helpers.algorithm_runs import build
 
 torch = pytest.importorskip("torch")
-strict = pytest.importorskip("array_api_strict")
 from mpifed.federation.device_host import DeviceHost  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -19,12 +18,11 @@ EVERY = [(build(*case), None) for case in CASES]
 EVERY += [(build(name, options), graph) for name, options, graph in GRAPH_CASES]
 ABLE = [case for case in EVERY if not SECOND & {*needs(case[0])}]
 IDS = [f"{algorithm.label()}-{k}" for k, (algorithm, _) in enumerate(ABLE)]
-cases = pytest.mark.parametrize("case", ABLE, ids=IDS)
 
 
-def on_device(cohort=8):
-    """Hosts whose arrays are tensors on the CPU."""
-    return lambda setup, data, lo, hi: DeviceHost(setup, data, lo, hi, torch.device("cpu"), cohort)
+def on_device(setup, data, lo, hi):
+    """A host whose arrays are tensors on the CPU."""
+    return DeviceHost(setup, data, lo, hi, torch.device("cpu"), 8)
 
 
 def near(found, right, rtol):
@@ -34,10 +32,10 @@ def near(found, right, rtol):
     return np.array_equal(found[~finite], right[~finite]) and np.allclose(found[finite], right[finite], 0, rtol * scale)
 
 
-@cases
+@pytest.mark.parametrize("case", ABLE, ids=IDS)
 def test_a_method_gives_the_same_models_states_and_records_on_a_device(case):
     algorithm, graph = case
-    here, there = (start(algorithm, graph=graph, **options) for options in ({}, {"host": on_device()}))
+    here, there = (start(algorithm, graph=graph, **options) for options in ({}, {"host": on_device}))
     assert near(there.rounds(ROUNDS), here.rounds(ROUNDS), 1e-12)
     for name, right in here.states()._asdict().items():
         found = getattr(there.states(), name)

@@ -46,17 +46,13 @@ def test_the_steps_of_a_round_are_geometric_and_drawn_once_for_all_clients(monke
 
     run = Run(ProxSkip(p=p), selection=All())
     monkeypatch.setattr(Local, "grad", counting)
-    counts = []
-    for round in range(1, 401):
+    for round in range(1, 41):
         gradients_of.clear()
         run.rounds(1)
         steps, rest = divmod(sum(gradients_of), M)
         assert rest == 0
         assert steps == stream(0, "server", round).geometric(p)
-        counts.append(steps)
-    assert run.fed.ledger.uploads == run.fed.ledger.downloads == 400 * M  # the mean comes with the next round
-    assert np.mean(counts) == pytest.approx(1 / p, rel=0.2)
-    assert np.mean(np.array(counts) == 1) == pytest.approx(p, abs=0.07)
+    assert run.fed.ledger.uploads == run.fed.ledger.downloads == 40 * M  # the mean comes with the next round
 
 
 def test_a_round_lasts_as_long_as_its_steps():

@@ -65,25 +65,20 @@ def test_the_site_says_everything_in_one_file(tmp_path):
     assert (done.code, done.out) == (0, "4 4 /data: -n 3 python -m mpifed run study.toml\n"), done.err
 
 
-@pytest.mark.parametrize("asks", ["problem.device=cuda", "kernels=cuda"])
-def test_the_job_of_gpus_asks_for_them_and_the_study_has_the_last_word(asks, tmp_path):
+def test_the_job_of_gpus_asks_for_them_and_the_study_has_the_last_word(tmp_path):
     (tmp_path / "launch").write_text('echo "$OMP_NUM_THREADS: $*"\n')
     job = {"SLURM_NTASKS": "9", "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_ID": "7", "MPIFED_LAUNCH": "bash launch"}
-    asked = {} if asks == "problem.device=cuda" else {"MPIFED_DEVICE": asks}
     words = ["study.toml", "problem.device=cpu"]
-    done = execute(["bash", ROOT / "jobs/gpu.sbatch", *words], cwd=tmp_path, **job, **asked)
-    assert (done.code, done.out) == (0, f"2: -n 9 python -m mpifed run {asks} {' '.join(words)}\n"), done.err
+    for asks, asked in (("problem.device=cuda", {}), ("kernels=cuda", {"MPIFED_DEVICE": "kernels=cuda"})):
+        done = execute(["bash", ROOT / "jobs/gpu.sbatch", *words], cwd=tmp_path, **job, **asked)
+        assert (done.code, done.out) == (0, f"2: -n 9 python -m mpifed run {asks} {' '.join(words)}\n"), done.err
 
 
 def test_the_example_of_such_a_file_can_be_sourced(tmp_path):
     example = ROOT / "jobs" / "env.example.sh"
     text = re.sub(r"^# (?=export )", "", example.read_text("utf-8"), flags=re.M)
-    assert set(re.findall(r"^(?:export )?(\w+)=", text, re.M)) == {
-        "VENV",
-        "MPIFED_LAUNCH",
-        "MPI4PY_LIBMPI",
-        "MPIFED_DATA",
-    }
+    named = {"VENV", "MPIFED_LAUNCH", "MPI4PY_LIBMPI", "MPIFED_DATA"}
+    assert set(re.findall(r"^(?:export )?(\w+)=", text, re.M)) == named
     (tmp_path / "env.sh").write_text(text)
     done = execute(["bash", "-euc", f'source {tmp_path}/env.sh; echo "$VENV $MPIFED_LAUNCH"'], HOME="/home/x")
     assert done.out == "/home/x/mpifed/.venv srun --mpi=pmix\n"
@@ -101,28 +96,23 @@ def test_pbs_one_rank_for_each_line_of_its_file_of_nodes(tmp_path):
 
 def test_lsf_one_rank_for_each_slot_and_a_checkpoint_at_its_limit(tmp_path):
     job = {"LSB_DJOB_NUMPROC": "3", "LSB_JOBID": "12", **launcher()}
-    done = execute(["bash", ROOT / "jobs" / "single.lsf"], cwd=tmp_path, MPIFED_ARGS=STUDY, **job)
-    assert done.code == 0, done
-    assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
     words = "algorithm=fedavg data.clients=5 rounds=100000 stop.gradient=0.0 -q -o long.h5"
     variables = {"MPIFED_ARGS": words, "PYTHONPATH": str(ROOT), **job}
     stopped(["bash", ROOT / "jobs" / "single.lsf"], tmp_path / "long.h5", signal.SIGUSR2, tmp_path, **variables)
-    assert ranks(tmp_path / "long.h5")[0] == "stopped"
+    assert ranks(tmp_path / "long.h5")[:2] == ("stopped", 3)
 
 
 def test_flux_one_rank_for_each_core(tmp_path):
-    (tmp_path / "flux").write_text(
-        '#!/usr/bin/env bash\n[ "$1" != resource ] || { echo 3; exit; }\nshift\nexec mpirun "$@"\n'
-    )
+    (tmp_path / "flux").write_text('#!/usr/bin/env bash\n[ "$1" != resource ] || { echo 3; exit; }\necho "$@"\n')
     (tmp_path / "flux").chmod(0o755)
     variables = launcher()
     variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
-    script = ["bash", ROOT / "jobs" / "single.flux"]
-    done = execute([*script, *STUDY.split()], cwd=tmp_path, **variables)
-    assert done.code == 0, done
-    assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
-    done = execute([*script, "rounds=1"], cwd=tmp_path, MPIFED_RANKS="2", MPIFED_LAUNCH="echo run", **variables)
-    assert done.out == "run -n 2 python -m mpifed run rounds=1\n"
+    script = ["bash", ROOT / "jobs" / "single.flux", "rounds=1"]
+    for given, said in (
+        ({}, "run -n 3 python -m mpifed run rounds=1\n"),
+        ({"MPIFED_RANKS": "2", "MPIFED_LAUNCH": "echo on"}, "on -n 2 python -m mpifed run rounds=1\n"),
+    ):
+        assert execute(script, cwd=tmp_path, **variables, **given) == (0, said, "")
 
 
 def stopped(command, result, name, tmp_path, **variables):
@@ -174,17 +164,8 @@ def test_a_job_that_is_stopped_comes_back_unless_it_was_cancelled_also_where_squ
     assert not requeued or (tmp_path / "queue").read_text() == "requeue 7\n"
 
 
-LONG = [
-    "algorithm=fedavg",
-    "data.clients=5",
-    "data.features=5",
-    "rounds=4000",
-    "stop.gradient=0.0",
-    "--grid",
-    "seed=0:2",
-    "-o",
-    "out",
-]
+LONG = ["algorithm=fedavg", "data.clients=5", "data.features=5", "rounds=4000", "stop.gradient=0.0"]
+LONG += ["--grid", "seed=0:2", "-o", "out"]
 
 
 @pytest.mark.slow
@@ -339,12 +320,12 @@ def test_the_container_is_built_from_files_that_are_there():
     assert not {"mpich", "openmpi"} & set(extras)
 
 
-@pytest.mark.parametrize("name", ["post", "environment", "runscript", "test"])
-def test_the_parts_of_the_container_are_valid_for_its_shell(name, tmp_path):
-    (tmp_path / "part.sh").write_text("#!/bin/sh\n" + sections()[name])
-    assert execute(["sh", "-n", tmp_path / "part.sh"]).code == 0
-    if shutil.which("shellcheck"):
-        assert execute(["shellcheck", tmp_path / "part.sh"]).out == ""
+def test_the_parts_of_the_container_are_valid_for_its_shell(tmp_path):
+    for name in ("post", "environment", "runscript", "test"):
+        (tmp_path / "part.sh").write_text("#!/bin/sh\n" + sections()[name])
+        assert execute(["sh", "-n", tmp_path / "part.sh"]).code == 0
+        if shutil.which("shellcheck"):
+            assert execute(["shellcheck", tmp_path / "part.sh"]).out == ""
 
 
 def test_python_in_the_container_gets_the_host_mpi(tmp_path):

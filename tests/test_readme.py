@@ -1,8 +1,11 @@
 """Every block of the README and of the pages below, run in order, as copied, in an empty folder."""
 
+import contextlib
 import os
 import re
+import shlex
 import sys
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,13 +48,28 @@ def run(block: Block, folder: Path) -> None:
     assert done.code == 0, f"{block.text}\n{done.out}\n{done.err}"
 
 
+def run_here(block: Block, folder: Path) -> None:
+    """The same in this process, which has imported PyTorch already, but for what mpirun starts."""
+    commands = block.text.replace("\\\n", "").splitlines()
+    if block.language == "python":
+        with contextlib.chdir(folder), warnings.catch_warnings(action="default"):
+            exec(block.text, {"__name__": "__main__"})
+    elif all(line.startswith("python -m mpifed ") for line in commands):
+        for line in commands:
+            done = mpifed(*shlex.split(line)[3:], cwd=folder)
+            assert done.code == 0, f"{line}\n{done.out}\n{done.err}"
+    else:
+        run(block, folder)
+
+
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=pytest.mark.torch if page == TORCH else pytest.mark.slow) for page in (*PAGES, TORCH)],
 )
-def test_blocks_run_in_order_as_copied(page, tmp_path):
+def test_blocks_run_in_order_as_copied(page, tmp_path, monkeypatch):
     if page == TORCH:
         pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+        monkeypatch.syspath_prepend(tmp_path)
     for block in blocks(page):
         kind, _, name = block.marker.partition(": ")
         if kind == "file":
@@ -59,7 +77,7 @@ def test_blocks_run_in_order_as_copied(page, tmp_path):
         elif kind == "run":
             run(block._replace(text=block.text.partition(" && ")[2]), tmp_path)
         elif block.language in ("bash", "python") and kind not in ("skip", "test"):
-            run(block, tmp_path)
+            (run_here if page == TORCH else run)(block, tmp_path)
 
 
 @pytest.mark.parametrize("page", [*PAGES, TORCH])

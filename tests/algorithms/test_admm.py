@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-import mpifed
-from mpifed.algorithms import SISA, FedADMM, FedADMMInSa, FedDyn, FedGiA
+from mpifed.algorithms import SISA, FedADMM, FedDyn, FedGiA
 from mpifed.algorithms.ad_admm import ADADMM
 from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.federation.participation.selection import All, Uniform
@@ -17,7 +16,6 @@ from tests.oracles import ad_admm, event_loop
 from tests.oracles.problems import LeastSquares, mean_value
 from tests.theory.test_theorems import KNOWN
 
-STUDY = {"data": {"clients": 8, "features": 5}, "rounds": 10, "stop": {"gradient": 0.0}}
 FIXED = 1e30  # for penalties that do not change
 
 
@@ -59,34 +57,6 @@ def test_the_lagrangian_is_the_objective_at_the_start_and_at_the_end_and_changes
     assert plain.rounds(200).tobytes() == watched.rounds(200).tobytes()
     assert watched.row()["lagrangian"] == pytest.approx(watched.row()["objective"], rel=1e-6)
     assert set(watched.row()) - set(plain.row()) == {"lagrangian"}
-
-
-@pytest.mark.parametrize("kind", [FedADMM, FedGiA])
-def test_the_start_is_a_key_of_experiment_files(kind):
-    study = STUDY | {"rounds": 2, "algorithm": {"name": kind().label(), "start": "-gradient"}}
-    result = mpifed.run(study)
-    assert result.config["algorithm"]["start"] == "-gradient"
-    assert mpifed.run(result.config).x.tobytes() == result.x.tobytes()
-    assert mpifed.run(study | {"algorithm": kind(first="-gradient")}).x.tobytes() == result.x.tobytes()
-
-
-def test_a_wide_test_of_inexactness_takes_fewer_steps_than_a_strict_one():
-    wide, strict = (Run(FedADMMInSa(c=c, mu=FIXED), selection=All()) for c in (1e3, 1e-6))
-    wide.rounds(5)
-    strict.rounds(5)
-    assert 5 * M <= wide.states().steps.sum() < strict.states().steps.sum()
-
-
-@pytest.mark.parametrize("r0", [1e-4, 1e4])
-def test_penalties_of_insa_come_to_a_tenth_or_two_of_r_i_from_any_start(r0):
-    adaptive, held = (Run(FedADMMInSa(c=0.1, r0=r0, mu=mu), selection=All()) for mu in (5.0, FIXED))
-    before = held.states().beta.copy()
-    adaptive.rounds(60)
-    held.rounds(60)
-    assert np.allclose(held.states().beta, before)
-    found = adaptive.states().beta / before * r0
-    assert ((found > 0.05) & (found < 0.4)).all()
-    assert distance(adaptive) < 1e-3 < distance(held)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])

@@ -9,12 +9,10 @@ import mpifed
 from benchmarks.beyond import factors
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.data.sources.synthetic import Synthetic
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.participants import UNIFORM
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Uniform, nth_other
-from mpifed.problems.softmax import Softmax
 from mpifed.theory import feddcd as theory
 from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.dual_methods import Dual, after, begun, on_every_set
@@ -34,22 +32,6 @@ def test_dual_variables_add_up_to_zero(name, options):
         state = run.states()
         for field in [state.y] if name == "feddcd" else [state.y, state.z, state.v]:
             assert np.abs(field.sum(axis=0)).max() <= 1e-12 * max(np.abs(field).max(), 1)
-
-
-@pytest.mark.parametrize("tol", [1e-3, 1e-8])
-@both
-def test_those_who_train_solve_to_the_tolerance_of_newton(name, tol):
-    data = Synthetic(clients=6, features=4, classes=3, least=8, most=11, test=0.0).load(0, "float64")
-    run = Run(build(name, {"solver": {"name": "newton", "tol": tol}}), Softmax(lam=0.1, bias=False), data=data)
-    for _ in range(4):
-        before = run.states()
-        run.rounds(1)
-        at = run.states().v if name == "accfeddcd" else before.y
-        f = run.hosts[0]
-        parts = zip(f.blocks, np.split(f.state.w, f.starts[1:-1]), strict=True)
-        G = np.concatenate([run.problem.grad(block, w) for block, w in parts])[f.slot]
-        chosen = run.fed.selected
-        assert (np.linalg.norm(G[chosen] - at[chosen], axis=1) <= tol).all()
 
 
 @both
@@ -92,18 +74,6 @@ def test_a_step_is_the_projection_of_the_paper(scaling):
         y[chosen] -= 0.7 * projected(w, own[chosen])
         assert np.allclose(run.states().y, y, rtol=1e-9, atol=1e-11)
         assert np.allclose(model, own[chosen] @ w / own[chosen].sum(), rtol=1e-9, atol=1e-11)
-
-
-@both
-def test_own_constants_are_faster_where_clients_differ(name):
-    dual, _ = four()
-    gaps = []
-    for scaling in ("common", "own"):
-        run = begun(dual, Uniform(count=3), name, scaling=scaling)
-        run.rounds(30)
-        gaps.append(dual.gap(run.states().y))
-        assert np.abs(run.states().y.sum(axis=0)).max() < 1e-12
-    assert gaps[1] < gaps[0] / 3
 
 
 def test_with_own_constants_a_client_sends_one_number_more():
@@ -161,19 +131,6 @@ def test_the_selection_draws_from_that_law(scaling):
     pairs = np.array([[(a[i] + a[j]) * beta[i] / a[i] * beta[j] / a[j] * (i < j) for j in range(5)] for i in range(5)])
     expected = 4000 * pairs / pairs.sum()
     assert (abs(times - expected) <= 5 * np.sqrt(expected)).all()
-
-
-def test_with_equal_constants_the_factor_is_that_of_theorem_4_1():
-    for tau in (2, 3, 6):
-        found = factors.by_importance(np.full(6, 0.2), np.full(6, 3.0), tau)
-        assert np.isclose(found, theory.factor((tau - 1) / 5, 0.2, 3.0), rtol=1e-13)
-
-
-def test_of_two_clients_it_is_the_harmonic_sum_of_the_docs():
-    """τ = 2: 1/Σ κ_i(1 − β_i/Σβ)."""
-    a, beta = np.array([1.0, 2.0, 0.5, 1.0]), np.array([9.0, 4.0, 3.0, 1.5])
-    kappa = beta / a
-    assert np.isclose(1 - factors.by_importance(a, beta, 2), 1 / (kappa * (1 - beta / beta.sum())).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("tau", [2, 3, 4])

@@ -5,25 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from mpifed.federation.participation.selection import All, Uniform
-from tests.helpers.algorithm_runs import Given, Run, build
+from mpifed.federation.participation.selection import Uniform
+from tests.helpers.algorithm_runs import Run, build
 from tests.helpers.dual_methods import after, begun, duals, every_dual, on_every_set, sharp, trajectory
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("c", "alpha", "eta", "tau"),
-    [(2.0, 2.0, 1.0, 4), (2.0, 2.0, 0.4, 4), (2.0, 0.5, 1.0, 4), (0.5, 0.2, 0.7, 2), (3, 3, 1, 10), (1, 1, 1.8, 3)],
-)
-def test_the_expected_gap_ratio_is_exactly_the_formula_of_the_errata(c, alpha, eta, tau):
-    """1 − (τ−1)/(N−1)·(2κ' − κ'²), κ' = ηα/c: the mean over 2,000 draws, within 1 %."""
-    dual, problem = sharp(c, alpha)
-    run = begun(dual, Uniform(count=tau), problem=problem, eta=eta)
-    start = np.zeros_like(dual.b)
-    k = eta * alpha / c
-    gaps = [dual.gap(after(run, y=start, w=start).y) for _ in range(2000 if tau < dual.m else 1)]
-    ratio = np.mean(gaps) / dual.gap(start)
-    assert np.isclose(ratio, 1 - (tau - 1) / (dual.m - 1) * (2 * k - k * k), rtol=0.01, atol=1e-12)
 
 
 @pytest.mark.parametrize(("c", "alpha", "eta"), [(2.0, 1.2, 0.8), (0.5, 0.2, 0.7), (1.0, 1.0, 1.8)])
@@ -109,14 +93,6 @@ def test_the_random_model_is_that_of_a_selected_client(name):
     assert np.abs(np.bincount(places, minlength=3) - 50).max() < 5 * np.sqrt(150 * 2 / 9)
 
 
-def test_the_random_model_is_random_where_all_clients_are_selected():
-    run, owners = begun(duals()[1], All(), model="random"), set()
-    for _ in range(30):
-        x = run.rounds(1)[-1]
-        owners.update(np.flatnonzero((run.states().w == x).all(axis=1)).tolist())
-    assert owners == set(range(5))
-
-
 def asynchronous(dual, arrivals, problem="quadratic", **table):
     speed = {"name": "lognormal", "median": 100, "sigma": 1.5}
     system = {"speed": speed, "passes": 5, "latency": 0.01, "jitter": 0.4}
@@ -139,19 +115,6 @@ def test_asynchronously_the_dual_objective_falls_in_every_round_and_the_sum_of_t
     assert (np.diff(gaps) <= 1e-12 * gaps[0]).all()
     assert gaps[-1] < 0.9 * gaps[0]
     assert oldest >= 3
-
-
-@every_dual
-def test_asynchronously_it_is_exact_coordinate_descent_on_those_that_arrive(place):
-    """The synchronous method with the arrivals for its selections makes the same models and duals, to rounding."""
-    dual = duals()[place]
-    run = asynchronous(dual, 3)
-    seen = [(run.rounds(1)[0], tuple(run.fed.selected.tolist())) for _ in range(25)]
-    models, came = zip(*seen, strict=True)
-    assert len(set(map(len, came))) == 1
-    plain = begun(dual, Given(came))
-    np.testing.assert_allclose(plain.rounds(25), models, rtol=0, atol=1e-12 * (1 + np.abs(models).max()))
-    np.testing.assert_allclose(plain.states().y, run.states().y, rtol=0, atol=1e-11 * (1 + abs(dual.y).max()))
 
 
 def test_asynchronously_it_ends_at_the_minimiser_of_f():

@@ -80,12 +80,8 @@ def test_the_noise_of_the_model_is_the_mean_of_that_of_all_last_uploads(seen, sh
     assert steps.std() == pytest.approx(share, rel=0.12)
 
 
-def test_noise_of_the_systems_entropy_is_not_repeated_and_that_of_a_seed_is():
-    free = [run().x for _ in range(2)]
-    tied = [run(algorithm={"noise_seed": 3}) for _ in range(2)]
-    assert (free[0] != free[1]).any()
-    assert tied[0].x.tobytes() == tied[1].x.tobytes()
-    assert tied[0].attrs["privacy"].startswith("none: ")
+def test_noise_of_the_systems_entropy_has_a_guarantee_and_that_of_a_seed_has_none():
+    assert run(algorithm={"noise_seed": 3}).attrs["privacy"].startswith("none: ")
     promise = "guaranteed: each upload is ρ-zCDP with ρ = 2 (neighbours: all data of a client replaced)"
     assert run().attrs["privacy"] == promise
 
@@ -118,7 +114,6 @@ def test_a_resumed_run_goes_on_counting(tmp_path):
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"selection": {"name": "biased", "share": 0.5}}, "biased.* asks clients for exact numbers"),
         (
             {"algorithm": {"seen": "sum"}, "selection": {"name": "uniform", "count": 3}},
             'selection = "uniform" is wrong with 3 clients a round: .*noise of all 8 clients, so it must be "all"',
@@ -151,8 +146,8 @@ def test_rows_are_shortened_to_the_bound_and_no_more():
     U[0] /= 100
     clipped = Gaussian(2.0, 1.0).clipped(U)
     size = np.sqrt(np.vecdot(U, U))
-    assert np.sqrt(np.vecdot(clipped, clipped)) == pytest.approx(np.minimum(size, 2.0), rel=1e-8)
-    assert (np.vecdot(clipped, clipped) <= 4.0).all()
+    below = 2.0 * (1 - 1e-9)  # by a billionth, so that no rounding leads beyond the bound
+    assert np.sqrt(np.vecdot(clipped, clipped)) == pytest.approx(np.minimum(size, below), rel=1e-14)
     assert np.array_equal(clipped[0], U[0])
     assert np.vecdot(clipped, U) == pytest.approx(np.minimum(size, 2.0) * size, rel=1e-8)  # the same direction
 

@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import All, Uniform
-from tests.helpers.algorithm_runs import Run, build, gradients, lowest, quadratics
+from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.graph_studies import GRAPHS, M, N, begun, best, names, smoothness
 from tests.helpers.graph_studies import quadratics as clients
 from tests.oracles.graphs import matrices
@@ -40,24 +40,6 @@ def test_dgd_ends_where_mixing_and_gradient_steps_balance():
     assert np.linalg.norm(X.mean(axis=0) - best()) > 1e-2
 
 
-def test_a_tenth_of_the_step_brings_dgd_about_ten_times_closer():
-    def distance(gamma, rounds):
-        run = Run(build("dgd", {"gamma": gamma}), "quadratic", graph="complete")
-        run.rounds(rounds)
-        X, x = run.states().x, lowest(run)
-        return np.array([np.linalg.norm(X.mean(axis=0) - x), np.linalg.norm(X - X.mean(axis=0))])
-
-    ratio = distance(0.2, 100) / distance(0.02, 1000)
-    assert ratio.min() > 7
-    assert ratio.max() < 12
-
-
-def test_the_default_step_of_dgd_is_half_the_bound():
-    least = np.linalg.eigvalsh(weights({"name": "torus", "rows": 3}))[0]
-    gamma = begun("dgd", {"name": "torus", "rows": 3}).server.gamma
-    assert gamma == pytest.approx((1 + least) / (2 * smoothness()), rel=1e-5)
-
-
 @pytest.mark.parametrize(
     ("graph", "key"),
     [({"name": "ring", "loss": 0.1}, "loss = 0.1"), ({"name": "erdos-renyi", "redraw": True}, "redraw = true")],
@@ -65,14 +47,6 @@ def test_the_default_step_of_dgd_is_half_the_bound():
 def test_extra_refuses_a_graph_that_changes(graph, key):
     with pytest.raises(UserError, match=rf"^graph\.{key} is wrong: extra needs a graph that does not change, because"):
         mpifed.run({"algorithm": "extra", "graph": graph, "rounds": 1})
-
-
-def test_the_mean_of_what_nodes_track_is_the_mean_gradient_in_every_round():
-    run = begun("gradient-tracking", {"name": "exponential", "loss": 0.4}, gamma=0.02)
-    for _ in range(10):
-        run.rounds(1)
-        client = run.states()
-        assert np.allclose(client.s.mean(axis=0), gradients(run, client.x).mean(axis=0), rtol=1e-11)
 
 
 @pytest.mark.parametrize("graph", ["ring", "torus", "complete"])
@@ -89,13 +63,15 @@ def test_quadratics_of_equal_curvature_blow_up_beyond_twice_the_default_step_of_
     assert spread(2.1, 300) > 10 * spread(2.1, 0)
 
 
-@pytest.mark.parametrize("graph", [GRAPHS[0], GRAPHS[5]], ids=names)
-def test_fedepm_with_lambda_near_0_ends_where_a_linear_system_says(graph):
+def test_fedepm_with_lambda_near_0_ends_where_a_linear_system_says():
     """w_i = c_i − ∇f_i(c_i)/η and c = W²w, so (I − W²)c = −W²∇f(c)/η; on the complete graph that is the minimiser."""
-    limit = solved(np.linalg.matrix_power(weights(graph), 2), 1 / 2.0)
+    ring, complete = (
+        solved(np.linalg.matrix_power(weights({"name": name}), 2), 1 / 2.0) for name in ("ring", "complete")
+    )
     table = {"noise": "none", "lam": 1e-9, "eta": 2.0, "mu0": 15.0, "alpha": 1.0, "k0": 3, "step_scale": "one"}
-    assert np.allclose(begun("fedepm-graph", graph, **table).rounds(300)[-1], limit, rtol=1e-5)
-    assert np.allclose(limit, best(), rtol=1e-9) == (graph["name"] == "complete")
+    assert np.allclose(begun("fedepm-graph", "ring", **table).rounds(300)[-1], ring, rtol=1e-5)
+    assert not np.allclose(ring, best(), rtol=1e-9)
+    assert np.allclose(complete, best(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{"k0": 5}, {"k0": 1, "H": "gram"}], ids=str)

@@ -82,18 +82,6 @@ def test_it_ends_at_the_minimiser_and_what_clients_keep_at_their_gradients(name,
         assert np.abs(getattr(run.states(), field) - factor * G).max() < 1e-2 * abs(factor) * np.abs(G).max()
 
 
-@pytest.mark.parametrize(("arrivals", "rounds"), [(1, 500), (5, 60), (12, 30)])
-def test_asynchronous_admm_ends_there_however_old_uploads_are(arrivals, rounds):
-    slow = {"speed": {"name": "lognormal", "median": 50, "sigma": 1.5}, "passes": 3}
-    run, oldest = Run(build("ad-admm"), system=slow, asynchronous={"arrivals": arrivals}), 0
-    first = run.measure()[1]
-    for _ in range(rounds):
-        run.rounds(1)
-        oldest = max(oldest, run.fed.staleness.max())
-    assert oldest > 20 or arrivals > 1
-    assert run.measure()[1] < 1e-3 * first
-
-
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
 @pytest.mark.parametrize("problem", ["quadratic", "softmax", "logistic"])
 def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(name, problem):
@@ -141,56 +129,3 @@ def test_every_node_ends_at_the_minimiser(name, options, graph):
     assert falls(run, 1e-12)
     assert np.allclose(run.server.x, best(), rtol=1e-5)
     assert run.row()["consensus_max"] < 1e-7
-
-
-# Fields of clients at a fixed point, besides KEPT, from their state, the minimiser and ∇f_i there.
-STILL = {
-    "feddyn": ({"step": STEP}, lambda state, x, G: {}),
-    "scaffold": ({"step": STEP}, lambda state, x, G: {}),
-    "fedadmm-insa": (
-        {"c": 0.1},
-        lambda state, x, G: {"w": x + 0 * G, "z": np.column_stack([state.beta * x - G, state.z[:, -1]])},
-    ),
-    "sisa": ({}, lambda state, x, G: {"z": state.s * x - G}),
-    "fedadmm-deep": ({"rho": 0.5, "lr": 0.02, "batch_size": 0}, lambda state, x, G: {"z": x - G / 0.5}),
-    "ad-admm": ({"rho": 0.4, "gamma": 0.4}, lambda state, x, G: {"lam": -G, "w": x + 0 * G, "z": x - G / 0.4}),
-}
-
-
-@pytest.mark.parametrize("name", STILL)
-def test_the_minimiser_is_a_fixed_point_where_clients_keep_their_gradients(name):
-    options, fields = STILL[name]
-    run = Run(build(name, options))
-    host, x = run.hosts[0], minimiser(run)
-    G = gradients(run, x)[host.order]
-    wanted = fields(host.state, x, G)
-    if name in KEPT:
-        wanted[KEPT[name][0]] = KEPT[name][1] * G
-    for field, value in wanted.items():
-        getattr(host.state, field)[:] = value
-    run.server = run.server._replace(x=x)
-    assert np.allclose(run.rounds(5), x, rtol=1e-9, atol=1e-9)
-    if name in KEPT:
-        assert np.allclose(getattr(host.state, KEPT[name][0]), KEPT[name][1] * G, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "fields"),
-    [
-        *[("feddyn", {"step": STEP, **more}, "h") for more in ({}, {"batch_size": 4}, {"batch_size": 3, "epochs": 2})],
-        *[("scaffold", {"step": constant(0.01), **more}, "c") for more in ({}, {"batch_size": 3, "epochs": 2})],
-        ("ef21", {"compressor": COMPRESSORS[0], "gamma": 0.01}, "g"),
-        ("diana", {"compressor": COMPRESSORS[0], "gamma": 0.01}, "h"),
-        ("fednl", {"compressor": HESSIAN_COMPRESSORS[1]}, "H"),
-        ("fednl-pp", {"compressor": {"name": "topk", "k": 4}, "alpha": 0.7}, "Hgl"),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("selection", [All(), Uniform(share=0.4)], ids=["all", "some"])
-def test_the_server_knows_the_mean_of_what_all_clients_keep(name, options, fields, selection):
-    run = curved(build(name, options), selection) if "fednl" in name else Run(build(name, options), selection=selection)
-    run.rounds(12)
-    for field in fields:
-        kept = getattr(run.states(), field)
-        assert np.abs(kept).max() > 1e-4
-        assert np.allclose(getattr(run.server, field), kept.mean(axis=0), rtol=1e-11, atol=1e-12)

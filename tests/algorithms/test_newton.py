@@ -82,14 +82,6 @@ def test_far_from_the_minimiser_steps_are_damped_until_f_goes_down(name, options
     assert run.measure()[1] < 1e-16
 
 
-def test_without_a_line_search_fednl_does_not_get_as_far():
-    options = {"option": "A", "compressor": {"name": "topk", "k": 6}}
-    plain, searching = (far("fednl", line_search=search, **options) for search in (False, True))
-    plain.rounds(25)
-    searching.rounds(25)
-    assert searching.measure()[0] < plain.measure()[0]
-
-
 def test_every_trial_point_is_an_exchange_and_is_charged():
     run, charged = far("newton"), set()
     for _ in range(6):
@@ -146,13 +138,6 @@ def test_option_a_needs_strong_convexity_and_says_what_helps():
     with pytest.raises(UserError, match=r'^algorithm\.option = "A" cannot be used: logistic .* or option = "B"$'):
         mpifed.run(study, problem={"name": "logistic", "mu": 0.0})
     assert mpifed.run(study, problem={"name": "logistic", "mu": 0.1, "regulariser": "whole"}).cr == 2
-
-
-@pytest.mark.parametrize("selection", [All(), Uniform(count=1)])
-def test_all_clients_take_part_whoever_is_selected(selection):
-    run = Run(Newton(), selection=selection)
-    assert run.rounds(2).tobytes() == Run(Newton(), selection=Uniform(count=7)).rounds(2).tobytes()
-    assert run.fed.ledger.uploads == 4 * M
 
 
 def test_no_client_can_be_absent_and_the_slowest_is_awaited():

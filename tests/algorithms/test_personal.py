@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms import APFL, Ditto, Flame, PFedMe
+from mpifed.algorithms import APFL, Ditto, Flame
 from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.federation.participation.selection import All
 from mpifed.problems.softmax import Softmax
@@ -39,18 +39,6 @@ def test_both_end_where_the_moreau_envelope_is_least(name, options, rounds):
     run.rounds(rounds)
     assert np.allclose(run.server.x, w, rtol=1e-5, atol=1e-6)
     assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
-
-
-def test_those_of_pfedme_begin_at_the_clients_own_last_ones_as_it_says():
-    lam, lr = 2.0, 0.03
-    run = Run(build("pfedme", {"lam": lam, "lr": lr, "epochs": 2, "batch_size": 0}), selection=All())
-    theta = run.states().theta
-    for _ in range(3):
-        for _ in range(2):
-            theta = theta - lr * (gradients(run, theta) + lam * (theta - run.server.x))
-        run.rounds(1)
-        assert np.allclose(run.states().theta, theta, rtol=1e-12)
-    assert "from the client's own last θ_i and first from x⁰" in str(PFedMe.__doc__)
 
 
 def test_those_of_ditto_end_at_their_proximal_points_of_the_minimiser():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.parts.step_sizes import Constant, Log2, SqrtSamples, Step
 from mpifed.core.errors import UserError
 from tests.helpers.algorithm_runs import build
 
@@ -125,17 +124,3 @@ def test_options_that_make_no_sense_are_refused(method, options, sentence):
 def test_what_does_not_go_together_is_refused_before_round_one(method, options, sentence):
     with pytest.raises(UserError, match=sentence):
         build(method, options).verify(1)
-
-
-@pytest.mark.parametrize(
-    ("table", "rule"),
-    [
-        ({}, Log2()),
-        ("constant", Constant()),
-        ({"name": "sqrt-samples", "a": 3}, SqrtSamples(a=3.0)),
-        ({"a": 0.5}, Log2(a=0.5)),
-    ],
-    ids=str,
-)
-def test_a_step_rule_is_named_in_a_table(table, rule):
-    assert Step.build(table, "algorithm.step") == rule

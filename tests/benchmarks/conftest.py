@@ -18,7 +18,7 @@ study = { rounds = 40, data = { name = "linreg-noniid", clients = 6, features = 
 quick = { seeds = 1, values = [5] }
 figure = [
     { name = "curves", title = "f", log = "xy", y = ["objective_gap", "grad_norm_sq"], panels = "column" },
-    { name = "means", title = "rounds", kind = "means", y = ["rounds", "tct"], log = "y" },
+    { name = "means", title = "rounds", kind = "means", y = ["rounds"], log = "y" },
     { name = "along", title = "rounds", kind = "means", along = "objective_gap", y = ["rounds"], log = "xy" },
     { name = "boxes", title = "rounds", kind = "boxes", y = ["rounds"] },
     { name = "dots", title = "rounds", kind = "dots", y = ["rounds", "tct"], log = "x" },

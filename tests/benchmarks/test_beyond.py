@@ -1,7 +1,6 @@
 """Measures and variants of the comparison of all methods."""
 
 from copy import copy
-from functools import cache
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ DRAWN = {
     "bandwidth_down": 32.0,
     "latency": 0.25,
 }
-PASSES = {"accfeddcd": 3.0, "newton": 6.0}  # of methods that cannot tell their own
+PASSES = {"accfeddcd": 3.0}  # of a method that cannot tell its own
 QUADRATIC = {
     "rounds": 30,
     "data": {"name": "benchmarks.beyond.variants:HardQuadratic", "clients": 6, "features": 4, "mu": 1.0, "L": 2.0},
@@ -45,7 +44,7 @@ def run(study=STUDY, **extra):
     return mpifed.run(study | extra, progress=False)
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedgia", "accfeddcd", "newton", {"name": "proxskip", "p": 0.3}], ids=str)
+@pytest.mark.parametrize("name", ["fedavg", "accfeddcd", {"name": "proxskip", "p": 0.3}], ids=str)
 def test_seconds_without_stragglers_are_what_a_run_on_equal_clients_records(name):
     drawn = DRAWN | ({"passes": PASSES[name]} if str(name) in PASSES else {})
     even = drawn | {"speed": 100.0, "bandwidth_up": 64.0}
@@ -118,8 +117,7 @@ def test_the_gap_over_its_goal_is_one_where_tuning_wanted_the_run_to_come_and_fa
     assert len({value(found, text, paper_measures("beyond")) for text in rounds}) == 1
 
 
-@pytest.mark.parametrize("unit", ["t", "beta"])
-@pytest.mark.parametrize("t", [1e-3, 0.3, 3.0, 1e3])
+@pytest.mark.parametrize(("t", "unit"), [(1e-3, "t"), (0.3, "beta"), (3.0, "t"), (1e3, "beta")])
 def test_balanced_residuals_move_the_penalty(t, unit):
     """Round one from x = 0, π = 0: x_i = −ḡ_i/(r_i/m + σ), π_i = σ x_i of the selected, 0 and −ḡ_i of others."""
     run = Run(Balanced(k0=1, t=t, unit=unit, mu=2.0), selection=HALF)
@@ -133,23 +131,6 @@ def test_balanced_residuals_move_the_penalty(t, unit):
     factor = 2.0 if 2 * p < d else 0.5 ** (2 * d < p)
     assert run.server.sigma == factor * sigma
     assert np.allclose(run.server.x, x)
-
-
-@cache
-def held():
-    """FedGiA with a penalty that stays, and its models of 60 rounds."""
-    run = Run(FedGiA(k0=1, t=0.2), selection=HALF)
-    return run, run.rounds(60)
-
-
-@pytest.mark.parametrize("mu", [5.0, 1e30])
-def test_balanced_residuals_come_to_the_minimiser(mu):
-    run = Run(Balanced(k0=1, t=0.2, mu=mu), selection=HALF)
-    fixed, models = held()
-    assert np.allclose(run.rounds(60)[-1], minimiser(run), atol=1e-4)
-    assert (run.server.sigma == fixed.server.sigma) == (mu > 5)
-    if mu > 5:
-        assert np.allclose(models[-1], run.server.x, rtol=1e-10, atol=1e-12)
 
 
 def test_balanced_residuals_do_not_see_that_the_penalty_is_far_too_small():
@@ -175,14 +156,10 @@ def test_a_graph_does_not_change_the_optimum_and_an_edge_carries_a_vector_each_w
     assert np.isnan(measures.spectral_gap(served))
 
 
-@pytest.mark.parametrize("sigma", [0.0, 0.5, 1.0, 2.0])
-def test_sigma_of_a_slow_tail_is_the_standard_deviation_of_the_logarithm(sigma):
+def test_sigma_of_a_slow_tail_is_the_standard_deviation_of_the_logarithm():
     """Equal at sigma = 0, else times of Pareto's law around the same median."""
-    v = SlowTail(median=200.0, sigma=sigma).draw(np.random.default_rng(1), 100_000)
-    if sigma == 0:
-        assert (v == 200.0).all()
-        return
+    equal, v = (SlowTail(median=200.0, sigma=s).draw(np.random.default_rng(1), 100_000) for s in (0.0, 1.0))
+    assert (equal == 200.0).all()
     assert np.median(v) == pytest.approx(200.0, rel=0.05)
-    assert np.log(v).std() == pytest.approx(sigma, rel=0.02)
-    beyond = [(v * k < v.max()).mean() for k in (4.0, 16.0)]
-    assert beyond == pytest.approx([4 ** (-1 / sigma), 16 ** (-1 / sigma)], rel=0.1)
+    assert np.log(v).std() == pytest.approx(1.0, rel=0.02)
+    assert [(v * k < v.max()).mean() for k in (4.0, 16.0)] == pytest.approx([1 / 4, 1 / 16], rel=0.1)

@@ -22,7 +22,7 @@ def fedadmm(rounds=20, share=0.5, **algorithm):
     return mpifed.run(LINEAR | table)
 
 
-@pytest.mark.parametrize("options", [{}, {"start": "-gradient"}, {"r0": 0.2, "inner_max": 3, "k0": 10}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"start": "-gradient", "r0": 0.2, "inner_max": 3, "k0": 10}], ids=str)
 def test_the_iterates_are_those_of_the_run(options):
     """The record has 𝓛 at the next model, so that the first descent (7.13), (σ/2)‖Δw‖², lies between."""
     result = fedadmm(**options)

@@ -33,13 +33,8 @@ def test_the_split_is_that_of_scikit_learn():
     train, test = flamby.stratified(y, 43)
     assert train.tolist() == [5, 10, 4, 1, 9, 6, 11]
     assert test.tolist() == [8, 0, 7, 2, 3]
-    assert flamby.stratified(np.array([0, *[1] * 11]), 43)[1].tolist() == [
-        11,
-        6,
-        7,
-        8,
-        9,
-    ]  # too few of a class: not stratified
+    few = np.array([0, *[1] * 11])  # of one class: not stratified
+    assert flamby.stratified(few, 43)[1].tolist() == [11, 6, 7, 8, 9]
 
 
 def test_whitened_features_have_mean_0_and_covariance_1_and_scores_that_were_possible_before():

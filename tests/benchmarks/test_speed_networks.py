@@ -1,7 +1,5 @@
 """The programs that measure networks compare models before they time, and the networks are those that they name."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -39,18 +37,6 @@ def test_clients_in_one_pass_end_where_they_end_one_after_the_other():
         assert not torch.allclose(found[name], begin[name], atol=1e-6)
 
 
-def test_mini_batches_have_every_sample_once_and_a_new_order_each_time():
-    parts = [(torch.arange(20.0)[:, None], torch.arange(20))]
-    first, second = ([y for _, y in models.sliced(parts)(0, round)] for round in (1, 2))
-    assert [len(y) for y in first] == [10, 10]
-    assert torch.cat(first).sort().values.tolist() == list(range(20))
-    assert not torch.equal(torch.cat(first), torch.cat(second))
-    X, y = models.shuffled(*models.stacked(parts * 2))
-    assert X.shape == (2, 2, 10, 1)
-    assert torch.equal(X[..., 0], y.float())
-    assert all(own.flatten().sort().values.tolist() == list(range(20)) for own in y)
-
-
 @pytest.mark.slow
 def test_ours_and_the_loop_end_at_the_same_model_or_nothing_is_timed(monkeypatch):
     task = networks.Task(CASES["MLP"].tiny(), 3, "mlp")
@@ -62,25 +48,6 @@ def test_ours_and_the_loop_end_at_the_same_model_or_nothing_is_timed(monkeypatch
         networks.prepare(task)
     with pytest.raises(SystemExit, match="small CNN: ours and the loop end at different models"):
         gpu_networks.jobs(networks.Task(SMALL, 2))
-
-
-def test_ratios_are_those_of_the_best_and_the_worse_of_alone_and_busy_is_quoted():
-    turns = [networks.Turn(2, 1, 4, 1, 1e-16), networks.Turn(3, 1, 2, 1, 1e-16)]
-    assert networks.cells([turns])[3:] == [0.5, 0.5, 1.0]  # vmap, late, alone
-    assert networks.cells([turns, turns[:1], turns[1:]])[5:] == [1.0, 1.5, 1.5]
-
-
-def test_a_simulator_is_asked_with_a_file_and_answers_in_json(tmp_path, capsys):
-    path = tmp_path / "clients.npz"
-    np.savez(path, X=np.zeros((2, 3, 1, 4, 4)), y=np.zeros((2, 3), int), x=np.zeros(5), clients=2, batch=10, lr=0.05)
-    given = simulators.read(str(path), "MLP", "3", "cuda")
-    assert (given.clients, given.batch, given.lr, given.network, given.rounds) == (2, 10, 0.05, "MLP", 3)
-    marks = simulators.Marks()
-    for _ in range(3):
-        marks.mark()
-    marks.tell(0.5)
-    told = json.loads(capsys.readouterr().out)
-    assert (len(told["cpu"]), len(told["wall"]), told["f"]) == (2, 2, 0.5)
 
 
 @pytest.mark.parametrize("name", ["MLP", "LeNet", "CNN"])

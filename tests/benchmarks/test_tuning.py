@@ -1,13 +1,8 @@
 """The plan by which all methods are tuned: an equal budget, and settings in the units of a data set."""
 
-import sys
-import tomllib
-
 import pytest
 
-from benchmarks.beyond.tuning import __main__ as command
 from benchmarks.beyond.tuning import plan
-from mpifed.core import signals
 from mpifed.core.toml import flat
 from mpifed.experiment import config
 from tests.helpers.algorithm_cases import SERVED
@@ -39,26 +34,3 @@ def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_setting
     assert 10 / system["speed"] == pytest.approx(0.2)
     assert 8 * 20 / system["bandwidth_up"] == 8 * 20 / system["bandwidth_down"] == pytest.approx(0.2)
     assert system["latency"] == pytest.approx(0.1)
-
-
-@pytest.mark.slow
-def test_what_has_run_is_kept_and_the_best_setting_is_a_row(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("sklearn")
-    monkeypatch.setattr(signals, "stop_signal", "")
-    monkeypatch.setattr(plan, "ROUNDS", 4)
-    monkeypatch.setattr(sys, "argv", ["tuning", "digits", "GD", "--to", str(tmp_path), "--processes", "1"])
-    command.main()
-    first = capsys.readouterr()
-    head, rows = first.out.split("rows = [\n")
-    assert tomllib.loads(head)["block"][0]["study"]["system"]["speed"]["name"] == "lognormal"
-    *tried, best, end = rows.splitlines()
-    assert end == "]"
-    assert tomllib.loads(f"rows = [{best}\n]")["rows"][0].keys() == {"name", "algorithm"}
-    assert len(tried) == len(list((tmp_path / "digits").glob("*.h5"))) == 12
-    gaps = [float(line.split("gap")[1].split()[0]) for line in tried]
-    assert tried[gaps.index(min(gaps))].split("gamma = ")[1].split()[0] in best
-    assert best.startswith('  {name = "GD", algorithm = {name = "gd", gamma = ')
-    command.main()
-    again = capsys.readouterr()
-    assert again.out == first.out
-    assert "12 of 12 points are finished already" in again.err

@@ -35,9 +35,6 @@ def test_the_contents_lead_to_every_benchmark_and_a_link_survives_any_folder(tmp
     assert ids == ["report", "fedgia-fedgiatable4", "example-v1", "example-v1-1", "flame-flametable2"]
     contents = re.search("<nav.*?</nav>", text, re.DOTALL).group()
     assert re.findall('<b>(.*?)</b>|href="#(.*?)">(.*?)<', contents) == CONTENTS
-    # and the page loads nothing from elsewhere
-    assert not re.search("https?://|src=|<link|@import", text)
-    assert "aria-sort" in text  # a click on a head sorts its table
     made = webpage(link("file", tmp_path / "a b (c)" / "x.toml", tmp_path / "my results (new)"))
     assert '<a href="../a%20b%20%28c%29/x.toml">file</a>' in made
     monkeypatch.setitem(sys.modules, "markdown_it", None)

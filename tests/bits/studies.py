@@ -4,6 +4,7 @@ Problem, options, selection and precision of a study follow from a checksum of i
 method or feature leaves the other studies as they are. Which of them the rules refuse is recorded too.
 """
 
+from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -98,6 +99,7 @@ class Study(NamedTuple):
     twin: str = ""  # the study that must have the same bits
 
 
+@cache
 def methods() -> dict[str, type]:
     """All methods of the package by name."""
     classes = [getattr(mpifed.algorithms, name) for name in dir(mpifed.algorithms)]

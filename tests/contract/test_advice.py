@@ -10,8 +10,7 @@ import mpifed
 from mpifed.cli.main import main
 from mpifed.core.errors import Trouble
 
-SMALL = ["run", "data.clients=6", "data.features=5", "rounds=2", "-o", "out.h5"]
-FILE = ["run", "rounds=2", "-o", "out.h5"]
+SMALL = ["data.clients=6", "data.features=5"]
 SENTENCES = {
     "algorithm=fedavg algorithm.lr=0.1": r"what to tune first is algorithm.step, such as algorithm.step = 0.1$",
     "algorithm=gd algorithm.lr=0.1": r"what to tune first is algorithm.gamma, such as algorithm.gamma = 0.1$",
@@ -49,7 +48,7 @@ def files(tmp_path, monkeypatch):
 
 
 def command(words):
-    return [*(FILE if "data=" in words else SMALL), *words.split()]
+    return ["run", "rounds=2", "-o", "out.h5", *([] if "data=" in words else SMALL), *words.split()]
 
 
 @pytest.mark.parametrize("words", SENTENCES)

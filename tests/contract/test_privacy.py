@@ -1,30 +1,26 @@
-"""What a guarantee withstands: selections that tell of data, lost and late uploads, other clients, and nonsense."""
+"""What a guarantee withstands, refuses, says and counts; and what a run without one must not suggest."""
 
-import random
-import time
 from pathlib import Path
 
+import h5py
 import msgspec
 import numpy as np
 import pytest
 
 import mpifed
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.flame_dp import FlameDP
 from mpifed.algorithms.parts.gaussian import Gaussian
 from mpifed.core.discrete_noise import laplace_steps, least_epsilon
 from mpifed.core.errors import UserError
-from mpifed.core.toml import flat
 from mpifed.data.sources.public_tables import UnitColumns
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.notes import notes
+from mpifed.experiment.notes import notes, privacy_notes
 from mpifed.experiment.run import start
 from mpifed.federation.host import Host
 from mpifed.mpi.world import World
-from tests.helpers.commands import execute, mpirun
-from tests.helpers.killed_runs import outlived, struck
-from tests.helpers.killed_runs import start as begun
+from mpifed.report.summary import show
+from tests.helpers.killed_runs import content
 
 pytest.importorskip("dp_accounting")
 
@@ -145,20 +141,22 @@ def survived(monkeypatch, path, deaths, **settings):
     return recorder.result()
 
 
-@pytest.mark.parametrize("on_disk", [True, False])
-def test_uploads_that_a_rank_lost_before_the_first_checkpoint_count(on_disk, monkeypatch, tmp_path):
-    result = survived(monkeypatch, tmp_path / "out.h5" if on_disk else None, [8, 3])
+EVERY_THIRD = {"checkpoint": {"every_rounds": 3, "every_seconds": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("deaths", "settings", "on_disk", "redrawn"),
+    [
+        ([8, 3], {}, True, 8 + 3),  # before the first checkpoint
+        ([8, 3], {}, False, 8 + 3),
+        ([2, 8, 8], EVERY_THIRD, True, 2 + 2 + 2),  # lost are round 2, then 7 and 8, then 8 again
+    ],
+)
+def test_uploads_that_a_rank_lost_count_once(deaths, settings, on_disk, redrawn, monkeypatch, tmp_path):
+    result = survived(monkeypatch, tmp_path / "out.h5" if on_disk else None, deaths, **settings)
     assert result.status == "finished"
-    assert result.attrs["rounds_redrawn"] == 8 + 3
-    assert uploads(result)[1:] == [round + 8 + 3 for round in range(1, 13)]
-
-
-def test_uploads_that_a_rank_lost_after_a_checkpoint_count_once(monkeypatch, tmp_path):
-    """Checkpoints after rounds 3, 6 …; lost are round 2, then 7 and 8, then 8 again."""
-    deaths = {"checkpoint": {"every_rounds": 3, "every_seconds": 0.0}}
-    result = survived(monkeypatch, tmp_path / "out.h5", [2, 8, 8], **deaths)
-    assert result.attrs["rounds_redrawn"] == 2 + 2 + 2
-    assert uploads(result)[-1] == 12 + 6
+    assert result.attrs["rounds_redrawn"] == redrawn
+    assert uploads(result)[-1] == 12 + redrawn
 
 
 def test_a_checkpoint_of_an_earlier_run_of_that_name_is_not_taken_for_one_of_this_run(monkeypatch, tmp_path):
@@ -180,77 +178,33 @@ def test_a_checkpoint_of_an_earlier_run_of_that_name_is_not_taken_for_one_of_thi
     assert "resumed" not in result.attrs
 
 
-def test_uploads_that_a_real_rank_lost_count(tmp_path):
-    """Four ranks under Open MPI, of which one that has clients is killed; no checkpoint is ever written."""
-    if "Open MPI" not in execute([mpirun(1)[0], "--version"]).out:
-        pytest.skip("this MPI library does not survive a dead rank")
-    path = tmp_path / "out.h5"
-    table = TABLE | {"rounds": 300, "data": TABLE["data"] | {"clients": 9}, "checkpoint": {"every_seconds": 0.0}}
-    words = [f"{key}={str(value).lower()}" for key, value in flat(table).items()]
-    process = begun(4, "run", *words, "--survive", "-q", "-o", path, launch=("--with-ft", "ulfm"))
-    deadline = time.monotonic() + 60
-    while not path.exists() or mpifed.load(path).cr < 3:  # each round is in the file as soon as it is over
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    struck(process, path, random.Random(0), 0.0, spared=0)
-    outlived(process)
-    result = mpifed.load(path)
-    assert (result.status, result.attrs["ranks"]) == ("finished", 3)
-    assert result.attrs["rounds_redrawn"] > 3
-    assert uploads(result)[-1] == 300 + result.attrs["rounds_redrawn"]
-
-
 def summed(**options):
     return TABLE | {"algorithm": FLAME | {"seen": "sum", "clip": 0.1} | options, "rounds": 3}
 
 
-def test_a_client_subtracts_its_own_upload_and_sees_a_sum_with_less_noise(monkeypatch):
+ELSE = "ρ = 0.5 to those who are no clients (neighbours"
+
+
+@pytest.mark.parametrize(
+    ("colluding", "share", "words"),
+    [
+        (0, 1.0, "with ρ = 0.5 to those who are no clients (neighbours"),
+        (1, 4 / 5, f"with ρ = 0.5·m/(m − 1) to any other client, and {ELSE}"),
+        (3, 2 / 5, f"with ρ = 0.5·m/(m − 3) to any 3 other clients together, and {ELSE}"),
+    ],
+)
+def test_the_budget_of_sums_is_that_of_what_colluding_clients_see_and_the_file_says_so(colluding, share, words):
     """What is left of the noise of m clients after those of k are taken out has the share (m − k)/m of the variance."""
-    sent = []
-    original = FlameDP.update
-
-    def update(self, f, client, w):
-        new, z = original(self, f, client, w)
-        sent.append(z - w)
-        return new, z
-
-    monkeypatch.setattr(FlameDP, "update", update)
-    mpifed.run(summed(clip=1e-3, noise_multiplier=1e3) | {"rounds": 200}, progress=None)
-    left = np.array([z[2:].sum(axis=0) for z in sent])  # clients 0 and 1 know their own
-    assert left.std() == pytest.approx(np.sqrt(3 / 5), rel=0.1)
-
-
-@pytest.mark.parametrize(("colluding", "share"), [(0, 1.0), (1, 4 / 5), (3, 2 / 5)])
-def test_the_budget_of_sums_is_that_of_what_colluding_clients_see(colluding, share):
     result = mpifed.run(summed(colluding=colluding), progress=None)
     spent = [Gaussian(0.1, FLAME["noise_multiplier"] * np.sqrt(share)).spent(k, 1e-5) for k in range(4)]
     assert result.rounds["epsilon_accounted"] == pytest.approx(spent, rel=1e-12)
+    assert words in result.attrs["privacy"]
 
 
 def test_the_budget_of_uploads_does_not_depend_on_who_colludes():
     found = [mpifed.run(TABLE | {"rounds": 2, "algorithm": FLAME | {"colluding": k}}, progress=None) for k in (0, 4)]
     assert found[0].rounds["epsilon_accounted"].tolist() == found[1].rounds["epsilon_accounted"].tolist()
     assert "ρ = 0.5 (neighbours" in found[0].attrs["privacy"]
-
-
-@pytest.mark.parametrize(
-    ("colluding", "words"),
-    [
-        (0, "with ρ = 0.5 to those who are no clients (neighbours"),
-        (1, "with ρ = 0.5·m/(m − 1) to any other client, and ρ = 0.5 to those who are no clients (neighbours"),
-        (3, "with ρ = 0.5·m/(m − 3) to any 3 other clients together, and ρ = 0.5 to those who are no clients (neigh"),
-    ],
-)
-def test_the_file_says_whom_the_guarantee_of_sums_is_against(colluding, words):
-    assert words in mpifed.run(summed(colluding=colluding), progress=None).attrs["privacy"]
-
-
-def test_more_colluding_clients_than_there_are_others_are_refused():
-    with pytest.raises(
-        UserError,
-        match=r"^algorithm.colluding = 5 is wrong: it must be less than the number of clients, 5, for another one",
-    ):
-        mpifed.run(summed(colluding=5), progress=None)
 
 
 @pytest.mark.parametrize("absence", [{"dropout": 0.4}, {"deadline": 1.0, "latency": 0.4, "speed": 20, "jitter": 0.6}])
@@ -302,17 +256,11 @@ def test_columns_that_all_clients_scale_together_are_named_where_a_guarantee_is_
     ("algorithm", "sentence"),
     [
         (EPM | {"epsilon": 1e-300}, r"algorithm.epsilon = 1e-300 is wrong: noise on 4 numbers .* at least 7.33e-12$"),
-        (EPM | {"epsilon": 7e-12}, r"algorithm.epsilon = 7e-12 is wrong"),
-        (
-            FLAME | {"noise_multiplier": 1e-200},
-            r"algorithm.noise_multiplier = 1e-200 is .* at least 1.83e-12, or",
-        ),
+        (FLAME | {"noise_multiplier": 1e-200}, r"algorithm.noise_multiplier = 1e-200 is .* at least 1.83e-12, or"),
         (summed(noise_multiplier=1.9e-12)["algorithm"], r"algorithm.noise_multiplier = 1.9e-12 is wrong"),
         (FLAME | {"noise_multiplier": 1e200}, r"algorithm.noise_multiplier = 1e\+200 is wrong"),
-        (
-            FLAME | {"clip": 1e-300},
-            r"algorithm.noise_multiplier = 2.0 is wrong with algorithm.clip = 1e-300: the",
-        ),
+        (FLAME | {"clip": 1e-300}, r"algorithm.noise_multiplier = 2.0 is wrong with algorithm.clip = 1e-300: the"),
+        (summed(colluding=5)["algorithm"], r"algorithm.colluding = 5 is wrong: it must be less than the number of cli"),
     ],
 )
 def test_nonsense_is_one_sentence_before_round_one(algorithm, sentence, tmp_path):
@@ -337,7 +285,108 @@ def test_noise_of_more_steps_than_its_law_is_exact_for_is_refused():
             laplace_steps(np.array([sensitivity]), 7, epsilon)
 
 
-def test_clipped_vectors_are_shorter_than_the_bound_by_a_billionth():
-    rows = np.random.default_rng(0).standard_normal((200, 30))
-    size = np.linalg.norm(Gaussian(0.5, 1.0).clipped(rows), axis=1)
-    assert size == pytest.approx(0.5 * (1 - 1e-9), rel=1e-14)
+SEEDED = EPM | {"noise_seed": 3}
+
+
+def told(**settings):
+    return " | ".join(privacy_notes(experiment(TABLE | settings)))
+
+
+def test_a_run_with_a_guarantee_says_what_it_is_and_which_stop_rules_and_starts_are_none_of_it():
+    text = told()
+    assert "each upload is ε-private with ε = 0.5 (neighbours: one sample of one client replaced)" in text
+    assert "only models and uploads may be published" in text
+    assert "cannot be repeated to the bit" in text
+    assert "stop." not in text
+    assert "start" not in text
+    assert "stop.rising looks at the true data: the number of rounds is then not private" in told(stop={"rising": True})
+    assert "stop.gradient and stop.accuracy look at" in told(stop={"gradient": 1e-9, "accuracy": 0.9, "seconds": 9.0})
+    assert "stop" not in told(stop={"seconds": 9.0})
+    assert "the privacy that it spent is not counted here" in told(start="out.h5")
+
+
+@pytest.mark.parametrize("noise", ["released", "matched"])
+@pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])
+def test_other_noise_is_said_to_guarantee_nothing(name, noise):
+    text = told(algorithm={"name": name, "noise": noise})
+    assert text.startswith("no privacy is guaranteed: ")
+    assert "|" not in text
+    assert told(algorithm={"name": "fedepm", "noise": "none"}) == told(algorithm={"name": "fedavg"}) == ""
+
+
+def test_the_file_and_the_summary_tell_a_guarantee_from_a_name(tmp_path):
+    for name, algorithm in (("kept", TABLE["algorithm"]), ("seeded", SEEDED), ("named", {"name": "fedepm"})):
+        result = mpifed.run(TABLE | {"algorithm": algorithm, "rounds": 2}, path=tmp_path / f"{name}.h5")
+        guaranteed, text = name == "kept", show(result)
+        assert str(result.attrs["privacy"]).startswith("guaranteed: " if guaranteed else "none: ")
+        assert ("named ε × uploads (no guarantee)" in text) is not guaranteed
+        assert "named ε × uploads" in text
+        assert ("no privacy is guaranteed" in " ".join(text.split())) is not guaranteed
+        assert ("rounds_redrawn" in result.attrs) is guaranteed
+    result = mpifed.run(TABLE | {"algorithm": {"name": "fedavg"}, "rounds": 1})
+    assert "privacy" not in result.attrs
+
+
+class Crash(Exception):
+    """What ends a run in the middle."""
+
+
+def cut_off(monkeypatch, path, rounds, action):
+    """Run or resume, and fail in the middle of round ``rounds`` + 1, after its uploads were drawn."""
+    original = FedEPM.round
+
+    def round(self, fed, server):
+        done = original(self, fed, server)
+        if fed.round == rounds + 1:
+            raise Crash
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FedEPM, "round", round)
+        with pytest.raises(Crash):
+            action()
+    with h5py.File(path) as file:
+        assert len(file["rounds/round"]) == rounds + 1  # every round is in the file as soon as it is over
+
+
+def test_uploads_that_are_drawn_again_count_again_also_after_several_crashes(monkeypatch, tmp_path):
+    """Checkpoints after rounds 3, 6 …; uploads of lost rounds, and of the round under way, may have left the client."""
+    path, table = tmp_path / "out.h5", TABLE | {"checkpoint": {"every_rounds": 3}}
+    cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))  # lost: 4, 5 and the one under way
+    cut_off(monkeypatch, path, 4, lambda: mpifed.resume(path))  # from round 3 again; lost: 4 and the one under way
+    cut_off(monkeypatch, path, 7, lambda: mpifed.resume(path))  # past the checkpoint of round 6; lost: 7 and 8
+    result = mpifed.resume(path)
+    assert result.status == "finished"
+    assert result.attrs["rounds_redrawn"] == 3 + 2 + 2
+    counts = uploads(result)
+    assert counts[:4] == [0, 1, 2, 3]
+    assert counts[4:7] == [4 + 5, 5 + 5, 6 + 5]  # as the third run recorded them
+    assert counts[7:] == [round + 7 for round in range(7, 13)]
+
+
+def test_without_a_checkpoint_all_rounds_are_drawn_again(monkeypatch, tmp_path):
+    """1 to 5 and the one under way."""
+    path = tmp_path / "out.h5"
+    cut_off(monkeypatch, path, 5, lambda: mpifed.run(TABLE | {"checkpoint": {"every_seconds": 0.0}}, path=path))
+    result = mpifed.resume(path)
+    assert result.attrs["rounds_redrawn"] == 6
+    assert uploads(result)[1:] == [round + 6 for round in range(1, 13)]
+
+
+def test_a_run_that_is_stopped_in_order_goes_on_counting(tmp_path):
+    path = tmp_path / "out.h5"
+    mpifed.run(TABLE | {"rounds": 4}, path=path)
+    result = mpifed.resume(path, rounds=6)
+    assert uploads(result) == list(range(7))
+    assert result.attrs["rounds_redrawn"] == 0
+    assert np.all(np.diff(result.rounds["epsilon_accounted"]) > 0)
+
+
+def test_noise_that_is_drawn_alike_is_no_second_release(monkeypatch, tmp_path):
+    """With a seed the resumed run has the same bits, budget included, as one that was never cut off."""
+    table = TABLE | {"algorithm": SEEDED, "checkpoint": {"every_rounds": 3}}
+    whole, path = tmp_path / "whole.h5", tmp_path / "out.h5"
+    mpifed.run(table, path=whole)
+    cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))
+    mpifed.resume(path)
+    assert content(path) == content(whole)

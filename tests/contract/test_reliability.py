@@ -22,31 +22,16 @@ from mpifed.experiment.run import start
 from mpifed.results import provenance
 from mpifed.sweeps.cost import OFF, memory, parameters
 from mpifed.sweeps.grid import points
-from tests.helpers.commands import ROOT, execute, mpirun
+from tests.helpers.commands import ROOT, execute
 from tests.helpers.commands import mpifed as mpifed_command
 
 LONG = ["rounds=12", "stop.gradient=0", "checkpoint.every_rounds=3", "-o", "o/out.h5"]
+ENDS = "while the run wrote to it, and the run ends after 9 rounds: "
 FATES = {  # what happens to the file after round 7: (the sentence, round of the checkpoint left, what resume says)
-    "removed": (
-        "was removed while the run wrote to it, and the run ends after 9 rounds: run it again; ",
-        9,
-        "back, or run",
-    ),
-    "moved": (
-        "was moved to .*moved.h5 while the run wrote to it, .*: move it back, and resume goes on from the",
-        9,
-        "back",
-    ),
-    "replaced": (
-        "was replaced by another file while the run .*: run it again with another -o",
-        6,
-        "is not a result file",
-    ),
-    "folder": (
-        "was removed while the run wrote to it, and the run ends after 9 rounds: run it again$",
-        None,
-        "no such file",
-    ),
+    "removed": (f"was removed {ENDS}run it again; ", 9, "back, or run"),
+    "moved": (f"was moved to .*moved.h5 {ENDS}move it back, and resume goes on from the", 9, "back"),
+    "replaced": ("was replaced by another file while the run .*: run it again with another -o", 6, "is not a result f"),
+    "folder": (f"was removed {ENDS}run it again$", None, "no such file"),
 }
 
 
@@ -108,47 +93,32 @@ def test_a_file_that_is_lost_in_the_last_round_is_told(fate, here, monkeypatch, 
     )
 
 
-@pytest.mark.parametrize("mode", ["r", "a"])
-def test_a_result_that_the_program_itself_holds_open_is_read(mode, here):
-    mpifed.run(rounds=3, record={"models": 1}, path="o/out.h5", progress=False)
-    with h5py.File("o/out.h5", mode):
-        result = mpifed.load("o/out.h5")
-        assert result.cr == 3
-        assert len(result.models["x"]) == 4
-
-
-def test_a_result_that_xarray_holds_open_is_read(here):
+def test_a_result_that_the_program_itself_holds_open_is_read(here):
     xarray = pytest.importorskip("xarray")
-    mpifed.run(rounds=3, path="o/out.h5", progress=False)
-    held = xarray.open_dataset("o/out.h5", group="rounds", engine="h5netcdf")  # as docs/results.md says
-    assert mpifed.load("o/out.h5").cr == 3
-    held.close()
+    mpifed.run(rounds=3, record={"models": 1}, path="o/out.h5", progress=False)
+    for hold, more in (
+        (h5py.File, {"mode": "r"}),
+        (h5py.File, {"mode": "a"}),
+        (xarray.open_dataset, {"group": "rounds", "engine": "h5netcdf"}),  # as docs/results.md says
+    ):
+        held = hold("o/out.h5", **more)
+        assert mpifed.load("o/out.h5").cr == 3
+        assert len(mpifed.load("o/out.h5").models["x"]) == 4
+        held.close()
 
 
-class TestKernelsOfTheProcessor:
+def test_the_file_has_the_blas_of_the_run_and_resume_says_where_it_changes(here):
     """OPENBLAS_CORETYPE makes OpenBLAS compute as on another processor."""
-
-    @pytest.fixture(autouse=True)
-    def openblas(self):
-        if platform.machine() != "x86_64" or not provenance.blas().startswith("openblas"):
-            pytest.skip("numpy has no OpenBLAS for x86 here")
-
-    def test_the_file_has_the_blas_of_the_run_and_resume_says_where_it_changes(self, here):
-        done = mpifed_command("run", "rounds=3", "stop.gradient=0", "-q", "-o", "out.h5", OPENBLAS_CORETYPE="Prescott")
-        assert done.code == 0, done.err
-        assert re.fullmatch(r"openblas \S+ (Katmai|Prescott|Core2)", old := mpifed.load("out.h5").attrs["blas"])
-        assert main(["resume", "out.h5", "rounds=4"]) == 0
-        result = mpifed.load("out.h5")
-        assert result.attrs["blas"] == provenance.blas() == result.ranks["blas"][0]
-        assert "from round 4 on this run is computed otherwise" in result.attrs["notes"]
-        assert f"BLAS ({old} → {provenance.blas()})" in result.attrs["notes"]
-
-    def test_ranks_that_differ_are_one_note(self, here):
-        words = ["-m", "mpifed", "run", "rounds=2", "-o", "out.h5"]
-        other = [":", "-n", "2", "env", "OPENBLAS_CORETYPE=Prescott", sys.executable]
-        done = execute([*mpirun(1, *words), *other, *words])
-        assert done.code == 0, done.err
-        assert len(re.findall("differ between the 3 ranks: openblas .* on 1, openblas .* on 2 of them", done.err)) == 1
+    if platform.machine() != "x86_64" or not provenance.blas().startswith("openblas"):
+        pytest.skip("numpy has no OpenBLAS for x86 here")
+    done = mpifed_command("run", "rounds=3", "stop.gradient=0", "-q", "-o", "out.h5", OPENBLAS_CORETYPE="Prescott")
+    assert done.code == 0, done.err
+    assert re.fullmatch(r"openblas \S+ (Katmai|Prescott|Core2)", old := mpifed.load("out.h5").attrs["blas"])
+    assert main(["resume", "out.h5", "rounds=4"]) == 0
+    result = mpifed.load("out.h5")
+    assert result.attrs["blas"] == provenance.blas() == result.ranks["blas"][0]
+    assert "from round 4 on this run is computed otherwise" in result.attrs["notes"]
+    assert f"BLAS ({old} → {provenance.blas()})" in result.attrs["notes"]
 
 
 def written(kind, labels):
@@ -171,6 +141,8 @@ def written(kind, labels):
 
 @pytest.mark.parametrize("kind", ["csv", "npz", "h5", "parquet"])
 def test_texts_that_are_too_long_for_labels_are_refused_before_they_are_copied(kind, here):
+    data = written(kind, [letter * 1000 for letter in "ababab"])
+    assert mpifed.run(data=data, problem="logistic", rounds=2, progress=False).cr == 2
     data = written(kind, [letter * 2_000_000 for letter in "ababab"])
     tracemalloc.start()
     with pytest.raises(
@@ -180,12 +152,6 @@ def test_texts_that_are_too_long_for_labels_are_refused_before_they_are_copied(k
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6  # the file has 12 MB
-
-
-@pytest.mark.parametrize("kind", ["csv", "npz", "h5", "parquet"])
-def test_texts_of_a_thousand_characters_are_labels(kind, here):
-    data = written(kind, [letter * 1000 for letter in "ababab"])
-    assert mpifed.run(data=data, problem="logistic", rounds=2, progress=False).cr == 2
 
 
 def test_arrays_have_short_labels_too():

@@ -5,25 +5,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed import (
-    Algorithm,
-    Array,
-    Compressor,
-    Data,
-    LinearModel,
-    Need,
-    Partition,
-    Pool,
-    Problem,
-    Selection,
-    Selector,
-    ServerOptimizer,
-    Solver,
-    Step,
-    Takes,
-    Upload,
-    stream,
-)
+import mpifed
 
 KEPT = {}  # what a method hides from the state
 
@@ -33,10 +15,10 @@ class Client(NamedTuple):
 
 
 class Server(NamedTuple):
-    x: Array  # (n,) model
+    x: mpifed.Array  # (n,) model
 
 
-class Descent(Algorithm):
+class Descent(mpifed.Algorithm):
     """x⁺ = x − γ mean of ∇f_i(x) over the selected clients."""
 
     gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.01
@@ -66,7 +48,7 @@ class AsksOthers(Descent):
 
 
 class AsksNobodyElse(Descent):
-    takes = Takes.SELECTED_AND_ALL
+    takes = mpifed.Takes.SELECTED_AND_ALL
 
 
 class SendsTwo(Descent):
@@ -79,7 +61,7 @@ class SendsTwo(Descent):
 
 
 class KeepsElsewhere(Descent):
-    upload = Upload(kept="z")
+    upload = mpifed.Upload(kept="z")
 
 
 class NeedsMore(Descent):
@@ -89,7 +71,7 @@ class NeedsMore(Descent):
 
 
 class NeedsLess(Descent):
-    requires = (Need("hessian"),)
+    requires = (mpifed.Need("hessian"),)
 
 
 class LooksAside(Descent):
@@ -115,8 +97,8 @@ class Remembers(Descent):
 
 
 class Longer(NamedTuple):
-    x: Array
-    path: Array  # as many numbers as rounds
+    x: mpifed.Array
+    path: mpifed.Array  # as many numbers as rounds
 
 
 class Grows(Descent):
@@ -146,7 +128,7 @@ class Fails(Descent):
         return client, f.gradients(x)
 
 
-class Squares(LinearModel):
+class Squares(mpifed.LinearModel):
     """(z − b)²/2."""
 
     curvature = 1.0
@@ -175,7 +157,7 @@ class LowBound(Squares):
     curvature = 0.5
 
 
-class Written(Problem):
+class Written(mpifed.Problem):
     """Least squares from ``value_grad``, but for its slip."""
 
     slip: str = ""
@@ -204,7 +186,7 @@ class Written(Problem):
         return lambda V: factor * block.vecmat(block.matvec(V) * block.w)
 
 
-class Half(Compressor):
+class Half(mpifed.Compressor):
     """C(x) = x/2 on average, but for its slip."""
 
     slip: str = ""
@@ -226,7 +208,7 @@ class Half(Compressor):
         return 0.5 if self.slip == "omega" else None
 
 
-class InTurn(Selection):
+class InTurn(mpifed.Selection):
     """Half of the clients, by turns, but for its slip."""
 
     slip: str = ""
@@ -241,21 +223,21 @@ class InTurn(Selection):
                 turn = 0
             return (np.arange(size) + turn) % m
 
-        return Selector(size, select, weights=np.ones(m))
+        return mpifed.Selector(size, select, weights=np.ones(m))
 
 
-class Noise(Data):
+class Noise(mpifed.Data):
     """Samples of 6 clients, but for its slip."""
 
     slip: str = ""
 
     def load(self, seed, dtype):
-        rng = np.random if self.slip == "draws" else stream(seed, "noise")
+        rng = np.random if self.slip == "draws" else mpifed.stream(seed, "noise")
         X = rng.standard_normal((24, 4))
-        return Pool(X, X.sum(axis=1), None, np.full(6, 4), dtype)
+        return mpifed.Pool(X, X.sum(axis=1), None, np.full(6, 4), dtype)
 
 
-class Shuffled(Partition):
+class Shuffled(mpifed.Partition):
     slip: str = ""
 
     def deal(self, y, m, rng):
@@ -263,21 +245,21 @@ class Shuffled(Partition):
         return order, np.full(m, len(y) // m)
 
 
-class Relative(Step):
+class Relative(mpifed.Step):
     slip: str = ""
 
     def gamma(self, k, k0, d):
         return 0.001 * d / (d.sum() if self.slip else 10)
 
 
-class Uphill(Solver):
+class Uphill(mpifed.Solver):
     slip: str = ""
 
     def minimise(self, f, Y, W, alpha, beta, share):
         return W + (1 if self.slip else -1) / beta * (f.grad(W) - Y)
 
 
-class Path(ServerOptimizer):
+class Path(mpifed.ServerOptimizer):
     slip: str = ""
 
     def rate(self, delta, spread):

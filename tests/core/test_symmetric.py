@@ -26,8 +26,7 @@ def test_the_upper_triangle_is_read_row_by_row():
     assert symmetric.unpack(np.array([1, 2, 3, 4, 5, 6]), 3).tolist() == H.tolist()
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("n", ORDERS)
+@pytest.mark.parametrize(("n", "dtype"), list(zip(ORDERS, ["float64", "float32"] * 2, strict=True)))
 def test_unpacking_gives_the_matrices_back(n, dtype):
     H = matrices(3, n, dtype)
     rows = symmetric.pack(H)
@@ -45,8 +44,7 @@ def test_packing_reads_the_upper_triangle_alone_and_any_layout():
     assert symmetric.pack(H[::-1])[::-1].tobytes() == rows
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("n", ORDERS)
+@pytest.mark.parametrize(("n", "dtype"), list(zip(ORDERS, ["float32", "float64"] * 2, strict=True)))
 def test_the_norm_counts_what_is_off_the_diagonal_twice_and_has_the_same_bits_alone_and_beside_others(n, dtype):
     H = matrices(4, n)
     H[1] = np.diag(np.arange(n) + 1.0)

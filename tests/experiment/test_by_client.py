@@ -11,7 +11,6 @@ from mpifed.algorithms.bases.by_client import ByClient
 from mpifed.data.base import Data
 from mpifed.problems.softmax import Softmax
 from mpifed.report.layout import number
-from tests.helpers.commands import mpifed as command
 
 M = 12
 DATA = {"name": "synthetic", "clients": M, "features": 6, "classes": 3, "least": 8, "most": 30, "test": 0.0}
@@ -50,19 +49,18 @@ def test_the_accuracy_of_each_client_is_that_of_the_model_of_the_round_on_its_sa
     assert set(found) == {"round", "accuracy"}
 
 
-def test_a_method_with_personal_models_also_has_their_accuracies():
-    result = run(algorithm={"name": "flame", "lr": 0.1, "batch_size": 0})
-    found = result.by_client["personal_accuracy"]
-    assert found.shape == (4, M)
-    assert np.allclose(found.mean(axis=1), result.rounds["personal_accuracy"][ROUNDS])
-
-
 def test_numbers_that_are_named_are_stored_also_at_personal_models():
     generated = DATA | {"classes": 2}
     flame = {"name": "flame", "lr": 0.1, "batch_size": 0}
-    wanted = {"evaluate.clients": ["deviance", "auc"]}
-    found = run(wanted, data=generated, problem="logistic", algorithm=flame).by_client
-    assert set(found) == {"round", "deviance", "auc", "personal_deviance", "personal_auc"}
+    wanted = {"evaluate.clients": ["deviance", "auc", "accuracy"]}
+    result = run(wanted, data=generated, problem="logistic", algorithm=flame)
+    found = result.by_client
+    assert set(found) == {
+        "round",
+        *wanted["evaluate.clients"],
+        *(f"personal_{name}" for name in wanted["evaluate.clients"]),
+    }
+    assert np.allclose(found["personal_accuracy"].mean(axis=1), result.rounds["personal_accuracy"][ROUNDS])
     assert np.allclose(found["deviance"][0], 2 * np.log(2))  # probabilities of 1/2 at the start
     data = Data.build(generated, "data").load(0, "float64")
     mixed = [0 < data.rows(i, i + 1)[1].mean() < 1 for i in range(M)]
@@ -120,25 +118,6 @@ def test_show_has_a_line_with_the_median_and_the_worst_tenth():
     assert f"clients' accuracy median {number(np.median(last))}, worst tenth {number(last[:2].mean())}" in words
 
 
-def test_a_run_that_goes_on_has_the_same_rows_and_those_of_its_checkpoint_once(tmp_path):
-    path = tmp_path / "out.h5"
-    callback = lambda round, row: round == 3  # noqa: E731
-    mpifed.run(STUDY, path=path, progress=False, callback=callback)
-    resumed = mpifed.resume(path, progress=False).by_client
-    whole = run().by_client
-    assert resumed["round"].tolist() == ROUNDS
-    assert resumed["accuracy"].tobytes() == whole["accuracy"].tobytes()
-
-
-def test_ranks_do_not_matter(tmp_path):
-    words = ["data=synthetic", "data.clients=12", "problem=softmax", "algorithm=fedavg", "rounds=3"]
-    for ranks in (None, 3):
-        done = command("run", *words, "evaluate.clients=true", "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
-        assert done.code == 0, done.err
-    one, three = (mpifed.load(tmp_path / f"{ranks}.h5").by_client["accuracy"] for ranks in (None, 3))
-    assert one.tobytes() == three.tobytes()
-
-
 def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind(tmp_path, monkeypatch):
     monkeypatch.setattr(ByClient, "by_client", None)
     path = tmp_path / "out.h5"
@@ -147,11 +126,6 @@ def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind
     with h5py.File(path) as file:
         assert "accuracy" not in file["clients"]
         assert "round" not in file["clients"]
-
-
-def test_a_problem_without_classes_and_metric_has_nothing_to_store():
-    with pytest.raises(UserError, match=r"^evaluate\.clients = true is wrong: least-squares has neither classes nor"):
-        run(problem="least-squares")
 
 
 def test_a_file_from_elsewhere_with_other_shapes_is_refused(tmp_path):

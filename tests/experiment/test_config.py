@@ -196,27 +196,6 @@ def test_paths_in_a_file_are_relative_to_the_file(tmp_path, table, written, mean
     assert override(read(path), [f"{table}.path=mine.h5"])[table]["path"] == "mine.h5"
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (None, "cannot be read: No such file or directory"),
-        ("seed = ", "is not valid TOML: Invalid value"),
-        ("seed = 1\nseed = 2", "is not valid TOML: Cannot overwrite"),
-        (b"seed = \xff", "is not valid TOML: 'utf-8' codec can't decode"),
-        ("# " + "x" * (1 << 20), "is not an experiment file: it has more than 1 MiB"),
-        ("seed = " + "1" * 5000, "is not valid TOML: Exceeds the limit"),
-        ("seed = " + "[" * 5000, "is not valid TOML: maximum recursion depth"),
-    ],
-    ids=["absent", "half", "twice", "latin", "large", "long number", "deep"],
-)
-def test_what_is_no_experiment_file_is_refused(tmp_path, text, sentence):
-    path = tmp_path / "study.toml"
-    if text is not None:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(UserError, match=rf"^experiment file '.*\.toml' {sentence}|^'.*\.toml' {sentence}"):
-        read(path)
-
-
 HOT = "h" * 500
 
 
@@ -224,30 +203,22 @@ HOT = "h" * 500
     ("assignments", "sentence"),
     [
         ("sede=1", "unknown key 'sede'; did you mean 'seed'?"),
-        ("algorithm=fedadm", "unknown algorithm 'fedadm'; did you mean 'fedadmm'?"),
-        ("selection=unifrom", "unknown selection 'unifrom'; did you mean 'uniform'?"),
         ("selection=zzz", "unknown selection 'zzz'; the choices are all, uniform, cover, cyclic, importance, biased,"),
-        ("algorithm.step=constnat", "unknown step 'constnat'; did you mean 'constant'?"),
         ("data.cleints=3", "unknown key 'data.cleints'; did you mean 'clients'?"),
         ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; the choices are start, lagrangian, k0, H, t"),
         ("problem.mu=1", "unknown key 'problem.mu'; there are none here"),
-        ("algorithm.step.b=1", "unknown key 'algorithm.step.b'; the choices are a"),
         ("algorithm.k0=0", "algorithm.k0 = 0 is wrong: it must be a whole number >= 1"),
         ("algorithm.k0=1.5", "algorithm.k0 = 1.5 is wrong: it must be a whole number, not a number"),
         ("algorithm.k0=many", 'algorithm.k0 = "many" is wrong: it must be a whole number, not a text'),
         ("algorithm.H=gramm", 'algorithm.H = "gramm" is wrong: it must be "diagonal" or "gram" or "zero"'),
         ("dtype=float16", 'dtype = "float16" is wrong: it must be "float64" or "float32"'),
-        ("dtype=64", 'dtype = 64 is wrong: it must be "float64" or "float32"'),
         ("seed=-1", "seed = -1 is wrong: it must be a whole number >= 0"),
         (f"seed={2**63}", f"seed = {2**63} is wrong: it must be a whole number <= {2**63 - 1}"),
         ("stop.optimum=soon", 'stop.optimum = "soon" is wrong: it must be a number, not a text'),
         (f"seed={HOT}", f'seed = "{HOT[:99]}…{HOT[:49]}" is wrong: it must be a whole number, not a text'),
-        ("seed=true", "seed = true is wrong: it must be a whole number, not true or false"),
         ("record.personal=1", "record.personal = 1 is wrong: it must be true or false, not a whole number"),
-        ("evaluate.every=0", "evaluate.every = 0 is wrong: it must be a whole number >= 1"),
         ("evaluate=3", "evaluate = 3 is wrong: evaluate is a table, so write evaluate.KEY = VALUE"),
         ("selection.share=0", "selection.share = 0 is wrong: it must be a number > 0"),
-        ("selection.share=1.1", "selection.share = 1.1 is wrong: it must be a number <= 1"),
         ("selection.share=nan", "selection.share = nan is wrong: it must be a finite number"),
         ("stop.objective_gap=0.1", "stop: objective_gap needs optimum"),
         ("selection=replay", "selection.path is missing: it has no default"),
@@ -255,18 +226,14 @@ HOT = "h" * 500
         ("compress.feedback=ef", 'compress.feedback = "ef" is wrong: it must be "auto" or "memory"'),
         ("graph=rng", "unknown graph 'rng'; did you mean 'ring'"),
         ("graph={name='ring',loss=1.0}", "graph.loss = 1.0 is wrong: it must be a number < 1.0"),
-        ("asynchronous.arrivals=0", "asynchronous.arrivals = 0 is wrong: it must be a whole number >= 1"),
         ("data.least=200", "data: least = 200 is more than most = 150"),
         ("data.clients=[4]", "data.clients = [4] is wrong: it must be a whole number, not a list"),
         ("algorithm=5", "algorithm = 5 is wrong: algorithm is a table, such as algorithm.name = 'fedgia'"),
         ("seed.x=1", "seed = {x = 1} is wrong: it must be a whole number"),
         (["seed=1", "seed.x=1"], "'seed.x=1': seed is not a table"),
         ("seed", "'seed' is not an override: write KEY=VALUE, for example algorithm.k0=5"),
-        ("=3", "'=3' is not an override: write KEY=VALUE"),
         ("algorithm.name=[1]", "unknown algorithm '[1]'; the choices are accfeddcd, "),
-        ("data=[1]", "data = [1] is wrong: data is a table"),
         ("algorithm.step.name={a = 1}", "unknown step "),
-        ("algorithm.t=inf", "algorithm.t = inf is wrong: it must be a finite number"),
         ("seed=" + "1" * 5000, 'seed = "111'),
     ],
 )

@@ -113,23 +113,6 @@ def test_a_frequency_is_a_row_that_stands_there_as_often(name, method):
         np.testing.assert_allclose(one.rounds[column], other.rounds[column], rtol=1e-7, atol=1e-20)
 
 
-def test_a_sparse_run_is_a_dense_one():
-    runs = [
-        mpifed.run(STUDY, problem=PROBLEMS["logistic"], algorithm={"name": "fedgia", "H": "gram"}, data=data)
-        for data in (data_of("logistic", X, weight=WEIGHT, offset=OFFSET) for X in (A, sp.csr_array(A)))
-    ]
-    np.testing.assert_allclose(runs[0].x, runs[1].x, rtol=1e-10)
-
-
-def test_a_shift_of_all_scores_moves_the_intercept_alone():
-    plain, shifted = (
-        mpifed.run(STUDY | {"rounds": 12}, problem=problem, algorithm="newton", data=data)
-        for problem in [{"name": "poisson", "bias": False}]
-        for data in (data_of("poisson"), data_of("poisson", exposure=np.full(D, 2.0)))
-    )
-    np.testing.assert_allclose(shifted.x, plain.x - [0, 0, np.log(2)], rtol=1e-9)
-
-
 def test_gradients_of_mini_batches_are_right_on_average():
     (f, _), *_ = built("poisson", data_of("poisson", weight=WEIGHT, offset=OFFSET))
     x = np.array([0.1, -0.2, 0.3])

@@ -149,10 +149,6 @@ def test_commands_tell_what_was_minimised(tmp_path):
     assert "duality gap" in fit
     assert "note: there are no standard errors" in fit
     assert "std error" not in fit
-    rows = command("fit", "out.h5", "--format", "csv", cwd=tmp_path).out.splitlines()
-    assert len(rows) == 7
-    assert rows[0].startswith("coefficient,estimate")
-    assert "\\toprule" in command("fit", "out.h5", "--format", "latex", cwd=tmp_path).out
     shown = command("show", "out.h5", cwd=tmp_path).out
     assert "objective.l1" in shown
     assert "objective is f with its penalty" in shown

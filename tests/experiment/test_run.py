@@ -3,7 +3,6 @@
 import re
 from itertools import pairwise
 
-import h5py
 import numpy as np
 import pytest
 
@@ -15,7 +14,6 @@ from mpifed.experiment.prepare import housed, prepare
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
-from mpifed.results.result import load
 from tests.experiment.conftest import run, status
 from tests.helpers.commands import mpifed
 
@@ -46,16 +44,16 @@ def test_ranks_that_exchange_vectors_with_each_other_cannot_survive_a_dead_one(m
 NINE = {"data": {"clients": 9, "features": 4}, "dtype": "float32"}
 
 
-class Rank(World):
-    """One of several ranks, as far as prepare() looks at it."""
-
-    def __init__(self, rank, size):
-        self.rank, self.size = rank, size
+def of_ranks(rank, size):
+    """A world of several ranks, as far as prepare() looks at it."""
+    world = World()
+    world.rank, world.size = rank, size
+    return world
 
 
 def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_all():
     job = Job(experiment(NINE))
-    parts = [housed(prepare(job, Rank(rank, 4)), job, Rank(rank, 4), "numpy") for rank in range(4)]
+    parts = [housed(prepare(job, of_ranks(rank, 4)), job, of_ranks(rank, 4), "numpy") for rank in range(4)]
     cuts = parts[0].cuts
     assert parts[0].host is None
     assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
@@ -64,7 +62,7 @@ def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_
     assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
     assert parts.setup.start.dtype == np.float32
     with pytest.raises(UserError, match=r"^11 ranks are too many for 9 clients: start at most 10"):
-        prepare(job, Rank(0, 11))
+        prepare(job, of_ranks(0, 11))
 
 
 def test_a_world_of_one_rank_agrees_with_itself_and_a_mistake_is_one_sentence_and_other_errors_pass():
@@ -126,13 +124,11 @@ def test_divergence_ends_the_run_unless_told_to_go_on_and_numbers_that_are_not_f
         run(*study, "stop.diverged=0", "--force")
 
 
-def test_models_are_stored_after_every_so_many_rounds_and_the_last(tmp_path):
-    study = ["algorithm=fedavg", "data.clients=13", "stop.gradient=0.0", "-q"]
-    run("run", *study, "rounds=7", "record.models=3", "-o", tmp_path / "models.h5")
-    models = load(tmp_path / "models.h5").models
+def test_models_are_stored_after_every_so_many_rounds_and_the_last():
+    study = {"algorithm": "fedavg", "data": {"clients": 13}, "stop": {"gradient": 0.0}}
+    models = start(Job(experiment(study | {"rounds": 7, "record": {"models": 3}}))).result().models
     assert models["round"].tolist() == [0, 3, 6, 7]
     for round, x in zip(models["round"], models["x"], strict=True):
-        run("run", *study, f"rounds={round}", "--force", "-o", tmp_path / "short.h5")
-        assert load(tmp_path / "short.h5").x.tobytes() == x.tobytes()
-    with h5py.File(tmp_path / "short.h5") as file:
-        assert "models" not in file
+        short = start(Job(experiment(study | {"rounds": int(round)}))).result()
+        assert short.x.tobytes() == x.tobytes()
+        assert len(short.models["round"]) == 0

@@ -94,18 +94,15 @@ def test_they_are_tested_at_the_servers_model_and_after_gradient_steps_of_their_
     assert found["samples"].tolist() == SIZES[away].tolist()
 
 
-def flame(i, x):
+def flame(i, x, steps=5):
     theta = x
-    for _ in range(5):
+    for _ in range(steps):
         theta = theta - 0.1 * (slope(i, theta) + 2.0 * (theta - x))
     return theta
 
 
 def ditto(i, x):
-    theta = x
-    for _ in range(3):
-        theta = theta - 0.1 * (slope(i, theta) + 2.0 * (theta - x))
-    return theta
+    return flame(i, x, 3)
 
 
 def apfl(i, x):
@@ -167,10 +164,12 @@ def sites(tmp_path):
 
 def test_clients_are_named_or_numbered_in_the_order_of_their_names(sites):
     """bern, lyon, oslo, rome."""
+    models = set()
     for unseen in (["rome", "bern"], [3, "bern"], [0, 3]):
         result = sites(unseen)
         assert result.unseen["data_client"].tolist() == [0, 3]
-        assert result.x.tobytes() == sites([0, 3]).x.tobytes()
+        models.add(result.x.tobytes())
+    assert len(models) == 1
     assert sites("oslo").unseen["data_client"].tolist() == [2]
 
 
@@ -178,7 +177,6 @@ def test_clients_are_named_or_numbered_in_the_order_of_their_names(sites):
     ("wanted", "sentence"),
     [
         (["romme"], "evaluate.unseen names client 'romme', and the clients are bern, lyon, oslo, rome; did you mean"),
-        ("paris", "evaluate.unseen names client 'paris', and the clients are bern, lyon, oslo, rome"),
         (["rome", 3], "evaluate.unseen names a client twice: name each once"),
     ],
 )
@@ -189,17 +187,10 @@ def test_a_name_that_no_client_has_is_refused_with_those_there_are(wanted, sente
 
 
 def test_names_reach_a_run_from_the_command_line(sites, tmp_path):
-    words = [
-        f"data.path={tmp_path / 'sites.csv'}",
-        "data=file",
-        "data.target=y",
-        "data.client=site",
-        "problem=logistic",
-    ]
+    words = [f"data.path={tmp_path / 'sites.csv'}", "data=file", "data.target=y", "data.client=site", "rounds=1"]
     for given in ('["bern", "rome"]', "bern"):
-        done = command(
-            "run", *words, f"evaluate.unseen={given}", "rounds=1", "-q", "-o", tmp_path / "out.h5", "--force"
-        )
+        study = [*words, "problem=logistic", f"evaluate.unseen={given}"]
+        done = command("run", *study, "-q", "-o", tmp_path / "out.h5", "--force")
         assert done.code == 0, done.err
         assert mpifed.load(tmp_path / "out.h5").unseen["data_client"].tolist() == ([0, 3] if "[" in given else [0])
     again = command("resume", tmp_path / "out.h5", "rounds=2", "-q")
@@ -207,15 +198,8 @@ def test_names_reach_a_run_from_the_command_line(sites, tmp_path):
 
 
 WORDS = ["data=synthetic", "data.clients=12", "data.features=4", "data.classes=3", "data.least=20", "data.most=40"]
-WORDS += [
-    "data.test=0.3",
-    "problem=softmax",
-    "algorithm=flame",
-    "algorithm.lr=0.1",
-    "algorithm.batch_size=5",
-    "evaluate.unseen=3",
-    "rounds=4",
-]
+WORDS += ["data.test=0.3", "problem=softmax", "algorithm=flame", "algorithm.lr=0.1", "algorithm.batch_size=5"]
+WORDS += ["evaluate.unseen=3", "evaluate.clients=true", "rounds=4"]
 
 
 def same(one, other):
@@ -224,14 +208,15 @@ def same(one, other):
 
 
 def test_ranks_do_not_matter_also_where_one_has_no_such_client(tmp_path):
-    for ranks in (None, 3, 5):
+    """Also for the numbers of the clients that train."""
+    for ranks in (None, 5):
         done = command("run", *WORDS, "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
         assert done.code == 0, done.err
-    one, *others = (mpifed.load(tmp_path / f"{ranks}.h5") for ranks in (None, 3, 5))
+    one, several = (mpifed.load(tmp_path / f"{ranks}.h5") for ranks in (None, 5))
     assert len(one.unseen["data_client"]) == 3
-    for several in others:
-        same(one.unseen, several.unseen)
-        assert one.x.tobytes() == several.x.tobytes()
+    same(one.unseen, several.unseen)
+    same(one.by_client, several.by_client)
+    assert one.x.tobytes() == several.x.tobytes()
 
 
 def test_a_run_that_goes_on_has_the_same_rows_once(tmp_path):
@@ -291,12 +276,7 @@ def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
     ("wanted", "sentence"),
     [
         (0.99, "evaluate.unseen = 0.99 is wrong: of 12 clients 12 would never train, so leave one at least"),
-        (12, "evaluate.unseen = 12 is wrong: of 12 clients 12 would never train"),
-        ([3, 3], "evaluate.unseen names a client twice: name each once"),
-        (
-            ["a"],
-            "evaluate.unseen names client 'a', and clients have no names here: write their numbers, 0 to 11, as in",
-        ),
+        (["a"], "evaluate.unseen names client 'a', and clients have no names here: write their numbers, 0 to 11, as"),
         ([3, 12], "evaluate.unseen names client 12, and there are the clients 0 to 11"),
         ([*range(12)], "evaluate.unseen names all 12 clients: at least one must train"),
         (1.5, "evaluate: unseen = 1.5 is wrong: it must be a share below 1, a whole number or a list"),

@@ -26,9 +26,9 @@ def result(table, path=None):
     return start(Job(experiment(table), path)).result()
 
 
-def sentence(table):
+def sentence(path, **more):
     with pytest.raises(UserError) as caught:
-        result(table)
+        result(STUDY | more | {"start": str(path)})
     return str(caught.value)
 
 
@@ -64,13 +64,6 @@ def test_a_start_is_the_model_before_the_first_round(tmp_path):
     assert again.x.tobytes() == first.x.tobytes()
 
 
-def test_a_mistake_is_one_sentence_on_several_ranks_too(tmp_path):
-    done = run("run", *SMALL, f"start={tmp_path / 'no.h5'}", "-o", tmp_path / "out.h5", ranks=3, code=2)
-    said = [line for line in done.err.splitlines() if line.startswith("mpifed")]  # Open MPI adds lines of its own
-    assert said == [f'mpifed: start = "{tmp_path / "no.h5"}" is wrong: there is no such file']
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_resumed_run_needs_its_start_no_more_and_its_bits_do_not_depend_on_the_number_of_ranks(tmp_path):
     """The checkpoint has all that it needs; and the file may have become another one by then."""
     np.savez(tmp_path / "x.npz", x=X)
@@ -87,11 +80,10 @@ def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):
     np.savez(deep / "x.npz", x=X)
     (deep / "study.toml").write_text('start = "x.npz"\nrounds = 0\ndata = {clients = 6, features = 5}\n', "utf-8")
     assert read(deep / "study.toml")["start"] == str(deep / "x.npz")
-    run("run", "deep/study.toml", "-q", "-o", "out.h5", cwd=tmp_path)
-    assert load(tmp_path / "out.h5").x.tobytes() == X.tobytes()
     shutil.copy(tmp_path / "deep" / "x.npz", tmp_path / "other.npz")
     run("run", "deep/study.toml", "start=other.npz", "-q", "-o", "other.h5", cwd=tmp_path)
     assert load(tmp_path / "other.h5").config["start"] == "other.npz"
+    assert load(tmp_path / "other.h5").x.tobytes() == X.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -99,18 +91,16 @@ def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):
     [
         ({"x": X[:3]}, "its model has 3 parameters, but the model of this problem on these data has 5"),
         ({"x": X[None]}, r"x must be a vector of real numbers, and it has type float64 and shape \(1, 5\)"),
-        ({"x": X + 1j}, r"x must be a vector of real numbers, and it has type complex128 and shape \(5,\)"),
         ({"x": np.array([None] * 5)}, "x must be a vector of real numbers, and it has type object"),
-        ({"x": np.float64(3.0)}, r"x must be a vector of real numbers, and it has type float64 and shape \(\)"),
         ({"x": np.where(X > 1, np.nan, X)}, "2 of its 5 numbers are not finite"),
         ({"w": X, "b": X}, "it has no array x, but w, b"),
     ],
-    ids=["size", "table", "complex", "objects", "number", "not finite", "other names"],
+    ids=["size", "table", "objects", "not finite", "other names"],
 )
 def test_what_is_no_model_of_the_problem_is_refused(arrays, words, tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, **arrays)
-    assert re.fullmatch(f'start = "{path}" is wrong: {words}.*', sentence(STUDY | {"start": str(path)}))
+    assert re.fullmatch(f'start = "{path}" is wrong: {words}.*', sentence(path))
 
 
 def test_a_result_without_a_model_and_other_files_are_refused(tmp_path):
@@ -131,4 +121,4 @@ def test_a_result_without_a_model_and_other_files_are_refused(tmp_path):
         "": "there is no such file",
         "large.npz": "numbers of its model are too large for float32",
     }.items():
-        assert said in sentence(STUDY | {"dtype": "float32", "start": str(tmp_path / name)})
+        assert said in sentence(tmp_path / name, dtype="float32")

@@ -12,25 +12,8 @@ from mpifed.data.info import describe, survey
 
 MANY = int(os.environ.get("MPIFED_FUZZ", "0"))
 FEW = settings(max_examples=MANY or 200, suppress_health_check=list(HealthCheck), deadline=None)
-ODD = [
-    "1",
-    "2.5",
-    "m",
-    "",
-    "NA",
-    "?",
-    "1,5",
-    "nan",
-    "inf",
-    "-1",
-    "train",
-    "True",
-    "2020-01-01",
-    '"q',
-    "1e400",
-    "\0",
-    "é",
-]
+DATE = "2020-01-01"
+ODD = ["1", "2.5", "m", "", "NA", "?", "1,5", "nan", "inf", "-1", "train", "True", DATE, '"q', "1e400", "\0", "é"]
 KINDS = [["1", "2", "7"], ["0", "1"], ["1.5", "-3"], ["m", "f"], ["m", "f", "?"], ["1", ""], ["train", "test"], ODD]
 NAMES = "abcde"
 CHOICES = {

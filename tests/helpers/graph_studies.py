@@ -1,5 +1,7 @@
 """Least squares on twelve nodes of different sizes, scales and hyperplanes, for the tests of methods on graphs."""
 
+from functools import cache
+
 import numpy as np
 
 from mpifed.data.pool import Pool
@@ -26,21 +28,25 @@ def nodes():
         yield A, A @ rng.standard_normal(N) + 0.3 * rng.standard_normal(len(A))
 
 
+@cache
 def data():
     X, y = (np.concatenate(parts) for parts in zip(*nodes(), strict=True))
     return Pool(X, y, None, np.array([len(A) for A, _ in nodes()]))
 
 
+@cache
 def quadratics():
     """(Q_i, q_i) with ∇f_i(x) = Q_i x − q_i."""
     return [(A.T @ A / len(A), A.T @ b / len(A)) for A, b in nodes()]
 
 
+@cache
 def smoothness():
     """max r_i."""
     return float(max(np.linalg.eigvalsh(Q)[-1] for Q, _ in quadratics()))
 
 
+@cache
 def best():
     """The minimiser of f."""
     return np.linalg.solve(sum(Q for Q, _ in quadratics()), sum(q for _, q in quadratics()))

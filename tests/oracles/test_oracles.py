@@ -5,7 +5,6 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
@@ -17,9 +16,6 @@ from .study import RTOL, computed, deviations, expected, oracle, recorded
 FOLDER = Path(__file__).parent
 SECOND = SHARED / "oracles"
 STUDIES = sorted(SECOND.glob("*/study.toml"))
-# of inner tests, a coin, line searches
-THRESHOLDS = {"fedadmm": ("eps0", "nu"), "fedadmm-insa": ("mu", "c"), "marina": ("p",), "newton": ("c",)}
-NUMBERS = ("objective", "grad_norm_sq", "x", "personal")  # what constants move
 every = pytest.mark.parametrize("case", CASES, ids=str)
 
 
@@ -45,29 +41,6 @@ def test_so_does_the_file_of_a_whole_run(case, tmp_path):
     if "personal" in right:
         right["personal"] = right["personal"][-1]
     check(right, recorded(case, tmp_path))
-
-
-def constants(case):
-    """Options that are numbers. Thresholds are left out: they move nothing until they are crossed."""
-    left_out = THRESHOLDS.get(case.method, ())
-    return [key for key, value in case.options.items() if isinstance(value, float) and key not in left_out]
-
-
-@every
-def test_a_constant_off_by_one_percent_is_noticed(case):
-    right = {key: value for key, value in expected(case).items() if key in NUMBERS}
-    for key in constants(case):
-        with pytest.raises(AssertionError, match="relative deviations"):
-            check(right, expected(case, **{key: 1.01 * case.options[key]}))
-    for key in right:
-        with pytest.raises(AssertionError, match=key):
-            check(right, right | {key: right[key] * (1 + 1e-8)})
-
-
-def test_a_number_that_is_not_finite_is_noticed():
-    right = expected(CASES[0])
-    with pytest.raises(AssertionError, match="objective"):
-        check(right, right | {"objective": right["objective"] * np.nan})
 
 
 def test_every_method_has_an_oracle_and_two_cases():

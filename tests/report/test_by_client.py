@@ -46,9 +46,6 @@ def test_mean_worst_tenth_and_spread_are_those_of_the_clients_that_have_a_number
     assert (found["iqr"][0], found["min"][0], found["max"][0], found["lacking"][0]) == (10.0, 0.0, 20.0, 1)
     assert over_clients(table(values), "rmse")["worst_tenth"][0] == 19.0  # less is better
     assert np.isnan(over_clients(table(values), "other")["worst_tenth"][0])  # neither is
-
-
-def test_where_no_client_has_a_number_all_is_nan():
     found = over_clients(table(np.full(3, np.nan)), "accuracy")
     assert all(np.isnan(found[name][0]) for name in ("mean", "worst_tenth", "sd", "iqr", "min", "max"))
     assert found["lacking"][0] == 3
@@ -65,27 +62,21 @@ def test_a_result_has_them_for_both_kinds_of_clients(runs):
     with pytest.raises(UserError, match="unknown number of clients 'acc'; did you mean 'auc'"):
         result.over_clients("acc")
     plain = mpifed.run(STUDY | {"algorithm": "fedavg"}, progress=False)
-    with pytest.raises(
-        UserError, match=r"no numbers of clients are stored: evaluate\.clients or evaluate\.unseen asks"
-    ):
+    asks = r"evaluate\.clients or evaluate\.unseen asks"
+    with pytest.raises(UserError, match=f"no numbers of clients are stored: {asks}"):
         plain.over_clients()
+    with pytest.raises(UserError, match=f"^no result has numbers of clients: {asks}"):
+        client_curves.clients([plain])
 
 
 def test_the_table_has_a_row_for_each_method_kind_of_client_and_model(runs):
     done = command("compare", *runs, "--clients", "--columns", "accuracy")
     head, rows = cells(done.out)
     assert head == ["algorithm", "n", "clients", "number", "mean", "worst tenth", "sd", "IQR", "min", "max"]
-    models = ["accuracy", "accuracy after"]
-    assert [row[2:4] for row in rows if row[0] == "FedAvg"] == [
-        ["trained", "accuracy"],
-        *(["unseen", name] for name in models),
-    ]
-    assert [row[3] for row in rows if row[0] == "FLAME"] == [
-        "accuracy",
-        "personal accuracy",
-        *models,
-        "personal accuracy",
-    ]
+    told = [["trained", "accuracy"], ["unseen", "accuracy"], ["unseen", "accuracy after"]]
+    assert [row[2:4] for row in rows if row[0] == "FedAvg"] == told
+    own = "personal accuracy"
+    assert [row[3] for row in rows if row[0] == "FLAME"] == ["accuracy", own, "accuracy", "accuracy after", own]
     ends = [mpifed.load(path).over_clients("accuracy")["mean"][-1] for path in runs[:2]]
     mean, sd = (float(part) for part in rows[0][4].split(" ± "))
     assert np.isclose(mean, np.mean(ends), atol=0.01)
@@ -102,11 +93,8 @@ def test_clients_without_a_number_are_counted_in_the_table(runs):
 
 
 def test_the_table_is_written_in_all_forms(runs):
-    for form, sign in (
-        ("csv", "algorithm,n,clients,number,mean,mean_sd"),
-        ("latex", r"\toprule"),
-        ("markdown", "| :--"),
-    ):
+    signs = {"csv": "algorithm,n,clients,number,mean,mean_sd", "latex": r"\toprule", "markdown": "| :--"}
+    for form, sign in signs.items():
         assert sign in command("compare", *runs, "--clients", "--format", form).out
 
 
@@ -130,11 +118,8 @@ def test_the_picture_shows_rounds_clients_and_those_that_never_train_and_the_com
     figure = client_curves.clients(results, ["accuracy", "personal_accuracy"])
     rounds, ranks, models, own_rounds, own_ranks = axes_of(figure)
     assert [axis.get_xlabel() for axis in (rounds, own_ranks)] == ["round", "clients (%), by rising number"]
-    assert [tick.get_text() for tick in models.get_xticklabels()] == [
-        "server's\nmodel",
-        "after own\nsteps",
-        "personal\nmodel",
-    ]
+    kinds = ["server's\nmodel", "after own\nsteps", "personal\nmodel"]
+    assert [tick.get_text() for tick in models.get_xticklabels()] == kinds
     spreads = [result.over_clients("accuracy") for result in results[:2]]
     assert curve(rounds) == [[0, 1, 2, 3], np.mean([found["mean"] for found in spreads], axis=0).tolist()]
     worst = np.mean([found["worst_tenth"] for found in spreads], axis=0)
@@ -147,21 +132,10 @@ def test_the_picture_shows_rounds_clients_and_those_that_never_train_and_the_com
     )
 
 
-def test_show_has_a_line_for_each_number_of_both_kinds_of_clients(runs):
+def test_show_has_a_line_for_each_number_of_both_kinds_of_clients_and_says_where_many_are(runs):
     options = {"evaluate.clients": ["accuracy", "observed_expected"], "evaluate.unseen": 4}
     words = " ".join(mpifed.run(STUDY | {"algorithm": "fedavg"}, options, progress=False).summary().split())
     assert re.search(r" clients' accuracy median \S+, worst tenth", words)
     assert re.search(r"unseen clients' accuracy_after median \S+, worst tenth", words)
     assert re.search(r"clients' observed_expected median \S+, \S+ … \S+", words)
-
-
-def test_show_says_where_many_numbers_are(runs):
     assert "15 in all: compare --clients" in mpifed.load(runs[-1]).summary()
-
-
-def test_results_without_numbers_of_clients_are_refused():
-    plain = mpifed.run(STUDY | {"algorithm": "fedavg"}, progress=False)
-    with pytest.raises(
-        UserError, match=r"^no result has numbers of clients: evaluate\.clients or evaluate\.unseen asks"
-    ):
-        client_curves.clients([plain])

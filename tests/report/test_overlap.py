@@ -21,8 +21,7 @@ def pixels(figure, colour):
     return int((np.abs(below - wanted).max(axis=-1) < 40).sum())
 
 
-@pytest.mark.parametrize("rounds", [9, 60])
-@pytest.mark.parametrize("methods", [("fedavg", "scaffold"), ("fedadmm", "fedgia"), ("extra", "fedgia", "scaffold")])
+@pytest.mark.parametrize(("rounds", "methods"), [(60, ("fedavg", "scaffold")), (9, ("extra", "fedgia", "scaffold"))])
 def test_curves_that_lie_exactly_on_one_another_all_show(methods, rounds):
     runs = [recorded(name=name, objective=8.0 / (1 + np.arange(rounds))) for name in methods]
     figure = plot.lines(runs, log="y")

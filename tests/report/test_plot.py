@@ -181,12 +181,8 @@ def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
     out = tmp_path / "out.h5"
     assert mpifed("run", "data.clients=6", "data.features=5", "rounds=4", "-q", "-o", out).code == 0
     result = load(out)
-    for figure in (
-        plot.lines([result], "seconds", metrics.requested([result], None)[:1]),
-        plot.page([result]),
-        boxplot.box([result], "k0", "tct"),
-        timeline.timeline(result),
-    ):
+    assert axes_of(plot.lines([result], "seconds", metrics.requested([result], None)[:1]))
+    for figure in (plot.page([result]), boxplot.box([result], "k0", "tct"), timeline.timeline(result)):
         assert axes_of(figure)
 
 
@@ -205,7 +201,7 @@ def test_a_timeline_has_rounds_and_ranks():
     assert heights(ranks) == [[0, 0.5, 1], [0.375, 0, 0], [0.5] * 3, [1, 0.5, 0], [0.25] * 3, [0.125, 0, 0]]
 
 
-@pytest.mark.parametrize(("ranks", "rounds"), [(1, 1), (1, 3), (4, 2), (40, 8)])
+@pytest.mark.parametrize(("ranks", "rounds"), [(1, 1), (4, 2), (40, 8)])
 def test_ranks_and_rounds_are_counted_in_whole_numbers_without_others_between(ranks, rounds):
     figure = timeline.timeline(recorded(ranks=ranks, objective=[1.0] * (rounds + 1)))
     figure.draw_without_rendering()

@@ -79,14 +79,6 @@ def test_those_tie_whose_bands_reach_that_of_the_best():
     assert winners(found) == [1]
 
 
-def test_a_profile_has_a_curve_for_each_of_two_classes_of_one_name():
-    names = ("a.py:Mine", "b.py:Mine")
-    runs = [recorded(name=name, seed=seed, objective=(8.0, 2.0)) for name, seed in product(names, (0, 1))]
-    found = profile.collected(runs, [1.0, 2.0, 3.0, 4.0])
-    assert found.labels == ["Mine (a.py)", "Mine (b.py)"]
-    assert np.concatenate(found.groups).tolist() == [[1, 3], [2, 4]]
-
-
 def test_a_profile_of_runs_pairs_them_by_data_and_seed():
     def run(name, seed, clients, f):
         return recorded(name=name, seed=seed, objective=f, config={"data": {"clients": clients}})
@@ -104,9 +96,11 @@ def test_a_profile_of_runs_pairs_them_by_data_and_seed():
         profile.collected(runs[:4], values[:4])
     with pytest.raises(UserError, match="never below 0"):
         profile.collected(runs, [-1.0] * 8)
+    mine = [recorded(name=name, seed=seed) for name, seed in product(("a.py:Mine", "b.py:Mine"), (0, 1))]
+    assert profile.collected(mine, values[:4]).labels == ["Mine (a.py)", "Mine (b.py)"]
 
 
-def test_compare_tests_every_two_rows_over_the_seeds_that_all_have(tmp_path):
+def test_compare_tests_every_two_rows_over_the_seeds_that_all_have_and_plot_draws_a_profile(tmp_path):
     for seed, name in product(range(7), ("gd", "fedavg")):
         f = 2.0 + seed / 10 + (name == "gd")
         recorded(tmp_path / f"{name}{seed}.h5", name=name, seed=seed, objective=(8.0, f))
@@ -126,6 +120,9 @@ def test_compare_tests_every_two_rows_over_the_seeds_that_all_have(tmp_path):
         assert told.code == (2 if words else 0)
     alone = mpifed("compare", runs[0], "--test", "objective", cwd=tmp_path)
     assert "it needs two rows" in alone.err
+    pytest.importorskip("matplotlib")
+    mpifed("plot", *runs, "--profile", "rounds to objective <= 2.7", "-o", "a.svg", cwd=tmp_path)
+    assert (tmp_path / "a.svg").exists()
 
 
 @pytest.mark.parametrize(("rows", "seeds", "least", "enough"), [(2, 5, "0.062", 6), (3, 6, "0.094", 7), (2, 1, "1", 6)])
@@ -145,15 +142,6 @@ def test_a_test_with_too_few_seeds_is_one_sentence_whose_advice_is_enough(rows, 
     assert float(told(enough).split()[-1]) < 0.05
     with pytest.raises(UserError, match="no run of the row k₀ = 2 that counts has accuracy"):
         told(enough, accuracy=(0.0, 0.5))
-
-
-def test_plot_draws_a_profile(tmp_path):
-    pytest.importorskip("matplotlib")
-    for seed, name in product(range(2), ("gd", "fedavg")):
-        recorded(tmp_path / f"{name}{seed}.h5", name=name, seed=seed, objective=(8.0, 4.0, 1.0 + (name == "gd")))
-    runs = sorted(path.name for path in tmp_path.glob("*.h5"))
-    mpifed("plot", *runs, "--profile", "rounds to objective <= 2", "-o", "a.png", cwd=tmp_path)
-    assert (tmp_path / "a.png").exists()
 
 
 @pytest.mark.parametrize(("slowest", "last"), [(6.0, 10), (35.0, 20), (700.0, 1000)])

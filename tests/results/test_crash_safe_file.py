@@ -22,7 +22,7 @@ from tests.helpers.commands import execute
 from tests.results.conftest import ATTRS, Images, examine, row, written
 
 
-@pytest.mark.parametrize(("rows", "step", "chunk"), [(12, 1, 16), pytest.param(370, 37, 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("rows", "step", "chunk"), [(11, 5, 4), pytest.param(370, 37, 4, marks=pytest.mark.slow)])
 def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, monkeypatch, rows, step, chunk):
     """What a kill finds: a flush has many pieces, and the process may end between any two of them."""
     images = Images(path, monkeypatch)
@@ -46,7 +46,7 @@ def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, m
     recorder.model(np.zeros(100))
     recorder.finish("finished", "because")
     monkeypatch.undo()
-    assert len(images.taken) > 150
+    assert len(images.taken) > 120
     for copy, done in images.files():
         examine(copy, done)
         result = load(copy)
@@ -131,8 +131,7 @@ def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
     assert "no space left" in result.stop_reason
 
 
-@pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("kilobytes", [4, 12, 64])
+@pytest.mark.parametrize(("kilobytes", "force"), [(4, True), (12, False), (64, True)])
 def test_a_disk_that_is_full_from_the_start_is_one_sentence_and_leaves_what_was_there(kilobytes, force, tmp_path):
     """No file may become larger than this: enough for no file at all, for an empty one, for no row."""
     path = tmp_path / "out.h5"

@@ -34,13 +34,14 @@ def test_groups_are_clients_in_the_order_of_their_names(tmp_path):
     same_rows_however_asked(data)
 
 
-def test_some_groups_may_have_test_samples(tmp_path):
+def test_some_groups_may_have_test_samples_and_groups_contradict_a_partition(tmp_path):
     tests = [("bonn/X_test", X[:2] + 1), ("bonn/y_test", [1, 0]), ("köln/X_test", X[2:3]), ("köln/y_test", [1])]
     data = load(written(tmp_path / "x.h5", tests))
     assert data.sizes_test.tolist() == [0, 2, 1]
     assert data.rows_test(0, 3)[0].tolist() == [[1, 2], [3, 4], [4, 5]]
     same_tests_however_asked(data)
     assert load(written(tmp_path / "x.h5"), test=0.4).sizes_test.tolist() == [1, 1, 2]
+    refused(written(tmp_path / "x.h5"), r"data\.clients = 4 contradicts .*, which has sizes of 3 clients", clients=4)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,3 @@ def test_some_groups_may_have_test_samples(tmp_path):
 )
 def test_a_wrong_group_is_named(tmp_path, more, drop, sentence):
     refused(written(tmp_path / "x.h5", more, drop), sentence)
-
-
-def test_groups_contradict_a_partition(tmp_path):
-    refused(written(tmp_path / "x.h5"), r"data\.clients = 4 contradicts .*, which has sizes of 3 clients", clients=4)

@@ -49,14 +49,10 @@ def test_a_matrix_of_scipy_needs_the_labels_of_a_second_file(tmp_path, form):
     refused(tmp_path / "x.npz", r'no labels: write numpy\.savez.*, or data\.join = "y\.npz" with y in it')
     joined = {"join": str(tmp_path / "y.npz")}
     if form == "csc":
-        refused(
-            tmp_path / "x.npz", r"has a matrix of the format 'csc': scipy\.sparse\.save_npz\(file, A\.tocsr", **joined
-        )
+        refused(tmp_path / "x.npz", r"a matrix of the format 'csc': scipy\.sparse\.save_npz\(file, A\.tocsr", **joined)
     else:
         data = load(tmp_path / "x.npz", **joined)
         assert np.array_equal(data.rows(0, 2)[0].toarray(), matrix)
         assert data.sizes.tolist() == [2, 4]
     (tmp_path / "y.csv").write_text("a,y\n1,2\n")
-    refused(
-        tmp_path / "x.npz", r"data\.join adds columns to a table, or arrays to arrays", join=str(tmp_path / "y.csv")
-    )
+    refused(tmp_path / "x.npz", r"data\.join adds columns to a table, or arrays", join=str(tmp_path / "y.csv"))

@@ -38,20 +38,15 @@ def each(sizes=SIZES, kind="float32"):
     return [Items(count, sum(sizes[:i]), kind) for i, count in enumerate(sizes)]
 
 
-def held_out():
-    return each([1, 0, 2])
+def returning(made):
+    """A function that makes these datasets."""
+    return lambda: made
 
 
-def positions():
-    return Items(8), [[7, 0], [1], [2, 3, 4]]
-
-
-def named():
-    return Items(8), {"b": np.array([1]), "a": [7, 0], "c": (2, 3, 4)}
-
-
-def owners():
-    return Items(8), [1, 1, 0, 2, 2, 0, 1, 1]
+held_out = returning(each([1, 0, 2]))
+positions = returning((Items(8), [[7, 0], [1], [2, 3, 4]]))
+named = returning((Items(8), {"b": np.array([1]), "a": [7, 0], "c": (2, 3, 4)}))
+owners = returning((Items(8), [1, 1, 0, 2, 2, 0, 1, 1]))
 
 
 def whole(count=40):
@@ -108,34 +103,13 @@ def broken():
     raise ValueError("no data here")
 
 
-def empty():
-    return each([2, 0])
-
-
-def kinds():
-    return [Items(2), Items(2, kind="float64")]
-
-
-def triples():
-    return [[(1.0, 2.0, 3.0)] * 4]
-
-
-def endless():
-    return [iter(range(4))]
-
-
-def beyond():
-    return Items(3), [[0], [3]]
-
-
-def noisy():
-    return [Noisy(3)]
-
-
-def three():
-    return Items(3), [[0]], [[1]]
-
-
+empty = returning(each([2, 0]))
+kinds = returning([Items(2), Items(2, kind="float64")])
+triples = returning([[(1.0, 2.0, 3.0)] * 4])
+endless = returning([iter(range(4))])
+beyond = returning((Items(3), [[0], [3]]))
+noisy = returning([Noisy(3)])
+three = returning((Items(3), [[0]], [[1]]))
 WRONG = {
     "broken": "ValueError: no data here",
     "empty": "the dataset of client 1 is empty: at least 1 sample is needed",

@@ -95,7 +95,7 @@ def test_a_function_that_makes_no_samples_is_refused(name, sentence):
 DATA = {"name": "images", "clients": 4, "samples": 9, "size": 10, "channels": 1, "classes": 2, "test": 0.0}
 STUDY = {
     "data": DATA,
-    "problem": {"name": "cnn", "augment": ["flip", "crop"]},
+    "problem": {"name": "cnn", "augment": ["flip", "crop"], "batched": False},  # groups have to be rehearsed
     "algorithm": {"name": "fedavg", "k0": 2, "batch_size": 4, "step": 0.1},
     "dtype": "float32",
     "rounds": 2,
@@ -126,7 +126,7 @@ def test_the_same_bits_on_ranks_and_after_a_resume(tmp_path):
     study.write_text(
         'dtype = "float32"\nselection = {name = "uniform", share = 0.5}\n'
         '[data]\nname = "torch-dataset"\npath = "own.py:make"\n'
-        '[problem]\nname = "cnn"\nshape = [1, 10, 10]\naugment = ["crop", "own.py:noisy"]\n'
+        '[problem]\nname = "cnn"\nshape = [1, 10, 10]\naugment = ["crop", "own.py:noisy"]\nbatched = false\n'
         '[algorithm]\nname = "fedavg"\nepochs = 2\nbatch_size = 4\nstep = 0.1\n'
     )
     (tmp_path / "own.py").write_text(

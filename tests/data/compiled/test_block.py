@@ -70,6 +70,7 @@ def test_every_way_to_a_client_gives_the_same_bits(make, D, n):
     X = np.random.default_rng(1).standard_normal((5, n))
     whole = problem.value_grad(block, X)
     H = problem.packed_hess(block, X) if n < 100 else None
+    middle = block.part(slice(1, 3)) if make is pair else block.take(np.array([1, 2]))
     for rows in (np.array([3]), np.array([4, 1, 2])):
         part = block.take(rows)
         assert type(part) is type(block)
@@ -77,11 +78,11 @@ def test_every_way_to_a_client_gives_the_same_bits(make, D, n):
         assert H is None or problem.packed_hess(part, X[rows]).tobytes() == H[rows].tobytes()
     if H is not None:
         assert pack(problem.hess(block, X)).tobytes() == H.tobytes()
-        assert problem.packed_hess(block.part(slice(1, 3)), X[1:3]).tobytes() == H[1:3].tobytes()
+        assert problem.packed_hess(middle, X[1:3]).tobytes() == H[1:3].tobytes()
         assert problem.packed_hess(block, X[1])[1].tobytes() == H[1].tobytes()
     both = type(block).gather([(more, np.array([0, 2])), (block, np.array([1]))])
     assert problem.grad(both, X[[3, 4, 1]])[2].tobytes() == whole[1][1].tobytes()
-    assert problem.grad(block.part(slice(1, 3)), X[1:3]).tobytes() == whole[1][1:3].tobytes()
+    assert problem.grad(middle, X[1:3]).tobytes() == whole[1][1:3].tobytes()
     assert problem.grad(block, X[1])[1].tobytes() == whole[1][1].tobytes()
     assert problem.grad(block, np.asfortranarray(X)).tobytes() == whole[1].tobytes()
     SameSizeBlocks([block])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpifed import Compressor, UserError, stream
+from mpifed.compressors.sparse import TopK, largest
 from tests.compressors import codec
 
 MANY = 600  # draws of an expectation
@@ -178,7 +179,7 @@ def test_a_message_has_exactly_its_bits_and_the_receiver_has_the_same_array(
 
 
 @pytest.mark.parametrize(("name", "options"), ALL)
-def test_a_message_depends_on_its_own_row_and_generator_alone(name, options):
+def test_a_message_depends_on_its_own_row_alone_zeros_stay_zeros_and_what_is_not_finite_ends_the_run(name, options):
     """The rows of a block together are the rows one by one, so no result depends on the blocks or on the ranks."""
     C, symmetric = build(name, **options), name == "rank"
     rows = stream(3, "data").standard_normal((7, 15))
@@ -186,17 +187,11 @@ def test_a_message_depends_on_its_own_row_and_generator_alone(name, options):
     for i in range(7):
         one = C.compress(rows[i : i + 1], lambda i=i: [stream(0, "compression", i)], symmetric)
         assert np.array_equal(together[i : i + 1], one)
-
-
-@pytest.mark.parametrize(("name", "options"), ALL)
-def test_zeros_stay_zeros_and_what_is_not_finite_stays_so_that_the_run_ends(name, options):
-    C, symmetric = build(name, **options), name == "rank"
     assert not C.compress(np.zeros((2, 10)), rngs(2), symmetric).any()
     rows = np.ones((3, 15))
     rows[1, 4], rows[2, 0] = np.nan, np.inf
     sent = C.compress(rows, rngs(3), symmetric)
     assert np.isfinite(sent).all(axis=1).tolist() == [True, False, False]
-    assert np.array_equal(sent[0], C.compress(rows[:1], rngs(1), symmetric)[0])
 
 
 @pytest.mark.parametrize(("name", "options"), ALL)
@@ -232,3 +227,30 @@ def test_rank_is_for_matrices_only_and_a_packed_matrix_has_a_triangle_of_numbers
         build("rank").compress(np.ones((2, 6)), list)
     with pytest.raises(UserError, match="5 numbers are no packed symmetric matrix"):
         build("rank").bits(5, 8, symmetric=True)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.integers(1, 30).flatmap(
+        lambda N: st.lists(st.lists(st.integers(0, 4), min_size=N, max_size=N), min_size=1, max_size=5)
+    ),
+    share=st.floats(0.01, 1),
+)
+def test_of_equal_numbers_the_first_are_taken(rows, share):
+    sizes = np.array(rows, float)
+    k = max(1, int(share * sizes.shape[1]))
+    expected = [sorted(np.argsort(-row, kind="stable")[:k]) for row in sizes]
+    assert largest(sizes, k).tolist() == expected
+
+
+def test_messages_of_any_length_are_cut_into_pieces_without_a_trace_stay_and_numbers_that_are_none_have_places():
+    rows = np.random.default_rng(0).integers(-50, 50, (9, 20000)).astype(float)
+    expected = [sorted(np.argsort(-np.abs(row), kind="stable")[:17]) for row in rows]
+    assert TopK(k=17).places(rows, list).tolist() == expected
+    for k in (1, 3):
+        assert largest(np.array([[np.nan, 1.0, 2.0, np.nan]]), k).shape == (1, k)
+    rows = np.arange(12.0).reshape(2, 6)
+    before = rows.copy()
+    sent = TopK(k=2).compress(rows, list)
+    assert sent.tolist() == [[0, 0, 0, 0, 4, 5], [0, 0, 0, 0, 10, 11]]
+    assert np.array_equal(rows, before)

@@ -84,13 +84,15 @@ def test_labels_that_cannot_be_meant_are_refused(kind, labels, names, sentence):
         fitted(pool(labels, names), kind)
 
 
-def test_labels_of_test_samples_count_and_two_texts_are_two_classes():
+def test_labels_of_test_samples_count_and_texts_are_classes_sorted_by_their_letters_not_by_their_bytes():
     data = fitted(pool([1, 2], test=[3]), "classes")
     assert data.notes == ("labels 1 … 3 are numbered 0 … 2",)
     assert data.rows_test(0, 1)[1].tolist() == [2]
     assert fitted(pool([0, 2], test=[1]), "classes").notes == ()
     data = pool([0, 1], ("cat", "dog"))
     assert fitted(data, "binary") is data
+    (codes,), names = numbers_of_texts([np.array(["é".encode(), b"e", b" z ", b"Z"])], "x")
+    assert (names, codes.tolist()) == (("Z", "e", "z", "é"), [3, 1, 2, 0])
 
 
 @pytest.mark.parametrize("name", ["synthetic", "gaussian", "images", "linreg-noniid", "quadratic", "lower-bound"])
@@ -112,8 +114,3 @@ def test_a_problem_refuses_labels_that_it_cannot_use_and_one_from_outside_maps_t
 
     data = pool([1, 2], ("cat", "dog"))
     assert Own().fitted(data) is data
-
-
-def test_texts_are_sorted_by_their_letters_not_by_their_bytes():
-    (codes,), names = numbers_of_texts([np.array(["é".encode(), b"e", b" z ", b"Z"])], "x")
-    assert (names, codes.tolist()) == (("Z", "e", "z", "é"), [3, 1, 2, 0])

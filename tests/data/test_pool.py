@@ -13,7 +13,7 @@ from mpifed.data.partition import Partition
 from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
 from mpifed.data.sources.arrays import Arrays
 from tests.helpers import data_files as files
-from tests.helpers.data_files import DENSE, X, load, write, y
+from tests.helpers.data_files import X, load, write, y
 
 
 class Third(Partition):
@@ -88,27 +88,13 @@ def test_the_split_is_drawn_from_the_seed_and_not_the_first_or_last_rows():
     assert not np.array_equal(first[:10], first[10:] - 50)
 
 
-@pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
-def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
-    dataset = load(write(tmp_path / f"fed{suffix}", DENSE), test=0.5)
-    assert (list(dataset.sizes_test), list(dataset.sizes)) == ([1, 2, 0, 2], [1, 1, 1, 2])
-    table = np.concatenate([dataset.rows(0, 4)[0], dataset.rows_test(0, 4)[0]])
-    assert np.array_equal(table[np.lexsort(table.T)], X[np.lexsort(X.T)])
-    files.same_rows_however_asked(dataset)
-    path = write(tmp_path / f"pool{suffix}", {"X": X, "y": y})
-    assert list(load(path, clients=2, test=0.2).sizes_test) == [1, 1]
-
-
-def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path):
+def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file_and_data_of_a_users_own_have_no_name(tmp_path):
     bad = X.copy()
     bad[1, 2] = np.inf
     dataset = load(write(tmp_path / "fed.npz", {"X": bad[:2], "y": y[:2], "sizes": [2]}), test=0.5)
     kept = dataset.rows if dataset.train.order[0] == 1 else dataset.rows_test
     with pytest.raises(UserError, match=r"row 1 of X of .*fed\.npz is not finite"):
         kept(0, 1)
-
-
-def test_a_bad_number_in_data_of_a_users_own_is_told_without_a_name_for_them():
     with pytest.raises(UserError, match=r"^row 3 of X of the data set is not finite"):
         Pool(np.diag([1, 1, 1, np.nan]), np.ones(4), None, np.array([2, 2])).rows(0, 2)
 

@@ -8,7 +8,6 @@ import mpifed as public
 from mpifed.data.blocks import plan
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
-from tests.experiment.conftest import run
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import on, to_numpy  # noqa: E402
@@ -99,9 +98,10 @@ def test_the_copy_in_memory_has_the_same_numbers():
         assert np.array_equal(copy.dense(position), here[k].dense(0))
 
 
-DATA = public.arrays(drawn(7), (np.arange(SIZES.sum()) % 2.0), SIZES.tolist())
+DATA = public.arrays(drawn(7), (np.arange(SIZES.sum()) % 2.0), SIZES.tolist(), test=0.3)
 CLASSES = public.arrays(drawn(8), (np.arange(SIZES.sum()) % 3.0), SIZES.tolist())
 COUNTS = public.arrays(drawn(9) * 0.1, 1.0 + np.arange(SIZES.sum()) % 4, SIZES.tolist())
+AVG = {"name": "fedavg", "step": 0.1}
 STUDIES = {
     "least squares": {"problem": "least-squares", "data": DATA},
     "logistic": {"problem": "logistic", "data": DATA},
@@ -109,11 +109,7 @@ STUDIES = {
     "softmax": {"problem": "softmax", "data": CLASSES},
     "svm": {"problem": "svm", "data": CLASSES},
     "poisson": {"problem": "poisson", "data": COUNTS},
-    "mini-batches": {
-        "problem": "logistic",
-        "data": DATA,
-        "algorithm": {"name": "fedavg", "batch_size": 4, "step": 0.1},
-    },
+    "mini-batches": {"problem": "logistic", "data": DATA, "algorithm": AVG | {"batch_size": 4}},
     "selection": {"problem": "logistic", "data": DATA, "selection": {"name": "uniform", "count": 3}},
     "inverses": {"problem": "logistic", "data": DATA, "algorithm": {"name": "fedgia", "H": "gram"}},
 }
@@ -121,28 +117,11 @@ STUDIES = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_run_agrees_with_one_in_memory_to_twelve_digits(name):
-    study = {"algorithm": {"name": "fedavg", "step": 0.1}, "rounds": 3, "stop": {"gradient": 0.0}} | STUDIES[name]
+    study = {"algorithm": AVG, "rounds": 3, "stop": {"gradient": 0.0}} | STUDIES[name]
     here, there = (public.run(study, kernels=kernels) for kernels in ("numpy", "torch"))
     np.testing.assert_allclose(there.x, here.x, rtol=1e-12, atol=1e-12 * abs(here.x).max())
     for column in {"objective", "grad_norm_sq", "accuracy"} & here.rounds.keys():
         np.testing.assert_allclose(there.rounds[column], here.rounds[column], rtol=1e-11, err_msg=column)
-
-
-def test_no_bit_depends_on_ranks_and_test_samples_are_sparse_too(tmp_path):
-    np.savez(tmp_path / "csr.npz", **stored(drawn(7)), y=np.arange(SIZES.sum()) % 2.0, sizes=SIZES)
-    words = [f"data={tmp_path / 'csr.npz'}", "data.test=0.3", "problem=logistic", "algorithm=scaffold", "kernels=torch"]
-    paths = {ranks: tmp_path / f"{ranks}.h5" for ranks in (None, 2, 4)}
-    for ranks, path in paths.items():
-        run("run", *words, "selection.share=0.5", "rounds=4", "-q", "-o", path, ranks=ranks)
-    one, *others = (public.load(path) for path in paths.values())
-    assert len(one.rounds["accuracy"]) == 5
-    for other in others:
-        assert other.x.tobytes() == one.x.tobytes()
-        assert other.rounds["accuracy"].tobytes() == one.rounds["accuracy"].tobytes()
-
-
-def stored(X):
-    return {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr, "X_shape": np.array(X.shape)}
 
 
 def test_bytes_of_clients_count_their_own_nonzeros():

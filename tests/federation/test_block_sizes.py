@@ -25,6 +25,7 @@ TABLE = {  # clients of 512 KB: one in the smallest block, 32 in the largest
     "evaluate": {"every": 7},
     "kernels": "numpy",
 }
+RAGGED = {"name": "linreg-noniid", "clients": 60, "features": 5}
 
 
 def walked(costs, first, later=None, spread=()):
@@ -49,21 +50,12 @@ def test_a_search_finds_the_least_of_costs_that_fall_and_rise_and_asks_for_few(f
     assert len(set(asked)) <= 6
 
 
-def test_the_first_size_stays_where_another_is_hardly_faster():
+def test_the_first_size_stays_where_others_are_hardly_faster_or_rounds_become_cheaper_or_differ_more_than_sizes():
     assert walked([1.0, 0.97, 0.96, 1.0], 0)[:2] == (0, 1.0)
     assert walked([1.0, 0.97, 0.94, 1.0], 0)[:2] == (2, 0.94)
-
-
-def test_the_first_size_stays_where_rounds_become_cheaper_by_themselves():
     costs = [1.0, 0.9, 0.8, 0.7]
-    assert walked(costs, 0, later=[0.7] * 4)[:2] == (0, 1.0)
-    assert walked(costs, 0)[:2] == (3, 0.7)
-
-
-def test_the_first_size_stays_where_rounds_differ_more_than_sizes():
-    costs = [1.0, 0.9, 0.8, 0.7]
-    assert walked(costs, 0, spread=[-0.3, 0.3, -0.3, 0.3])[:2] == (0, 1.0)
-    assert walked(costs, 0, spread=[-0.1, 0.1, -0.1, 0.1])[:2] == (3, 0.7)
+    assert walked(costs, 0, later=[0.7] * 4)[:2] == walked(costs, 0, spread=[-0.3, 0.3, -0.3, 0.3])[:2] == (0, 1.0)
+    assert walked(costs, 0)[:2] == walked(costs, 0, spread=[-0.1, 0.1, -0.1, 0.1])[:2] == (3, 0.7)
 
 
 @pytest.fixture
@@ -84,9 +76,8 @@ def clock(monkeypatch):
 
     monkeypatch.setattr(FedAvg, "update", slow)
     monkeypatch.setattr(block_sizes, "time", SimpleNamespace(thread_time=look))
-    monkeypatch.setattr(
-        "mpifed.experiment.prepare.block_size", lambda wanted: block_sizes.BlockSize(wanted or OWN, "because")
-    )
+    size = block_sizes.BlockSize
+    monkeypatch.setattr("mpifed.experiment.prepare.block_size", lambda wanted: size(wanted or OWN, "because"))
     return found
 
 
@@ -98,9 +89,8 @@ def test_the_first_rounds_try_sizes_and_the_fastest_stays_and_is_recorded(clock)
     """Blocks of eight clients are the fastest: each block costs a second, and so does a client beyond them."""
     result = played(rounds=60)
     assert result.attrs["block_bytes"] == 1 << 22
-    assert result.attrs["block_bytes_because"] == (
-        "in the first rounds they took 0.25 of the time of blocks of 1,048,576 bytes"
-    )
+    said = "in the first rounds they took 0.25 of the time of blocks of 1,048,576 bytes"
+    assert result.attrs["block_bytes_because"] == said
     assert result.ranks["block_bytes"].tolist() == [1 << 22]
     assert {2, 4, 8, 32} <= set(clock.sizes)
     assert set(clock.sizes[-100:]) == {8}
@@ -129,11 +119,7 @@ class Own(FedAvg):
     "changes",
     [
         {"algorithm": Own()},
-        {
-            "data": {"name": "linreg-noniid", "clients": 40, "features": 5},
-            "problem": "least-squares",
-            "algorithm": "fednl",
-        },
+        {"data": RAGGED, "problem": "least-squares", "algorithm": "fednl"},
         {"asynchronous": {"arrivals": 3}, "system": {"speed": 1e9}},
     ],
     ids=["own", "second derivatives", "asynchronous"],
@@ -147,13 +133,9 @@ def test_nothing_is_tried_where_order_or_bits_could_depend_on_it(changes, monkey
     "changes",
     [
         {},
-        {
-            "data": {"name": "linreg-noniid", "clients": 60, "features": 300},
-            "problem": "least-squares",
-            "algorithm": "fedgia",
-        },
+        {"data": RAGGED | {"features": 300}, "problem": "least-squares", "algorithm": "fedgia"},
         {"selection": {"name": "uniform", "count": 31}, "algorithm": {"name": "scaffold", "batch_size": 8}},
-        {"data": {"name": "images", "clients": 30}, "problem": "softmax", "dtype": "float32"},
+        {"data": {"name": "images", "clients": 30, "size": 12}, "problem": "softmax", "dtype": "float32"},
     ],
     ids=["fedavg", "ragged", "selected, mini-batches", "softmax, test samples"],
 )
@@ -172,9 +154,14 @@ def test_no_bit_depends_on_what_is_tried(changes, monkeypatch):
     assert result.x.tobytes() == forced.x.tobytes()
 
 
+@functools.cache
+def whole_run():
+    return played(rounds=20, block_bytes=OWN)
+
+
 @pytest.mark.parametrize("until", [1, 3, 8, 15])
 def test_a_run_that_ends_while_sizes_are_tried_goes_on_with_the_same_bits(until, tmp_path):
-    whole = played(rounds=20, block_bytes=OWN)
+    whole = whole_run()
     path = tmp_path / "out.h5"
     part = start(Job(experiment(TABLE | {"rounds": 20, "stop": {"gradient": 0.0}}), path), progress=Until(until))
     assert part.ended[0] == "stopped"

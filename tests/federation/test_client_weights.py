@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.core.errors import UserError
-from tests.helpers.commands import execute, mpirun
-from tests.helpers.commands import mpifed as command
 
 SIZES = (5, 9, 14, 30)
 N = 3
@@ -122,21 +119,3 @@ def test_last_uploads_are_averaged_with_the_weights_of_all_clients():
     alone = run(algorithm, (1e12, 1.0, 1.0, 1.0), rounds=3, selection={"name": "uniform", "count": 2})
     np.testing.assert_allclose(heavy.x, alone.x, rtol=1e-6, atol=1e-6)
     assert np.abs(heavy.x - plain.x).max() > 1e-3
-
-
-def test_there_must_be_a_weight_for_each_client():
-    with pytest.raises(UserError, match=r"objective\.weights has 2 numbers, and there are 4 clients"):
-        run("gd", rounds=1, objective={"weights": [1.0, 2.0]})
-
-
-STUDY = ["data.clients=6", "rounds=4", "objective.weights=samples", "-q"]
-
-
-@pytest.mark.parametrize("algorithm", ["fedavg", "pfedme", "scaffold", "fedgia"])
-def test_bits_do_not_depend_on_ranks(algorithm, tmp_path):
-    words = ["-m", "mpifed", "run", *STUDY, f"algorithm={algorithm}", "selection=uniform", "selection.count=3"]
-    assert command("run", *words[3:], "-o", "1.h5", cwd=tmp_path).code == 0
-    assert execute(mpirun(3, *words, "-o", "3.h5"), cwd=tmp_path).code == 0
-    one, three = (mpifed.load(tmp_path / f"{k}.h5") for k in (1, 3))
-    assert one.x.tobytes() == three.x.tobytes()
-    assert one.rounds["objective"].tobytes() == three.rounds["objective"].tobytes()

@@ -13,6 +13,10 @@ from tests.experiment.conftest import goes_on, run
 from tests.helpers.killed_runs import content
 
 torch = pytest.importorskip("torch")
+from mpifed.federation import device_memory  # noqa: E402
+from mpifed.federation.device_host import DeviceHost  # noqa: E402
+from mpifed.problems.torch_device import FILLED, free_bytes  # noqa: E402
+
 pytestmark = pytest.mark.torch
 
 LINREG = {"name": "linreg-noniid", "clients": 12}
@@ -59,7 +63,7 @@ EXACT = ("objective", "grad_norm_sq", "accuracy", "accuracy_pooled", "personal_o
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_run_on_a_device_has_the_results_of_one_in_memory(name):
+def test_a_run_on_a_device_has_the_results_of_one_in_memory_and_says_what_computed(name):
     study = {"algorithm": "fedavg"} | SMALL | STUDIES[name]
     here, there = (public.run(study, kernels=kernels) for kernels in ("numpy", "torch"))
     rtol = 1e-4 if study.get("dtype") == "float32" else 1e-9
@@ -69,17 +73,12 @@ def test_a_run_on_a_device_has_the_results_of_one_in_memory(name):
     if here.personal is not None:
         np.testing.assert_allclose(there.personal, here.personal, rtol, rtol)
     assert there.rounds["bytes_up"].tolist() == here.rounds["bytes_up"].tolist()
+    assert there.attrs["kernels"] == "torch"
+    assert there.attrs["torch"]
 
 
-def test_the_file_says_what_computed():
-    result = public.run(SMALL, algorithm="fedavg", kernels="torch")
-    assert result.attrs["kernels"] == "torch"
-    assert result.attrs["torch"]
-
-
-@pytest.mark.parametrize("algorithm", ["fedadmm", "scaffold"])
-def test_neither_ranks_nor_a_stop_change_a_bit(algorithm, tmp_path):
-    study = ["data.clients=9", f"algorithm={algorithm}", "selection=uniform", "selection.count=5", "kernels=torch"]
+def test_neither_ranks_nor_a_stop_change_a_bit(tmp_path):
+    study = ["data.clients=9", "algorithm=fedadmm", "selection=uniform", "selection.count=5", "kernels=torch"]
     goes_on(tmp_path, study)
     several = tmp_path / "ranks.h5"
     run("run", *study, "rounds=6", "-q", "-o", several, ranks=3)
@@ -117,16 +116,13 @@ def test_networks_live_on_the_gpu_that_their_problem_asks_for(monkeypatch):
     assert public.run(study, problem={"name": "cnn"}).attrs["kernels"] == "numpy"
 
 
-def test_samples_that_do_not_fit_on_the_device_are_one_sentence(monkeypatch):
+def test_samples_that_do_not_fit_on_the_device_and_cuda_without_a_gpu_are_one_sentence(monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr("mpifed.data.device_block.DeviceBlock.moved", full)
     with pytest.raises(UserError, match=r"^the samples of clients 0 to 11 do not fit into the memory of the device: "):
         public.run(SMALL, algorithm="fedavg", kernels="torch")
-
-
-def test_without_a_gpu_cuda_is_refused(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     wrong = 'PyTorch finds no GPU on a node of this run: write "auto", or "torch" for PyTorch on the CPU'
     with pytest.raises(UserError, match=f'^kernels = "cuda" is wrong: {wrong}$'):
@@ -163,13 +159,10 @@ def own(folder, library, upload="LIBRARY.sign(f.grad(x))"):
     return SMALL | {"algorithm": f"{path}:Signs", "selection": FEW}
 
 
-def test_a_method_of_ones_own_with_f_xp_runs_on_both(tmp_path):
+def test_a_method_of_ones_own_with_f_xp_runs_on_both_and_with_numpy_is_told_of_it(tmp_path):
     study = own(tmp_path, "f.xp")
     here, there = (public.run(study, kernels=kernels) for kernels in ("numpy", "torch"))
     np.testing.assert_allclose(there.x, here.x, 1e-9)
-
-
-def test_a_method_of_ones_own_with_numpy_is_told_of_f_xp(tmp_path):
     study = own(tmp_path, "np", "np.asarray(f.grad(x))")
     wrong = "signs returns a numpy array where its clients' arrays are on a device: use f.xp in place of np"
     with pytest.raises(UserError, match=f"^the client method {wrong}"):
@@ -177,7 +170,56 @@ def test_a_method_of_ones_own_with_numpy_is_told_of_f_xp(tmp_path):
     assert public.run(study, kernels="numpy").status == "finished"
 
 
-def test_torch_is_not_imported_where_arrays_are_in_memory():
-    code = "import mpifed, sys; mpifed.run(rounds=2, algorithm='fedavg'); assert not NAMES & {*sys.modules}"
-    code = code.replace("NAMES", "{'torch', 'array_api_compat'}")
+def test_torch_is_not_imported_where_arrays_are_in_memory_nor_by_those_who_name_a_network():
+    code = "import mpifed, sys; mpifed.run(rounds=2, algorithm='fedavg'); from mpifed.experiment import config; "
+    code += "config.experiment({'problem': 'cnn'}); assert not {'torch', 'array_api_compat'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+CPU = torch.device("cpu")
+TESTED = {"name": "synthetic", "clients": 24, "features": 8, "classes": 3, "test": 0.3}
+SPARSE = public.arrays(sp.random_array((120, 30), density=0.2, rng=0, format="csr"), np.arange(120) % 2.0, [10] * 12)
+CROWDED = {
+    "dense": SMALL,
+    "with tests": SMALL | {"data": TESTED, "problem": "softmax"},
+    "CSR": SMALL | {"data": SPARSE, "problem": "logistic"},
+}
+
+
+def needed(study, monkeypatch):
+    """The bytes that the samples of a study take, by the sum that a run compares with what is free."""
+    found = []
+    plain = device_memory.Alike.bytes
+    monkeypatch.setattr(device_memory.Alike, "bytes", lambda alike: found.append(plain(alike)) or found[-1])
+    monkeypatch.setattr(device_memory, "free_bytes", lambda device: 1 << 40)
+    public.run(study, algorithm="fedavg", kernels="torch")
+    return sum(found)
+
+
+@pytest.mark.parametrize("name", CROWDED)
+def test_a_gpu_that_is_full_is_refused_with_its_bytes_and_one_that_has_just_enough_is_not(name, monkeypatch):
+    study = CROWDED[name]
+    room = needed(study, monkeypatch)
+    monkeypatch.setattr(device_memory, "free_bytes", lambda device: room)
+    assert public.run(study, algorithm="fedavg", kernels="torch").cr == 4
+    monkeypatch.setattr(device_memory, "free_bytes", lambda device: room - 1)
+    with pytest.raises(UserError, match=r"^samples take [\d.]+ MB on the device, which has [\d.]+ MB free for them: "):
+        public.run(study, algorithm="fedavg", kernels="torch")
+
+
+def test_dense_samples_take_the_bytes_that_are_counted(monkeypatch):
+    made = []
+    plain = DeviceHost._grouped
+    monkeypatch.setattr(DeviceHost, "_grouped", lambda *args: made.append(plain(*args)) or made[-1])
+    room = needed(SMALL, monkeypatch)
+    assert room == sum(getattr(group.whole, name).nbytes for group in made for name in ("A", "b", "w"))
+
+
+def test_ranks_that_share_a_card_share_what_is_free(monkeypatch):
+    card = torch.device("cuda", 1)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1000, 2000))
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert free_bytes(card) == FILLED * 1000
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "5")
+    assert free_bytes(card) == int(FILLED * 1000 / 3)
+    assert free_bytes(CPU) is None

@@ -13,7 +13,6 @@ from mpifed.federation.participation.selection import All
 from mpifed.federation.setup import Setup
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
-from mpifed.problems.mlp import MLP
 from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
 from tests.helpers.algorithm_runs import M, Run, build
@@ -182,18 +181,3 @@ def test_labels_of_test_samples_are_checked_too():
     data.test.y[3] = 0.5
     with pytest.raises(UserError, match=r"^problem 'softmax' cannot use .*: labels must be whole .* there is 0\.5$"):
         Host(Setup(Softmax(), build("fedavg"), 0, 7, np.zeros(15)), data, 0, 7)
-
-
-@pytest.mark.parametrize("problem", [Softmax(), SVM(), MLP(hidden=(4,))], ids=lambda p: p.label())
-def test_training_brings_accuracy(problem):
-    """Classes that a line divides."""
-    rng = np.random.default_rng(4)
-    y = rng.integers(0, 3, 200).astype(float)
-    X = 4 * np.eye(3)[y.astype(int)] + rng.standard_normal((200, 3))
-    data = Pool(X, y, None, np.full(10, 16), test=(X[160:], y[160:], None, np.full(10, 4)))
-    run = Run(build("fedavg", {"step": {"name": "constant", "a": 0.2}, "batch_size": 8}), problem, data=data)
-    before = row_of(run)
-    run.rounds(20)
-    after = row_of(run)
-    assert after["accuracy"] > 0.9 > before["accuracy"]
-    assert after["objective"] < before["objective"]

@@ -62,15 +62,12 @@ def test_the_numbers_of_a_client_do_not_depend_on_the_others(how):
     assert kept == np.ravel(alone).tolist()
 
 
-def test_some_of_the_clients_keep_their_numbers():
+def test_some_of_the_clients_keep_their_numbers_and_those_with_weights_have_the_same():
     f = clients()
     for _, batch, _ in f.steps(2, 0, 2):
         assert numbers(batch.take(np.array([2, 0]))) == [numbers(batch)[2], numbers(batch)[0]]
     rows = np.array([1, 3])
     assert of_steps(f.take(rows), 2, 0, 2) == np.array(of_steps(f, 2, 0, 2))[:, rows].tolist()
-
-
-def test_clients_with_weights_have_the_same_numbers():
     found = clients(SeededScaled)
     assert isinstance(found, ScaledLocal)
     assert numbers(found) == (np.arange(1.0, 5.0) * numbers(clients())).tolist()

@@ -20,14 +20,11 @@ def read(tmp_path):
     return matrix
 
 
-def test_edges_without_weights_get_those_of_metropolis(read):
+def test_edges_without_weights_get_those_of_metropolis_and_with_weights_the_diagonal_is_what_rows_lack(read):
     right = np.array([[2 / 3, 1 / 3, 0], [1 / 3, 1 / 3, 1 / 3], [0, 1 / 3, 2 / 3]])
     for text in ("0 1\n1 2\n", "# a path\n2,1\n\n0\t1  # the first\n", "1 0\n0 1\n1 2\n"):
         assert np.allclose(read(text), right, rtol=0, atol=1e-15)
     assert (read("# no edges") == np.eye(3)).all()
-
-
-def test_weights_are_as_given_and_the_diagonal_is_what_rows_lack(read):
     assert np.allclose(read("0 1 0.25\n1 2 0.5\n"), [[0.75, 0.25, 0], [0.25, 0.25, 0.5], [0, 0.5, 0.5]])
     assert np.allclose(read("0 1 0.25\n1 0 0.25\n0 0 0.75\n1 2 0.5\n"), read("0 1 0.25\n1 2 0.5\n"))
 

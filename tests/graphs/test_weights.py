@@ -1,10 +1,12 @@
-"""W of every round: symmetric, rows sum to 1, and what a lost edge does to it; spectral gaps by three ways."""
+"""Edges, each there once; W of every round, and what a lost edge does to it; spectral gaps by three ways."""
 
 import numpy as np
 import pytest
 
+from mpifed.core.streams import stream
 from mpifed.graphs import weights as module
-from mpifed.graphs.base import Graph
+from mpifed.graphs.base import Graph, pairs
+from mpifed.graphs.erdos_renyi import ErdosRenyi, numbered, successes
 from mpifed.graphs.weights import Spectrum, Weights, spectrum
 from tests.oracles.graphs import matrices
 
@@ -41,16 +43,13 @@ def test_they_are_those_of_a_plain_loop_in_every_round_and_do_not_depend_on_the_
     assert (weights(table, m=m).at(ROUNDS).W != mixing.W).nnz == 0
 
 
-def test_edges_are_lost_with_the_probability_that_is_given_and_none_in_round_0():
+def test_edges_are_lost_with_the_probability_that_is_given_and_none_in_round_0_and_the_least_eigenvalue_stays():
     found = weights({"name": "complete", "loss": 0.25}, m=60)
     assert found.at(0) is found.first
     assert found.first.edges == 60 * 59 / 2
     kept = [found.at(round).edges / found.first.edges for round in range(1, 21)]
     assert np.mean(kept) == pytest.approx(0.75, abs=0.01)
     assert len(set(kept)) > 5
-
-
-def test_lost_edges_do_not_lower_the_least_eigenvalue():
     found = weights({"name": "torus", "rows": 3, "loss": 0.5})
     least = [np.linalg.eigvalsh(found.at(round).W.toarray())[0] for round in range(8)]
     assert min(least) >= least[0] - 1e-12
@@ -86,3 +85,38 @@ def test_a_graph_in_parts_has_no_gap_and_one_node_nothing_to_wait_for(tmp_path):
     (tmp_path / "edges.txt").write_text("0 1\n2 3\n")
     found = weights({"name": "file", "path": str(tmp_path / "edges.txt")}, m=5).spectrum
     assert (found.parts, found.gap) == (3, pytest.approx(0, abs=1e-12))
+
+
+@pytest.mark.parametrize("name", ["ring", "exponential", "complete", "star", "erdos-renyi"])
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_the_smallest_graphs_have_the_edges_that_there_can_be(name, m):
+    ends = Graph.build(name, "graph").edges(m, stream(0, "graph")).ends
+    assert ends.shape == (min(m * (m - 1) // 2, m if name != "star" else m - 1), 2)
+
+
+@pytest.mark.parametrize(("m", "shape"), [(36, (6, 6)), (12, (3, 4)), (10, (2, 5)), (4, (2, 2))])
+def test_a_torus_is_as_square_as_possible(m, shape):
+    assert Graph.build("torus", "graph").symmetry(m) == shape
+
+
+def test_pairs_are_numbered_without_gaps_also_where_numbers_are_large():
+    ends = numbered(np.arange(15 * 14 // 2))
+    assert {tuple(edge) for edge in ends.tolist()} == {(i, j) for j in range(15) for i in range(j)}
+    m = 200_000
+    last = m * (m - 1) // 2 - 1
+    ends = numbered(np.array([last, last - (m - 2), last - (m - 1)]))
+    assert ends.tolist() == [[0, m - 1], [m - 3, m - 2], [m - 2, m - 1]]
+
+
+@pytest.mark.parametrize("p", [0.02, 0.3, 1.0])
+def test_trials_succeed_with_probability_p(p):
+    found = successes(50_000, p, stream(1, "graph"))
+    assert (np.diff(found) > 0).all()
+    assert abs(len(found) - 50_000 * p) <= 5 * np.sqrt(50_000 * p * (1 - p))
+
+
+def test_by_default_a_graph_is_connected_almost_surely_and_an_edge_is_there_once_whichever_way_it_is_given():
+    degrees = np.bincount(ErdosRenyi().edges(300, stream(0, "graph")).ends.ravel(), minlength=300)
+    assert degrees.mean() == pytest.approx(2 * np.log(300), rel=0.15)
+    assert degrees.min() > 0
+    assert pairs(np.array([2, 0, 2, 1]), np.array([0, 2, 2, 2]), 3).tolist() == [[0, 2], [1, 2]]

@@ -10,7 +10,6 @@ from mpifed.data.blocks import Block
 from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.linear_model import LinearModel
 from mpifed.problems.logistic import Logistic
-from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
 from tests.helpers.problem_cases import NAMES, TWICE, dataset, having, one_block, problem_of
 
@@ -87,16 +86,6 @@ def test_a_problem_that_cannot_have_them_does_not_offer_them():
     assert OwnBoth.has("hess")
     block = one_block(OwnBoth(), dataset("logistic", 9))
     assert OwnBoth().packed_hess(block, np.zeros(6)).tobytes() == pack(np.tile(2 * np.eye(6), (4, 1, 1))).tobytes()
-
-
-def test_the_matrix_of_softmax_with_two_classes_is_that_of_logistic_regression():
-    """With x and −x for the classes the curvature along (v, −v) is 4 p(1 − p)⟨a, v⟩²."""
-    data = dataset("logistic", 9)
-    block, rng = one_block(Logistic(mu=0.0), data), np.random.default_rng(6)
-    x, v = rng.standard_normal((2, data.n))
-    H = Softmax(bias=False).hess(block, np.concatenate([-x, x]) / 2)
-    two, one = np.concatenate([-v, v]), Logistic(mu=0.0).hess(block, x)
-    assert np.allclose(two @ H @ two, 4 * (v @ one @ v), rtol=1e-12)
 
 
 class Straight(LinearModel, tag="straight"):

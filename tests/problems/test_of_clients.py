@@ -83,10 +83,13 @@ def test_the_area_under_the_curve_is_its_definition_for_any_ties(levels):
         assert np.array_equal(problem.auc(block_of(problem, [(z, b)]), ONE), [area(z, b)], equal_nan=True)
 
 
-def test_a_client_with_one_class_has_no_area_and_the_others_have_theirs():
+def test_a_client_with_one_class_has_no_area_and_means_that_vanish_give_no_ratio():
     clients = [samples(9), (np.arange(9.0), np.ones(9)), (np.arange(9.0), np.zeros(9))]
     found = Logistic().auc(block_of(Logistic(), clients), ONE)
     assert np.array_equal(found, [area(*samples(9)), np.nan, np.nan], equal_nan=True)
+    clients = [(np.full(4, -800.0), np.ones(4)), (np.zeros(4), np.zeros(4))]
+    found = Poisson(bias=False).observed_expected(block_of(Poisson(bias=False), clients), ONE)
+    assert np.array_equal(found, [np.nan, 0.0], equal_nan=True)
 
 
 def test_a_client_without_a_pair_has_no_c_index_where_the_mean_over_clients_takes_one_half():
@@ -99,9 +102,3 @@ def test_a_client_without_a_pair_has_no_c_index_where_the_mean_over_clients_take
     assert (found[0], 0.5) == tuple(mean)
     # events at 1, 3, 4: the pairs are 1 with each of the others, and 3 with 4; scores 2 > 0, 1, but not > 3; 0 < 3
     assert found[0] == 2 / 4
-
-
-def test_means_that_vanish_give_no_ratio():
-    clients = [(np.full(4, -800.0), np.ones(4)), (np.zeros(4), np.zeros(4))]
-    found = Poisson(bias=False).observed_expected(block_of(Poisson(bias=False), clients), ONE)
-    assert np.array_equal(found, [np.nan, 0.0], equal_nan=True)

@@ -49,19 +49,13 @@ def test_a_gradient_is_that_of_a_training_loop_under_autocast_with_its_loss_in_s
         assert np.isclose(f.value(x)[i], loss.item(), rtol=1e-2)
 
 
-def test_it_differs_from_single_precision_by_some_thousandths():
-    x = point(clients()).astype(np.float32)
-    single, half = clients().grad(x), clients(autocast="bfloat16").grad(x)
-    far = np.linalg.norm(single - half) / np.linalg.norm(single)
-    assert 1e-5 < far < 3e-2
-
-
-def test_the_same_bits_alone_and_among_others_and_for_every_run():
+def test_the_same_bits_alone_among_others_and_for_every_run_and_other_ones_than_in_single_precision():
     f = clients(autocast="bfloat16")
     x = point(f).astype(np.float32)
-    whole = f.grad(x)
+    whole, single = f.grad(x), clients().grad(x)
     assert f.take(np.array([2])).grad(x).tobytes() == whole[2:3].tobytes()
     assert clients(autocast="bfloat16").grad(x).tobytes() == whole.tobytes()
+    assert 1e-5 < np.linalg.norm(single - whole) / np.linalg.norm(single) < 3e-2
 
 
 def test_test_samples_are_normalised_with_statistics_in_single_precision():
@@ -75,16 +69,14 @@ def test_a_convolutional_network_is_trained_in_it():
     data = {"name": "images", "clients": 2, "samples": 20, "size": 12, "channels": 1, "classes": 2}
     algorithm = {"name": "fedavg", "batch_size": 5, "epochs": 2, "step": 0.1}
     study = {"data": data, "problem": {"name": "cnn", "autocast": "bfloat16"}, "algorithm": algorithm}
-    result = package.run(study, dtype="float32", rounds=4, progress=False)
+    result = package.run(study, dtype="float32", rounds=2, progress=False)
     assert result.x.dtype == np.float32
     assert result.rounds["objective"][-1] < result.rounds["objective"][0]
 
 
 def test_half_precision_is_refused_with_double_precision_and_float16_on_a_cpu():
     given = {"data": {"name": "images", "clients": 2, "size": 12}, "algorithm": "fedavg", "rounds": 1}
-    with pytest.raises(
-        UserError, match=r'^problem\.autocast = "bfloat16" is wrong with dtype = "float64": .*"float32"$'
-    ):
+    with pytest.raises(UserError, match=r'^problem\.autocast = "bfloat16" is wrong with dtype = "float64": '):
         package.run(given, problem={"name": "cnn", "autocast": "bfloat16"}, progress=False)
     with pytest.raises(UserError, match=r'^problem\.autocast = "float16" is wrong on a CPU: it must be "bfloat16"'):
         package.run(given, problem={"name": "cnn", "autocast": "float16"}, dtype="float32", progress=False)

@@ -50,13 +50,10 @@ def test_whole_channels_are_dropped_where_the_layer_says_so(kind, axes):
     assert abs(struck.float().mean() - 0.5) < 0.1
 
 
-def test_without_training_or_with_p_0_nothing_is_dropped_and_with_p_1_all():
+def test_without_training_or_with_p_0_nothing_is_dropped_with_p_1_all_and_it_does_not_depend_on_other_samples():
     layer = nn.Dropout(0.5)
     dropped(layer, 1, (3,))
     assert torch.equal(layer.eval()(torch.ones(9)), torch.ones(9))
     assert not dropped(nn.Dropout(0.0), 1, (99,)).any()
     assert dropped(nn.Dropout(1.0), 1, (99,)).all()
-
-
-def test_masks_do_not_depend_on_how_many_samples_there_are():
     assert torch.equal(dropped(nn.Dropout(0.5), 3, (8, 10))[:5], dropped(nn.Dropout(0.5), 3, (5, 10)))

@@ -29,11 +29,8 @@ def traced(function, *arrays):
 X, Y = torch.randn(3, 4), torch.randn(3, 4)
 
 
-def test_a_sum_takes_the_place_of_an_array_that_nothing_reads_afterwards():
+def test_a_sum_takes_the_place_of_an_argument_that_nothing_reads_afterwards_and_that_is_not_given():
     assert traced(lambda x, y: (torch.relu(x * y + y),), X, Y) == ["mul", "add_", "relu_"]
-
-
-def test_it_takes_that_of_its_second_argument_where_the_first_is_given():
     assert traced(lambda x, y: (x + x * y,), X, Y) == ["mul", "add_"]
 
 

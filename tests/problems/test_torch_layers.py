@@ -159,15 +159,12 @@ def test_test_samples_are_normalised_as_the_training_samples_of_their_client(nor
         assert shares[i] == np.mean(found == b)
 
 
-def test_nothing_is_remembered_from_one_call_to_the_next(normed):
+def test_nothing_is_remembered_from_one_call_to_the_next_and_a_client_is_normalised_in_one_piece(normed, monkeypatch):
     f, X = normed
     first = [part.tobytes() for part in (*f.evaluate(X), f.grad(X))]
     f.accuracy(X + 1)
     f.grad(X[0])
     assert [part.tobytes() for part in (*f.evaluate(X), f.grad(X))] == first
-
-
-def test_a_client_is_normalised_in_one_piece(normed, monkeypatch):
     f, X = normed
     whole = f.value_grad(X)
     monkeypatch.setattr("mpifed.problems.torch_network.PIECE_BYTES", 3 * N * 8)
@@ -196,7 +193,7 @@ def frozen_at_zero(make):
         return make()
 
 
-def test_frozen_parameters_are_constants_of_the_module_and_no_part_of_x():
+def test_frozen_parameters_are_constants_and_trained_normalisation_behind_them_uses_the_samples():
     data, problem = dataset(), own("Backbone")
     f = local(problem, data)
     assert f.n == C * 7
@@ -205,9 +202,6 @@ def test_frozen_parameters_are_constants_of_the_module_and_no_part_of_x():
     agrees(f, point(f), frozen_at_zero(Backbone).eval())
     # frozen normalisation keeps its running statistics in steps too
     assert f.grad(point(f)).tobytes() == f.value_grad(point(f))[1].tobytes()
-
-
-def test_normalisation_that_is_trained_uses_the_samples_even_behind_frozen_layers():
     f = local(own("Backbone", arguments={"train_norm": True}), dataset())
     assert f.n == C * 7 + 12
     agrees(f, point(f), frozen_at_zero(lambda: Backbone(train_norm=True)).train())
@@ -223,13 +217,10 @@ def test_constant_buffers_shared_weights_and_recurrent_layers_work(name, n):
     assert np.allclose(f.grad(0.3 * point(f)), f.value_grad(0.3 * point(f))[1], rtol=1e-9, atol=1e-12)
 
 
-def test_parameters_in_half_precision_are_computed_in_that_of_the_study():
+def test_parameters_in_half_precision_are_computed_in_that_of_the_study_and_samples_may_be_whole_numbers():
     f = local(own("Half"), dataset())
     assert f.grad(np.zeros(f.n)).dtype == np.float64
     assert np.allclose(f.value(np.zeros(f.n)), np.log(C))
-
-
-def test_samples_may_be_whole_numbers():
     data = dataset()
     data.train.X[:] = np.random.default_rng(5).integers(0, 20, data.train.X.shape)
     f = local(own("Words", integers=True), data)

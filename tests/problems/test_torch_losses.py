@@ -39,8 +39,17 @@ def focal(scores, targets):
     return (1 - torch.exp(-loss)) ** 2 * loss
 
 
-def focal_mean(scores, targets):
-    return focal(scores, targets).mean()
+def of_focal(how):
+    """What ``how`` makes of the focal loss of each sample and their number."""
+    return lambda scores, targets: how(focal(scores, targets), len(targets))
+
+
+focal_mean = of_focal(lambda loss, d: loss.mean())
+worst = of_focal(lambda loss, d: loss.max())
+summed = of_focal(lambda loss, d: loss.sum())
+too_few = of_focal(lambda loss, d: loss[:1])
+multiplied = of_focal(lambda loss, d: loss * d)
+divided = of_focal(lambda loss, d: loss / d)
 
 
 def quantiles(scores, targets):
@@ -53,17 +62,9 @@ def without_gradient(scores, targets):
     return (scores.argmax(1) != targets).double()
 
 
-def too_few(scores, targets):
-    return focal(scores, targets)[:1]
-
-
 def second(scores, targets):
     """Whether the class is among the two largest scores."""
     return (scores.topk(2, 1).indices == targets[:, None]).any(1)
-
-
-def worst(scores, targets):
-    return focal(scores, targets).max()
 
 
 def always(number):
@@ -72,18 +73,6 @@ def always(number):
 
 
 a_number, undefined, objective = map(always, (3.0, float("nan"), 0.0))
-
-
-def multiplied(scores, targets):
-    return focal(scores, targets) * len(targets)
-
-
-def divided(scores, targets):
-    return focal(scores, targets) / len(targets)
-
-
-def summed(scores, targets):
-    return focal(scores, targets).sum()
 
 
 def here(name):
@@ -158,10 +147,10 @@ def test_r2_is_one_for_perfect_scores_of_equal_numbers():
     assert f.measure(np.eye(N)[0])[0][0] == 1.0
 
 
-@pytest.mark.parametrize("metric", [second, worst])
-def test_a_metric_of_your_own_may_give_one_number_for_each_sample_or_one_for_the_client(metric):
-    data = dataset()
-    f = local(network(here("two_layers"), metric=here(metric.__name__)), data)
+@pytest.mark.parametrize("name", ["second", "worst"])
+def test_a_metric_of_your_own_may_give_one_number_for_each_sample_or_one_for_the_client(name):
+    data, metric = dataset(), globals()[name]
+    f = local(network(here("two_layers"), metric=here(name)), data)
     for i, found in enumerate(f.measure(point(f))[0]):
         A, b = tensors(*samples(data, i, test=i > 0))
         assert np.isclose(found, metric(at(two_layers(), point(f))(A).detach(), b).double().mean().item(), rtol=1e-12)
@@ -203,10 +192,7 @@ def test_a_metric_has_the_bits_of_one_process_on_two_hosts():
         ({"loss": here("without_gradient")}, "is wrong: it has no gradient: compute it from the scores with functions"),
         ({"loss": here("a_number")}, r"it cannot take scores \[2, 6\] and targets \[2\]: ValueError: it gives a float"),
         ({"loss": here("too_few")}, r"it gives an array \[1\] for 2 samples: one loss each, or their mean, is needed$"),
-        (
-            {"loss": here("summed")},
-            "is wrong: it gives the sum over the samples, and f_i is their mean: return one los",
-        ),
+        ({"loss": here("summed")}, "is wrong: it gives the sum over the samples, and f_i is their mean: return one lo"),
         ({"loss": here("multiplied")}, "is wrong: it multiplies the loss of a sample by the number of samples: return"),
         ({"loss": here("divided")}, "is wrong: it divides the loss of a sample by the number of samples: return one"),
         ({"loss": "torch.nn:GaussianNLLLoss"}, r"it cannot take scores \[2, 6\] and targets \[2\]: TypeError"),

@@ -14,120 +14,43 @@ F = nn.functional
 SIZES = (70, 50, 25, 13, 6)
 
 
+MIXED = {  # what stands between the two layers
+    "Normed": lambda net, hidden: F.batch_norm(hidden, None, None, training=True),
+    "Centred": lambda net, hidden: hidden - hidden.mean(0),
+    "Attentive": lambda net, hidden: (hidden @ hidden.T / 6**0.5).softmax(1) @ hidden,
+    "Scaled": lambda net, hidden: hidden / (hidden.std(0, correction=0) + 0.1),
+    "Shares": lambda net, hidden: hidden.softmax(0),
+    "Gated": lambda net, hidden: hidden + net.gate * hidden.mean(0),  # its first parameters mix nothing
+    "Counted": lambda net, hidden: hidden * len(hidden),  # the number of others alone
+    "Before": lambda net, hidden: hidden.cumsum(0),
+    "Positive": lambda net, hidden: hidden - hidden.mean(0),  # for samples above zero alone
+    "InTraining": lambda net, hidden: hidden - hidden.mean(0) if net.training else hidden,
+    "Words": lambda net, hidden: hidden - hidden.mean(0),
+    "Plain": lambda net, hidden: hidden,
+    "Transposed": lambda net, hidden: net.dropout(hidden.T).T,  # whose masks are functions of the size of the batch
+    "Random": lambda net, hidden: F.dropout(hidden, 0.4, net.training),
+    "Single": lambda net, hidden: hidden @ torch.eye(6),  # in single precision alone
+}
+
+
 class Mixing(nn.Module):
-    """Two layers, and between them ``mixed``."""
+    """Two layers, and between them what MIXED says."""
 
-    def __init__(self):
+    def __init__(self, kind="Plain"):
         super().__init__()
+        self.kind = kind
+        if kind == "Gated":
+            self.gate = nn.Parameter(torch.zeros(()))
         self.first, self.last = nn.Linear(N, 6), nn.Linear(6, C)
+        if kind == "Transposed":
+            self.dropout = nn.Dropout(0.4)
+        if kind == "Words":
+            self.words = nn.Embedding(20, 1)
 
     def forward(self, samples):
-        return self.last(self.mixed(self.first(samples)).tanh())
-
-    def mixed(self, hidden):
-        return hidden
-
-
-class Normed(Mixing):
-    def mixed(self, hidden):
-        return F.batch_norm(hidden, None, None, training=True)
-
-
-class Centred(Mixing):
-    def mixed(self, hidden):
-        return hidden - hidden.mean(0)
-
-
-class Attentive(Mixing):
-    def mixed(self, hidden):
-        return (hidden @ hidden.T / 6**0.5).softmax(1) @ hidden
-
-
-class Scaled(Mixing):
-    """A layer of one's own, with the deviations of the batch."""
-
-    def mixed(self, hidden):
-        return hidden / (hidden.std(0, correction=0) + 0.1)
-
-
-class Shares(Mixing):
-    def mixed(self, hidden):
-        return hidden.softmax(0)
-
-
-class Gated(Mixing):
-    """Its first parameters mix nothing."""
-
-    def __init__(self):
-        super().__init__()
-        self.gate = nn.Parameter(torch.zeros(()))
-
-    def mixed(self, hidden):
-        return hidden + self.gate * hidden.mean(0)
-
-
-class Counted(Mixing):
-    """Samples depend on the number of others alone."""
-
-    def mixed(self, hidden):
-        return hidden * len(hidden)
-
-
-class Before(Mixing):
-    """Each sample depends on those before it alone."""
-
-    def mixed(self, hidden):
-        return hidden.cumsum(0)
-
-
-class Positive(Mixing):
-    """For samples above zero alone."""
-
-    def mixed(self, hidden):
-        return hidden - hidden.mean(0)
-
-    def forward(self, samples):
-        return super().forward(samples.log())
-
-
-class InTraining(Mixing):
-    def mixed(self, hidden):
-        return hidden - hidden.mean(0) if self.training else hidden
-
-
-class Words(Mixing):
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(20, 1)
-
-    def forward(self, samples):
-        return super().forward(self.words(samples)[..., 0])
-
-    def mixed(self, hidden):
-        return hidden - hidden.mean(0)
-
-
-class Transposed(Mixing):
-    """Its masks of dropout are functions of the size of the batch, and it mixes nothing."""
-
-    def __init__(self):
-        super().__init__()
-        self.dropout = nn.Dropout(0.4)
-
-    def mixed(self, hidden):
-        return self.dropout(hidden.T).T
-
-
-class Random(Mixing):
-    def mixed(self, hidden):
-        return F.dropout(hidden, 0.4, self.training)
-
-
-class Single(Mixing):
-    """It computes in single precision alone."""
-
-    def mixed(self, hidden):
-        return hidden @ torch.eye(6)
+        if self.kind in ("Words", "Positive"):
+            samples = self.words(samples)[..., 0] if self.kind == "Words" else samples.log()
+        return self.last(MIXED[self.kind](self, self.first(samples)).tanh())
 
 
 def contrasted(scores, targets):
@@ -140,14 +63,13 @@ def expanded(scores, targets):
     return F.cross_entropy(scores, targets).expand(len(targets))
 
 
-MIXING = ("Normed", "Centred", "Attentive", "Scaled", "Shares")
-SUBTLE = ("Gated", "Counted", "Before", "Positive", "InTraining", "Words")
-APART = ("Mixing", "Transposed", "Random", "Single")
+KINDS = list(MIXED)
+MIXING, SUBTLE, APART = KINDS[:5], KINDS[5:11], KINDS[11:]
 SAID = "the network makes the scores of a sample depend on the others in its batch"
 
 
-def own(name, **options):
-    return network(f"{__name__}:{name}", **options)
+def own(kind, **options):
+    return network(f"{__name__}:Mixing", arguments={"kind": kind}, **options)
 
 
 def run(folder, name, **options):
@@ -158,7 +80,7 @@ def run(folder, name, **options):
     result = package.run(
         {
             "data": {"name": "file", "path": str(folder / "clients.npz")},
-            "problem": {"name": "torch", "module": f"{__name__}:{name}"},
+            "problem": {"name": "torch", "module": f"{__name__}:Mixing", "arguments": {"kind": name}},
             "algorithm": {"name": "fedavg", "step": {"name": "constant", "a": 0.1}} | options,
             "selection": "all",
             "stop": {"gradient": 0.0},
@@ -192,7 +114,7 @@ def by_a_loop(name, clients):
     for _ in range(3):
         models = []
         for A, b in clients:
-            module = at(globals()[name](), x).train()
+            module = at(Mixing(name), x).train()
             optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
             for _ in range(2):
                 optimizer.zero_grad()
@@ -216,7 +138,7 @@ def test_in_a_step_the_batch_is_the_mini_batch(name, monkeypatch):
     values, gradients = f.value_grad(X)
     for i, steps in enumerate(f.problem.grad(part, X)):
         A, b = samples(data, i)
-        module = at(globals()[name](), X[i])
+        module = at(Mixing(name), X[i])
         value, gradient = by_torch(module.eval(), A, b)
         assert np.isclose(values[i], value, rtol=1e-12)
         assert np.allclose(gradients[i], gradient, rtol=1e-9, atol=1e-12)
@@ -245,7 +167,7 @@ def test_what_computes_samples_apart_is_not_said_to_mix_them(name):
 def test_a_loss_that_mixes_samples_is_computed_without_padding(loss, monkeypatch):
     monkeypatch.setattr("mpifed.problems.torch_network.PIECE_BYTES", 1)
     data = dataset(sizes=SIZES)
-    f = local(own("Mixing", loss=f"{__name__}:{loss.__name__}"), data)
+    f = local(own("Plain", loss=f"{__name__}:{loss.__name__}"), data)
     x = point(f)
     for i, (value, gradient) in enumerate(zip(*f.value_grad(x), strict=True)):
         wanted = by_torch(at(Mixing(), x), *samples(data, i), lambda scores, b: loss(scores, b).mean())

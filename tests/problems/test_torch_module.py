@@ -9,11 +9,10 @@ import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.blocks import weights
-from mpifed.experiment.config import override
 from mpifed.federation.seeded import Seeded
 from mpifed.problems.base import Problem
 from mpifed.problems.mlp import MLP
-from tests.helpers.commands import ROOT, execute, mpifed
+from tests.helpers.commands import ROOT, mpifed
 from tests.helpers.torch_cases import C, M, N, dataset, local, tables, torch
 from tests.helpers.torch_cases import network as built
 
@@ -94,16 +93,6 @@ def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(X):
     assert np.allclose(grad, network(lam=0.3).value_grad(local(network(), dataset()).block, X)[1], atol=1e-5)
 
 
-def test_a_client_has_the_same_bits_alone_as_among_others_and_a_common_point_as_its_own(block, X):
-    problem = network(lam=0.3, dropout=0.4)
-    for f in (problem.value, problem.grad, problem.predict, lambda b, x: problem.value_grad(b, x)[1]):
-        assert f(block, X[1]).tobytes() == f(block, np.tile(X[1], (M, 1))).tobytes()
-        whole = f(block, X)
-        for i in range(M):
-            rows = np.array([i])
-            assert f(block.take(rows), X[rows]).tobytes() == whole[rows].tobytes()
-
-
 def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
     with_dropout, without = network(dropout=0.4), network()
     for a, b in zip(with_dropout.value_grad(block, X), without.value_grad(block, X), strict=True):
@@ -167,8 +156,6 @@ class Normed(nn.Module):
         return self.rest(self.frozen(samples))
 """
 RUNS = {
-    "a CNN": "data=images data.clients=4 data.size=16 data.samples=30 problem=cnn dtype=float32 algorithm=flame "
-    "algorithm.epochs=2 algorithm.batch_size=10 algorithm.lr=0.05 rounds=8",
     "a network beside the study": "data=images data.size=12 data.channels=1 data.clients=5 problem=torch "
     "problem.module=nets:Own problem.arguments.hidden=7 problem.shape=[1,12,12] algorithm=fedavg algorithm.epochs=1 "
     "algorithm.batch_size=20 rounds=4",
@@ -178,21 +165,14 @@ RUNS = {
 }
 
 
-def test_a_cnn_learns():
-    result = package.run(override({}, [*RUNS["a CNN"].split(), "evaluate.every=8", "stop.gradient=0"]))
-    objective, accuracy = result.rounds["objective"], result.rounds["accuracy"]
-    assert objective[-1] < 0.7 * objective[0]
-    assert accuracy[-1] > accuracy[0] + 0.3
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", RUNS)  # beside those of tests/bits
 def test_a_network_has_the_same_bits_on_any_number_of_ranks_and_resumed(name, tmp_path):
     (tmp_path / "nets.py").write_text(OWN)
     tables(tmp_path)
     words = [*RUNS[name].split(), "evaluate.every=4", "stop.gradient=0", "-q", "--force", "-o", "out.h5"]
     found = set()
-    for ranks, more in ((None, []), (2, []), (3, []), (None, ["rounds=2"])):
+    for ranks, more in ((None, []), (3, []), (None, ["rounds=2"])):
         done = mpifed("run", *words, *more, ranks=ranks, process=True, cwd=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
         assert done.code == 0, done.err
         if more:
@@ -250,8 +230,3 @@ def test_without_torch_the_problem_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(UserError, match=r"needs PyTorch .*: pip install mpifed\[torch\]$"):
         Problem.build("cnn", "problem").dim(images(12))
-
-
-def test_torch_is_imported_by_those_who_use_it_only():
-    words = "import sys; from mpifed.experiment import config; config.experiment({'problem': 'cnn'})"
-    assert execute([sys.executable, "-c", f"{words}; sys.exit('torch' in sys.modules)"]).code == 0

@@ -51,6 +51,10 @@ def of(module="Net", **options):
     return {"name": "torch", "module": f"{__name__}:{module}", **options}
 
 
+IMAGES = {"name": "images", "clients": 2, "samples": 6, "size": 12, "channels": 1}
+CONVOLUTIONS = {"data": IMAGES, "problem": {"name": "cnn"}, "algorithm": {"name": "fedavg", "step": 0.1}}
+
+
 def test_a_run_starts_from_the_parameters_in_a_file_and_its_frozen_ones_are_those_of_the_file(tmp_path):
     module = Net(seed=0.25)
     f = problem(saved(tmp_path, module))
@@ -63,10 +67,11 @@ def test_a_run_starts_from_the_parameters_in_a_file_and_its_frozen_ones_are_thos
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_module_that_a_run_ends_with_is_where_another_one_begins(tmp_path, dtype):
     """The round trip: run, save, run from there; also a lazy layer, which gets its sizes from the data."""
-    for module in ("Net", "Lazy"):
-        first = package.run(study(tmp_path, of(module)), dtype=dtype, progress=False)
-        path = saved(tmp_path, first.module(), f"{module}.pt")
-        again = package.run(study(tmp_path, of(module, pretrained=path)), dtype=dtype, rounds=0, progress=False)
+    cases = {"net": study(tmp_path, of()), "lazy": study(tmp_path, of("Lazy")), "cnn": CONVOLUTIONS}
+    for name, given in cases.items():
+        first = package.run(given, dtype=dtype, rounds=1, progress=False)
+        path = saved(tmp_path, first.module(), f"{name}.pt")
+        again = package.run(given, {"problem.pretrained": path}, dtype=dtype, rounds=0, progress=False)
         assert again.x.tobytes() == first.x.tobytes()
         assert again.rounds["objective"][0] == first.rounds["objective"][-1]
 
@@ -93,20 +98,8 @@ def test_the_personal_model_of_a_client_is_a_module_too(tmp_path):
         result.module(client=4)
 
 
-def test_a_convolutional_network_goes_from_a_file_to_a_file(tmp_path):
-    data = {"name": "images", "clients": 2, "samples": 6, "size": 12, "channels": 1}
-    given = {"data": data, "problem": "cnn", "algorithm": {"name": "fedavg", "step": 0.1}, "rounds": 1}
-    first = package.run(given, dtype="float32", progress=False)
-    path = saved(tmp_path, first.module())
-    again = package.run(given | {"problem": {"name": "cnn", "pretrained": path}}, dtype="float32", progress=False)
-    assert not np.array_equal(first.x, again.x)
-    assert again.rounds["objective"][0] == first.rounds["objective"][-1]
-
-
 def test_a_file_that_says_far_more_features_than_its_model_has_is_refused_before_a_network_is_made(tmp_path):
-    data = {"name": "images", "clients": 2, "samples": 6, "size": 12, "channels": 1}
-    given = {"data": data, "problem": "cnn", "algorithm": {"name": "fedavg", "step": 0.1}, "rounds": 0}
-    package.run(given, progress=False, path=tmp_path / "out.h5")
+    package.run(CONVOLUTIONS, rounds=0, progress=False, path=tmp_path / "out.h5")
     with h5py.File(tmp_path / "out.h5", "r+") as file:
         file.attrs["features"] = 10**8
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -133,15 +126,12 @@ WRONG = {
     "nothing": (None, r"there is no such file"),
     "a module": (Net, r"it is no file of tensors alone \(UnpicklingError: .*\): save torch\.save\(module\.state_.*"),
     "a number": (lambda: 3, r"it holds a int, and not tensors by their names: .*"),
-    "a checkpoint": (
-        lambda: {"epoch": 3, "model": Net().state_dict()},
-        r"it holds epoch, model, and not tensors alone: .*",
-    ),
+    "a checkpoint": (lambda: {"epoch": 3, "model": Net().state_dict()}, r"it holds epoch, model, and not tensors .*"),
     "less": (lambda: changed(**{"3.bias": None}), r"it lacks 3\.bias of the network"),
     "more": (lambda: changed(head=torch.ones(1)), r"it has head, which the network does not have"),
     "another shape": (
         lambda: changed(**{"3.weight": torch.ones(4, 6)}),
-        r"its 3\.weight has shape \[4, 6\], and that of the network \[3, 6\]",
+        r"its 3\.weight has shape \[4, 6\], and that .*",
     ),
 }
 

@@ -1,6 +1,5 @@
 """Machine code of kernels: where it is kept, and what happens where it cannot be, is damaged or is made at once."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -70,19 +69,3 @@ def test_the_folder_is_that_of_the_user_of_xdg_or_of_numba(tmp_path, monkeypatch
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
     assert compiling.folder("float32").parent == tmp_path / "numba/mpifed"
     assert compiling.folder("float32") != compiling.folder("float64")
-
-
-@fast
-def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
-    import numba
-
-    assert compiling.failure() is None
-    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    assert compiling.failure() == "NUMBA_DISABLE_JIT is set"
-    monkeypatch.setitem(sys.modules, "numba", None)
-    assert compiling.failure() is not None
-
-
-def test_whether_numba_is_installed_is_known_without_importing_it():
-    ask = "import sys; from mpifed.data.compiled.compiling import installed; print(installed(), 'numba' in sys.modules)"
-    assert ended(started(ask)) == [str(importlib.util.find_spec("numba") is not None), "False"]

@@ -41,6 +41,8 @@ def test_csv_with_and_without_header(tmp_path, text, options):
     ("text", "options"),
     [
         (IRIS, {}),
+        ("\ufeff" + IRIS.replace("\n", "\r\n"), {}),
+        (IRIS.replace(",", "\t").replace("\n", "\n\n").rstrip("\n"), {}),
         ("length,width,kind\n" + IRIS, {}),
         ("0,1,kind\n" + IRIS, {}),  # pandas numbers columns that have no name
         ("1,2,kind\n" + IRIS, {}),
@@ -71,28 +73,14 @@ def test_a_column_says_which_client_a_row_belongs_to(tmp_path, text):
     assert load(tmp_path / "users.csv", client=0, clients=3).m == 3
 
 
-NUMBER = "is not a number, as the first entry is: texts that stand for missing values are named in data.missing_texts"
-
-
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
-    [
-        (
-            CSV + "7,,8\n",
-            {},
-            r"x\.csv has 1 missing cell: 'b' \(1\), the first one in the column 'b' in line 5; data\.mis",
-        ),
-        (CSV + "1,2,1O\n", {}, f"line 5: '1O' in the column 'class' {NUMBER}"),
-        (CSV, {"target": "klass"}, r'data\.target = "klass" is not a column of .*, which has columns a, b, class'),
+    [  # beside those of tables/test_wrong_tables
         ("1,2\n", {"target": "a"}, r'data\.target = "a" is not a column of .*, which has no header'),
         (CSV, {"target": 3}, r"data\.target = 3 is not a column of .*, which has 3"),
-        ("a,b\n", {}, r"x\.csv has no rows: each is a sample$"),
         ("", {}, r"x\.csv is empty$"),
-        ("1\n2\n", {}, r"X of .* has the shape \(2, 0\)"),
         (IRIS + "1,2,\n", {}, "the first one in column 2 in line 4"),
         (IRIS + "1,2,3\n", {}, "line 4: '3' in column 2 is a number, but the first entry is text: all must be"),
-        (IRIS + "red,2,setosa\n", {}, f"line 4: 'red' in column 0 {NUMBER}"),
-        (IRIS + "1,2\n", {}, "line 4: 2 columns, but the first line has 3"),
         (USERS, {"client": "klient"}, r'data\.client = "klient" is not a column of .*, which has columns user, a, y'),
         (USERS, {"client": 2}, r"data\.client = 2 is the column of the labels of .*: data\.target must be another one"),
         (USERS, {"client": "a", "target": "a"}, r'data\.client = "a" is the column of the labels of .*: they must b'),

@@ -76,9 +76,7 @@ def test_images_and_labels_or_parts_that_do_not_go_together(root, images, labels
         build("mnist", clients=1, part="both")
 
 
-@pytest.mark.skipif(
-    not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz"
-)
+@pytest.mark.skipif(not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist")
 def test_mnist_is_dealt_to_fifty_clients_who_keep_a_fifth_for_testing():
     counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     dataset = build("mnist", part="test")

@@ -31,17 +31,12 @@ def saved(kind, frame, folder):
     return lambda **options: load(path, **options)
 
 
-@pytest.fixture(params=["csv", "parquet", "frame"])
-def data(request, tmp_path):
-    return saved(request.param, FRAME, tmp_path)
+kinds = pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
 
 
-@pytest.fixture(params=["csv", "parquet", "frame"])
-def whole(request, tmp_path):
-    return saved(request.param, WHOLE, tmp_path)
-
-
-def test_texts_and_listed_columns_become_zeros_and_ones_with_names(whole):
+@kinds
+def test_texts_and_listed_columns_become_zeros_and_ones_with_names_and_are_taken_by_name_or_number(kind, tmp_path):
+    whole = saved(kind, WHOLE, tmp_path)
     made = whole(**CLIENT, categories=["grade"])
     assert made.features == ("age", "sex=m", "grade=10")  # in a row of which nothing is missing no grade is 1
     assert made.rows(0, 2)[0].tolist() == [[40, 0, 1], [50, 0, 0], [30, 1, 0], [35, 1, 1]]
@@ -49,17 +44,14 @@ def test_texts_and_listed_columns_become_zeros_and_ones_with_names(whole):
     assert made.features == ("age", "sex=f", "sex=m", "grade=2", "grade=10")
     assert made.rows(0, 2)[0].tolist()[0] == [40, 1, 0, 0, 1]
     same_rows_however_asked(made)
-
-
-def test_columns_are_taken_by_name_or_number(whole):
     assert whole(**CLIENT, features=["age"]).features == ("age",)
     assert whole(client=3, target=-1, ignore=[2]).features == ("age", "sex=m")
 
 
-def test_missing_cells_are_refused_dropped_or_filled(data):
-    with pytest.raises(
-        UserError, match=r"has 2 missing cells: 'age' \(1\), 'sex' \(1\), the first one in the column 'age'"
-    ):
+@kinds
+def test_missing_cells_are_refused_dropped_or_filled(kind, tmp_path):
+    data = saved(kind, FRAME, tmp_path)
+    with pytest.raises(UserError, match=r"has 2 missing cells: 'age' \(1\), 'sex' \(1\), the first one in the column"):
         data(**CLIENT)
     dropped = data(**CLIENT, missing="drop")
     assert dropped.notes == ("2 of 6 rows are left out: 2 missing cells in 'age' (1), 'sex' (1)",)
@@ -130,32 +122,27 @@ def test_what_is_not_a_table_is_standardised_too_but_not_sparse_matrices(tmp_pat
     path = write(tmp_path / "sparse.npz", {**csr("X", X), "y": np.arange(12) % 2, "sizes": np.array([5, 7])})
     with pytest.raises(UserError, match=r'^data\.standardise = "own" would make a sparse matrix dense'):
         load(path, standardise="own")
-    assert load(path, ones=True).rows(0, 2)[0].toarray()[:, 4].tolist() == [1] * 12
+    made = load(path, ones=True)
+    assert made.rows(0, 2)[0].toarray()[:, 4].tolist() == [1] * 12
+    assert made.features == ()
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
-def test_times_and_events_are_labels_with_a_sign(tmp_path, kind):
+def test_times_and_events_are_labels_with_a_sign(tmp_path):
     frame = pandas.DataFrame({"a": [1.0, 2, 3], "t": [5.0, 0, 2], "e": [True, False, True]})
-    made = saved(kind, frame, tmp_path)(time="t", event="e", clients=1, partition="contiguous")
-    assert made.rows(0, 1)[1].tolist() == [5, -1, 2]
-    assert made.classes == 0
+    for kind in ("csv", "parquet", "frame"):
+        made = saved(kind, frame, tmp_path)(time="t", event="e", clients=1, partition="contiguous")
+        assert (made.rows(0, 1)[1].tolist(), made.classes) == ([5, -1, 2], 0)
 
 
-def test_one_column_may_say_the_fold_and_the_client(tmp_path):
-    frame = pandas.DataFrame(
-        {"a": range(5), "fold": ["train_1", "test_0", "train_0", "test_1", "train_1"], "y": [0, 1, 0, 1, 0]}
-    )
-    made = saved("csv", frame, tmp_path)(client="fold", test="fold")
-    assert made.owners == ("0", "1")
-    assert [part.ravel().tolist() for part in (made.rows(0, 2)[0], made.rows_test(0, 2)[0])] == [[2, 0, 4], [1, 3]]
-
-
-def test_test_rows_without_clients_are_dealt_out_evenly(tmp_path):
+def test_test_rows_without_clients_are_dealt_out_evenly_and_one_column_may_say_the_fold_and_the_client(tmp_path):
     frame = pandas.DataFrame({"a": range(9), "fold": [0, 1, 0, 1, 0, 1, 0, 0, 0], "y": [0, 1, 0, 1, 0, 1, 0, 1, 1]})
     made = saved("csv", frame, tmp_path)(clients=2, test="fold")
-    assert made.sizes.tolist() == [3, 3]
-    assert made.sizes_test.tolist() == [1, 2]
+    assert (made.sizes.tolist(), made.sizes_test.tolist()) == ([3, 3], [1, 2])
     assert made.rows_test(0, 2)[0].ravel().tolist() == [1, 3, 5]
+    folds = ["train_1", "test_0", "train_0", "test_1", "train_1"]
+    made = saved("csv", frame[:5].assign(fold=folds), tmp_path)(client="fold", test="fold")
+    assert made.owners == ("0", "1")
+    assert [part.ravel().tolist() for part in (made.rows(0, 2)[0], made.rows_test(0, 2)[0])] == [[2, 0, 4], [1, 3]]
 
 
 def test_files_of_one_table_are_a_client_each(tmp_path):

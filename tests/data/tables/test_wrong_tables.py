@@ -1,6 +1,5 @@
 """Wrong tables: each gets one sentence that says where, or the right answer with a note; never a traceback."""
 
-import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
@@ -13,28 +12,16 @@ FOLDS = "age,sex,fold,site,y\n30,m,train,a,0\n40,m,train,a,1\n50,m,train,b,0\n60
 SURVIVAL = {"time": "t", "event": "e", "clients": 1}
 DECIMAL = r"has a decimal comma: data\.decimal = \",\" reads such numbers$"
 WRONG = [
-    (
-        GOOD.replace("40", ""),
-        {},
-        r"has 1 missing cell: 'age' \(1\), the first one in the column 'age' in line 3; data\.m",
-    ),
+    (GOOD.replace("40", ""), {}, r"has 1 missing cell: 'age' \(1\), the first one in the column 'age' in line 3; data"),
     (GOOD.replace("40", "forty"), {}, r"line 3: 'forty' in the column 'age' is not a number, as the first entry is: "),
-    (
-        GOOD.replace("f", "3"),
-        {},
-        r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] takes",
-    ),
+    (GOOD.replace("f", "3"), {}, r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] tak"),
     (GOOD.replace("sex", "age"), {}, r"has several columns 'age': each needs a name of its own$"),
     (GOOD.replace("50,f", "50,f,7"), {}, r"line 4: 5 columns, but the first line has 4$"),
     (GOOD.replace("50,f", '50,"f'), {}, r"line 5: .* columns, but the first line has 4$|quotation mark"),
     ("a;b;y\n1,5;2;0\n2,5;3;1\n", {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
     ('a,b,y\n"1,5",2,0\n"2,5",3,1\n', {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
     ("1,5;2,5;0\n2,5;3,5;1\n", {}, r"'5;2' in column 1 has semicolons between numbers with a decimal comma: data\.dec"),
-    (
-        "day,y\n2020-01-03,0\n2020-01-04,1\n",
-        {},
-        r"holds dates such as '2020-01-03': replace them by numbers, such as days",
-    ),
+    ("day,y\n2020-01-03,0\n2020-01-04,1\n", {}, r"holds dates such as '2020-01-03': replace them by numbers, such as"),
     (
         "who,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(30)),
         {},
@@ -44,80 +31,28 @@ WRONG = [
     ("age,y\n", {}, r"wrong\.csv has no rows: each is a sample$"),
     (GOOD, {"target": "ages"}, r'data\.target = "ages" is not a column .* site, y; did you mean \'age\'\?$'),
     (GOOD, {"ignore": ["sax"]}, r'data\.ignore = "sax" is not a column of .*; did you mean \'sex\'\?$'),
-    (
-        GOOD,
-        {"ignore": ["y"]},
-        r"data\.ignore has the column 'y' of .*, which is that of the labels: data\.target must be",
-    ),
-    (
-        GOOD,
-        {"features": ["age", "y"]},
-        r"data\.features has the column 'y' of .*, which is that of the labels: take it o",
-    ),
+    (GOOD, {"ignore": ["y"]}, r"data\.ignore has the column 'y' of .*, which is that of the labels: data\.target must"),
+    (GOOD, {"features": ["age", "y"]}, r"data\.features has the column 'y' of .*, which is that of the labels: take i"),
     (GOOD, {"features": ["age", "age"]}, r'data\.features names a column twice: "age", "age"$'),
     (GOOD, {"features": ["age"], "ignore": ["sex"]}, r"data\.ignore and data\.features contradict each other"),
     (GOOD, {"categories": ["y"]}, r"data\.categories has the column 'y' of .*, which is no feature"),
-    (
-        GOOD,
-        {"target": "sex", "above": 0},
-        r"data\.above = 0\.0 needs labels that are numbers, but the column 'sex' holds",
-    ),
-    (
-        TIMES.replace("3,0", "-3,0"),
-        SURVIVAL,
-        r"the column 't' of .* has -3 in line 3: times are numbers that are not ne",
-    ),
-    (
-        TIMES.replace("9,1", "9,2"),
-        SURVIVAL,
-        r"the column 'e' of .* has 2 in line 4: an event is 1 where it came and 0 wh",
-    ),
+    (GOOD, {"target": "sex", "above": 0}, r"data\.above = 0\.0 needs labels that are numbers, but the column 'sex' ho"),
+    (TIMES.replace("3,0", "-3,0"), SURVIVAL, r"the column 't' of .* has -3 in line 3: times are numbers that are not"),
+    (TIMES.replace("9,1", "9,2"), SURVIVAL, r"the column 'e' of .* has 2 in line 4: an event is 1 where it came and 0"),
     (TIMES.replace(",1\n", ",dead\n").replace(",0", ",alive"), SURVIVAL, r"has 'dead' in line 2: an event is 1 where"),
-    (
-        TIMES.replace(",1\n", ",0\n"),
-        SURVIVAL,
-        r"the column 'e' of .* is 0 in all 3 rows: without an event there is nothi",
-    ),
-    (
-        TIMES.replace("5,", "0,").replace("3,", "0,").replace("9,", "0,"),
-        SURVIVAL,
-        r"'t' of .* is 0 in all rows: there is",
-    ),
+    (TIMES.replace(",1\n", ",0\n"), SURVIVAL, r"'e' of .* is 0 in all 3 rows: without an event there is nothing"),
+    (TIMES.replace("5,", "0,").replace("3,", "0,").replace("9,", "0,"), SURVIVAL, r"'t' .* 0 in all rows: there is"),
     (TIMES, {"time": "t"}, r"data\.time needs data\.event: the label of a person is a time, and whether"),
-    (
-        TIMES,
-        {**SURVIVAL, "target": "age"},
-        r"data\.target does not go with data\.time and data\.event, which are the lab",
-    ),
+    (TIMES, {**SURVIVAL, "target": "age"}, r"data\.target does not go with data\.time and data\.event, which are the"),
     (TIMES, {"time": "t", "event": "t"}, r'data\.event = "t" is the column of the times of .*, too: they must be two$'),
     (TIMES.replace(",9,", ",,"), SURVIVAL, r"has 1 missing cell: 't' \(1\)"),
-    (
-        TIMES.replace(",9,", ",,"),
-        {**SURVIVAL, "missing": "mean"},
-        r"missing cells in the column 't', the first one in line 4: it i",
-    ),
+    (TIMES.replace(",9,", ",,"), {**SURVIVAL, "missing": "mean"}, r"cells in the column 't', .* in line 4: it"),
     ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),
-    (
-        FOLDS,
-        {"test": "sex"},
-        r"data\.test: the column 'sex' of .* has 'f': it must say train or test, or 0 for training and 1",
-    ),
-    (
-        FOLDS.replace("test", "train"),
-        {"test": "fold"},
-        r"says 'train' in all rows: some must be for training, some for te",
-    ),
-    (
-        FOLDS.replace("test,b", "test,c"),
-        {"test": "fold", "client": "site"},
-        r"1 client of .* \(c\) have rows for testing only",
-    ),
-    (
-        GOOD,
-        {"client": "site", "clients": 3},
-        r"data\.clients = 3 contradicts .*, which has a column of 2 clients: leave it",
-    ),
+    (FOLDS, {"test": "sex"}, r"data\.test: the column 'sex' of .* has 'f': it must say train or test, or 0 for traini"),
+    (FOLDS.replace("test", "train"), {"test": "fold"}, r"says 'train' in all rows: some must be for training, some fo"),
+    (FOLDS.replace("test,b", "test,c"), {"test": "fold", "client": "site"}, r"\(c\) have rows for testing only"),
+    (GOOD, {"client": "site", "clients": 3}, r"data\.clients = 3 contradicts .*, which has a column of 2 clients: lea"),
     (GOOD.replace("m", "").replace("f", ""), {"missing": "drop"}, r"every row of .* has a missing cell: 'sex' \(4\)"),
     ("\ufeff" + GOOD.encode("utf-16").decode("latin-1"), {}, r"wrong\.csv"),
 ]
@@ -136,10 +71,7 @@ def test_a_wrong_table_is_told_in_one_sentence(tmp_path, text, options, sentence
         ({"weights": "w"}, r"^data\.weights cannot be set: the column of the weights of samples is data\.weight, "),
         ({"target": ["y", "z"]}, r"^data\.target = \[\"y\", \"z\"\] is wrong: it must be a whole number or a text"),
         ({"levels": "none"}, r'^data\.levels = "none" is wrong: it must be "drop-first" or "all"$'),
-        (
-            {"standardise": "federal"},
-            r'^data\.standardise = "federal" is wrong: it must be "pooled" or "own" or "federat',
-        ),
+        ({"standardise": "federal"}, r'^data\.standardise = "federal" is wrong: it must be "pooled" or "own" or "fede'),
         ({"tests": 0.2}, r"^unknown key 'data\.tests'; did you mean 'test'\?$"),
     ],
 )
@@ -156,11 +88,7 @@ RIGHT = [
     (TIMES.replace(",3,", ",0,"), SURVIVAL, "1 times are 0: they are taken as 2.5, before all others"),
     (TIMES, SURVIVAL, "labels are times, negative where no event came: 2 events in 3 rows"),
     (GOOD.replace("40", "?"), {"missing": "drop"}, "1 of 4 rows are left out: 1 missing cell in 'age' (1)"),
-    (
-        GOOD.replace("40", "NA"),
-        {"missing": "mean"},
-        "1 missing cell in 1 of 4 rows hold the mean of all training sampl",
-    ),
+    (GOOD.replace("40", "NA"), {"missing": "mean"}, "1 missing cell in 1 of 4 rows hold the mean of all training samp"),
     (GOOD, {"above": 0}, "labels above 0 are 1, the others 0"),
     ("id,y\n" + "".join(f"{k},{k % 2}\n" for k in range(9)), {}, "(counted from 0) numbers the rows"),
 ]
@@ -174,33 +102,8 @@ def test_a_strange_table_is_read_with_a_note(tmp_path, text, options, note):
     assert any(note in one for one in data.notes), data.notes
 
 
-FORMS = [
-    "\ufeff" + GOOD,
-    GOOD.replace(",", ";"),
-    GOOD.replace(",", "\t"),
-    GOOD.replace("m", '"m"').replace("\n", "\r\n"),
-    GOOD.replace(",", ", "),
-    GOOD.replace("\n", "\n\n"),
-    GOOD.rstrip("\n"),
-]
-
-
-@pytest.mark.parametrize("text", FORMS)
-def test_marks_quotation_marks_and_line_ends_make_no_difference(tmp_path, text):
-    (tmp_path / "x.csv").write_text(text, newline="", encoding="utf-8")
-    data = load(tmp_path / "x.csv", client="site")
-    assert data.features == ("age", "sex=m")
-    assert data.owners == ("a", "b")
-    assert data.rows(0, 2)[0].tolist() == [[30, 1], [40, 0], [50, 0], [60, 1]]
-
-
 def test_quoted_commas_belong_to_a_text_and_decimal_commas_to_a_number(tmp_path):
     (tmp_path / "x.csv").write_text('town;price;y\n"Bonn, am Rhein";1,5;0\n"Köln";-2,25;1\n', encoding="utf-8")
     data = load(tmp_path / "x.csv", clients=1, decimal=",", partition="contiguous")
     assert data.features == ("town=Köln", "price")
     assert data.rows(0, 1)[0].tolist() == [[0, 1.5], [1, -2.25]]
-
-
-def test_separable_data_are_data_like_others(tmp_path):
-    (tmp_path / "x.csv").write_text("a,y\n1,0\n2,0\n8,1\n9,1\n")
-    assert np.array_equal(np.sort(load(tmp_path / "x.csv", clients=1).rows(0, 1)[0].ravel()), [1, 2, 8, 9])

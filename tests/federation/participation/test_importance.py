@@ -35,10 +35,15 @@ def test_probabilities_are_those_of_all_sets_added_up(theta, data):
     assert np.allclose(inclusions(p, q, size), expected, rtol=1e-9, atol=0)
 
 
-def test_probabilities_of_many_clients_keep_their_digits():
+def test_probabilities_of_many_clients_keep_their_digits_equal_odds_weigh_nothing_and_the_power_bends_them():
     theta = np.exp(np.random.default_rng(0).normal(size=5000) * 2)
     for size in (1, 50, 2500, 4999):
         assert np.isclose(inclusions(*bernoulli(theta, size), size).sum(), size, rtol=1e-12)
+    assert np.allclose(Importance(count=3, odds=(2.0,) * 8).selector(0, 8, 9).weights, 1, rtol=1e-14)
+    given, bent = (Importance(count=2, odds=(1.0, 4.0, 9.0), power=p).selector(0, 3, 9) for p in (1.0, 0.5))
+    roots = Importance(count=2, odds=(1.0, 2.0, 3.0)).selector(0, 3, 9)
+    assert np.allclose(bent.weights, roots.weights)
+    assert not np.allclose(given.weights, roots.weights)
 
 
 @pytest.mark.parametrize("scale", [np.ones(6), np.array([5.0, 1.0, 1.0, 9.0, 2.0, 0.1])], ids=["equal", "unequal"])
@@ -63,14 +68,6 @@ def test_a_set_is_never_empty_and_never_names_a_client_twice(m, data, seed):
         assert len(chosen) == size
         assert (np.diff(chosen) > 0).all()
         assert size == m or np.array_equal(chosen, selector.select(round, 0))
-
-
-def test_equal_odds_weigh_nothing_and_the_power_bends_them():
-    assert np.allclose(Importance(count=3, odds=(2.0,) * 8).selector(0, 8, 9).weights, 1, rtol=1e-14)
-    given, bent = (Importance(count=2, odds=(1.0, 4.0, 9.0), power=p).selector(0, 3, 9) for p in (1.0, 0.5))
-    roots = Importance(count=2, odds=(1.0, 2.0, 3.0)).selector(0, 3, 9)
-    assert np.allclose(bent.weights, roots.weights)
-    assert not np.allclose(given.weights, roots.weights)
 
 
 @pytest.mark.parametrize(

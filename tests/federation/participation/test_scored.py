@@ -102,7 +102,7 @@ def test_greedy_takes_the_longest_steps_and_one_other():
         assert np.allclose(run.states().w[pool], w[pool], rtol=1e-9, atol=1e-12)  # candidates keep w_i
 
 
-def test_with_a_scaling_of_their_own_steps_are_measured_in_its_norm():
+def test_with_a_scaling_of_their_own_steps_are_measured_in_its_norm_and_scores_take_the_time_of_a_solution():
     run = start(build("feddcd", {"scaling": "own"}), selection=Greedy(count=2, uniform=0))
     dual = Dual(run.data)
     own = np.linalg.eigvalsh(dual.Q)[:, 0]
@@ -111,9 +111,6 @@ def test_with_a_scaling_of_their_own_steps_are_measured_in_its_norm():
         run.rounds(1)
         score = np.sqrt(own) * np.linalg.norm(np.matvec(dual.inverse, y + dual.b) - x, axis=1)
         assert np.array_equal(run.fed.selected, largest(score, np.arange(M), 2))
-
-
-def test_scores_take_the_time_of_a_solution():
     algorithm = build("feddcd", {"solver": {"name": "gd", "steps": 3}})
     run = start(algorithm, selection=Greedy(count=4, candidates=9), system={"speed": 10.0})
     fed, work = run.fed, 3 * run.data.sizes / 10.0

@@ -1,7 +1,7 @@
 """Selections: how many clients, which ones, and what a replay file must hold."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import ceil
 
 import numpy as np
@@ -167,3 +167,24 @@ def test_a_replay_of_anything_but_whole_numbers_is_refused(tmp_path, table, foun
 def test_a_replay_that_is_no_file_is_refused(tmp_path, make):
     make(tmp_path / "sel.npz")
     refuses(Replay(path=str(tmp_path / "sel.npz")), 5, r"^selection\.path = [^\n]*sel\.npz' is no file: [^\n]*$")
+
+
+@given(m=st.integers(1, 60), data=st.data(), again=st.integers(0, 1))
+def test_turns_come_round_evenly(m, data, again):
+    size = data.draw(st.integers(1, m))
+    overlap = data.draw(st.integers(0, size - 1))
+    rule = Cyclic(count=size, overlap=overlap, shuffled=data.draw(st.booleans()))
+    sets = drawn(rule, 3, m, m, again)  # m rounds are whole turns
+    assert all(len(chosen) == size and (np.diff(chosen) > 0).all() for chosen in sets)
+    times = np.bincount(np.concatenate(sets), minlength=m)
+    assert (times > 0).all() if overlap else (times == size).all()
+    if size < m and 2 * size - overlap <= m:
+        assert all(len(np.intersect1d(a, b)) == overlap for a, b in pairwise(sets))
+
+
+def test_turns_follow_the_order_of_the_data():
+    found = drawn(Cyclic(count=3), 0, 7, 4)
+    assert [chosen.tolist() for chosen in found] == [[0, 1, 2], [3, 4, 5], [0, 1, 6], [2, 3, 4]]
+    assert drawn(Cyclic(count=3), 0, 7, 1, again=1)[0].tolist() == [3, 4, 5]
+    shuffled = drawn(Cyclic(count=1, shuffled=True), 1, 30, 30)
+    assert np.concatenate(shuffled).tolist() not in ([*range(30)], sorted(range(30), reverse=True))

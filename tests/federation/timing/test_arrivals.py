@@ -7,7 +7,7 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.federation.participation.selection import All
+from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.request import CALL, REST, Request
 from mpifed.federation.timing.arrivals import Arrivals, Asynchronous
 from mpifed.federation.wire.stage import Postage
@@ -179,17 +179,57 @@ def test_the_order_of_arrivals_needs_no_computing_and_who_is_under_way_cannot_be
     assert run.fed.evaluate(x)["objective"] > 0
 
 
-def test_all_clients_begin_with_the_same_method_and_without_own_rows():
+def test_all_clients_begin_with_one_method_and_no_own_rows_take_some_time_and_are_as_many_as_arrive():
     fleet = fleet_of([1, 2])
     send(fleet, [0])
     refused(lambda: send(fleet, [1], method="other"), "other cannot be sent while update is under way: the clients of")
     own = Request("update", to=np.array([1]), each=np.ones(1), verb=CALL)
     told = "update cannot be sent with each = … in an asynchronous run: use an argument"
     refused(lambda: fleet.send(own, Postage()), told)
-
-
-def test_there_must_be_as_many_clients_as_arrive_and_every_client_takes_some_time():
     refused(lambda: fleet_of([1, 2], 3), "asynchronous.arrivals = 3 is wrong: it must be between 1 and the 2 clients")
     told = "client 0 takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
     refused(lambda: fleet_of([1, 2], speed=None), f"asynchronous.arrivals = 1 is wrong: with this [system] {told}")
     fleet_of([1, 2], speed=None, latency=1)
+
+
+AWAY = {"system": {"speed": {"name": "lognormal", "median": 30}}, "asynchronous": {"arrivals": 3}}
+SCHEDULES = {"all": {"selection": All()}, "some": {"selection": Uniform(count=4), "cuts": (0, 5, 12)}, "away": AWAY}
+
+
+@pytest.fixture(params=SCHEDULES)
+def run(request):
+    return Run(build("fednova", {"k0": 2, "step": {"name": "constant", "a": 0.1}}), **SCHEDULES[request.param])
+
+
+def test_uploads_are_rows_or_sums_may_have_weights_and_cost_what_they_always_do(run):
+    fed, x, method = run.fed, run.server.x, run.algorithm.normalised
+    fed.begin(1)
+    fed.send(method, x, 0, to=fed.select(x))
+    arrived = fed.arrivals()
+    count = run.m if arrived is None else len(arrived)
+    assert fed.staleness.tolist() == [0] * count
+    weights = 1.0 + np.arange(count)
+    mean, norm = fed.mean(of=arrived, weights=weights)
+    assert (fed.ledger.uploads, fed.ledger.bytes_up) == (count, 8 * (run.n + 1) * count)
+    assert fed.ledger.downloads == (run.m if fed.schedule.row() else count)
+    rows, norms = fed.call(method, x, 0, to=arrived)
+    np.testing.assert_allclose(mean, weights @ rows / count, rtol=1e-12)
+    np.testing.assert_allclose(norm, weights @ norms / count, rtol=1e-12)
+    fed.begin(2)
+    fed.send(method, x, 0, to=arrived)
+    again = fed.arrivals()
+    found = fed.call(of=again)
+    assert found[0].shape == (count, run.n)
+    for one, other in zip(found, fed.call(method, x, 0, to=again), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_uploads_are_asked_for_once_after_send_and_arrivals(run):
+    fed, x = run.fed, run.server.x
+    fed.begin(1)
+    refused(fed.arrivals, "no upload can arrive: fed.send must be called before fed.arrivals")
+    fed.send(run.algorithm.normalised, x, 0, to=fed.select(x))
+    refused(fed.mean, "uploads are asked for without a client method: fed.send and fed.arrivals must come before")
+    arrived = fed.arrivals()
+    fed.mean(of=arrived)
+    refused(lambda: fed.mean(of=arrived), "uploads are asked for without a client method")

@@ -11,6 +11,7 @@ from mpifed.report.summary import show
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import AGAIN, SERVED
 from tests.helpers.algorithm_runs import build
+from tests.helpers.commands import mpifed as command
 from tests.helpers.devices import devices
 from tests.helpers.studies import STUDIES
 
@@ -70,15 +71,12 @@ def test_the_deadline_drops_exactly_those_who_take_longer(deadline):
     assert slow.seconds == deadline
 
 
-def test_who_is_dropped_is_not_late_too():
+def test_who_is_dropped_is_not_late_too_nobody_waits_for_them_and_somebody_always_replies():
     slow = Rounds(1000, speed=UNEQUAL, dropout=0.4, deadline=0.1)
     replied = slow.replies(None, 1)
     assert slow.called == 1000 == len(replied) + slow.dropped + slow.late
     assert abs(slow.dropped - 400) <= 5 * np.sqrt(240)
     assert (10 / slow.devices.speed[replied] <= 0.1).all()
-
-
-def test_nobody_waits_for_those_who_drop_out_and_somebody_always_replies():
     gone = Rounds(3, dropout=0.999)
     assert all(len(gone.replies(None, round)) == 1 for round in range(1, 50))
     mixed, total = Rounds(200, speed=UNEQUAL, dropout=0.5), 0.0
@@ -87,16 +85,13 @@ def test_nobody_waits_for_those_who_drop_out_and_somebody_always_replies():
     assert mixed.seconds == total < 5 * (10 / mixed.devices.speed).max()
 
 
-def test_the_fastest_of_the_late_are_waited_for_until_there_are_least():
+def test_the_fastest_of_the_late_and_then_of_those_who_dropped_out_are_waited_for_until_there_are_least():
     sizes = [40, 10, 30, 20, 50]  # at 10 samples a second: 4, 1, 3, 2, 5 seconds
     slow = Rounds(sizes=sizes, speed=10, deadline=1.5, least=3, cohort=5)
     assert list(slow.replies(None, 1)) == [1, 2, 3]
     assert slow.row() == {"asked": 5, "dropped": 0, "late": 2, "simulated_seconds": 3.0}
     assert list(slow.replies(np.array([0, 4]), 2)) == [0, 4]  # of two who are asked three cannot be
     assert slow.seconds == 3.0 + 5.0
-
-
-def test_if_the_late_do_not_suffice_the_fastest_of_those_who_dropped_out_reply_after_all():
     sizes, asked = np.arange(100, 0, -1), np.arange(100)
     slow = Rounds(sizes=sizes, speed=10, deadline=0.05, dropout=0.5, least=80, cohort=100)
     free = Rounds(sizes=sizes, speed=10, dropout=0.5, cohort=100).replies(asked, 1)
@@ -206,3 +201,25 @@ def test_what_is_simulated_is_recorded_and_told_on_the_screen():
     text, plain = show(flaky), show(run(rounds=1))
     assert all(f"  {word} " in text for word in words)
     assert not any(f"  {word} " in plain for word in words)
+
+
+RATE = 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client'
+WRONG = {
+    ".least=5": "system.least = 5 is wrong: it must be at most the 3 clients that a round selects",
+    ".speed=lognorml": "unknown speed 'lognorml'; did you mean 'lognormal'?",
+    ".speed=lognormal": "system.speed.median is missing: it has no default",
+    ".speed={name='pareto',mean=3}": "unknown key 'system.speed.mean'; the choices are scale, shape; "
+    'with system.speed.name = "exponential" there is mean',
+    ".latency=inf": "system.latency.value = inf is wrong: it must be a finite number",
+    ".speed=true": "system.speed = true is wrong: it must be a number, or a table that names a distribution",
+    ".speed={name='uniform',low=2,high=1}": "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",
+    ".speed=0": RATE,
+    "=3": "system = 3 is wrong: system is a table, so write system.KEY = VALUE",
+}
+
+
+@pytest.mark.parametrize("word", WRONG)
+def test_wrong_values_are_refused_by_a_sentence(word, tmp_path):
+    done = command("run", "algorithm=fedavg", "data.clients=6", "rounds=2", f"system{word}", cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (2, "", f"mpifed: {WRONG[word]}\n")
+    assert not list(tmp_path.iterdir())

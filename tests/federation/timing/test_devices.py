@@ -6,6 +6,7 @@ import pytest
 import mpifed
 from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import All
+from mpifed.federation.timing.distributions import Distribution
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import SERVED
 from tests.helpers.algorithm_runs import Run, build
@@ -47,12 +48,15 @@ def test_jitter_spreads_computing_by_its_logarithm_anew_in_every_draw():
     assert abs(np.corrcoef(np.log(first), np.log(second))[0, 1]) < 0.04
 
 
-def test_simulated_seconds_by_hand():
+def test_simulated_seconds_by_hand_of_which_single_precision_halves_what_travels_and_scaffold_sends_twice_as_much():
     result = run(data={"clients": 3, "features": 5}, rounds=4)
     slowest = TRAVELS + 5 * result.clients["samples"].max() / 1000  # k0 = 5 steps
     np.testing.assert_allclose(result.rounds["simulated_seconds"], slowest * np.arange(5), rtol=1e-12)
     assert result.about["simulated_seconds"][0] == "s"
     assert list(result.rounds["asked"]) == [0, 3, 3, 3, 3]
+    plain, single, scaffold = (seconds(**more)[0] for more in ({}, {"dtype": "float32"}, {"algorithm": "scaffold"}))
+    assert single == pytest.approx(plain - 0.6)
+    assert scaffold == pytest.approx(plain + 1.2)
 
 
 def test_only_those_who_are_asked_take_time_but_fedgia_waits_for_all_clients():
@@ -62,12 +66,6 @@ def test_only_those_who_are_asked_take_time_but_fedgia_waits_for_all_clients():
         assert spent == pytest.approx(TRAVELS + 5 * d.max() / 1000, rel=1e-12)
     spent, d = seconds(algorithm="fedgia", selection={"count": 1}, rounds=2)
     assert spent == pytest.approx(2 * (TRAVELS + d / 1000), rel=1e-12)
-
-
-def test_single_precision_halves_what_travels_and_scaffold_sends_twice_as_much():
-    plain, single, scaffold = (seconds(**more)[0] for more in ({}, {"dtype": "float32"}, {"algorithm": "scaffold"}))
-    assert single == pytest.approx(plain - 0.6)
-    assert scaffold == pytest.approx(plain + 1.2)
 
 
 def test_two_draws_add_up_and_the_candidates_of_a_biased_selection_take_their_time():
@@ -135,3 +133,26 @@ def test_what_an_algorithm_says_of_its_work_is_what_it_does(name, monkeypatch):
         assert sum(done) == (traits.selections(algorithm) or 1) * work.sum()
     if name == "fedadmm":  # it says at most
         assert build("fedadmm", {"k0": 4, "inner_max": 3}).work(np.array([10])) == 90
+
+
+@pytest.mark.parametrize(
+    ("table", "median", "mean"),
+    [
+        (3.5, 3.5, 3.5),
+        ({"name": "constant", "value": 2}, 2, 2),
+        ({"name": "uniform", "low": 1, "high": 5}, 3, 3),
+        ({"name": "lognormal", "median": 100, "sigma": 0.5}, 100, 100 * np.exp(0.125)),
+        ({"name": "exponential", "mean": 4}, 4 * np.log(2), 4),
+        ({"name": "pareto", "scale": 2, "shape": 4}, 2 * 2**0.25, 2 * 4 / 3),
+    ],
+)
+def test_a_distribution_has_the_median_and_the_mean_it_says_and_its_spread_or_tail(table, median, mean):
+    values = Distribution.build(table, "speed").draw(np.random.default_rng(1), 20000)
+    assert values.shape == (20000,)
+    assert np.median(values) == pytest.approx(median, rel=0.03)
+    assert values.mean() == pytest.approx(mean, rel=0.03)
+    if "sigma" in str(table):
+        assert np.log(values).std() == pytest.approx(0.5, rel=0.03)
+    if "scale" in str(table):
+        assert values.min() >= 2
+        assert (values > 4).mean() == pytest.approx(2.0**-4, abs=0.01)

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.checking.case import Case, difference
-from mpifed.checking.clients import Order, Rearranged
+from mpifed.checking.case import Case, Order, Rearranged, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import ROUNDS, Round, Trace, traced
 from mpifed.core.typing import Array
@@ -184,7 +183,6 @@ def run_all(case: Case, order: Order, algorithm: Algorithm, seed: int | None = N
 
 
 def permuted(case: Case) -> str:
-    """Clients in the opposite order give the same model, to rounding."""
     first = quiet(case)
     apart = difference(first, run_all(case, lambda m: np.arange(m)[::-1], case.config.algorithm), ROUNDING)
     if apart:
@@ -220,7 +218,6 @@ def fixed_point(case: Case) -> str:
 
 
 def growth(case: Case) -> str:
-    """The state of the server has the same size after every round."""
     first, *others = watched(case).sizes
     for name, size in first.items():
         sizes = [one[name] for one in others]

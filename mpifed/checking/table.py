@@ -44,7 +44,6 @@ class Row(NamedTuple):
     about: str = ""
 
     def lines(self) -> list[str]:
-        """The row as lines of text."""
         text = f"{self.check:<{NAME}}{self.outcome}{': ' * bool(self.about)}{self.about}"
         return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent=" " * (NAME + 4))
 
@@ -57,7 +56,6 @@ class Report(NamedTuple):
 
     @property
     def failed(self) -> list[Row]:
-        """The checks that failed."""
         return [row for row in self.rows if row.outcome == FAILED]
 
     def __bool__(self) -> bool:
@@ -81,7 +79,6 @@ def carried_out(checks: Sequence[Check], case: Any) -> Iterator[Row]:
 
 
 def ended(name: str, check: Callable[[Any], str], case: Any) -> Row:
-    """The row of one check."""
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return Row(name, PASSED, check(case))
@@ -123,7 +120,6 @@ def place(component: Any, *names: str) -> str:
 
 
 def definition(cls: type) -> str:
-    """File and line of a user's class; its name where there is no file."""
     try:
         line = inspect.getsourcelines(cls)[1]
         return f"{os.path.basename(inspect.getfile(cls))}:{line} {cls.__name__}"

@@ -16,13 +16,11 @@ from mpifed.results.result import load
 
 @np.errstate(all="ignore")  # numbers of a file may be of any size
 def show(args: argparse.Namespace) -> str:
-    """The summaries of results."""
     return "\n\n".join(summary.show(load(path), args.verbose) for path in args.result)
 
 
 @np.errstate(all="ignore")  # numbers of a file may be of any size
 def compare(args: argparse.Namespace) -> str:
-    """The table, with bold numbers where a terminal shows it."""
     by = [] if args.by == "none" else names([args.by])
     columns = names([args.columns or ""]) or None
     bold = sys.stdout.isatty()

@@ -63,14 +63,12 @@ def begun(args: argparse.Namespace) -> Begin:
 
 
 def continued(args: argparse.Namespace) -> Begin:
-    """A run that goes on; without a checkpoint it starts again."""
     refuse_words(args.overrides)
     table, saved, before = resume(args.result, args.overrides)
     return table, args.result, saved, before
 
 
 def study(words: Sequence[str]) -> dict[str, Any]:
-    """The table of an experiment file and overrides."""
     refuse_words(words)
     files = [word for word in words if "=" not in word]
     if len(files) > 1:

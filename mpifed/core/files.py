@@ -106,7 +106,6 @@ def being_written(path: Path) -> bool:
 
 
 def rename_new(part: Path, target: Path) -> None:
-    """Rename ``part`` to ``target``, which must not exist. UserError where it does."""
     try:
         reserve(part, target)
     except FileExistsError:
@@ -141,7 +140,6 @@ def claim(names: Iterable[str]) -> str:
 
 
 def unclaim(name: str) -> None:
-    """Remove a claimed file if it is still empty."""
     with suppress(OSError):
         if not os.path.getsize(name):
             os.unlink(name)

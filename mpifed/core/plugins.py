@@ -66,7 +66,6 @@ def adopt(family: Any, found: Any, name: str) -> Any:
 
 
 def refuse_defaults(cls: Any) -> None:
-    """ValueError where the default of an option is not of its type; None may be the default of any."""
     for field in msgspec.structs.fields(cls):
         if type(field.default) in (str, int, float, bool):
             try:
@@ -97,7 +96,6 @@ def load(reference: str, what: str = "class", kind: Any = type) -> Any:
 
 
 def parse(reference: str) -> tuple[str, str, bool]:
-    """File or module, class name, and whether it is a file; ValueError where it is malformed or the file is missing."""
     source, _, name = reference.rpartition(":")
     in_file = FILE.fullmatch(reference) is not None
     if not name.isidentifier() or not (in_file or all(part.isidentifier() for part in source.split("."))):

@@ -48,13 +48,11 @@ def from_linux(cpus: Path) -> int | None:
 
 
 def listed(text: str) -> list[int]:
-    """The numbers of a list such as 0-3,8."""
     runs = [list(map(int, run.split("-"))) for run in text.strip().split(",")]
     return [cpu for run in runs for cpu in range(run[0], run[-1] + 1)]
 
 
 def in_bytes(text: str) -> int:
-    """The bytes of a size such as 2048K; ValueError where it is none."""
     text = text.strip()
     return int(text.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core import sparse as sp
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
@@ -199,3 +200,16 @@ class Data(Component):
 
         ``seed`` is that of the run, which ``self.seed`` overrides. UserError for missing files and impossible options.
         """
+
+
+class WithOnes(Wrapped):
+    """The data set ``whole`` with one more feature, the last, which is 1 in every sample."""
+
+    def __init__(self, whole: Dataset) -> None:
+        named = (*whole.features, "intercept") if whole.features else ()
+        super().__init__(whole, n=whole.n + 1, features=named, intercepts=whole.intercepts + 1)
+
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+        X, y = super().part(lo, hi, test)
+        ones = np.ones((len(y), 1), X.dtype)
+        return (sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])), y

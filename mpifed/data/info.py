@@ -66,13 +66,11 @@ def survey(dataset: Dataset) -> Survey:
 
 
 def extreme(X: Any, which: str) -> Array:
-    """The least ("min") or the greatest ("max") number in each column: (n,)."""
     found = getattr(X, which)(axis=0)
     return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()
 
 
 def levels_of(dataset: Dataset) -> Array:
-    """The labels that occur, in rising order, where they are classes; else no entries."""
     values = dataset.values()
     if values is None:
         return np.arange(float(dataset.classes))
@@ -91,7 +89,6 @@ def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
 
 
 def describe(dataset: Dataset, found: Survey) -> str:
-    """Clients, samples, features and classes, then a table of classes and one of clients, then the notes."""
     lines = list(summary(dataset, found))
     width = max(FIRST, *(2 + len(name) for name, _ in lines))
     blocks = ["\n".join(f"{name:<{width}}{value}" for name, value in lines)]
@@ -105,7 +102,6 @@ def describe(dataset: Dataset, found: Survey) -> str:
 
 
 def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
-    """Names and values of the first lines."""
     d = int(dataset.sizes.sum())
     tests = dataset.sizes_test
     names = found.names

@@ -34,7 +34,6 @@ class Renumbered(Wrapped):
 
 
 def noted(data: Dataset, note: str) -> Dataset:
-    """The data set with one more note."""
     return Wrapped(data, notes=(*data.notes, note))
 
 
@@ -126,17 +125,14 @@ def eventless(data: Dataset) -> list[int]:
 
 
 def whole(values: Array) -> bool:
-    """Whether all values are whole numbers that every dtype holds exactly."""
     return bool(np.all((values == np.floor(values)) & (np.abs(values) <= EXACT)))
 
 
 def numbers(values: Sequence[float] | Array) -> list[str]:
-    """Numbers as text, whole ones without a point."""
     return [f"{value:.10g}" for value in values]
 
 
 def listed(words: Sequence[str]) -> str:
-    """a, b, c, or the first ones and the last, each shortened."""
     return ", ".join(map(shortened, folded(words)))
 
 
@@ -172,7 +168,6 @@ def about_texts(names: Sequence[str], column: str = "") -> str:
 
 
 def shortened(name: str) -> str:
-    """A name of at most 20 characters."""
     return name if len(name) <= 20 else name[:19] + "…"
 
 

@@ -61,7 +61,6 @@ class OfSamples(Block):
 
     @property
     def roots(self) -> Array:
-        """√v_j: (c, D)."""
         found: Array = self.note("roots", lambda block: np.sqrt(block.w * block.d[:, None]).astype(block.b.dtype))
         return found
 

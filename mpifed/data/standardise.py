@@ -67,13 +67,11 @@ class Standardised(Wrapped):
         return made, y
 
     def scale(self, X: Array, mean: Array, sd: Array) -> Array:
-        """X with (a − mean)/sd in the k columns that are scaled, 0 where sd is 0."""
         found = X.copy()
         found[:, self.scaled] = np.where(sd > 0, (X[:, self.scaled] - mean) / np.where(sd > 0, sd, 1), 0)
         return found
 
     def clients(self, lo: int, hi: int) -> Iterator[Array]:
-        """The training rows (d_i, k) of each client lo <= i < hi."""
         first = lo
         for X, last in self.groups(lo, hi):
             for a, b in pairwise(starts_of(self.sizes[first:last]).tolist()):

@@ -5,7 +5,6 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.risk_sets import RiskSets, risk_sets
-from mpifed.problems.wide_hazards import WideHazards
 
 WIDE = 0.4  # of the least exponent: where scores of a client differ by more, sums of e^z are computed from logarithms
 
@@ -84,3 +83,62 @@ class Hazards:
             part = self.own * self.ties.total(self.ties.share * values[tied])
             found.reshape(-1)[self.sets.samples[tied]] -= part
         return found
+
+
+class WideHazards:
+    """What ``Hazards`` are, from logarithms, for scores z (c, D) of any size; it takes much longer."""
+
+    def __init__(self, sets: RiskSets, Z: Array, efron: bool) -> None:
+        self.sets = sets
+        self.Z = Z
+        self.logs = Z.take(sets.order)
+        self.ln_d = np.logaddexp.accumulate(self.logs, axis=1).take(sets.risk)
+        self.tied = sets.ties.events if efron else sets.ties.events[:0]
+        self.share = sets.ties.share[: len(self.tied)]
+        if len(self.tied):
+            self.own = np.exp(self.logs.take(sets.events[self.tied]) - self.ln_d[self.tied])
+            self.left = 1 - self.share * sets.ties.total(self.own)  # D_k : the sum of all e^z
+            self.ln_d[self.tied] += np.log(self.left)
+        self.back = np.full_like(Z, -np.inf)
+        self.back.reshape(-1)[sets.back] = -self.ln_d
+        self.reached = np.exp(Z + np.logaddexp.accumulate(self.back, axis=1).take(sets.upto))
+
+    def expected(self) -> Array:
+        return self._without_ties(self.reached.copy(), np.ones_like(self.ln_d))
+
+    def mean(self, values: Array) -> Array:
+        flat = values.reshape(-1, *values.shape[2:])
+        found = running(self.logs, values).reshape(flat.shape)[self.sets.risk]
+        if len(self.tied):
+            own, left, share = (part.reshape(-1, *(1,) * (flat.ndim - 1)) for part in (self.own, self.left, self.share))
+            at = flat[self.sets.events[self.tied]]
+            found[self.tied] = (found[self.tied] - share * self.sets.ties.total(own * at)) / left
+        return found
+
+    def spread(self, values: Array) -> Array:
+        level = np.zeros_like(self.back)
+        level.reshape(-1)[self.sets.back] = values
+        return self._without_ties(self.reached * running(self.back, level).take(self.sets.upto), values)
+
+    def _without_ties(self, found: Array, values: Array) -> Array:
+        """``found`` (c, D) without what the events at the time of an event have too much of it, in place."""
+        if len(self.tied):
+            part = self.own * self.sets.ties.total(self.share * values[self.tied] / self.left)
+            found.reshape(-1)[self.sets.samples[self.tied]] -= part
+        return found
+
+
+def running(logs: Array, values: Array) -> Array:
+    """Σ_{q <= p} e^{z_q} v_q / Σ_{q <= p} e^{z_q} for z (c, D) and v (c, D) or (c, D, n); 0 where all z_q are −∞.
+
+    Each mean is computed from the one before.
+    """
+    totals = np.logaddexp.accumulate(logs, axis=1)
+    shares = np.exp(logs - np.where(totals > -np.inf, totals, 0))
+    shares = shares.reshape(*shares.shape, *(1,) * (values.ndim - 2))
+    found = np.empty_like(values)
+    mean = np.zeros_like(values[:, 0])
+    for p in range(logs.shape[1]):
+        mean = mean + shares[:, p] * (values[:, p] - mean)
+        found[:, p] = mean
+    return found

@@ -76,7 +76,6 @@ def risk_sets(block: Block) -> RiskSets:
 
 
 def falling(block: Block) -> Array:
-    """The samples of each client by falling time, padding last: (c, D)."""
     return np.argsort(np.where(block.w > 0, -np.abs(block.b), 1), axis=1, kind="stable")
 
 

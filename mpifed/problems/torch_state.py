@@ -49,7 +49,6 @@ def safe(file: str) -> Any:
 
 
 def listed(names: list[str]) -> str:
-    """The first names of a list."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(map(str, names[:LISTED])) + more
 

@@ -2,26 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mpifed.core.errors import printable, unknown
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
-from mpifed.report.groups import Group, Study, natural, study
+from mpifed.report.groups import Study, natural, study
 from mpifed.report.layout import count
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
-from mpifed.report.tables import ABSENT, Table
+from mpifed.report.tables import ABSENT, FORMATS, Table
 from mpifed.results.result import Result
 
 Columns = dict[str, list[Ends]]  # metric -> what the number of each row is the mean of
-FORMATS: dict[str, Callable[[Table], str]] = {
-    "terminal": tables.terminal,
-    "markdown": tables.markdown,
-    "latex": tables.latex,
-    "csv": tables.comma_separated,
-}
 
 
 class Layout(NamedTuple):
@@ -81,7 +75,6 @@ def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups:
 
 
 def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
-    """The order of the rows."""
     rows = list(range(len(groups.groups)))
     if sort is None:
         return rows
@@ -96,7 +89,6 @@ def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
 
 
 def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
-    """The table, and the columns without a best row because some tie."""
     table = leading(groups, results, layout)
     ties = []
     for name, rows in ends.items():
@@ -128,11 +120,8 @@ def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
     if plain or any(n != 1 for n in counts):
         table.add(("n", "$n$"), "n", map(str, counts))
     if any(result.status != "finished" for result in results):
-        table.add(("status", "status"), "status", map(status, groups.groups))
+        counted = [Counter(printable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
+        several = [", ".join(f"{n} {name}" for name, n in sorted(own.items())) for own in counted]
+        alone = zip(counted, several, strict=True)
+        table.add(("status", "status"), "status", [next(iter(own)) if len(own) == 1 else text for own, text in alone])
     return table
-
-
-def status(group: Group) -> str:
-    """How the runs of a group ended: finished, or 2 finished, 1 failed."""
-    counts = Counter(printable(run.status) or ABSENT for run in group.runs)
-    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))

@@ -7,11 +7,11 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.report import best
-from mpifed.report.compare import FORMATS, Layout
+from mpifed.report.compare import Layout
 from mpifed.report.groups import label, study
 from mpifed.report.metrics import available, column, requested
 from mpifed.report.statistics import pairwise
-from mpifed.report.tables import Number, Table
+from mpifed.report.tables import FORMATS, Number, Table
 from mpifed.results.result import Result
 
 LEVEL = 0.05  # of p

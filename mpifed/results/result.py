@@ -76,7 +76,6 @@ class Result:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The experiment file."""
         return configuration(self.attrs.get("config", ""), self.path or "the result")
 
     @cached_property
@@ -183,7 +182,6 @@ def ours(file: h5py.File, name: str) -> dict[str, Any]:
 
 
 def final_model(file: h5py.File, name: str) -> Array:
-    """/model/x of the result ``name``. UserError where it has none."""
     status = ours(file, name).get("status")
     group = entry(file, "model", name)
     stored = None if group is None else entry(group, "x", name)

@@ -96,7 +96,6 @@ class RoundsTable:
 
     @property
     def last(self) -> int:
-        """The last round, in the file or in memory; -1 where there is none."""
         return self.count + len(self.rows) - 1
 
     def add(self, values: Mapping[str, float], selected: Array | None) -> bool:
@@ -109,13 +108,11 @@ class RoundsTable:
         return len(self.rows) >= BLOCK or self.held >= HELD
 
     def forget(self) -> None:
-        """Drop the rows in memory."""
         self.rows = []
         self.selected = []
         self.held = 0
 
     def write(self) -> None:
-        """Append the rows in memory to the file."""
         if not self.rows:
             return
         first = self.count
@@ -150,7 +147,6 @@ class RoundsTable:
         )
 
     def _append(self, columns: Mapping[str, Array], ids: Sequence[Array], first: int) -> None:
-        """Append rows, all but their numbers."""
         last = first + len(self.rows)
         grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
         size = grown * (len(columns) + 1) * CHUNK * 8 + self.selections.growth(ids, first)

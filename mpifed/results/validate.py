@@ -39,7 +39,6 @@ def attributes(file: Any, name: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The value of an attribute, a number as Python's own."""
     return value.item() if hasattr(value, "item") and value.ndim == 0 else value
 
 
@@ -106,7 +105,6 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
 
 
 def check_alike(found: Columns, part: str, name: str) -> None:
-    """UserError where the columns of a group differ in length."""
     if len(set(map(len, found.values()))) > 1:
         raise UserError(f"{name} is not a valid result: the columns of {part} differ in length")
 
@@ -120,7 +118,6 @@ def check_rising(numbers: Array, part: str, name: str, every: bool = False) -> N
 
 
 def check_selection(selection: Array, clients: int, name: str) -> None:
-    """UserError where a row of /selection is empty, or names another client than 0 to ``clients`` − 1 (0: unknown)."""
     if not selection.shape[1]:
         raise UserError(f"{name} is not a valid result: selection has no columns")
     if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):

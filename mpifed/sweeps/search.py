@@ -121,7 +121,6 @@ def read(path: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def as_range(text: str, key: str) -> Range | None:
-    """The range of a text "a..b", or None where it is none. UserError where it is empty."""
     found = RANGE.fullmatch(text)
     if found is None:
         return None
@@ -132,7 +131,6 @@ def as_range(text: str, key: str) -> Range | None:
 
 
 def assign(table: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key."""
     *parents, last = key.split(".")
     for parent in parents:
         table = table.setdefault(parent, {})
@@ -181,20 +179,12 @@ def settings(axes: dict[str, Axis], runs: int, number: int) -> list[dict[str, An
         grid = lists | {key: list(dict.fromkeys(map(axis.at, steps))) for key, axis in ranges.items()}
         found = [dict(zip(axes, values, strict=True)) for values in itertools.product(*(grid[key] for key in axes))]
     else:
-        found = [
-            {key: at(axis, share) for (key, axis), share in zip(axes.items(), shares, strict=True)}
-            for shares in hypercube(len(axes), runs, number)
-        ]
+        # of each range and list, every one of ``runs`` equal parts gives one value, its middle
+        rng = stream(0, "tuning", number)
+        columns = []
+        for axis in axes.values():
+            shares = ((rng.permutation(runs) + 0.5) / runs).tolist()
+            ranged = isinstance(axis, Range)
+            columns.append([axis.at(s) if ranged else axis[min(int(s * len(axis)), len(axis) - 1)] for s in shares])
+        found = [dict(zip(axes, values, strict=True)) for values in zip(*columns, strict=True)]
     return list({toml_value(setting): setting for setting in found}.values())
-
-
-def hypercube(dimensions: int, count: int, number: int) -> list[tuple[float, ...]]:
-    """Points of the unit cube: every coordinate is once in the middle of each of ``count`` equal parts."""
-    rng = stream(0, "tuning", number)
-    columns = [((rng.permutation(count) + 0.5) / count).tolist() for _ in range(dimensions)]
-    return list(zip(*columns, strict=True))
-
-
-def at(axis: Axis, share: float) -> Any:
-    """The value of a range or list at a share of the way through it."""
-    return axis.at(share) if isinstance(axis, Range) else axis[min(int(share * len(axis)), len(axis) - 1)]

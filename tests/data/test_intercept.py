@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mpifed.data.intercept import WithOnes
+from mpifed.data.base import WithOnes
 from mpifed.data.pool import Pool
 
 

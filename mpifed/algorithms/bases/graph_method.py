@@ -28,7 +28,6 @@ class GraphMethod(Algorithm):
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
 
     def model(self, f: Local, client: Any) -> Array:
-        """The nodes' models: (c, n)."""
         x: Array = client.x
         return x
 

@@ -24,7 +24,6 @@ loaded: dict[tuple[str, str], Kernel] = {}  # the kernels of this process, by th
 
 
 def installed() -> bool:
-    """Whether the extra ``fast`` is installed; numba is not imported."""
     return importlib.util.find_spec("numba") is not None
 
 
@@ -38,7 +37,6 @@ def failure() -> str | None:
 
 
 def version() -> str:
-    """The version of numba, which is not imported."""
     return importlib.metadata.version("numba")
 
 

@@ -41,7 +41,6 @@ class ParquetTable(Table):
                 ) from None
 
     def column(self, file: Any, name: str) -> Column:
-        """A column of the file. UserError where it holds neither numbers, booleans nor texts."""
         values = file.read(columns=[name], use_threads=False).column(name)
         kind = values.type.value_type if is_dictionary(values) else values.type
         what = f"the column {name!r} of {self.path}"
@@ -59,21 +58,18 @@ def width(kind: Any) -> int:
 
 
 def is_dictionary(values: Any) -> bool:
-    """Whether an Arrow array has codes of categories."""
     import pyarrow.types as kinds
 
     return bool(kinds.is_dictionary(values.type))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is one of texts."""
     import pyarrow.types as kinds
 
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def check_number(kind: Any, what: str) -> None:
-    """UserError where ``what`` has a type of no numbers or booleans."""
     import pyarrow.types as kinds
 
     if kinds.is_temporal(kind):

@@ -11,8 +11,6 @@ IN_PROGRAM = ("arrays", "frame")  # names of data that one Python program alone 
 
 
 class Held(Protocol):
-    """Data and their hash."""
-
     def digest(self) -> str:
         """The hash of the data as they are now."""
 

@@ -34,7 +34,6 @@ class Quadratics(Matrices):
         return (Q + Q.T) / 2, rng.standard_normal(self.n)
 
     def largest(self, i: int) -> float:
-        """The largest eigenvalue of Q_i."""
         return self.source.L
 
 

@@ -10,7 +10,6 @@ from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.checking.case import Case, Order, Rearranged, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import ROUNDS, Round, Trace, traced
-from mpifed.core.typing import Array
 from mpifed.experiment.optimum import alone, minimum
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.arrivals import Asynchronous
@@ -49,7 +48,7 @@ def takes(case: Case) -> str:
         return words
     if trace.fed.cohort == trace.fed.m:
         raise Open("the study selects all clients")
-    others = [asked_besides(one) for one in trace.rounds]
+    others = [np.asarray(one.asked & ~np.any(one.selections, axis=0)) for one in trace.rounds]
     first = next((k for k, extra in enumerate(others) if extra.any()), None)
     if says is Takes.SELECTED_AND_ALL and first is None:
         raise Found(f"asks the selected clients alone in {ROUNDS} rounds, and takes = {says} says others reply", where)
@@ -57,12 +56,6 @@ def takes(case: Case) -> str:
         client = int(others[first].argmax())
         raise Found(f"asks client {client} in round {first + 1}, not selected, and takes = {says} says none is", where)
     return f"{words} and {'others are asked too' if first is not None else 'ask no other clients'}"
-
-
-def asked_besides(one: Round) -> Array:
-    """Which clients a round asked that it had not selected: (m,)."""
-    mask: Array = one.asked & ~np.any(one.selections, axis=0)
-    return mask
 
 
 def travels(case: Case) -> str:

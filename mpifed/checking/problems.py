@@ -79,8 +79,7 @@ def nearest(computed: Callable[[Array], Array], X: Array, V: Array, right: Array
     """Of the difference quotients along V with several steps, entry by entry the one nearest to ``right``."""
     every = np.stack([differences(computed, X, V, h) for h in STEPS])
     best = np.abs(every - right).argmin(axis=0, keepdims=True)
-    found: Array = np.take_along_axis(every, best, axis=0)[0]
-    return found
+    return np.take_along_axis(every, best, axis=0)[0]
 
 
 def differences(computed: Callable[[Array], Array], X: Array, V: Array, h: float) -> Array:

@@ -106,22 +106,21 @@ def users(file: str) -> bool:
 
 
 def place(component: Any, *names: str) -> str:
-    """File and line of methods of a component, as in my.py:31 round; of its class, where these are not of its file."""
+    """File and line of methods of a component, as in my.py:31 round; of its class, where these are not of its file.
+
+    Its name where there is no file.
+    """
     cls = component if isinstance(component, type) else type(component)
     codes = {name: getattr(inspect.unwrap(getattr(cls, name, None) or str), "__code__", None) for name in names}
     there = {name: code for name, code in codes.items() if code is not None}
     mine = {name: code for name, code in there.items() if not code.co_filename.startswith(PACKAGE)}
     if own(cls) and not mine:
-        return definition(cls)
+        try:
+            line = inspect.getsourcelines(cls)[1]
+            return f"{os.path.basename(inspect.getfile(cls))}:{line} {cls.__name__}"
+        except (OSError, TypeError):
+            return cls.__name__
     lines = [
         f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} {name}" for name, code in (mine or there).items()
     ]
     return ", ".join(lines) or cls.__name__
-
-
-def definition(cls: type) -> str:
-    try:
-        line = inspect.getsourcelines(cls)[1]
-        return f"{os.path.basename(inspect.getfile(cls))}:{line} {cls.__name__}"
-    except (OSError, TypeError):
-        return cls.__name__

@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.report import compare as tables
-from mpifed.report import pairs, summary
+from mpifed.report import summary
 from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
 from mpifed.report.groups import read
@@ -32,7 +32,7 @@ def compare(args: argparse.Namespace) -> str:
             raise UserError(f"--{wrong} has no effect on --clients: leave it out")
         return by_client(results, layout)
     text = tables.compare(results, layout)
-    return text if args.test is None else f"{text}\n\n{pairs.pairs(results, args.test, layout)}"
+    return text if args.test is None else f"{text}\n\n{tables.pairs(results, args.test, layout)}"
 
 
 def names(words: list[str]) -> list[str]:

@@ -52,8 +52,7 @@ def command(args: argparse.Namespace, world: World) -> int:
     file, _, name = args.act.partition(":")
     act = getattr(importlib.import_module(f"mpifed.cli.{file}"), name)
     if args.command in RUNS:
-        code: int = act(args, world)
-        return code
+        return act(args, world)
     text = act(args)
     say(text)
     return int(isinstance(text, Mistakes))

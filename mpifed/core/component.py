@@ -128,6 +128,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
 
     @classmethod
     def label(cls) -> str:
+        """The name of this class in an experiment file."""
         return str(cls.__struct_config__.tag)
 
 

@@ -106,21 +106,17 @@ def being_written(path: Path) -> bool:
 
 
 def rename_new(part: Path, target: Path) -> None:
+    """Rename where no other file has the name: it is taken by a hard link or, where there are none, an empty file."""
     try:
-        reserve(part, target)
+        try:
+            os.link(part, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            target.touch(exist_ok=False)
     except FileExistsError:
         raise UserError(EXISTS.format(target)) from None
     os.replace(part, target)
-
-
-def reserve(part: Path, target: Path) -> None:
-    """Create ``target`` as a hard link to ``part``, or empty where there are no hard links. FileExistsError."""
-    try:
-        os.link(part, target)
-    except FileExistsError:
-        raise
-    except OSError:
-        target.touch(exist_ok=False)
 
 
 def claim(names: Iterable[str]) -> str:

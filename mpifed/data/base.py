@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 from abc import abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -14,6 +15,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
+from mpifed.data.blocks import starts_of
 from mpifed.data.sample_columns import SampleColumns
 
 # types of fields whose defaults differ between sources
@@ -200,6 +202,16 @@ class Data(Component):
 
         ``seed`` is that of the run, which ``self.seed`` overrides. UserError for missing files and impossible options.
         """
+
+
+def ranges(sizes: Array, each: int, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges lo <= i < hi of clients with about ``most`` numbers, ``each`` a row, but at least one client."""
+    starts = starts_of(sizes) * max(1, each)
+    lo = 0
+    while lo < len(sizes):
+        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + most, side="right")) - 1)
+        yield lo, hi
+        lo = hi
 
 
 class WithOnes(Wrapped):

@@ -7,8 +7,7 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
-from mpifed.data.blocks import starts_of
+from mpifed.data.base import Dataset, ranges
 from mpifed.data.labels import folded, listed, shortened, whole
 
 FIRST = 26  # width of the first column of the summary
@@ -43,7 +42,7 @@ def survey(dataset: Dataset) -> Survey:
     moments = []
     least = np.full(dataset.n, np.inf)
     most = np.full(dataset.n, -np.inf)
-    for lo, hi in groups(dataset):
+    for lo, hi in ranges(dataset.sizes, dataset.n, READ):
         X, y = dataset.rows(lo, hi)
         least = np.minimum(least, extreme(X, "min"))
         most = np.maximum(most, extreme(X, "max"))
@@ -76,16 +75,6 @@ def levels_of(dataset: Dataset) -> Array:
         return np.arange(float(dataset.classes))
     few = bool(dataset.names) or len(values) <= CLASSES
     return values.astype(np.float64) if few and whole(values) else np.zeros(0)
-
-
-def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
-    """Ranges lo <= i < hi of clients with about READ numbers, but at least one client."""
-    starts = starts_of(dataset.sizes) * dataset.n
-    lo = 0
-    while lo < dataset.m:
-        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + READ, side="right")) - 1)
-        yield lo, hi
-        lo = hi
 
 
 def describe(dataset: Dataset, found: Survey) -> str:

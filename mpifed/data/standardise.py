@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset, Wrapped
+from mpifed.data.base import Dataset, Wrapped, ranges
 from mpifed.data.blocks import starts_of
 from mpifed.data.labels import folded
 
@@ -80,11 +80,8 @@ class Standardised(Wrapped):
 
     def groups(self, lo: int, hi: int) -> Iterator[tuple[Array, int]]:
         """The scaled columns (rows, k) of some clients at a time, and the client after these."""
-        starts = starts_of(self.sizes) * max(1, self.n)
-        while lo < hi:
-            first = lo
-            lo = min(hi, max(lo + 1, int(np.searchsorted(starts, starts[lo] + READ, side="right")) - 1))
-            yield self.whole.rows(first, lo)[0][:, self.scaled].astype(np.float64), lo
+        for a, b in ranges(self.sizes[lo:hi], self.n, READ):
+            yield self.whole.rows(lo + a, lo + b)[0][:, self.scaled].astype(np.float64), lo + b
 
     def pooled(self) -> tuple[Array, Array]:
         """Mean and standard deviation (k,) of all training samples, from those of groups of clients.

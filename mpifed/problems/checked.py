@@ -43,7 +43,6 @@ def hess(problem: Any, result: Any, block: Block, X: Array) -> Any:
 
 
 def solves(problem: Any, result: Any, *args: Any) -> Any:
-    """A function of rows V (c, n)."""
     FUNCTION(problem, result)
 
     def product(V: Array) -> Array:

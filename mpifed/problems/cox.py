@@ -14,8 +14,7 @@ from mpifed.data.labels import SURVIVAL, Kind
 from mpifed.data.sparse_block import SparseBlock
 from mpifed.problems.base import Problem, Solve
 from mpifed.problems.concordance import comparable, concordance
-from mpifed.problems.hazards import Hazards
-from mpifed.problems.risk_sets import risk_sets
+from mpifed.problems.hazards import Hazards, risk_sets
 
 
 class Cox(Problem, tag="cox"):

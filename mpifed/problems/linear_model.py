@@ -112,6 +112,7 @@ class LinearModel(Problem):
         return X
 
     def penalty_hessian(self, X: Array) -> Array:
+        """The diagonal of the regulariser's Hessian, without its factor."""
         return namespace(X).ones_like(X)
 
     def value(self, block: Block, X: Array) -> Array:

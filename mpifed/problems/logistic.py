@@ -11,9 +11,8 @@ from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind
-from mpifed.problems.calibration import calibration_error, observed_expected
+from mpifed.problems.calibration import area_under_roc, calibration_error, observed_expected
 from mpifed.problems.linear_model import LinearModel
-from mpifed.problems.roc import area_under_roc
 
 
 class LogisticLoss(LinearModel):

@@ -39,8 +39,7 @@ class OfSamples(LinearModel):
 
     def scores(self, block: Any, X: Array) -> Array:
         """⟨a_j, x_i⟩ + o_j: (c, D)."""
-        Z: Array = block.matvec(X) + block.offset
-        return Z
+        return block.matvec(X) + block.offset
 
     def residual(self, block: Any, Z: Array) -> Array:
         return super().residual(block, Z + block.offset)

@@ -17,7 +17,7 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.labels import class_count
-from mpifed.problems import torch_state
+from mpifed.problems import torch_training
 from mpifed.problems.torch_device import device_of, of_problem
 from mpifed.problems.torch_function import Options
 from mpifed.problems.torch_groups import Groups
@@ -103,8 +103,8 @@ class TorchProblem(Training):
     def module_of(self, n: int, x: Array) -> Any:
         """The torch.nn.Module for samples of n features with the trained parameters x (n,)."""
         make = partial(self.make, n, self.classes(n, len(x)))
-        module = torch_state.drawn(make, self.pretrained, self.sample(n), getattr(self, "integers", False))
-        return torch_state.put(module, x)
+        module = torch_training.drawn(make, self.pretrained, self.sample(n), getattr(self, "integers", False))
+        return torch_training.put(module, x)
 
     def decays(self, data: Dataset) -> Array:
         return self._make(data.n, self._scores(data), 0).weights
@@ -243,4 +243,4 @@ class TorchProblem(Training):
     def _make(self, n: int, classes: int, seed: int) -> Network:
         loss = loss_of(self.loss, self.targets)
         options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device, self.autocast)
-        return Network(lambda: torch_state.pretrained(self.make(n, classes), self.pretrained), options, seed)
+        return Network(lambda: torch_training.pretrained(self.make(n, classes), self.pretrained), options, seed)

@@ -104,18 +104,13 @@ def free(node: Any, args: tuple[Any, ...], place: int, last: dict[Any, int]) -> 
     return alike and not shared and made.op == "call_function" and last[made] == place
 
 
-def returned(operation: Any) -> Any:
-    """What an operation of PyTorch returns, by its schema; nothing for other functions."""
-    schema = getattr(operation, "_schema", None)
-    return schema.returns if schema else ()
-
-
 def array(node: Any) -> Any:
     """The operation that made the array of which this node is a view."""
     while node.op == "call_function" and node.all_input_nodes:
         before = node.all_input_nodes[0]
         views = before if node.target is getitem else node
-        if not any(part.alias_info for part in returned(views.target)):
+        schema = getattr(views.target, "_schema", None)  # which other functions than PyTorch's have not
+        if not any(part.alias_info for part in (schema.returns if schema else ())):
             break
         node = before
     return node
@@ -184,5 +179,4 @@ def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 
 def bits(values: Any) -> bytes:
-    found: bytes = values.detach().cpu().contiguous().numpy().tobytes()
-    return found
+    return values.detach().cpu().contiguous().numpy().tobytes()

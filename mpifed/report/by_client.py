@@ -29,8 +29,7 @@ class Row(NamedTuple):
 
 def stored(result: Result, who: str) -> Columns:
     """The tables of the clients that trained or never did; empty where none are stored."""
-    found: Columns = getattr(result, WHO[who])
-    return found
+    return getattr(result, WHO[who])
 
 
 def numbers_of(results: Sequence[Result], wanted: Sequence[str] | None) -> list[str]:

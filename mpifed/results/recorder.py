@@ -202,13 +202,11 @@ class Recorder:
             self._growing.full = True
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
-        if self._useless(kind) and self.path and not self.lost:
-            Path(self.path).unlink(missing_ok=True)
-
-    def _useless(self, kind: type[BaseException]) -> bool:
-        """Whether the file is no use to anybody after an error: it has a mistake of the user, or no row at all."""
+        # no use to anybody is a file with a mistake of the user, or without any row
         mistake = issubclass(kind, UserError) and self.before is None and self.count <= 1
-        return mistake or (self._growing.refused and not self._growing.safe)
+        useless = mistake or (self._growing.refused and not self._growing.safe)
+        if useless and self.path and not self.lost:
+            Path(self.path).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:

@@ -76,6 +76,7 @@ class Result:
 
     @cached_property
     def config(self) -> dict[str, Any]:
+        """The experiment file."""
         return configuration(self.attrs.get("config", ""), self.path or "the result")
 
     @cached_property

@@ -121,7 +121,11 @@ class RoundsTable:
             names.update(row)
         columns = {name: self._column(name) for name in names}
         ids = self.selections.rows(self.selected, first)
-        with self.growing.renewed(first > 1) if self._needs_datasets(columns, ids) else nullcontext():
+        # a new column, another type, or more slots: the rows need other datasets than those in the file
+        anew = widest(ids) > self.selections.width() or any(
+            name not in self.columns or values.dtype != self.columns[name].dtype for name, values in columns.items()
+        )
+        with self.growing.renewed(first > 1) if anew else nullcontext():
             self._append(columns, ids, first)
         self.numbers[first:] = np.arange(first, self.count)  # last: a row that has its number is complete
         self.growing.flush()
@@ -139,12 +143,6 @@ class RoundsTable:
         stored = self.columns.get(name)
         values = [row.get(name, 0 if integer else np.nan) for row in self.rows]
         return numbers(values, integer and (stored is None or stored.dtype.kind == "i"))
-
-    def _needs_datasets(self, columns: Mapping[str, Array], ids: Sequence[Array]) -> bool:
-        """Whether the rows need other datasets than those in the file: a new column, another type, more slots."""
-        return widest(ids) > self.selections.width() or any(
-            name not in self.columns or values.dtype != self.columns[name].dtype for name, values in columns.items()
-        )
 
     def _append(self, columns: Mapping[str, Array], ids: Sequence[Array], first: int) -> None:
         last = first + len(self.rows)

@@ -117,13 +117,6 @@ def check_rising(numbers: Array, part: str, name: str, every: bool = False) -> N
         raise UserError(f"{name} is not a valid result: the numbers in {part}/round must rise")
 
 
-def check_selection(selection: Array, clients: int, name: str) -> None:
-    if not selection.shape[1]:
-        raise UserError(f"{name} is not a valid result: selection has no columns")
-    if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):
-        raise UserError(f"{name} is not a valid result: selection names clients that are not among its {clients}")
-
-
 def recorded_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, dict[str, tuple[str, str]], Array]:
     """The complete rows of /rounds, unit and description of each column, and the same rows of /selection.
 
@@ -142,7 +135,11 @@ def recorded_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Column
     else:
         selection = column(stored, "selection", name)
         count = min(count, len(selection))
-        check_selection(selection, attrs.get("clients", 0), name)
+        clients = attrs.get("clients", 0)
+        if not selection.shape[1]:
+            raise UserError(f"{name} is not a valid result: selection has no columns")
+        if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):
+            raise UserError(f"{name} is not a valid result: selection names clients that are not among its {clients}")
     own = {key: file["rounds"][key].attrs for key in found}
     about = {key: (str(one.get("units", "")), str(one.get("description", ""))) for key, one in own.items()}
     keys = dict.fromkeys([*(key for key in ("round", *COLUMNS) if key in found), *found])

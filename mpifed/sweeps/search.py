@@ -181,10 +181,12 @@ def settings(axes: dict[str, Axis], runs: int, number: int) -> list[dict[str, An
     else:
         # of each range and list, every one of ``runs`` equal parts gives one value, its middle
         rng = stream(0, "tuning", number)
-        columns = []
+        columns: list[list[Any]] = []
         for axis in axes.values():
             shares = ((rng.permutation(runs) + 0.5) / runs).tolist()
-            ranged = isinstance(axis, Range)
-            columns.append([axis.at(s) if ranged else axis[min(int(s * len(axis)), len(axis) - 1)] for s in shares])
+            if isinstance(axis, Range):
+                columns.append([axis.at(share) for share in shares])
+            else:
+                columns.append([axis[min(int(share * len(axis)), len(axis) - 1)] for share in shares])
         found = [dict(zip(axes, values, strict=True)) for values in zip(*columns, strict=True)]
     return list({toml_value(setting): setting for setting in found}.values())

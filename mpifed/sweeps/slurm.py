@@ -112,9 +112,7 @@ def write(
 
     UserError for a wrong number of tasks, and where the script cannot be written.
     """
-    for word in (str(folder), *words):  # one would end the comment of the script that has it, what follows be a command
-        if word.splitlines() not in ([], [word]):
-            raise UserError(f"{word!r} is wrong: with --slurm, no word may have a line break")
+    refuse_line_breaks([str(folder), *words])
     n, shape = planned(points, size)
     parts = [ordered(points, order, f"{i}/{n}") for i in range(n)]
     seconds = max(time_of(part, shape.lanes) for part in parts)
@@ -145,6 +143,13 @@ def write(
     with replacing(path, True) as part:
         part.write_text(text, "utf-8")
     return path
+
+
+def refuse_line_breaks(words: Sequence[str]) -> None:
+    """UserError where a word would end the comment of the script that has it, and what follows be a command."""
+    for word in words:
+        if word.splitlines() not in ([], [word]):
+            raise UserError(f"{word!r} is wrong: with --slurm, no word may have a line break")
 
 
 def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:

@@ -7,8 +7,7 @@ import mpifed
 from mpifed import UserError
 from mpifed.algorithms import FedAvg, FedProx
 from mpifed.algorithms.parts import stochastic_solvers
-from mpifed.algorithms.parts.clipping import clipped
-from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum
+from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum, clipped
 from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients

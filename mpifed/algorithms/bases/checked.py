@@ -148,12 +148,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def is_traffic(result: Any, *args: Any) -> bool:
-    """Whether a value is two numbers, at least 0."""
-    pair = isinstance(result, tuple | list) and len(result) == 2
-    return pair and all(isinstance(k, NUMBER) and 0 <= k < np.inf for k in result)
-
-
 GUARDS: dict[str, dict[str, Guard]] = {
     "algorithms": {
         "start": server_state,
@@ -165,7 +159,14 @@ GUARDS: dict[str, dict[str, Guard]] = {
         "personal_from": MODELS,
         "work": of_clients,
         "local_steps": of_clients,
-        "traffic": returns(is_traffic, ": it must return two numbers, those that travel down and those up"),
+        "traffic": returns(
+            lambda result, *args: (
+                isinstance(result, tuple | list)
+                and len(result) == 2
+                and all(isinstance(k, NUMBER) and 0 <= k < np.inf for k in result)
+            ),
+            ": it must return two numbers, those that travel down and those up",
+        ),
         "advice": instance(str | None, ": it must return a text, or None"),
         "verify": as_it_is,
         "privacy": instance(Privacy | None, ": it must return a Privacy, or None"),

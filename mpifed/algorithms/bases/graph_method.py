@@ -28,8 +28,8 @@ class GraphMethod(Algorithm):
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
 
     def model(self, f: Local, client: Any) -> Array:
-        x: Array = client.x
-        return x
+        """The nodes' models: (c, n)."""
+        return client.x
 
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """‖x_i − x‖² of each node, x the mean model."""

@@ -77,8 +77,7 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     def held(self) -> Held:
         """The arrays. UserError where this program does not hold them, or has changed them."""
-        arrays: Held = found(self, WORDS)
-        return arrays
+        return found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
         held = self.held()

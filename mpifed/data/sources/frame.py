@@ -123,8 +123,7 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
         self.held()
 
     def held(self) -> Held:
-        frame: Held = found(self, WORDS)
-        return frame
+        return found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
         return self.of_table(FrameTable(self.held().frame, SOURCE), seed, dtype)

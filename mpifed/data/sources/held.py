@@ -57,5 +57,4 @@ def kept(made: Any, held: Held) -> Data:
     if known is None or known.digest() != made.sha256:
         HELD[made.sha256] = known = held
     made.__dict__["kept"] = known
-    result: Data = made
-    return result
+    return made

@@ -179,14 +179,19 @@ def settings(axes: dict[str, Axis], runs: int, number: int) -> list[dict[str, An
         grid = lists | {key: list(dict.fromkeys(map(axis.at, steps))) for key, axis in ranges.items()}
         found = [dict(zip(axes, values, strict=True)) for values in itertools.product(*(grid[key] for key in axes))]
     else:
-        # of each range and list, every one of ``runs`` equal parts gives one value, its middle
-        rng = stream(0, "tuning", number)
-        columns: list[list[Any]] = []
-        for axis in axes.values():
-            shares = ((rng.permutation(runs) + 0.5) / runs).tolist()
-            if isinstance(axis, Range):
-                columns.append([axis.at(share) for share in shares])
-            else:
-                columns.append([axis[min(int(share * len(axis)), len(axis) - 1)] for share in shares])
-        found = [dict(zip(axes, values, strict=True)) for values in zip(*columns, strict=True)]
+        found = [
+            {key: at(axis, share) for (key, axis), share in zip(axes.items(), shares, strict=True)}
+            for shares in hypercube(len(axes), runs, number)
+        ]
     return list({toml_value(setting): setting for setting in found}.values())
+
+
+def hypercube(dimensions: int, count: int, number: int) -> list[tuple[float, ...]]:
+    rng = stream(0, "tuning", number)
+    columns = [((rng.permutation(count) + 0.5) / count).tolist() for _ in range(dimensions)]
+    return list(zip(*columns, strict=True))
+
+
+def at(axis: Axis, share: float) -> Any:
+    """The value of a range or list at a share of the way through it."""
+    return axis.at(share) if isinstance(axis, Range) else axis[min(int(share * len(axis)), len(axis) - 1)]

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mpifed.api.picture import draw
-from mpifed.api.result import Result, load
+from mpifed.api.result import Result, draw, load
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flat, toml_value
 from mpifed.report import compare as tables

@@ -1,26 +1,65 @@
 """A result as a Python program meets it: one line, a table and curves in a notebook, a summary, pictures."""
 
 import dataclasses
+import io
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 
 from mpifed.api import html
-from mpifed.api.picture import draw
 from mpifed.api.study import study
-from mpifed.core.errors import UserError, concerning, printable
+from mpifed.core.errors import UserError, concerning, printable, unknown
 from mpifed.core.guards import message
 from mpifed.experiment.config import experiment
 from mpifed.problems.base import Problem
+from mpifed.report import style
+from mpifed.report.plot import lines
 from mpifed.report.summary import show
 from mpifed.results import result as results
 from mpifed.results.columns import Columns
 from mpifed.results.fit import Fit
 from mpifed.results.over_clients import over_clients
+
+OPTIONS = ("log", "width", "title", "band", "rename")
+
+
+def draw(
+    results: Sequence[results.Result],
+    y: str | Sequence[str] | None,
+    x: str,
+    path: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    **options: Any,
+) -> Any:
+    """Columns ``y`` against ``x`` as a figure of matplotlib, also written to ``path``; see ``mpifed.plot``."""
+    for name in options:
+        if name not in OPTIONS:
+            unknown("option", name, OPTIONS)
+    if "width" in options:
+        options["width"] = style.inches(options["width"], "width =")
+    names = options.get("rename")
+    if isinstance(names, Mapping):
+        options["rename"] = [f"{old}={new}" for old, new in names.items()]
+    if y is not None:
+        options["y"] = [y] if isinstance(y, str) else list(y)
+    if path is not None:
+        style.kind(os.fspath(path))
+    figure = lines(results, x, **options)
+    if path is not None:
+        style.save(figure, os.fspath(path), force)
+
+    def png() -> bytes:  # what a notebook shows
+        file = io.BytesIO()
+        with style.drawing():
+            figure.savefig(file, format="png", dpi=150)
+        return file.getvalue()
+
+    figure._repr_png_ = png
+    return figure
 
 
 class Result(results.Result):

@@ -7,11 +7,9 @@ from msgspec.structs import replace
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.checking.case import Case, difference
-from mpifed.checking.clients import Order, Rearranged
+from mpifed.checking.case import Case, Order, Rearranged, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import ROUNDS, Round, Trace, traced
-from mpifed.core.typing import Array
 from mpifed.experiment.optimum import alone, minimum
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.arrivals import Asynchronous
@@ -50,7 +48,7 @@ def takes(case: Case) -> str:
         return words
     if trace.fed.cohort == trace.fed.m:
         raise Open("the study selects all clients")
-    others = [asked_besides(one) for one in trace.rounds]
+    others = [np.asarray(one.asked & ~np.any(one.selections, axis=0)) for one in trace.rounds]
     first = next((k for k, extra in enumerate(others) if extra.any()), None)
     if says is Takes.SELECTED_AND_ALL and first is None:
         raise Found(f"asks the selected clients alone in {ROUNDS} rounds, and takes = {says} says others reply", where)
@@ -58,12 +56,6 @@ def takes(case: Case) -> str:
         client = int(others[first].argmax())
         raise Found(f"asks client {client} in round {first + 1}, not selected, and takes = {says} says none is", where)
     return f"{words} and {'others are asked too' if first is not None else 'ask no other clients'}"
-
-
-def asked_besides(one: Round) -> Array:
-    """Which clients a round asked that it had not selected: (m,)."""
-    mask: Array = one.asked & ~np.any(one.selections, axis=0)
-    return mask
 
 
 def travels(case: Case) -> str:
@@ -184,7 +176,6 @@ def run_all(case: Case, order: Order, algorithm: Algorithm, seed: int | None = N
 
 
 def permuted(case: Case) -> str:
-    """Clients in the opposite order give the same model, to rounding."""
     first = quiet(case)
     apart = difference(first, run_all(case, lambda m: np.arange(m)[::-1], case.config.algorithm), ROUNDING)
     if apart:
@@ -220,7 +211,6 @@ def fixed_point(case: Case) -> str:
 
 
 def growth(case: Case) -> str:
-    """The state of the server has the same size after every round."""
     first, *others = watched(case).sizes
     for name, size in first.items():
         sizes = [one[name] for one in others]

@@ -2,25 +2,46 @@
 
 import copy
 import itertools
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from mpifed.checking.families import MATRICES, Place, Table, graph_of, of_matrices, place_of, pool, sources
 from mpifed.checking.table import Open
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.guards import Slip
+from mpifed.core.typing import Array
+from mpifed.data.base import Data, Dataset
 from mpifed.data.cache import Cache
 from mpifed.data.partition import Partition
+from mpifed.data.reordered import Reordered
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment
 from mpifed.results.result import Result
+
+Order = Callable[[int], Array]  # m -> the m clients, as their numbers in the data set
+
+
+class Rearranged(Cache):
+    """Data sets of the seed ``seed``, whatever that of the run, with their clients in an order."""
+
+    def __init__(self, seed: int, order: Order = np.arange) -> None:
+        super().__init__()
+        self.seed = seed
+        self.order = order
+
+    def load(self, data: Data, seed: int, dtype: str) -> Dataset:
+        found = data.load(self.seed, dtype)
+        return Reordered(found, self.order(found.m))
+
 
 ROUNDS = 6
 FIXED: Table = {  # every round is recorded, and nothing but ``rounds`` ends a run
@@ -57,12 +78,10 @@ class Case:
 
     @cached_property
     def result(self) -> Result:
-        """The run of the study, in this process."""
         return self.run()
 
     @cached_property
     def again(self) -> Result:
-        """The same once more."""
         return self.run()
 
     def run(self, cache: Cache | None = None, path: Path | None = None, **changes: Any) -> Result:
@@ -150,7 +169,6 @@ def within(table: Table, key: str) -> Any:
 
 
 def put(table: Table, key: str, value: Any) -> Table:
-    """The table with a value at a dotted key."""
     name, _, rest = key.partition(".")
     part = table.get(name, {})
     part = {"name": part} if isinstance(part, str) else part

@@ -18,7 +18,6 @@ CHECKS: dict[str, list[Check]] = {
 
 
 def checks_of(cls: type[Component]) -> list[Check]:
-    """The checks of a class, in the order of the table."""
     return [*runs.EVERY, *CHECKS[cls.kind]]
 
 

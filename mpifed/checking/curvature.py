@@ -68,7 +68,6 @@ def matrices(problem: Problem, block: Block, X: Array) -> Array:
 
 
 def majorizer(case: Case) -> str:
-    """scale·H_i + shift·I lies above scale·∇²f_i + shift·I."""
     problem, block, X, ids = points(case)
     if not problem.has("majorizer_inverse"):
         raise Open("it has no majorizer_inverse")

@@ -85,12 +85,10 @@ def pool(folder: Path) -> Table:
 
 
 def place_of(cls: type[Component]) -> Place:
-    """Where an experiment names members of the family of a class."""
     return next(place for place in PLACES if issubclass(cls, place.family))
 
 
 def of_matrices(component: Component) -> bool:
-    """Whether a compressor is one of matrices alone."""
     if not isinstance(component, Compressor):
         return False
     try:
@@ -101,7 +99,6 @@ def of_matrices(component: Component) -> bool:
 
 
 def graph_of(component: Component) -> Table:
-    """The graph of a method without a server."""
     return {"graph": {"name": "ring"}} if isinstance(component, GraphMethod) else {}
 
 

@@ -81,12 +81,10 @@ def errors(case: Case) -> str:
 
 
 def is_symmetric(case: Case) -> bool:
-    """Whether a compressor is for packed matrices alone."""
     return case.place.key == "algorithm.compressor"
 
 
 def messages(case: Case) -> str:
-    """C of a row does not depend on the other rows."""
     compressor: Any = case.component
     seed = case.config.seed
 
@@ -131,7 +129,6 @@ def steps(case: Case) -> str:
 
 
 def optimizer(case: Case) -> str:
-    """Three directions in a row do not depend on the other rows."""
     rule: Any = case.component
 
     def third(rows: Array, ids: Array) -> Array:
@@ -145,7 +142,6 @@ def optimizer(case: Case) -> str:
 
 
 def server_optimizer(case: Case) -> str:
-    """The memory has the same size after every step."""
     rule: Any = case.component
     x = rows_of(case)[0]
     memory = rule.begin(x)
@@ -189,7 +185,6 @@ def solver(case: Case) -> str:
 
 
 def distribution(case: Case) -> str:
-    """The numbers that are drawn follow from the generator alone."""
     rule: Any = case.component
     first, second = (rule.draw(stream(case.config.seed, "check"), 50) for _ in range(2))
     if first.tobytes() != second.tobytes():

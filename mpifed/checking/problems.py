@@ -29,7 +29,6 @@ class Points(NamedTuple):
     ids: Array
 
     def where(self, *names: str) -> str:
-        """File and line of methods of the problem."""
         return place(self.problem, *names)
 
 
@@ -80,8 +79,7 @@ def nearest(computed: Callable[[Array], Array], X: Array, V: Array, right: Array
     """Of the difference quotients along V with several steps, entry by entry the one nearest to ``right``."""
     every = np.stack([differences(computed, X, V, h) for h in STEPS])
     best = np.abs(every - right).argmin(axis=0, keepdims=True)
-    found: Array = np.take_along_axis(every, best, axis=0)[0]
-    return found
+    return np.take_along_axis(every, best, axis=0)[0]
 
 
 def differences(computed: Callable[[Array], Array], X: Array, V: Array, h: float) -> Array:
@@ -90,7 +88,6 @@ def differences(computed: Callable[[Array], Array], X: Array, V: Array, h: float
 
 
 def together(case: Case) -> str:
-    """``value`` and ``grad`` are what ``value_grad`` returns."""
     problem, block, X, _ = points(case)
     value, G = problem.value_grad(block, X)
     for name, one, other in (("value", problem.value(block, X), value), ("grad", problem.grad(block, X), G)):
@@ -148,7 +145,6 @@ def computed(problem: Problem, block: Block, X: Array, V: Array) -> dict[str, Ar
 
 
 def hessian(case: Case) -> str:
-    """Products with ∇²f_i, and the matrices themselves, against differences of the gradient."""
     problem, block, X, ids = points(case)
     names = [name for name in ("hessian", "hess") if problem.has(name)]
     if not names:
@@ -172,7 +168,6 @@ def hessian(case: Case) -> str:
 
 
 def clipped(case: Case) -> str:
-    """Gradients that are clipped at a huge bound are gradients."""
     problem, block, X, _ = points(case)
     if not problem.has("clipped_grad"):
         raise Open("it has no clipped_grad")
@@ -186,17 +181,14 @@ def clipped(case: Case) -> str:
 
 
 def alike(one: Array, other: Array) -> bool:
-    """Whether two arrays are the same to rounding."""
     return one.shape == other.shape and bool(np.allclose(one, other, rtol=ROUNDING, atol=ROUNDING))
 
 
 def apart(one: Array, other: Array) -> float:
-    """The largest difference of two arrays of one shape."""
     return float(np.abs(one - other).max()) if one.shape == other.shape else np.inf
 
 
 def brief(row: Array) -> str:
-    """The first entries of a row."""
     return f"({', '.join(f'{value:.4g}' for value in row[:3])}{', …' * (len(row) > 3)})"
 
 

@@ -43,7 +43,6 @@ def returns(case: Case) -> str:
 
 
 def twice(case: Case) -> str:
-    """Two runs in one process have the same bits."""
     runs(case)
     apart = difference(case.result, case.again)
     privacy = case.config.algorithm.privacy()
@@ -71,7 +70,6 @@ def blocks(case: Case) -> str:
 
 
 def ranks(case: Case) -> str:
-    """Three ranks have the same bits as one process."""
     first = case.repeated()
     refuse_unnamed(case)
     mpirun = launcher()
@@ -153,7 +151,6 @@ def outside(words: list[str]) -> None:
 
 
 def launcher() -> str | None:
-    """The mpirun of this Python's environment, or that of the system."""
     beside = Path(sys.executable).with_name("mpirun")
     return str(beside) if beside.exists() else shutil.which("mpirun")
 

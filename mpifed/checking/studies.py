@@ -19,7 +19,6 @@ DEVIATIONS = 5.0  # standard deviations that a count may be off
 
 
 def dense(rows: Matrix) -> Array:
-    """Samples as an array."""
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
 
 
@@ -43,7 +42,6 @@ def samples(case: Case) -> str:
 
 
 def dealt(case: Case) -> str:
-    """Parts follow from the labels and the generator alone."""
     rule: Any = case.component
     y = stream(0, "check").integers(0, 3, 90).astype(float)
     first, second = (rule.split(y, 6, stream(case.config.seed, "check", 1)) for _ in range(2))

@@ -44,7 +44,6 @@ class Row(NamedTuple):
     about: str = ""
 
     def lines(self) -> list[str]:
-        """The row as lines of text."""
         text = f"{self.check:<{NAME}}{self.outcome}{': ' * bool(self.about)}{self.about}"
         return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent=" " * (NAME + 4))
 
@@ -57,7 +56,6 @@ class Report(NamedTuple):
 
     @property
     def failed(self) -> list[Row]:
-        """The checks that failed."""
         return [row for row in self.rows if row.outcome == FAILED]
 
     def __bool__(self) -> bool:
@@ -81,7 +79,6 @@ def carried_out(checks: Sequence[Check], case: Any) -> Iterator[Row]:
 
 
 def ended(name: str, check: Callable[[Any], str], case: Any) -> Row:
-    """The row of one check."""
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return Row(name, PASSED, check(case))
@@ -109,23 +106,21 @@ def users(file: str) -> bool:
 
 
 def place(component: Any, *names: str) -> str:
-    """File and line of methods of a component, as in my.py:31 round; of its class, where these are not of its file."""
+    """File and line of methods of a component, as in my.py:31 round; of its class, where these are not of its file.
+
+    Its name where there is no file.
+    """
     cls = component if isinstance(component, type) else type(component)
     codes = {name: getattr(inspect.unwrap(getattr(cls, name, None) or str), "__code__", None) for name in names}
     there = {name: code for name, code in codes.items() if code is not None}
     mine = {name: code for name, code in there.items() if not code.co_filename.startswith(PACKAGE)}
     if own(cls) and not mine:
-        return definition(cls)
+        try:
+            line = inspect.getsourcelines(cls)[1]
+            return f"{os.path.basename(inspect.getfile(cls))}:{line} {cls.__name__}"
+        except (OSError, TypeError):
+            return cls.__name__
     lines = [
         f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} {name}" for name, code in (mine or there).items()
     ]
     return ", ".join(lines) or cls.__name__
-
-
-def definition(cls: type) -> str:
-    """File and line of a user's class; its name where there is no file."""
-    try:
-        line = inspect.getsourcelines(cls)[1]
-        return f"{os.path.basename(inspect.getfile(cls))}:{line} {cls.__name__}"
-    except (OSError, TypeError):
-        return cls.__name__

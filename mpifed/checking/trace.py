@@ -34,7 +34,6 @@ class Spy:
         return getattr(self._problem, name)
 
     def caller(self) -> str:
-        """The method of the algorithm that is under way, or "round"."""
         frame = inspect.currentframe()
         while frame is not None and frame.f_code not in self._codes:
             frame = frame.f_back

@@ -45,7 +45,6 @@ def resume(add: Add) -> None:
 
 
 def common(add: Add) -> None:
-    """The options of run and resume."""
     add("-q", "--quiet", action="store_true", help="print neither progress nor summary")
     add("-v", "--verbose", action="store_true", help="print the complete configuration first, and all settings last")
     add("--survive", action="store_true", help="continue when client ranks die (Open MPI's mpirun --with-ft ulfm)")
@@ -72,7 +71,6 @@ def sweep(add: Add) -> None:
 
 
 def share(add: Add) -> None:
-    """How runs share the machine."""
     jobs = "run N points at a time, each in one process (default: the cores; fewer for a few seconds of work)"
     add("-j", "--jobs", type=int, metavar="N", help=jobs)
     each = "under mpirun: groups of R ranks for clients and one for the server run a point each (0: one for all)"

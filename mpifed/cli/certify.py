@@ -13,7 +13,6 @@ from mpifed.results.result import load
 
 
 def certify(args: argparse.Namespace) -> str:
-    """What the command prints."""
     result = None
     if any(map(is_result, args.study)):
         if len(args.study) > 1:

@@ -9,7 +9,6 @@ from mpifed.cli.run import study
 
 
 def check(args: argparse.Namespace) -> str:
-    """What the command prints: a table for each family that has a member of this name."""
     reports = [checked(cls, {"name": args.name}, study(args.study)) for cls in members(args.name)]
     text = "\n\n".join(map(str, reports))
     return text if all(reports) else Mistakes(text)

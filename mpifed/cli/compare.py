@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.report import compare as tables
-from mpifed.report import pairs, summary
+from mpifed.report import summary
 from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
 from mpifed.report.groups import read
@@ -16,13 +16,11 @@ from mpifed.results.result import load
 
 @np.errstate(all="ignore")  # numbers of a file may be of any size
 def show(args: argparse.Namespace) -> str:
-    """The summaries of results."""
     return "\n\n".join(summary.show(load(path), args.verbose) for path in args.result)
 
 
 @np.errstate(all="ignore")  # numbers of a file may be of any size
 def compare(args: argparse.Namespace) -> str:
-    """The table, with bold numbers where a terminal shows it."""
     by = [] if args.by == "none" else names([args.by])
     columns = names([args.columns or ""]) or None
     bold = sys.stdout.isatty()
@@ -34,7 +32,7 @@ def compare(args: argparse.Namespace) -> str:
             raise UserError(f"--{wrong} has no effect on --clients: leave it out")
         return by_client(results, layout)
     text = tables.compare(results, layout)
-    return text if args.test is None else f"{text}\n\n{pairs.pairs(results, args.test, layout)}"
+    return text if args.test is None else f"{text}\n\n{tables.pairs(results, args.test, layout)}"
 
 
 def names(words: list[str]) -> list[str]:

@@ -34,7 +34,6 @@ def data(args: argparse.Namespace) -> str:
 
 
 def info(args: argparse.Namespace) -> str:
-    """Describe a data set in words, and draw it where a picture is asked for."""
     if args.output is not None:
         style.kind(args.output)
         checked_target(args.output, args.force)
@@ -92,7 +91,6 @@ def labelled(config: Experiment, meant: bool) -> Dataset:
 
 
 def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Namespace) -> None:
-    """Save the picture of a data set."""
     spread = np.stack([found.mean, found.deviation, found.low, found.high])
     view = partition.Division(dataset.sizes, found.names, found.counts, spread)
     rule = dataset.division or ", ".join(settings(config.data))
@@ -102,7 +100,6 @@ def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Nam
 
 
 def settings(source: Data) -> list[str]:
-    """The options of generated data that are not the default ones: alpha = 0.1."""
     fields = {key: field for key, field in fields_of(type(source)).items() if key not in ("clients", "seed")}
     changed = {key: value for key, field in fields.items() if (value := getattr(source, key)) != field.default}
     return [f"{key} = {toml_value(value)}" for key, value in changed.items() if isinstance(value, int | float | str)]

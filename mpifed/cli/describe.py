@@ -38,7 +38,6 @@ MATRIX = "matrix"  # the kind that stands for algorithms × problems
 
 
 def told(args: argparse.Namespace) -> str:
-    """What list and describe print."""
     return names(args.kind) if args.command == "list" else component(args.name)
 
 
@@ -53,7 +52,6 @@ def versions(_: object = None) -> str:
 
 
 def names(kind: str | None = None) -> str:
-    """The members of one kind, or of all kinds, one line each."""
     if kind == MATRIX:
         return combinations()
     if kind is not None and kind not in KINDS:
@@ -66,7 +64,6 @@ def names(kind: str | None = None) -> str:
 
 
 def combinations() -> str:
-    """Which algorithm runs on which problem, with the reasons below."""
     found = matrix()
     notes = [f"{mark} {reason}" for mark, reason in found.notes.items()]
     head = ["algorithms × problems, with default options:", ""]
@@ -106,7 +103,6 @@ def summary(family: type[Component], name: str) -> str:
 
 
 def component(name: str) -> str:
-    """Formula, source and options of every component of that name."""
     if name in TABLES:
         return describe("table", name, TABLES[name])
     found = [family for family in KINDS.values() if name in family.names()] or [outside(name)]
@@ -144,7 +140,6 @@ def paper(cls: type) -> Paper | None:
 
 
 def option(field: Any) -> tuple[str, str, str]:
-    """Key, default and meaning of a field."""
     default = "(required)"
     if not field.required:
         value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
@@ -169,5 +164,4 @@ def option(field: Any) -> tuple[str, str, str]:
 
 
 def sentence(cls: type) -> str:
-    """The first sentence of a docstring."""
     return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ").split(":  ")[0]

@@ -21,7 +21,6 @@ def schema(args: argparse.Namespace) -> str:
 
 
 def completion(args: argparse.Namespace) -> str:
-    """A script for a shell that completes commands, options and files."""
     try:
         import shtab
     except ImportError:
@@ -34,7 +33,6 @@ def completion(args: argparse.Namespace) -> str:
 
 
 def actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The options of a parser and of its commands."""
     found = list(parser._actions)
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -15,7 +15,6 @@ from mpifed.results.result import load
 
 
 def fit(args: argparse.Namespace) -> str:
-    """What the command prints."""
     cache = Cache()
     if any(map(is_result, args.study)):
         first, *words = args.study

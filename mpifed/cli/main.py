@@ -45,17 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def uses_ranks(args: argparse.Namespace) -> bool:
-    """Whether all ranks carry out a command together; the others are for rank 0 alone."""
     return args.command in RUNS and not any(getattr(args, option, False) for option in WITHOUT_RANKS)
 
 
 def command(args: argparse.Namespace, world: World) -> int:
-    """Carry out a command, with the function that its options name; its exit code."""
     file, _, name = args.act.partition(":")
     act = getattr(importlib.import_module(f"mpifed.cli.{file}"), name)
     if args.command in RUNS:
-        code: int = act(args, world)
-        return code
+        return act(args, world)
     text = act(args)
     say(text)
     return int(isinstance(text, Mistakes))

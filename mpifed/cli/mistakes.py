@@ -8,7 +8,6 @@ from mpifed.core.errors import UserError
 
 
 def refuse_command(word: str, commands: Collection[str]) -> None:
-    """UserError where ``word``, the first on the command line, was meant as a command."""
     if is_study(word):
         return
     near = difflib.get_close_matches(word, [*commands, "--help", "--version"], 1)
@@ -33,13 +32,11 @@ def refuse_words(words: Sequence[str]) -> None:
 
 
 def is_study(word: str) -> bool:
-    """Whether a word is an override, or an experiment file that is there or looks like one."""
     named = word.endswith(".toml") or is_result(word) or is_data(word)
     return "=" in word or named or os.sep in word or os.path.lexists(word)
 
 
 def is_result(word: str) -> bool:
-    """Whether a word looks like a result file."""
     return "=" not in word and word.endswith(".h5")
 
 

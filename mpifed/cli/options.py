@@ -80,7 +80,6 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
     top = Parser(
         prog="python -m mpifed",
         description="Federated optimisation on an MPI cluster.",

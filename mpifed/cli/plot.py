@@ -29,7 +29,6 @@ REFUSED = {  # options without effect
 
 @np.errstate(all="ignore")  # numbers of a file may be of any size
 def plot(args: argparse.Namespace) -> str:
-    """Draw the picture; the line that says where it is."""
     output = named(args)
     check_picture(args)
     results = read(args.result)

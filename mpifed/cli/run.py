@@ -31,7 +31,12 @@ def run(args: argparse.Namespace, world: World) -> int:
     begin: Begin = ({}, "", None, None)
     with world.agreeing():
         if world.first:
-            begin = continued(args) if resumed else begun(args)
+            if resumed:
+                refuse_words(args.overrides)
+                found = resume(args.result, args.overrides)
+                begin = found[0], args.result, *found[1:]
+            else:
+                begin = begun(args)
     *_, before = begin
     table, path, saved = world.share(begin[:3])
     unnamed = not resumed and args.output is None  # so that rank 0 has claimed a name
@@ -42,8 +47,8 @@ def run(args: argparse.Namespace, world: World) -> int:
             say(config.toml() + "\n")
         progress = Progress(sys.stderr if loud else None)
         if resumed:
-            found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
-            progress.note(f"{path} {found}")
+            told = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
+            progress.note(f"{path} {told}")
         force = resumed or args.force or unnamed
         with concerning(path if resumed else ""):
             recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
@@ -62,15 +67,7 @@ def begun(args: argparse.Namespace) -> Begin:
     return table, claim(names(experiment(table))) if args.output is None else args.output, None, None
 
 
-def continued(args: argparse.Namespace) -> Begin:
-    """A run that goes on; without a checkpoint it starts again."""
-    refuse_words(args.overrides)
-    table, saved, before = resume(args.result, args.overrides)
-    return table, args.result, saved, before
-
-
 def study(words: Sequence[str]) -> dict[str, Any]:
-    """The table of an experiment file and overrides."""
     refuse_words(words)
     files = [word for word in words if "=" not in word]
     if len(files) > 1:

@@ -43,7 +43,6 @@ def layout(args: argparse.Namespace, world: World) -> Layout:
 
 
 def sweep(args: argparse.Namespace, world: World) -> int:
-    """The command sweep, on every rank; 1 if a point failed."""
     return tell(swept(args, world), world.first, world.first and not args.quiet)
 
 
@@ -87,17 +86,13 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
 
 
 def planned(args: argparse.Namespace, world: World) -> list[Point]:
-    """The points of a sweep in their order. UserError where an option or a point is invalid."""
     if (args.part or args.dry_run) if args.slurm else args.tasks is not None or args.whole_node:
         raise UserError("--tasks and --whole-node go with --slurm, and --part and --dry-run do not")
     words = [word for word in args.study if "=" in word]
     table = study([word for word in args.study if "=" not in word])
-    axes = [*args.grid, *(methods(args.methods) if args.methods else [])]
+    axes = list(args.grid)
+    if args.methods:
+        axes.append("algorithm=" + ",".join(toml_value(table) for _, table in read(args.methods)))
     points = grid.ordered(grid.points(table, words, axes, args.zip), args.order, args.part)
     grid.hosted(points, max(world.size, launcher.announced()[0] or 1) if args.each is None else args.each + 1)
     return points
-
-
-def methods(path: str) -> list[str]:
-    """The methods in a file, as values of a grid."""
-    return ["algorithm=" + ",".join(toml_value(table) for _, table in read(path))]

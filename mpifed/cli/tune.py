@@ -25,7 +25,6 @@ from mpifed.sweeps.tune import Outcome, Plan
 
 
 def tune(args: argparse.Namespace, world: World) -> int:
-    """The command tune, on every rank; 1 if a run failed, other than by diverging."""
     return tell(tuned(args, world), world.first, world.first)
 
 
@@ -51,7 +50,6 @@ def tuned(args: argparse.Namespace, world: World) -> Iterator[Line]:
 
 
 def planned(args: argparse.Namespace) -> Plan:
-    """What the command line asks for. UserError where it is wrong."""
     if args.runs < 1:
         raise UserError(f"--runs {args.runs} is wrong: it must be at least 1")
     table = study(args.study)

@@ -18,7 +18,6 @@ ROWS = array(
 
 
 def message(compressor: Any, result: Any, rows: Array, rngs: Any, symmetric: bool) -> Array:
-    """C of each row."""
     ROWS(compressor, result, rows)
     if not np.isfinite(result).all():
         raise Wrong("returns numbers that are not finite for rows that are")

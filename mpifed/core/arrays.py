@@ -35,7 +35,6 @@ class Namespace:
         return found
 
     def asarray(self, value: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A tensor on the device, from numbers, a numpy array or a tensor."""
         torch = pytorch()
         if isinstance(value, torch.Tensor):
             return value.to(self.device, dtype, copy=bool(copy))
@@ -66,7 +65,6 @@ def on(device: Any) -> Namespace:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of torch; without torch there are none."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

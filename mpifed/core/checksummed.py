@@ -96,7 +96,6 @@ def read_text(path: Path) -> bytes | None:
 
 
 def check(file: IO[bytes], name: str) -> None:
-    """ValueError where the name or the content of an open file does not match its checksum."""
     left = os.fstat(file.fileno()).st_size - LENGTH
     total = zlib.crc32(name.encode())
     while left > 0 and (block := file.read(min(left, BLOCK))):

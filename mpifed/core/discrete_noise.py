@@ -123,7 +123,6 @@ def discrete_gaussian(scale: Array, words: Words) -> Array:
 
 
 def power_of_two(most: Array) -> Array:
-    """The largest power of two that is at most ``most`` > 0."""
     return np.ldexp(1.0, np.frexp(most)[1] - 1)
 
 

@@ -106,22 +106,17 @@ def being_written(path: Path) -> bool:
 
 
 def rename_new(part: Path, target: Path) -> None:
-    """Rename ``part`` to ``target``, which must not exist. UserError where it does."""
+    """Rename where no other file has the name: it is taken by a hard link or, where there are none, an empty file."""
     try:
-        reserve(part, target)
+        try:
+            os.link(part, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            target.touch(exist_ok=False)
     except FileExistsError:
         raise UserError(EXISTS.format(target)) from None
     os.replace(part, target)
-
-
-def reserve(part: Path, target: Path) -> None:
-    """Create ``target`` as a hard link to ``part``, or empty where there are no hard links. FileExistsError."""
-    try:
-        os.link(part, target)
-    except FileExistsError:
-        raise
-    except OSError:
-        target.touch(exist_ok=False)
 
 
 def claim(names: Iterable[str]) -> str:
@@ -141,7 +136,6 @@ def claim(names: Iterable[str]) -> str:
 
 
 def unclaim(name: str) -> None:
-    """Remove a claimed file if it is still empty."""
     with suppress(OSError):
         if not os.path.getsize(name):
             os.unlink(name)

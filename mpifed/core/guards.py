@@ -63,12 +63,10 @@ def returns(fits: Callable[..., bool], words: str) -> Guard:
 
 
 def instance(kind: Any, words: str) -> Guard:
-    """A form: an instance of a class, or of one of several."""
     return returns(lambda result, *args: isinstance(result, kind), words)
 
 
 def whole(least: int, words: str) -> Guard:
-    """A form: a whole number."""
     form = returns(lambda result, *args: is_whole(result, least), words)
     return lambda component, result, *args, **named: int(form(component, result, *args))
 
@@ -86,7 +84,6 @@ def array(shape: Callable[..., tuple[int, ...]], words: str, is_array: Callable[
 
 
 def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is a whole number, and not below ``least``."""
     return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value >= least)
 
 
@@ -128,7 +125,6 @@ def checked(method: Callable[..., Any], guard: Guard, kind: str = "") -> Callabl
 
 
 def fault(error: BaseException, method: Callable[..., Any]) -> bool:
-    """Whether an error is one of the user's code: not of MPI, nor a ValueError that refuses the data."""
     refusing = type(error) is ValueError and method.__name__ in REFUSING
     return not (refusing or type(error).__module__.partition(".")[0] == "mpi4py")
 

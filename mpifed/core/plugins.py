@@ -57,22 +57,18 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     body = {key: vars(found)[key] for key in names if key in vars(found)}
     if module is not None:
         try:
-            refuse_defaults(found)
+            for field in msgspec.structs.fields(found):
+                if type(field.default) in (str, int, float, bool):
+                    try:
+                        msgspec.convert(field.default, field.type)
+                    except msgspec.ValidationError as error:
+                        wrong = f"the default of {field.name}, {field.default!r}, is wrong: {error}"
+                        raise ValueError(wrong) from None
             getattr(module, "refuse_traits", lambda found: None)(found)
             body |= guarded(found, module.GUARDS[family.kind])
         except ValueError as error:
             raise ValueError(f"{own}: {error}") from None
     return type(family)(found.__name__, (found,), body, tag=name)
-
-
-def refuse_defaults(cls: Any) -> None:
-    """ValueError where the default of an option is not of its type; None may be the default of any."""
-    for field in msgspec.structs.fields(cls):
-        if type(field.default) in (str, int, float, bool):
-            try:
-                msgspec.convert(field.default, field.type)
-            except msgspec.ValidationError as error:
-                raise ValueError(f"the default of {field.name}, {field.default!r}, is wrong: {error}") from None
 
 
 def load(reference: str, what: str = "class", kind: Any = type) -> Any:
@@ -97,7 +93,6 @@ def load(reference: str, what: str = "class", kind: Any = type) -> Any:
 
 
 def parse(reference: str) -> tuple[str, str, bool]:
-    """File or module, class name, and whether it is a file; ValueError where it is malformed or the file is missing."""
     source, _, name = reference.rpartition(":")
     in_file = FILE.fullmatch(reference) is not None
     if not name.isidentifier() or not (in_file or all(part.isidentifier() for part in source.split("."))):

@@ -6,7 +6,6 @@ from typing import Any
 
 
 def issparse(X: Any) -> bool:
-    """Whether X is a sparse matrix or array of scipy."""
     loaded = sys.modules.get("scipy.sparse")  # without it there are none
     return loaded is not None and bool(loaded.issparse(X))
 

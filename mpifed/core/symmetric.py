@@ -13,7 +13,6 @@ TILE = 64  # rows of a matrix that are mirrored together
 
 
 def entries(n: int) -> int:
-    """The numbers of a packed matrix of order n."""
     return n * (n + 1) // 2
 
 
@@ -60,7 +59,6 @@ def add_diagonal(H: Array, values: Array) -> None:
 
 
 def mirror(H: Array) -> None:
-    """Copy the upper triangles of matrices (…, n, n) onto the lower ones, in place."""
     n = H.shape[-1]
     for first in range(0, n, TILE):
         last = min(first + TILE, n)

@@ -18,7 +18,6 @@ def join(path: str, key: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -31,7 +30,6 @@ def toml_value(value: Any) -> str:
 
 
 def toml_key(key: str) -> str:
-    """A key as TOML text."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
 
 
@@ -55,7 +53,6 @@ def flat(table: dict[str, Any], front: str = "") -> dict[str, Any]:
 
 
 def from_toml(text: str, what: str) -> dict[str, Any]:
-    """Parse TOML text; UserError calls it ``what``."""
     if text.count(".") > DOTS:
         raise UserError(f"{what} is not an experiment file: it has more than {DOTS} full stops")
     try:
@@ -67,7 +64,6 @@ def from_toml(text: str, what: str) -> dict[str, Any]:
 
 
 def shallow(value: Any, what: str) -> None:
-    """UserError where tables and lists are nested more than DEEPEST levels deep."""
     parts = [value]
     for _ in range(DEEPEST):
         parts = [part.values() if isinstance(part, dict) else part for part in parts if isinstance(part, dict | list)]

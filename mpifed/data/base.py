@@ -4,15 +4,18 @@ import itertools
 import os
 import re
 from abc import abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core import sparse as sp
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
+from mpifed.data.blocks import starts_of
 from mpifed.data.sample_columns import SampleColumns
 
 # types of fields whose defaults differ between sources
@@ -199,3 +202,26 @@ class Data(Component):
 
         ``seed`` is that of the run, which ``self.seed`` overrides. UserError for missing files and impossible options.
         """
+
+
+def ranges(sizes: Array, each: int, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges lo <= i < hi of clients with about ``most`` numbers, ``each`` a row, but at least one client."""
+    starts = starts_of(sizes) * max(1, each)
+    lo = 0
+    while lo < len(sizes):
+        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + most, side="right")) - 1)
+        yield lo, hi
+        lo = hi
+
+
+class WithOnes(Wrapped):
+    """The data set ``whole`` with one more feature, the last, which is 1 in every sample."""
+
+    def __init__(self, whole: Dataset) -> None:
+        named = (*whole.features, "intercept") if whole.features else ()
+        super().__init__(whole, n=whole.n + 1, features=named, intercepts=whole.intercepts + 1)
+
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+        X, y = super().part(lo, hi, test)
+        ones = np.ones((len(y), 1), X.dtype)
+        return (sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])), y

@@ -60,7 +60,6 @@ class Cache:
 
 
 def size_in_bytes(value: Any) -> int:
-    """Bytes of the arrays in a data set, a tuple or a CSR matrix; arrays that stay in a file count as none."""
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if hasattr(value, "indptr"):

@@ -33,7 +33,6 @@ class Checked(Wrapped):
 
 
 def load(source: Any, result: Any, seed: int, dtype: str) -> Dataset:
-    """The data set."""
     DATASET(source, result)
     for name in ("m", "n", "sizes"):
         if not hasattr(result, name):

@@ -78,7 +78,6 @@ class DeviceBlock(Block):
 
     @property
     def counts(self) -> Any:  # type: ignore[override]
-        """The numbers of samples as a tensor (c,), which is ``d``."""
         return self.d
 
     def part(self, rows: slice | Array) -> Self:
@@ -101,7 +100,6 @@ class DeviceBlock(Block):
         return made
 
     def once(self, key: str, compute: Callable[[Block], Array]) -> Any:
-        """``compute`` of a copy of the samples in memory, as a tensor (c, …), computed once for each whole block."""
         if self.parts:
             group, positions = self.parts[0]
             return group.values(key, compute, positions)
@@ -112,7 +110,6 @@ class DeviceBlock(Block):
         return self.cache[key]
 
     def copied(self) -> Block:
-        """The same samples in the memory of the CPU."""
         made = Block(to_numpy(self.A), to_numpy(self.b), self.sizes, self.n, to_numpy(self.w))
         if self.training is not None:
             other, positions = self.training
@@ -120,7 +117,6 @@ class DeviceBlock(Block):
         return made
 
     def batch(self, picks: Any, w: Any) -> Self:
-        """A mini-batch: rows ``picks`` (c, B) of each client, with weights ``w`` (c, B)."""
         xp = self.xp
         whole: Any = self
         places: Any = slice(0, len(self))
@@ -160,7 +156,6 @@ class DeviceBlock(Block):
         return self.A[i, : int(self.sizes[i])]
 
     def _rows(self, X: Any) -> Any:
-        """A row for each client."""
         return X if X.ndim == 2 else X.expand(len(self), self.n)
 
 

@@ -97,7 +97,6 @@ def fetch(name: str, to: str | Path) -> dict[Path, str]:
 
 
 def first_line(error: Any) -> str:
-    """The message of an error, on one line."""
     if isinstance(error, urllib.error.HTTPError):
         error.close()  # closes the connection
     inner = error.reason if type(error) is urllib.error.URLError else error
@@ -128,7 +127,6 @@ def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
 
 
 def download(url: str, out: IO[bytes]) -> None:
-    """Write the content of ``url`` to a file; OSError where it is cut off or of a wrong type."""
     with urllib.request.urlopen(url, timeout=60) as reply:
         length = copy(reply, out, url)
         promised = reply.headers.get("Content-Length")
@@ -141,7 +139,6 @@ def download(url: str, out: IO[bytes]) -> None:
 
 
 def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> int:
-    """Copy a stream; return the number of bytes."""
     length = 0
     while block := source.read(1 << 20):
         length += out.write(block)

@@ -94,7 +94,6 @@ class SameSizeBlocks:
         return self._computed(key, compute, np.unique(self._blocks_of(positions)))[positions]
 
     def values_of(self, key: str, compute: Callable[[Block], Array], k: int) -> Array:
-        """The same for all clients of the k-th block."""
         return self._computed(key, compute, np.array([k]))[self.starts[k] : self.starts[k + 1]]
 
     def _computed(self, key: str, compute: Callable[[Block], Array], numbers: Array) -> Array:
@@ -194,7 +193,6 @@ def copy(X: Array, y: Array, sizes: Array, home: Array, blocks: list[Block]) -> 
 
 
 def by_padded_size(blocks: list[Block]) -> list[SameSizeBlocks]:
-    """Blocks grouped by their padded size, in order; those of CSR matrices are grouped here."""
     for _, alike in groupby([block for block in blocks if block.place is None], lambda block: block.b.shape[1]):
         SameSizeBlocks(list(alike))
     return list(dict.fromkeys(block.place[0] for block in blocks if block.place is not None))

@@ -7,8 +7,7 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
-from mpifed.data.blocks import starts_of
+from mpifed.data.base import Dataset, ranges
 from mpifed.data.labels import folded, listed, shortened, whole
 
 FIRST = 26  # width of the first column of the summary
@@ -43,7 +42,7 @@ def survey(dataset: Dataset) -> Survey:
     moments = []
     least = np.full(dataset.n, np.inf)
     most = np.full(dataset.n, -np.inf)
-    for lo, hi in groups(dataset):
+    for lo, hi in ranges(dataset.sizes, dataset.n, READ):
         X, y = dataset.rows(lo, hi)
         least = np.minimum(least, extreme(X, "min"))
         most = np.maximum(most, extreme(X, "max"))
@@ -66,13 +65,11 @@ def survey(dataset: Dataset) -> Survey:
 
 
 def extreme(X: Any, which: str) -> Array:
-    """The least ("min") or the greatest ("max") number in each column: (n,)."""
     found = getattr(X, which)(axis=0)
     return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()
 
 
 def levels_of(dataset: Dataset) -> Array:
-    """The labels that occur, in rising order, where they are classes; else no entries."""
     values = dataset.values()
     if values is None:
         return np.arange(float(dataset.classes))
@@ -80,18 +77,7 @@ def levels_of(dataset: Dataset) -> Array:
     return values.astype(np.float64) if few and whole(values) else np.zeros(0)
 
 
-def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
-    """Ranges lo <= i < hi of clients with about READ numbers, but at least one client."""
-    starts = starts_of(dataset.sizes) * dataset.n
-    lo = 0
-    while lo < dataset.m:
-        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + READ, side="right")) - 1)
-        yield lo, hi
-        lo = hi
-
-
 def describe(dataset: Dataset, found: Survey) -> str:
-    """Clients, samples, features and classes, then a table of classes and one of clients, then the notes."""
     lines = list(summary(dataset, found))
     width = max(FIRST, *(2 + len(name) for name, _ in lines))
     blocks = ["\n".join(f"{name:<{width}}{value}" for name, value in lines)]
@@ -105,7 +91,6 @@ def describe(dataset: Dataset, found: Survey) -> str:
 
 
 def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
-    """Names and values of the first lines."""
     d = int(dataset.sizes.sum())
     tests = dataset.sizes_test
     names = found.names

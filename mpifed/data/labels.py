@@ -8,7 +8,8 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.memory import characters, check_text
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset, Wrapped
+from mpifed.data.base import Dataset, Wrapped, ranges
+from mpifed.data.blocks import starts_of
 
 # any numbers; 0, 1 … C−1; 0 and 1, or -1 and 1; times t > 0 of events, and −t of samples that were censored at t
 Kind = Literal["numbers", "classes", "binary", "survival"]
@@ -34,7 +35,6 @@ class Renumbered(Wrapped):
 
 
 def noted(data: Dataset, note: str) -> Dataset:
-    """The data set with one more note."""
     return Wrapped(data, notes=(*data.notes, note))
 
 
@@ -102,7 +102,10 @@ def times(data: Dataset, values: Array) -> Dataset:
         raise ValueError(f"{SURVIVAL}, but they are text ({listed(data.names)})")
     if values[-1] < 0:
         raise ValueError(f"{SURVIVAL}, but all have a minus: no event happened")
-    without = eventless(data)
+    without: list[int] = []
+    for lo, hi in ranges(data.sizes, 1, READ):
+        events = np.add.reduceat(data.rows(lo, hi)[1] > 0, starts_of(data.sizes[lo:hi])[:-1], dtype=np.int64)
+        without += (lo + np.flatnonzero(events == 0)).tolist()
     if not without:
         return data
     if len(without) == 1:
@@ -111,32 +114,15 @@ def times(data: Dataset, values: Array) -> Dataset:
     return noted(data, f"{len(without)} of {data.m} clients have no event ({named}): their likelihood is 1 for all x")
 
 
-def eventless(data: Dataset) -> list[int]:
-    """The clients of whose labels none is above 0; some clients are read at a time."""
-    ends = np.cumsum(data.sizes)
-    found: list[int] = []
-    lo = 0
-    while lo < data.m:
-        before = ends[lo] - data.sizes[lo]
-        hi = max(lo + 1, int(np.searchsorted(ends, before + READ, side="right")))
-        events = np.add.reduceat(data.rows(lo, hi)[1] > 0, ends[lo:hi] - data.sizes[lo:hi] - before, dtype=np.int64)
-        found += (lo + np.flatnonzero(events == 0)).tolist()
-        lo = hi
-    return found
-
-
 def whole(values: Array) -> bool:
-    """Whether all values are whole numbers that every dtype holds exactly."""
     return bool(np.all((values == np.floor(values)) & (np.abs(values) <= EXACT)))
 
 
 def numbers(values: Sequence[float] | Array) -> list[str]:
-    """Numbers as text, whole ones without a point."""
     return [f"{value:.10g}" for value in values]
 
 
 def listed(words: Sequence[str]) -> str:
-    """a, b, c, or the first ones and the last, each shortened."""
     return ", ".join(map(shortened, folded(words)))
 
 
@@ -172,7 +158,6 @@ def about_texts(names: Sequence[str], column: str = "") -> str:
 
 
 def shortened(name: str) -> str:
-    """A name of at most 20 characters."""
     return name if len(name) <= 20 else name[:19] + "…"
 
 

@@ -31,7 +31,6 @@ class Partition(Component):
     checks: ClassVar[str] = "mpifed.data.checked"
 
     def words(self) -> str:
-        """Name and options: dirichlet, alpha = 0.1, least_samples = 1."""
         words = [self.label()]
         for key, value in msgspec.structs.asdict(self).items():
             if value is not None:
@@ -232,7 +231,6 @@ def apportion(expected: Array, members: Array) -> Array:
 
 
 def edges(d: int, parts: int) -> Array:
-    """Edges (parts + 1,) of parts of 0 … d whose sizes differ by at most 1."""
     return np.arange(parts + 1) * d // parts
 
 

@@ -65,7 +65,6 @@ class Pool(Dataset):
         return self._read(self.test, slice(self.starts_test[lo], self.starts_test[hi]), "_test" if own_file else "")
 
     def labels(self) -> Array:
-        """All labels, of training and test samples (d,); with a share kept for testing, both are in the same y."""
         if self.test is None or self.test.y is self.train.y:
             return self.train.y
         return np.concatenate([self.train.y, self.test.y])
@@ -175,8 +174,6 @@ def split_generated(generated: Generated, share: float) -> Dataset:
 
 
 class Split(Wrapped):
-    """The data set ``whole`` with a share of each client's samples kept for testing; both parts keep their order."""
-
     def __init__(self, whole: Generated, share: float) -> None:
         self.tests = count_tests(whole.sizes, share)
         super().__init__(whole, sizes=whole.sizes - self.tests, sizes_test=self.tests)

@@ -61,9 +61,7 @@ class OfSamples(Block):
 
     @property
     def roots(self) -> Array:
-        """√v_j: (c, D)."""
-        found: Array = self.note("roots", lambda block: np.sqrt(block.w * block.d[:, None]).astype(block.b.dtype))
-        return found
+        return self.note("roots", lambda block: np.sqrt(block.w * block.d[:, None]).astype(block.b.dtype))
 
     def rooted(self) -> Rooted:
         """The samples with rows √v_j a_j, whose Gram matrices are Σ v_j a_j a_jᵀ, for products and what is kept."""

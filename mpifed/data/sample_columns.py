@@ -64,7 +64,6 @@ class SampleColumns(NamedTuple):
         return SampleColumns(self.names, rows(self.train, self.sizes), self.sizes[order], test, tests)
 
     def note(self) -> str:
-        """What they are, in a sentence."""
         what = " and ".join(COLUMNS[name] for name in self.names)
         return f"samples have {what}, which numpy reads: there are no compiled kernels for them"
 
@@ -115,7 +114,6 @@ def in_order(names: tuple[str, ...], train: Array, test: Array | None, pool: Any
 
 
 def added(pool: Any, columns: SampleColumns) -> None:
-    """Give them to a pool, with a note."""
     pool.columns = columns
     pool.notes = (*pool.notes, columns.note())
 

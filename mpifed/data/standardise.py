@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset, Wrapped
+from mpifed.data.base import Dataset, Wrapped, ranges
 from mpifed.data.blocks import starts_of
 from mpifed.data.labels import folded
 
@@ -67,13 +67,11 @@ class Standardised(Wrapped):
         return made, y
 
     def scale(self, X: Array, mean: Array, sd: Array) -> Array:
-        """X with (a − mean)/sd in the k columns that are scaled, 0 where sd is 0."""
         found = X.copy()
         found[:, self.scaled] = np.where(sd > 0, (X[:, self.scaled] - mean) / np.where(sd > 0, sd, 1), 0)
         return found
 
     def clients(self, lo: int, hi: int) -> Iterator[Array]:
-        """The training rows (d_i, k) of each client lo <= i < hi."""
         first = lo
         for X, last in self.groups(lo, hi):
             for a, b in pairwise(starts_of(self.sizes[first:last]).tolist()):
@@ -82,11 +80,8 @@ class Standardised(Wrapped):
 
     def groups(self, lo: int, hi: int) -> Iterator[tuple[Array, int]]:
         """The scaled columns (rows, k) of some clients at a time, and the client after these."""
-        starts = starts_of(self.sizes) * max(1, self.n)
-        while lo < hi:
-            first = lo
-            lo = min(hi, max(lo + 1, int(np.searchsorted(starts, starts[lo] + READ, side="right")) - 1))
-            yield self.whole.rows(first, lo)[0][:, self.scaled].astype(np.float64), lo
+        for a, b in ranges(self.sizes[lo:hi], self.n, READ):
+            yield self.whole.rows(lo + a, lo + b)[0][:, self.scaled].astype(np.float64), lo + b
 
     def pooled(self) -> tuple[Array, Array]:
         """Mean and standard deviation (k,) of all training samples, from those of groups of clients.

@@ -171,10 +171,6 @@ class Problem(Component):
         """Whether compiled kernels can compute this problem on dense samples."""
         return False
 
-    def launches(self) -> bool:
-        """Whether kernels of a GPU can compute its gradients on dense samples."""
-        return self.compiles()
-
     def on_devices(self) -> bool:
         """Whether it computes with tensors on a device: with operators and ``block.xp`` in place of numpy."""
         return False

@@ -32,3 +32,32 @@ def observed_expected(block: Block, M: Array) -> Array:
     expected = xp.vecdot(block.w, M)
     observed = xp.vecdot(block.w, block.b)
     return xp.where(expected > 0, observed / xp.where(expected > 0, expected, 1.0), xp.nan)
+
+
+def area_under_roc(block: Block, Z: Array) -> Array:
+    """The area at scores z (c, D), for each client alone: (c,); equal scores count 1/2, NaN where one class is absent.
+
+    With P samples of label 1, N of label 0 and ranks r_j in the order of scores, those of equal ones their mean, it is
+    (Σ_{b_j = 1} r_j − P(P + 1)/2)/(PN), from one sort.  Source: J. A. Hanley, B. J. McNeil, "The meaning and use of the
+    area under a receiver operating characteristic (ROC) curve", doi:10.1148/radiology.143.1.7063747 (1982).
+    """
+    real = to_numpy(block.w) > 0
+    positive = real & (to_numpy(block.b) > 0)
+    scores = np.where(real, to_numpy(Z), np.nan)  # padding comes last, and is equal to nothing
+    order = np.argsort(scores, axis=1, kind="stable")
+    ranked = np.take_along_axis(scores, order, axis=1)
+    ones = np.take_along_axis(positive, order, axis=1)
+    P = positive.sum(axis=1)
+    N = real.sum(axis=1) - P
+    above = np.where(ones, twice_ranks(ranked), 0).sum(axis=1) - P * (P - 1)
+    return block.xp.asarray(np.where(P * N, above / (2 * np.maximum(P * N, 1)), np.nan))
+
+
+def twice_ranks(ranked: Array) -> Array:
+    """Twice the ranks 0, 1 … of rising numbers (c, D), those of equal ones their mean: whole numbers."""
+    places = np.arange(ranked.shape[1])
+    begins = np.pad(ranked[:, 1:] != ranked[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+    ends = np.pad(begins[:, 1:], ((0, 0), (0, 1)), constant_values=True)
+    first = np.maximum.accumulate(np.where(begins, places, 0), axis=1)
+    last = np.minimum.accumulate(np.where(ends, places, len(places))[:, ::-1], axis=1)[:, ::-1]
+    return first + last

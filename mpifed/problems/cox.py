@@ -14,8 +14,7 @@ from mpifed.data.labels import SURVIVAL, Kind
 from mpifed.data.sparse_block import SparseBlock
 from mpifed.problems.base import Problem, Solve
 from mpifed.problems.concordance import comparable, concordance
-from mpifed.problems.hazards import Hazards
-from mpifed.problems.risk_sets import risk_sets
+from mpifed.problems.hazards import Hazards, risk_sets
 
 
 class Cox(Problem, tag="cox"):
@@ -55,15 +54,12 @@ class Cox(Problem, tag="cox"):
         return self._value(block, X, at), self._grad(block, X, at)
 
     def lipschitz(self, block: Block) -> Array:
-        """r_i: (c,)."""
         return block.once("variance of risk sets", largest_variances) + self.lam
 
     def convexity(self, block: Block) -> Array:
-        """α_i = lam: (c,)."""
         return np.full(len(block), self.lam)
 
     def hessian(self, block: Block, X: Array) -> Solve:
-        """V -> ∇²f_i(x_i) v_i for rows V (c, n), from one pass over the samples each."""
         at = self.hazards(block, X)
         W = at.expected()
 

@@ -11,9 +11,8 @@ from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind
-from mpifed.problems.calibration import calibration_error, observed_expected
+from mpifed.problems.calibration import area_under_roc, calibration_error, observed_expected
 from mpifed.problems.linear_model import LinearModel
-from mpifed.problems.roc import area_under_roc
 
 
 class LogisticLoss(LinearModel):
@@ -43,7 +42,6 @@ class LogisticLoss(LinearModel):
         return -self.loss(Z, b)
 
     def predict(self, block: Block, X: Array) -> Array:
-        """1 where the score is positive: (c, D)."""
         return self.classes(self.scores(block, X))
 
     def classes(self, Z: Array) -> Array:

@@ -39,8 +39,7 @@ class OfSamples(LinearModel):
 
     def scores(self, block: Any, X: Array) -> Array:
         """⟨a_j, x_i⟩ + o_j: (c, D)."""
-        Z: Array = block.matvec(X) + block.offset
-        return Z
+        return block.matvec(X) + block.offset
 
     def residual(self, block: Any, Z: Array) -> Array:
         return super().residual(block, Z + block.offset)
@@ -83,7 +82,6 @@ class OfSamples(LinearModel):
 
 @cache
 def made(plain: type[LinearModel], frequencies: bool) -> type[Problem]:
-    """The class of a problem of samples with weights and offsets."""
     own = {"plain": plain, "frequencies": frequencies, "__module__": __name__}
     meta: Any = type(plain)
     return meta(f"{plain.__name__}OfSamples", (OfSamples, plain), own, tag=plain.label())
@@ -99,5 +97,4 @@ def takes(problem: type[Problem], name: str) -> bool:
 
 
 def of_samples(problem: LinearModel, frequencies: bool) -> Problem:
-    """The same problem with samples that have weights and offsets."""
     return made(type(problem), frequencies)(**msgspec.structs.asdict(problem))

@@ -8,9 +8,8 @@ from msgspec import Meta
 
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.base import Dataset, WithOnes
 from mpifed.data.blocks import Block
-from mpifed.data.intercept import WithOnes
 from mpifed.data.labels import noted
 from mpifed.problems.calibration import observed_expected
 from mpifed.problems.linear_model import LinearModel
@@ -69,7 +68,6 @@ class LogLink(Regression):
         return ("deviance",)
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
-        """The mean deviance of each client's samples: (c,)."""
         return (self.mean_deviance(block, X),)
 
     def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:

@@ -10,7 +10,6 @@ from mpifed.problems.torch_side_by_side import convolved, normed, pooled
 
 @cache
 def mode() -> Any:
-    """The context in which modules call ``convolution`` and ``pooling``."""
     torch = pytorch()
     base: Any = torch.overrides.TorchFunctionMode
 
@@ -79,7 +78,6 @@ def usual(values: Any) -> bool:
 
 
 def pair(sides: Any) -> list[int]:
-    """Height and width."""
     return [sides, sides] if isinstance(sides, int) else [int(side) for side in sides]
 
 

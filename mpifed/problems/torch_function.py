@@ -13,9 +13,33 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import keep_freed
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.problems import torch_autocast, torch_dropout, torch_layers
+from mpifed.problems import torch_dropout, torch_layers
 from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss
+
+
+def forward(name: str | None, device: Any) -> Callable[..., Any]:
+    """torch.func.functional_call, under torch.autocast to the type ``name`` where one is given.
+
+    Scores come back in single precision, and so do gradients, because parameters have it. Tensors on another device
+    than ``device``, with which a module is tried, are computed in single precision. UserError for float16 on a CPU.
+    """
+    torch = pytorch()
+    plain: Callable[..., Any] = torch.func.functional_call
+    if name is None:
+        return plain
+    if name == "float16" and device.type == "cpu":
+        raise UserError(
+            'problem.autocast = "float16" is wrong on a CPU: it must be "bfloat16" there, or problem.device = "cuda"'
+        )
+
+    def call(module: Any, P: dict[str, Any], inputs: tuple[Any, ...]) -> Any:
+        half = inputs[0].device.type == device.type
+        # without its cache of parameters, which would outlive the transformations of torch.func
+        with torch.autocast(device.type, getattr(torch, name), enabled=half, cache_enabled=False):
+            return plain(module, P, inputs).float()
+
+    return call
 
 
 class Options(NamedTuple):
@@ -41,7 +65,7 @@ class Function:
         self.torch = pytorch()
         self.options = options
         self.device = device_of(options.device)
-        self.forward = torch_autocast.forward(options.autocast, self.device)
+        self.forward = forward(options.autocast, self.device)
         self.torch.set_num_threads(threads.of_networks())
         keep_freed()
         with self.seeded(seed), self.torch.no_grad():
@@ -79,7 +103,6 @@ class Function:
         return tuple(scores.shape)
 
     def _check_calls(self) -> None:
-        """Call the module with a few samples; UserError where it remembers them."""
         before = torch_layers.marks(self.module)
         self.alone = True
         for train in (False, True):
@@ -129,7 +152,6 @@ class Function:
         return self.split(flat), self.constants_in(flat.dtype)
 
     def split(self, flat: Any) -> dict[str, Any]:
-        """A tensor (n,) as the parameters of the module, by name."""
         parts = flat.split([math.prod(shape) for shape in self.shapes.values()])
         return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
@@ -156,7 +178,6 @@ class Function:
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
-        """Seed PyTorch's random number generators; restore their state afterwards."""
         gpus = [] if self.device.index is None else [self.device.index]
         with self.torch.random.fork_rng(devices=gpus):
             self.torch.default_generator.manual_seed(seed)  # torch.manual_seed is 100 times slower: it searches devices

@@ -17,7 +17,7 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.labels import class_count
-from mpifed.problems import torch_state
+from mpifed.problems import torch_training
 from mpifed.problems.torch_device import device_of, of_problem
 from mpifed.problems.torch_function import Options
 from mpifed.problems.torch_groups import Groups
@@ -103,11 +103,10 @@ class TorchProblem(Training):
     def module_of(self, n: int, x: Array) -> Any:
         """The torch.nn.Module for samples of n features with the trained parameters x (n,)."""
         make = partial(self.make, n, self.classes(n, len(x)))
-        module = torch_state.drawn(make, self.pretrained, self.sample(n), getattr(self, "integers", False))
-        return torch_state.put(module, x)
+        module = torch_training.drawn(make, self.pretrained, self.sample(n), getattr(self, "integers", False))
+        return torch_training.put(module, x)
 
     def decays(self, data: Dataset) -> Array:
-        """The parameters of two or more dimensions: (n,) bool."""
         return self._make(data.n, self._scores(data), 0).weights
 
     def _scores(self, data: Dataset) -> int:
@@ -153,12 +152,10 @@ class TorchProblem(Training):
         return (name,) if name else ()
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
-        """The metric of each client on its samples: (c,)."""
         metric = metric_of(self._metric_name(), self.takes())
         return (block.xp.asarray(np.array([metric.of(*own) for own in self._scores_of(block, X)])),)
 
     def _scores_of(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
-        """Scores and targets of all samples of each client."""
         net, groups = self._network(block, X)
         found = groups.run(block, X, False)
         if is_tensor(X):
@@ -167,7 +164,6 @@ class TorchProblem(Training):
             yield net.scores(x, own) if found is None else (found.scores[i, : len(own.b)], net.targets(own.b))
 
     def predict(self, block: Block, X: Array) -> Array:
-        """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
         net, groups = self._network(block, X)
         whole = groups.run(block, X, False)
         if whole is not None:
@@ -247,4 +243,4 @@ class TorchProblem(Training):
     def _make(self, n: int, classes: int, seed: int) -> Network:
         loss = loss_of(self.loss, self.targets)
         options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device, self.autocast)
-        return Network(lambda: torch_state.pretrained(self.make(n, classes), self.pretrained), options, seed)
+        return Network(lambda: torch_training.pretrained(self.make(n, classes), self.pretrained), options, seed)

@@ -105,7 +105,6 @@ def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tup
 def draw(
     axis: Any, boxes: Sequence[Box], values: Sequence[str], looks: dict[str, dict[str, Any]], logarithm: bool
 ) -> None:
-    """Draw the boxes and the points of their runs, those that are not positive on the floor of a logarithmic axis."""
     kinds = {value: [kind for kind in looks if any(box[:2] == (value, kind) for box in boxes)] for value in values}
     wide = 0.8 / max(map(len, kinds.values()))
     floor = axes.floor(box.numbers for box in boxes) if logarithm else None
@@ -128,7 +127,6 @@ def draw(
 
 
 def boxed(axis: Any, numbers: Array, x: float, width: float, colour: str, **options: Any) -> None:
-    """One box, outlined in a colour."""
     line = {"color": colour}
     options |= {"whiskerprops": line, "capprops": line, "medianprops": line | {"linewidth": 1.6}}
     options |= {"patch_artist": True, "boxprops": {"facecolor": "white", "edgecolor": colour}}

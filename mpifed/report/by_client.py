@@ -1,15 +1,14 @@
 """`mpifed compare --clients`: numbers of clients at the end of runs, over all clients."""
 
 from collections.abc import Sequence
-from itertools import starmap
 from typing import NamedTuple
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.report import best
-from mpifed.report.compare import FORMATS, Layout, leading
+from mpifed.report.compare import Layout, leading
 from mpifed.report.groups import Group, study
 from mpifed.report.metrics import available
-from mpifed.report.tables import Number, Table, escaped, terminal
+from mpifed.report.tables import FORMATS, Number, Table, escaped, terminal
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import SPREADS, named, over_clients
 from mpifed.results.result import Result
@@ -30,8 +29,7 @@ class Row(NamedTuple):
 
 def stored(result: Result, who: str) -> Columns:
     """The tables of the clients that trained or never did; empty where none are stored."""
-    found: Columns = getattr(result, WHO[who])
-    return found
+    return getattr(result, WHO[who])
 
 
 def numbers_of(results: Sequence[Result], wanted: Sequence[str] | None) -> list[str]:
@@ -70,10 +68,9 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
 
 
 def rows_of(number: int, group: Group, names: Sequence[str], layout: Layout) -> list[Row]:
-    """The rows of a group of runs."""
     runs = [run for run in group.runs if layout.everything or run.status == "finished"]
     pairs = [(who, name) for who in WHO for name in names if any(name in stored(run, who) for run in runs)]
-    return list(starmap(Row, ((number, who, name, ends(runs, who, name, layout)) for who, name in pairs)))
+    return [Row(number, who, name, ends(runs, who, name, layout)) for who, name in pairs]
 
 
 def ends(runs: Sequence[Result], who: str, name: str, layout: Layout) -> dict[str, Number]:

@@ -34,7 +34,6 @@ def page(title: str, certificate: Certificate, rounds: int, result: Result | Non
 
 
 def constants(c: Constants) -> list[tuple[str, ...]]:
-    """The constants of a study with what they are."""
     lacking = "the problem does not tell"
     return [
         ("L_i", span(c.L_min, c.L_max, lacking), "Lipschitz constants r_i of ∇f_i, least and largest"),
@@ -63,7 +62,6 @@ def slow(value: float, otherwise: str = "not known") -> str:
 
 
 def conditions(certificate: Certificate, width: int = WIDTH) -> list[str]:
-    """Answer, condition and its two sides in columns, and where it stands."""
     rows = aligned([(ANSWERS[one.holds], one.name, sides(one)) for one in certificate.conditions])
     longest = max(map(len, rows), default=0)
     lines = []
@@ -75,7 +73,6 @@ def conditions(certificate: Certificate, width: int = WIDTH) -> list[str]:
 
 
 def sides(one: Condition) -> str:
-    """0.3 >= 0.2; 0.1 < 0.2 where >= does not hold."""
     left, right = shown(one.left, "?"), shown(one.right, "?")
     if one.holds is not False:
         return f"{left} {one.relation} {right}"
@@ -84,7 +81,6 @@ def sides(one: Condition) -> str:
 
 
 def verdict(certificate: Certificate) -> list[str]:
-    """How many conditions hold."""
     answers = [one.holds for one in certificate.conditions]
     yes, no, open_ = (answers.count(answer) for answer in (True, False, None))
     rest = f", {open_} cannot be decided from the study" if open_ else ""

@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.by_client import MODELS, numbers_of, stored
-from mpifed.report.groups import Group, label, study
+from mpifed.report.groups import label, study
 from mpifed.report.overlap import ABOVE
 from mpifed.report.style import DOUBLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.columns import of_client
@@ -42,7 +42,10 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
     width = paper(wishes.get("width"), DOUBLE)
     labels, across, deep = folded([label(group, groups) for group in groups.groups], width)
     heading = headed(width, wishes.get("title"), NOTE)
-    drawn = panels_of(groups.groups, names)
+    runs = [run for group in groups.groups for run in group.runs]
+    trained = any(name in stored(run, "trained") for run in runs for name in names)
+    unseen = any(name in stored(run, "unseen") for run in runs for name in names)
+    drawn = [*([by_round, by_rank] if trained else []), *([by_model] if unseen else [])]
     with drawing() as matplotlib:
         figure, places = canvas(matplotlib, width, len(names), len(drawn), heading, deep * (len(labels) > 1))
         for row, name in zip(places, names, strict=True):
@@ -55,21 +58,12 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
 
 
 def thin(look: dict[str, Any]) -> dict[str, Any]:
-    """The same line, thin and without markers."""
     return {key: look[key] for key in ("color", "linestyle", "zorder")} | {"linewidth": 0.6}
 
 
 def turn(number: int, lines: Sequence[Line], step: int) -> tuple[int, int]:
     """Every how many points a curve has a marker: curves in turn, so that none hides that of another."""
     return number * step // len(lines), step
-
-
-def panels_of(groups: Sequence[Group], names: Sequence[str]) -> list[Any]:
-    """The panels of a row: those that some run has numbers for."""
-    runs = [run for group in groups for run in group.runs]
-    trained = any(name in stored(run, "trained") for run in runs for name in names)
-    unseen = any(name in stored(run, "unseen") for run in runs for name in names)
-    return [by_round, by_rank] * trained + [by_model] * unseen
 
 
 def by_round(axis: Any, lines: Sequence[Line], name: str) -> None:
@@ -108,14 +102,12 @@ def by_model(axis: Any, lines: Sequence[Line], name: str) -> None:
     axis.set(xlim=(-0.3, len(there) - 0.7), xlabel="clients that never train")
     for runs, look in lines:
         for key, style in (("mean", look), ("worst_tenth", thin(look))):
-            points = [at_the_end(runs, form.format(name), key) for form in there]
+            points = []
+            for column in [form.format(name) for form in there]:
+                tables = [stored(run, "unseen") for run in runs]
+                found = [over_clients(table, column)[key][-1] for table in tables if column in named(table)]
+                points.append(float(np.mean(found)) if found else np.nan)
             axis.plot(range(len(there)), points, **style)
-
-
-def at_the_end(runs: Sequence[Result], name: str, key: str) -> float:
-    """A spread of the clients that never train in the last evaluation, mean over runs; NaN where no run has it."""
-    found = [over_clients(stored(run, "unseen"), name)[key][-1] for run in runs if name in named(stored(run, "unseen"))]
-    return float(np.mean(found)) if found else np.nan
 
 
 def last(run: Result, who: str, name: str) -> Array:

@@ -2,26 +2,23 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from mpifed.core.errors import printable, unknown
+import numpy as np
+
+from mpifed.core.errors import UserError, printable, unknown
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
-from mpifed.report.groups import Group, Study, natural, study
+from mpifed.report.groups import Study, label, natural, study
 from mpifed.report.layout import count
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
-from mpifed.report.tables import ABSENT, Table
+from mpifed.report.statistics import pairwise
+from mpifed.report.tables import ABSENT, FORMATS, Number, Table
 from mpifed.results.result import Result
 
 Columns = dict[str, list[Ends]]  # metric -> what the number of each row is the mean of
-FORMATS: dict[str, Callable[[Table], str]] = {
-    "terminal": tables.terminal,
-    "markdown": tables.markdown,
-    "latex": tables.latex,
-    "csv": tables.comma_separated,
-}
 
 
 class Layout(NamedTuple):
@@ -81,7 +78,6 @@ def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups:
 
 
 def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
-    """The order of the rows."""
     rows = list(range(len(groups.groups)))
     if sort is None:
         return rows
@@ -96,7 +92,6 @@ def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
 
 
 def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
-    """The table, and the columns without a best row because some tie."""
     table = leading(groups, results, layout)
     ties = []
     for name, rows in ends.items():
@@ -128,11 +123,62 @@ def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
     if plain or any(n != 1 for n in counts):
         table.add(("n", "$n$"), "n", map(str, counts))
     if any(result.status != "finished" for result in results):
-        table.add(("status", "status"), "status", map(status, groups.groups))
+        counted = [Counter(printable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
+        several = [", ".join(f"{n} {name}" for name, n in sorted(own.items())) for own in counted]
+        alone = zip(counted, several, strict=True)
+        table.add(("status", "status"), "status", [next(iter(own)) if len(own) == 1 else text for own, text in alone])
     return table
 
 
-def status(group: Group) -> str:
-    """How the runs of a group ended: finished, or 2 finished, 1 failed."""
-    counts = Counter(printable(run.status) or ABSENT for run in group.runs)
-    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+LEVEL = 0.05  # of p
+
+
+def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
+    """The table of pairs: in how many seeds either row is better in column ``name``, and p.
+
+    Wilcoxon's signed-rank test of the differences, corrected by Holm for the number of pairs. Where the rows have too
+    few seeds in common for any p below ``LEVEL``, a sentence that says so. UserError for a column that no run or not
+    every row has or that is neither better nor worse, and for a single row.
+    """
+    if layout.form == "csv":
+        raise UserError(
+            "--test does not go with --format csv, which holds one table: choose terminal, markdown or latex"
+        )
+    groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
+    requested(results, [name])
+    sign = column(name).better
+    if not sign:
+        raise UserError(f"--test {name} is wrong: neither more nor less of {name} is better")
+    ends = best.final_values(groups, name, layout.by, layout.everything)
+    if len(ends) < 2:
+        raise UserError(f"--test {name} is wrong: it needs two rows, and there is one")
+    names = [label(group, groups) for group in groups.groups]
+    for own, row in zip(names, ends, strict=True):
+        if not any(map(math.isfinite, row.values())):
+            raise UserError(f"--test {name} is wrong: no run of the row {own} that counts has {name}")
+    common = [key for key in ends[0] if all(math.isfinite(row.get(key, math.nan)) for row in ends)]
+    if few := too_few(len(common), len(ends)):
+        comment = "% " if layout.form == "latex" else ""
+        return f"{comment}--test {name} has too few seeds: {few}"
+    values = np.array([[-sign * row[key] for row in ends] for key in common])
+    found = pairwise(values, signed=True)
+    table = Table([], [], [[] for _ in found], [])
+    table.add(("", ""), "a", [f"{names[pair.a]} – {names[pair.b]}" for pair in found])
+    table.add(("seeds better", "seeds better"), "better", [f"{pair.wins} : {pair.losses}" for pair in found])
+    table.add(("p (Holm)", "$p$ (Holm)"), "p", [Number(pair.p) for pair in found])
+    return FORMATS[layout.form](table)
+
+
+def too_few(seeds: int, rows: int) -> str:
+    """Why no outcome of the test can have a p below ``LEVEL``, and what would be enough; nothing where one can.
+
+    The least p is 2/2^seeds, of a row that is better with every seed, times the number of pairs.
+    """
+    pairs = math.comb(rows, 2)
+    needed = math.ceil(math.log2(2 * pairs / LEVEL))
+    if seeds >= needed:
+        return ""
+    least = min(1.0, pairs * 2.0 ** (1 - seeds))
+    return (
+        f"the {rows} rows share {seeds}, with which p is at least {least:.2g}; from {needed} on it can be below {LEVEL}"
+    )

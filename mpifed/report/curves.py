@@ -104,7 +104,6 @@ def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
 
 
 def axis_title(name: str, unit: str, names: Names = AS_PRINTED) -> str:
-    """The title of an axis."""
     new = names.of(title(name), name)
     return f"{new} ({unit})" if unit else new
 

@@ -1,26 +1,18 @@
 """A fit as a page for a terminal, and as a table of coefficients in Markdown, LaTeX and CSV."""
 
 import math
-from collections.abc import Callable
 
 from mpifed.core.errors import UserError
 from mpifed.report import tables
-from mpifed.report.tables import ABSENT, Number, Table
+from mpifed.report.tables import ABSENT, FORMATS, Number, Table
 from mpifed.results.fit import LEVEL, Fit
-
-FORMS: dict[str, Callable[[Table], str]] = {
-    "terminal": tables.terminal,
-    "markdown": tables.markdown,
-    "latex": tables.latex,
-    "csv": tables.comma_separated,
-}
 
 
 def page(title: str, fit: Fit, form: str = "terminal") -> str:
-    """The fit in one of FORMS; but for CSV with what it is about above and what it does not cover below."""
-    if form not in FORMS:
-        raise UserError(f"--format {form} is wrong: it must be {', '.join(FORMS)}")
-    table = FORMS[form](coefficients(fit))
+    """The fit in one of FORMATS; but for CSV with what it is about above and what it does not cover below."""
+    if form not in FORMATS:
+        raise UserError(f"--format {form} is wrong: it must be {', '.join(FORMATS)}")
+    table = FORMATS[form](coefficients(fit))
     if form == "csv":
         return table
     lines = [title, *about(fit)]
@@ -31,7 +23,6 @@ def page(title: str, fit: Fit, form: str = "terminal") -> str:
 
 
 def coefficients(fit: Fit) -> Table:
-    """A row for each coefficient."""
     table = Table([("coefficient", "coefficient")], ["coefficient"], [[name] for name in fit.names], [1.0])
     if fit.penalised:
         table.add(("estimate", "estimate"), "estimate", [Number(float(value)) for value in fit.x])
@@ -57,8 +48,6 @@ def coefficients(fit: Fit) -> Table:
 
 
 def about(fit: Fit) -> list[str]:
-    """What the table is about, line by line."""
-
     def number(value: float) -> str:
         return ABSENT if math.isnan(value) else f"{value:.6g}"
 

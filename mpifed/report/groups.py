@@ -50,12 +50,10 @@ def settings(result: Result) -> Settings:
 
 def overrides(table: dict[str, Any]) -> dict[str, str]:
     """A configuration as command-line overrides spell it: ``algorithm`` for ``algorithm.name``."""
-    plain = {key.removesuffix(".name"): value for key, value in flat(table).items()}
-    return {key: spelling(value) for key, value in plain.items()}
+    return {key.removesuffix(".name"): spelling(value) for key, value in flat(table).items()}
 
 
 def spelling(value: Any) -> str:
-    """A value as TOML has it, but a word without quotes, and 1e+12 for 1000000000000.0."""
     if isinstance(value, str) and value != "" and " " not in value:
         return value
     text = f"{value:e}".replace(".000000", "") if isinstance(value, float) else ""
@@ -131,7 +129,6 @@ def varies(key: str, rows: Sequence[Settings]) -> bool:
 
 
 def short(keys: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """The last part of each key, or the whole key where that part is not unique or ``taken``."""
     last = [key.rsplit(".", 1)[-1] for key in keys]
     taken = set(taken)
     whole = {key: f"{key} (setting)" if key in taken else key for key in keys}

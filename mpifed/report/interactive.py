@@ -40,7 +40,6 @@ class Page(NamedTuple):
     rounds: int
 
     def save(self, path: str | Path, force: bool = False) -> str:
-        """Write the page; how large it is. UserError for a file that exists unless ``force``."""
         raw = self.text.encode()
         with replacing(path, force) as part:
             part.write_bytes(raw)
@@ -111,7 +110,6 @@ def thinned(columns: Sequence[Array | None], runs: int) -> Array:
 
 
 def described(groups: Study) -> list[dict[str, Any]]:
-    """Name, colour and line of each group, and how many others lie below it."""
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     dashes = [DASHES[palette.LINES.index(look["linestyle"])] for look in looks]
     blank = [palette.gaps(look["linestyle"]) for look in looks]
@@ -163,14 +161,12 @@ def about(run: Result, own: dict[str, str]) -> list[str]:
 
 
 def packed(values: Array) -> str:
-    """Numbers as base64 of little-endian float32; what does not fit is missing."""
     with np.errstate(over="ignore"):
         small = np.asarray(values, "<f4")
     return base64.b64encode(np.where(np.isfinite(small), small, np.float32("nan")).tobytes()).decode()
 
 
 def filled(data: dict[str, Any], library: str) -> str:
-    """The page with its data, its program and the library."""
     here = files("mpifed.report")
     parts = {
         "library": library,

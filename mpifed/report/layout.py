@@ -17,7 +17,6 @@ Cell = tuple[str, str]
 
 
 def number(value: float) -> str:
-    """Four significant digits."""
     return f"{float(f'{value:.4g}'):g}"
 
 

@@ -90,12 +90,10 @@ def scale(unit: str, largest: float) -> tuple[float, str]:
 
 
 def title(name: str, unit: str = "") -> str:
-    """Symbol and unit, as the title of an axis or of a table's column."""
     text = column(name).symbol or name.removesuffix("_seconds").replace("_", " ")
     return f"{text} ({unit})" if unit else text
 
 
 def latex_title(name: str, unit: str = "") -> str:
-    """The same in LaTeX."""
     text = column(name).latex or escaped(title(name))
     return f"{text} ({escaped(unit)})" if unit else text

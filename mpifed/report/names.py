@@ -32,7 +32,6 @@ def letter(name: str) -> tuple[str, str] | None:
 
 
 def setting(name: str) -> str:
-    """The last part of a key as in print: k0 -> k₀, batch_size -> batch size; a whole key as it is."""
     found = letter(name)
     if found:
         return found[0]
@@ -63,21 +62,17 @@ class Names(NamedTuple):
         return next((self.renamed[name] for name in (*spellings, printed) if name in self.renamed), printed)
 
     def setting(self, key: str, short: str) -> str:
-        """A setting, by its key and its short name."""
         return self.of(setting(short), key, short)
 
     def latex(self, key: str, short: str) -> str:
-        """A setting in LaTeX."""
         found = letter(short)
         new = self.setting(key, short)
         return found[1] if found and new == found[0] else escaped(new)
 
     def value(self, key: str, value: str) -> str:
-        """A value of a setting."""
         return self.of(self.methods.get(value) or method(value) if key == "algorithm" else value, value)
 
     def part(self, key: str, short: str, value: str) -> str:
-        """A setting and its value: k₀ = 5."""
         usual = f"{setting(short)} = {value}"
         return self.of(
             f"{self.setting(key, short)} = {self.value(key, value)}", f"{key}={value}", f"{short}={value}", usual

@@ -22,7 +22,6 @@ class Pile(NamedTuple):
     above: int = 0
 
     def width(self, usual: float) -> float:
-        """The width of the line: its edges show beside those above."""
         return usual * (1 + WIDER * self.above / max(self.size - 1, 1))
 
 

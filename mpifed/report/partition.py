@@ -33,7 +33,6 @@ class Division(NamedTuple):
 
 
 def picture(division: Division, title: str, width: float | None = None) -> Any:
-    """The figure of a division of samples under a title."""
     wide = paper(width, DOUBLE)
     heading = headed(wide, title)
     C = len(division.names)
@@ -53,7 +52,7 @@ def picture(division: Division, title: str, width: float | None = None) -> Any:
         elif m <= FEW and C <= FEW_CLASSES:
             draw_bubbles(figure, lower, counts.toarray(), division.names, (72 * 0.85 * wide / m, 72 * low / C))
         else:
-            draw_map(figure, lower, binned(counts, edges), edges, division.names)
+            draw_map(figure, lower, counts, edges, division.names)
         lower.set(xlabel=label, xlim=(-0.5, m - 0.5))
         lower.xaxis.get_major_locator().set_params(integer=True)
         for axis in (upper, lower):
@@ -71,14 +70,6 @@ def order_of(division: Division) -> tuple[Array, str]:
     top = np.asarray(division.counts.argmax(axis=1)).ravel()
     share = division.counts.max(axis=1).toarray().ravel() / np.maximum(division.sizes, 1)
     return np.lexsort([-share, top]), "clients, sorted by their most frequent class"
-
-
-def binned(counts: Any, edges: Array) -> Array:
-    """The mean counts (columns, C) of the clients of each column."""
-    width = np.diff(edges)
-    column = np.repeat(np.arange(len(width)), width)
-    members = sp.csr_array((1 / width[column], (column, np.arange(len(column)))))
-    return (members @ counts).toarray()
 
 
 def draw_sizes(axis: Any, sizes: Array, edges: Array) -> None:
@@ -105,15 +96,19 @@ def draw_bubbles(figure: Any, axis: Any, counts: Array, names: Sequence[str], ce
     axis.set_ylim(-0.7, len(names) - 0.3)
 
 
-def draw_map(figure: Any, axis: Any, counts: Array, edges: Array, names: Sequence[str]) -> None:
-    """A cell for each class and client, or group of clients: the darker, the more samples; white has none."""
+def draw_map(figure: Any, axis: Any, counts: Any, edges: Array, names: Sequence[str]) -> None:
+    """A cell for each class and client, or mean of a group of clients: the darker, the more samples; white has none."""
     from matplotlib.colors import PowerNorm
 
-    norm = PowerNorm(0.5, 0, counts.max())
+    width = np.diff(edges)
+    column = np.repeat(np.arange(len(width)), width)
+    members = sp.csr_array((1 / width[column], (column, np.arange(len(column)))))
+    means = (members @ counts).toarray()
+    norm = PowerNorm(0.5, 0, means.max())
     mesh = axis.pcolormesh(
-        edges - 0.5, np.arange(len(names) + 1) - 0.5, counts.T, cmap="Blues", norm=norm, rasterized=True
+        edges - 0.5, np.arange(len(names) + 1) - 0.5, means.T, cmap="Blues", norm=norm, rasterized=True
     )
-    mean = " (mean of a column)" if len(counts) < edges[-1] else ""
+    mean = " (mean of a column)" if len(means) < edges[-1] else ""
     bar = figure.colorbar(mesh, ax=axis, label=f"samples{mean}", pad=0.01, fraction=0.05)
     bar.locator = bar.ax.yaxis.get_major_locator()
     classes_axis(axis, names)
@@ -129,7 +124,6 @@ def classes_axis(axis: Any, names: Sequence[str]) -> None:
 
 
 def draw_spread(axis: Any, spread: Array, edges: Array) -> None:
-    """Mean, standard deviation and range of each client's labels."""
     mean, deviation, low, high = spread
     x = np.arange(len(mean))
     if len(mean) <= FEW:

@@ -157,31 +157,27 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
 
 
 def averaged(panel: Panel, runs: Sequence[tuple[Curve, bool]]) -> Averaged:
-    """What is drawn of a group: its mean and band, or each run where x goes back."""
     curves = [(x, axes.raised(y, panel.floor)) for (x, y), _ in runs]
     mean = band(curves, [stays for _, stays in runs], panel.log_y, panel.band) if len(curves) > 1 else None
     return Averaged(curves if mean is None else [(mean.x, mean.middle)], mean)
 
 
 def stacked(panel: Panel, lines: Sequence[Averaged], looks: Sequence[dict[str, Any]]) -> None:
-    """Draw the groups, those whose lines have gaps above the others, and wider what lies below another."""
+    """Draw the groups, those whose lines have gaps above the others, and wider what lies below another.
+
+    Arrows show what stands on the floor.
+    """
+    axis, log_x, log_y, floor, kind = panel
     blank = [palette.gaps(look["linestyle"]) for look in looks]
     single = [one.curves[0] if len(one.curves) == 1 else None for one in lines]
-    found = piles(single, panel.log_y, blank)
-    for number, (one, look, pile) in enumerate(zip(lines, looks, found, strict=True)):
+    found = piles(single, log_y, blank)
+    for number, ((curves, mean), look, pile) in enumerate(zip(lines, looks, found, strict=True)):
         own = look | {"zorder": ABOVE + blank[number], "linewidth": pile.width(RC["lines.linewidth"])}
-        line(panel, one, own, number, pile)
-
-
-def line(panel: Panel, lines: Averaged, look: dict[str, Any], number: int, pile: Pile) -> None:
-    """Draw a group, and arrows for what stands on the floor."""
-    axis, log_x, _, floor, _ = panel
-    mean = lines.mean
-    if mean is not None and panel.band != "none":
-        axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
-    for x, y in lines.curves:
-        marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number, pile)
-        axis.plot(x, y, **look, markevery=marked)
-        if floor is not None and (below := y <= floor * (1 + 1e-9)).any():
-            first = int(np.argmax(below))
-            axes.stand(axis, x[sorted({first, *(k for k in marked if below[k])})], floor, look["color"])
+        if mean is not None and kind != "none":
+            axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
+        for x, y in curves:
+            marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number, pile)
+            axis.plot(x, y, **own, markevery=marked)
+            if floor is not None and (below := y <= floor * (1 + 1e-9)).any():
+                first = int(np.argmax(below))
+                axes.stand(axis, x[sorted({first, *(k for k in marked if below[k])})], floor, look["color"])

@@ -43,11 +43,12 @@ def draw(costs: Costs, what: str, **wishes: Unpack[Wishes]) -> Any:
     found = ratios(np.concatenate(list(costs.groups)))
     if not np.isfinite(found).any():
         raise UserError(f"there is nothing to draw: no run has a value of {what}")
-    factors = np.geomspace(1, upper(found), FACTORS)
+    factors = np.geomspace(1, np.clip(WIDER * found[np.isfinite(found)].max(), WIDE, LARGEST), FACTORS)
     width = paper(wishes.get("width"), SINGLE)
     labels, across, deep = folded(costs.labels, width)
     looks = palette.looks(costs.methods)
-    heading = headed(width, wishes.get("title"), words(costs, kind))
+    bands = "" if kind == "none" else "; bands: 95 % of bootstrap draws"
+    heading = headed(width, wishes.get("title"), f"{sum(map(len, costs.groups))} instances{bands}")
     with drawing() as matplotlib:
         figure, places = canvas(matplotlib, width, 1, 1, heading, deep)
         axis = places[0, 0]
@@ -81,17 +82,6 @@ def along(axis: Any) -> None:
     axis.xaxis.set_major_locator(ticker.LogLocator(subs=TICKS, numticks=20))
     axis.xaxis.set_major_formatter(lambda value, index: f"{value:g}")
     axis.xaxis.set_minor_locator(ticker.NullLocator())
-
-
-def upper(found: Array) -> float:
-    """Where the axis of factors ends."""
-    return float(np.clip(WIDER * found[np.isfinite(found)].max(), WIDE, LARGEST))
-
-
-def words(costs: Costs, kind: str) -> str:
-    """How many instances there are, and what the bands are."""
-    total = sum(map(len, costs.groups))
-    return f"{total} instances" + ("; bands: 95 % of bootstrap draws" if kind != "none" else "")
 
 
 def collected(results: Sequence[Result], values: Sequence[float], rename: Sequence[str] = ()) -> Costs:

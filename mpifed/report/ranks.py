@@ -18,7 +18,6 @@ MIB = 1 << 20  # SLURM's M
 
 
 def ranks(result: Result, listed: int) -> list[str]:
-    """One row per rank, or minimum, median and maximum of more than ``listed`` ranks."""
     size = len(result.ranks.get("rank", ()))
     if not size:
         return []
@@ -69,7 +68,6 @@ def option(peaks: Array, threads: int = 1) -> str:
 
 
 def binding(result: Result) -> list[str]:
-    """A line about threads and CPUs, where the file tells of them."""
     if not {"threads", "cpus", "hostname"} <= result.ranks.keys():
         return []
     threads = sorted(set(map(int, result.ranks["threads"])))

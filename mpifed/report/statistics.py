@@ -14,8 +14,6 @@ DRAWS = 2000  # of a bootstrap
 
 
 class Band(NamedTuple):
-    """An estimate, and the band in which 95 % of its bootstrap draws lie."""
-
     middle: Array
     low: Array
     high: Array

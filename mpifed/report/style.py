@@ -67,7 +67,6 @@ def drawing() -> Iterator[Any]:
 
 
 def inches(width: str | float | None, what: str) -> float | None:
-    """A width: single, double or a number of inches; a UserError calls it ``what``."""
     if isinstance(width, str) and width in WIDTHS:
         return WIDTHS[width]
     try:
@@ -92,7 +91,6 @@ def canvas(matplotlib: Any, width: float, rows: int, columns: int, heading: str,
 
 
 def fill(index: int) -> dict[str, Any]:
-    """Colour and hatching of an area."""
     return {"facecolor": COLOURS[index % len(COLOURS)], "edgecolor": "white", "hatch": HATCHES[index % len(HATCHES)]}
 
 
@@ -145,7 +143,6 @@ def save(figure: Any, path: str | Path, force: bool = False) -> None:
 
 
 def kind(path: str | Path) -> str:
-    """The extension of a picture's name. UserError for one that is not supported."""
     ending = Path(path).suffix.lower()
     if ending not in TYPES:
         raise UserError(f"{path} does not name a picture: it must end in {', '.join(TYPES)}")

@@ -52,7 +52,6 @@ def show(result: Result, everything: bool = False) -> str:
 
 
 def title(result: Result) -> list[str]:
-    """Method, problem, data and sizes of a run, and how it ended."""
     config = result.config
     name, problem, data = (config.get(key, {}).get("name", "?") for key in ("algorithm", "problem", "data"))
     size = [count(result.m, "client")] + ([count(result.x.size, "parameter")] if result.x is not None else [])
@@ -93,7 +92,6 @@ def notes(result: Result, everything: bool) -> list[str]:
 
 
 def curves(result: Result) -> dict[str, str]:
-    """The columns that everybody looks at: the curve over the rounds of each that changes, and its scale."""
     found = {}
     for name in DRAWN:
         values = result.rounds.get(name, np.zeros(0))

@@ -40,7 +40,6 @@ class Table(NamedTuple):
     factors: list[float]
 
     def add(self, head: tuple[str, str], name: str, cells: Iterable[str | Number], factor: float = 1.0) -> None:
-        """Append a column."""
         self.heads.append(head)
         self.names.append(name)
         self.factors.append(factor)
@@ -48,7 +47,6 @@ class Table(NamedTuple):
             row.append(cell)
 
     def cells(self, text: Callable[[str], str], number: Callable[[Number, float], str]) -> list[list[str]]:
-        """The rows as two functions write their texts and numbers."""
         return [
             [
                 text(cell) if isinstance(cell, str) else number(cell, factor)
@@ -93,7 +91,6 @@ def plain(number: Number, factor: float) -> str:
 
 
 def formula(number: Number, factor: float) -> str:
-    """A number in LaTeX."""
     if math.isnan(number.mean):
         return "--"
     mean, sd, power = digits(number.mean / factor, number.sd / factor)
@@ -118,8 +115,6 @@ def terminal(table: Table, bold: bool = False) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table of GitHub's Markdown."""
-
     def text(words: str) -> str:
         return "".join("\\" + sign if sign in r"\|*_<`[" else sign for sign in words)
 
@@ -158,24 +153,27 @@ def comma_separated(table: Table) -> str:
 
 
 def numeric(table: Table) -> list[bool]:
-    """Which columns are aligned to the right: those of numbers."""
+    def number_like(cell: str | Number) -> bool:
+        if isinstance(cell, Number) or cell == ABSENT:
+            return True
+        return cell.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
+
     return [all(map(number_like, column)) for column in zip(*table.rows, strict=True)]
 
 
-def number_like(cell: str | Number) -> bool:
-    """Whether a cell is a number, none, or a text that is one."""
-    if isinstance(cell, Number) or cell == ABSENT:
-        return True
-    return cell.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
-
-
 def escaped(text: str) -> str:
-    """Text with the signs escaped that LaTeX would interpret."""
     return "".join(LATEX.get(sign, sign) for sign in text)
 
 
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "terminal": terminal,
+    "markdown": markdown,
+    "latex": latex,
+    "csv": comma_separated,
+}
+
+
 def raw(value: float) -> str:
-    """A number with all its digits, "" for nan."""
     if math.isnan(value):
         return ""
     return f"{value:.0f}" if abs(value) < EXACT and value == round(value) else repr(value)

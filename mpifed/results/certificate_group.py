@@ -56,7 +56,6 @@ def write_certificate(growing: Growing, certificate: Certificate) -> None:
 
 
 def table(group: Group, fields: dict[str, str], rows: Sequence[Any], axis: str) -> None:
-    """Write a column for each field of the rows."""
     along = scale(group, axis, len(rows))
     for field, key in fields.items():
         values = [getattr(row, field) for row in rows]
@@ -90,14 +89,12 @@ def read_certificate(file: Group, name: str) -> Certificate | None:
 
 
 def right_type(values: Array, key: str) -> bool:
-    """Whether a column has the type with which it is written; the numbers of conditions and of bounds are whole."""
     if key in CERTIFICATE and key not in KINDS:
         return values.dtype.kind == "O"
     return values.dtype.kind == "i" if KINDS.get(key, int) is int else values.dtype.kind == "f"
 
 
 def rows(found: dict[str, Array], fields: dict[str, str]) -> list[tuple[Any, ...]]:
-    """The rows of columns, as Python's own types."""
     parts = {key: found[key].tolist() for key in fields.values()}
     if "holds" in parts:
         parts["holds"] = [HELD.get(value) for value in parts["holds"]]

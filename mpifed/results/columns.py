@@ -29,7 +29,6 @@ EVALUATION = "Time spent on evaluating the objective and the other recorded quan
 
 
 def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
-    """What has travelled between server and clients since the start."""
     return Column(unit, description, True, "total", -1, symbol, part="communication")
 
 

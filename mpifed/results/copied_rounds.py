@@ -36,17 +36,12 @@ def copy(before: Result, last: int, rounds: RoundsTable, models: RowLog, by_clie
     rounds.write()
     for part, log in by_client.items():
         if before.config.get("evaluate", {}).get(part):
-            copy_clients(before.by_client if part == "clients" else before.unseen, last, log)
+            stored = before.by_client if part == "clients" else before.unseen
+            for k, round in enumerate(number for number in stored["round"].tolist() if number <= last):
+                log.add(round, {name: table[k] for name, table in stored.items() if table.ndim == 2})
     every = before.config.get("record", {}).get("models", 0)
     if every and before.path is not None:
         read(before.path, partial(copy_models, models, every, last))
-
-
-def copy_clients(stored: Mapping[str, Any], last: int, log: RowLog) -> None:
-    """Copy numbers of clients up to round ``last``."""
-    tables = {name: table for name, table in stored.items() if table.ndim == 2}
-    for k, round in enumerate(number for number in stored["round"].tolist() if number <= last):
-        log.add(round, {name: table[k] for name, table in tables.items()})
 
 
 def copy_models(log: RowLog, every: int, last: int, file: h5py.File, name: str) -> None:

@@ -67,7 +67,6 @@ class CrashSafeFile:
         return bytes(buffer)
 
     def truncate(self, size: int) -> None:
-        """Set the length that the file has after the next flush."""
         self.length = size
 
     def reserve(self, size: int) -> None:
@@ -181,7 +180,6 @@ def locked(path: Path) -> int:
 
 
 def put(handle: int, data: memoryview | bytes, offset: int) -> None:
-    """Write all bytes of ``data`` at an offset of a file."""
     data = memoryview(data)
     while len(data):
         count = os.pwrite(handle, data, offset)

@@ -9,8 +9,8 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import datasets, entry
 from mpifed.core.typing import Array
-from mpifed.results.columns import MODELS, UNSEEN, Column, Columns, of_client
-from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension, scale
+from mpifed.results.columns import UNSEEN, Column, Columns
+from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset
 from mpifed.results.rounds_table import METADATA
 from mpifed.results.validate import check_rising, column
 
@@ -21,11 +21,11 @@ CHUNK = 256  # numbers of rounds that are stored together
 class RowLog:
     """The datasets round (k,) and others (k, length) of a group; they are created with the first row.
 
-    ``axis`` makes the dimension of so many numbers in the group.
+    ``axis`` makes the dimension of so many numbers, its ``length``, in the group.
     """
 
     def __init__(
-        self, growing: Growing, name: str, axis: Callable[[Group, int], Dataset], meaning: Callable[[str], Column]
+        self, growing: Growing, name: str, axis: Callable[..., Dataset], meaning: Callable[[str], Column]
     ) -> None:
         self.growing, self.name = growing, name
         self.axis, self.meaning = axis, meaning
@@ -63,19 +63,9 @@ class RowLog:
         numbers.make_scale("round")
         for name, row in rows.items():
             layout = {"chunks": (1, min(max(1, row.size), LONGEST)), "maxshape": (None, row.size)}
-            axes = (numbers, self.axis(group, row.size))
+            axes = (numbers, self.axis(group, length=row.size))
             dataset(group, name, (0, row.size), row.dtype, axes, self.meaning(name), **layout)
         return group
-
-
-def model_log(growing: Growing) -> RowLog:
-    """/models: x (k, n)."""
-    return RowLog(growing, "models", lambda group, n: dimension(group, "parameter", n), MODELS.__getitem__)
-
-
-def client_log(growing: Growing, name: str) -> RowLog:
-    """Tables (k, m) in /clients, or of clients that never train in /unseen."""
-    return RowLog(growing, name, lambda group, m: scale(group, "client", m), of_client)
 
 
 def stored_models(file: Group, name: str) -> tuple[Array, Dataset | None]:

@@ -71,7 +71,6 @@ class Growing:
         self.safe = False  # whether there are rounds, in it or in the file that it will replace
 
     def flush(self) -> None:
-        """Write HDF5's buffers to disk."""
         self.file.flush()
         if self.disk is not None and self.disk.error is not None:
             raise self._trouble("cannot be written", self.disk.error, "after them")
@@ -104,7 +103,6 @@ class Growing:
         return "" if self.disk is None or not self.disk.public else self.disk.fate()
 
     def close(self) -> None:
-        """Close a file on disk; one in memory stays open."""
         if self.disk is not None:
             self.file.close()
             self.disk.close()
@@ -159,7 +157,6 @@ def dataset(
 
 
 def numbers(values: Sequence[float], integer: bool) -> Array:
-    """``values`` as int64 where ``integer`` and all of them are whole, else as float64."""
     found = np.array(values)
     if found.dtype.kind not in "iub":
         found = found.astype(np.float64)
@@ -173,7 +170,6 @@ def append(column: Dataset, first: int, values: Array) -> None:
 
 
 def pieces(shape: Sequence[int], chunks: Sequence[int]) -> int:
-    """Number of chunks that an array takes."""
     return math.prod(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
 
 

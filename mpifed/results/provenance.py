@@ -25,14 +25,12 @@ def provenance() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """name -> version of mpifed, Python, the libraries and HDF5."""
     found = {"mpifed": installed("mpifed"), "Python": platform.python_version()}
     found |= {name: installed(name) for name in LIBRARIES}
     return found | {"HDF5": ".".join(map(str, h5py.h5.get_libversion()))}
 
 
 def installed(name: str) -> str:
-    """The version of an installed package, or "none"."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -67,7 +65,6 @@ def cpus() -> str:
 
 
 def git_commit() -> str:
-    """The git commit of the current directory; empty where there is none or git does not answer."""
     try:
         done = subprocess.run(
             ["git", "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, capture_output=True, timeout=1, check=False

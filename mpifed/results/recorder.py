@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,9 +16,9 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
-from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN, UNSEEN
+from mpifed.results.columns import CLIENTS, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
 from mpifed.results.copied_rounds import copy, root_attributes
-from mpifed.results.model_log import client_log, model_log
+from mpifed.results.model_log import RowLog
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now
 from mpifed.results.result import Result, load
@@ -69,8 +70,9 @@ class Recorder:
             self.file = self._growing.file
             self._growing.safe = before is not None
             self._rounds = RoundsTable(self._growing, clients)
-            self._models = model_log(self._growing)
-            self._by_client = {name: client_log(self._growing, name) for name in ("clients", "unseen")}
+            growing, clients_axis = self._growing, partial(scale, name="client")
+            self._models = RowLog(growing, "models", partial(dimension, name="parameter"), MODELS.__getitem__)
+            self._by_client = {name: RowLog(growing, name, clients_axis, of_client) for name in ("clients", "unseen")}
             if before is not None:
                 copy(before, last, self._rounds, self._models, self._by_client)
                 self._write()
@@ -79,7 +81,6 @@ class Recorder:
 
     @property
     def count(self) -> int:
-        """Rows in the file."""
         return self._rounds.count
 
     def row(self, values: Mapping[str, float], selected: Array | None) -> None:
@@ -96,7 +97,6 @@ class Recorder:
             self.io_seconds += time.perf_counter() - begun
 
     def flush(self) -> None:
-        """Write the rows that still wait in memory and synchronise the file to disk."""
         with self._clock():
             self._write()
             if self.path is not None and not self.lost:
@@ -202,13 +202,11 @@ class Recorder:
             self._growing.full = True
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
-        if self._useless(kind) and self.path and not self.lost:
-            Path(self.path).unlink(missing_ok=True)
-
-    def _useless(self, kind: type[BaseException]) -> bool:
-        """Whether the file is no use to anybody after an error: it has a mistake of the user, or no row at all."""
+        # no use to anybody is a file with a mistake of the user, or without any row
         mistake = issubclass(kind, UserError) and self.before is None and self.count <= 1
-        return mistake or (self._growing.refused and not self._growing.safe)
+        useless = mistake or (self._growing.refused and not self._growing.safe)
+        if useless and self.path and not self.lost:
+            Path(self.path).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:

@@ -183,7 +183,6 @@ def ours(file: h5py.File, name: str) -> dict[str, Any]:
 
 
 def final_model(file: h5py.File, name: str) -> Array:
-    """/model/x of the result ``name``. UserError where it has none."""
     status = ours(file, name).get("status")
     group = entry(file, "model", name)
     stored = None if group is None else entry(group, "x", name)

@@ -96,7 +96,6 @@ class RoundsTable:
 
     @property
     def last(self) -> int:
-        """The last round, in the file or in memory; -1 where there is none."""
         return self.count + len(self.rows) - 1
 
     def add(self, values: Mapping[str, float], selected: Array | None) -> bool:
@@ -109,13 +108,11 @@ class RoundsTable:
         return len(self.rows) >= BLOCK or self.held >= HELD
 
     def forget(self) -> None:
-        """Drop the rows in memory."""
         self.rows = []
         self.selected = []
         self.held = 0
 
     def write(self) -> None:
-        """Append the rows in memory to the file."""
         if not self.rows:
             return
         first = self.count
@@ -124,7 +121,11 @@ class RoundsTable:
             names.update(row)
         columns = {name: self._column(name) for name in names}
         ids = self.selections.rows(self.selected, first)
-        with self.growing.renewed(first > 1) if self._needs_datasets(columns, ids) else nullcontext():
+        # a new column, another type, or more slots: the rows need other datasets than those in the file
+        anew = widest(ids) > self.selections.width() or any(
+            name not in self.columns or values.dtype != self.columns[name].dtype for name, values in columns.items()
+        )
+        with self.growing.renewed(first > 1) if anew else nullcontext():
             self._append(columns, ids, first)
         self.numbers[first:] = np.arange(first, self.count)  # last: a row that has its number is complete
         self.growing.flush()
@@ -143,14 +144,7 @@ class RoundsTable:
         values = [row.get(name, 0 if integer else np.nan) for row in self.rows]
         return numbers(values, integer and (stored is None or stored.dtype.kind == "i"))
 
-    def _needs_datasets(self, columns: Mapping[str, Array], ids: Sequence[Array]) -> bool:
-        """Whether the rows need other datasets than those in the file: a new column, another type, more slots."""
-        return widest(ids) > self.selections.width() or any(
-            name not in self.columns or values.dtype != self.columns[name].dtype for name, values in columns.items()
-        )
-
     def _append(self, columns: Mapping[str, Array], ids: Sequence[Array], first: int) -> None:
-        """Append rows, all but their numbers."""
         last = first + len(self.rows)
         grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
         size = grown * (len(columns) + 1) * CHUNK * 8 + self.selections.growth(ids, first)

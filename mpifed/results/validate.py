@@ -39,7 +39,6 @@ def attributes(file: Any, name: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The value of an attribute, a number as Python's own."""
     return value.item() if hasattr(value, "item") and value.ndim == 0 else value
 
 
@@ -106,7 +105,6 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
 
 
 def check_alike(found: Columns, part: str, name: str) -> None:
-    """UserError where the columns of a group differ in length."""
     if len(set(map(len, found.values()))) > 1:
         raise UserError(f"{name} is not a valid result: the columns of {part} differ in length")
 
@@ -117,14 +115,6 @@ def check_rising(numbers: Array, part: str, name: str, every: bool = False) -> N
         raise UserError(f"{name} is not a valid result: {part}/round must count 0, 1, 2 …")
     if (np.diff(numbers) <= 0).any():
         raise UserError(f"{name} is not a valid result: the numbers in {part}/round must rise")
-
-
-def check_selection(selection: Array, clients: int, name: str) -> None:
-    """UserError where a row of /selection is empty, or names another client than 0 to ``clients`` − 1 (0: unknown)."""
-    if not selection.shape[1]:
-        raise UserError(f"{name} is not a valid result: selection has no columns")
-    if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):
-        raise UserError(f"{name} is not a valid result: selection names clients that are not among its {clients}")
 
 
 def recorded_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, dict[str, tuple[str, str]], Array]:
@@ -145,7 +135,11 @@ def recorded_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Column
     else:
         selection = column(stored, "selection", name)
         count = min(count, len(selection))
-        check_selection(selection, attrs.get("clients", 0), name)
+        clients = attrs.get("clients", 0)
+        if not selection.shape[1]:
+            raise UserError(f"{name} is not a valid result: selection has no columns")
+        if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):
+            raise UserError(f"{name} is not a valid result: selection names clients that are not among its {clients}")
     own = {key: file["rounds"][key].attrs for key in found}
     about = {key: (str(one.get("units", "")), str(one.get("description", ""))) for key, one in own.items()}
     keys = dict.fromkeys([*(key for key in ("round", *COLUMNS) if key in found), *found])

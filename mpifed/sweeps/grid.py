@@ -66,7 +66,6 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
 
 
 def ordered(points: Sequence[Point], order: str = "cost", part: str | None = None) -> list[Point]:
-    """The points, cheapest first or (order = "grid") in the order of the grids; of part i/n every n-th, from i on."""
     found = sorted(points, key=lambda point: point.cost) if order == "cost" else list(points)
     if part is None:
         return found

@@ -102,7 +102,6 @@ class Booth:
             signals.stop_signal = signals.stop_signal or name
 
     def ask(self, index: int | None, ended: Ended | None, notes: list[str]) -> int | None:
-        """Report how point ``index`` ended, and receive the number of the next one, or None."""
         self.mailbox.send((index, None if ended is None else ended[1:], notes), 0, ASK)
         following, halted = self.mailbox.receive(0, NEXT)
         self.look(halted)

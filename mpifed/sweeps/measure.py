@@ -49,22 +49,20 @@ class Measure(NamedTuple):
             return FAILED
         values = series(result, self.name)
         if self.watched:
-            return self._to_condition(values, series(result, self.watched))
+            watched = series(result, self.watched)
+            met = watched <= self.bound if self.sign == "<=" else watched >= self.bound
+            near = mean_of_last(watched) * (1.0 if self.sign == "<=" else -1.0)
+            if not self.for_good:
+                return Score(float(values[np.argmax(met)]) if met.any() else math.inf, near)
+            outside = np.flatnonzero(~met & np.isfinite(watched))
+            first = int(outside[-1]) + 1 if len(outside) else 0
+            return Score(float(values[first]) if first < len(values) else math.inf, near)
         if self.name in COSTS:
             ended = result.stop_reason.partition(":")[0]
             near = mean_of_last(series(result, "grad_norm_sq" if ended == "gradient" else "objective"))
             return Score(float(values[-1]) if ended in REACHED else math.inf, near)
         finite = values[np.isfinite(values)]
         return Score(self.factor * float(finite[-1]), 0.0) if len(finite) else FAILED
-
-    def _to_condition(self, values: Array, watched: Array) -> Score:
-        met = watched <= self.bound if self.sign == "<=" else watched >= self.bound
-        near = mean_of_last(watched) * (1.0 if self.sign == "<=" else -1.0)
-        if not self.for_good:
-            return Score(float(values[np.argmax(met)]) if met.any() else math.inf, near)
-        outside = np.flatnonzero(~met & np.isfinite(watched))
-        first = int(outside[-1]) + 1 if len(outside) else 0
-        return Score(float(values[first]) if first < len(values) else math.inf, near)
 
 
 def parsed(text: str, stop: Stop, option: str = "--measure") -> Measure:
@@ -103,6 +101,5 @@ def series(result: Result, name: str) -> Array:
 
 
 def mean_of_last(values: Array) -> float:
-    """The mean of the last values that are finite."""
     finite = values[np.isfinite(values)]
     return float(finite[-LAST:].mean()) if len(finite) else math.inf

@@ -73,7 +73,6 @@ class Overall(Progress):
                 self.put(self.head())
 
     def head(self) -> str:
-        """12 of 60, about 3 min left."""
         if not self.cost:
             return f"{self.done} of {self.total}"
         left = max(self.left, 0.0) * self.seconds / self.cost / self.lanes
@@ -84,7 +83,6 @@ class Overall(Progress):
             self.put(f"{self.head()}; {self.name}: round {round} of at most {rounds}")
 
     def note(self, text: str) -> None:
-        """Write a message on a line of its own, once for all points."""
         if text not in self.notes:
             self.notes.append(text)
             super().note(text)

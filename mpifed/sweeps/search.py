@@ -121,7 +121,6 @@ def read(path: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def as_range(text: str, key: str) -> Range | None:
-    """The range of a text "a..b", or None where it is none. UserError where it is empty."""
     found = RANGE.fullmatch(text)
     if found is None:
         return None
@@ -132,7 +131,6 @@ def as_range(text: str, key: str) -> Range | None:
 
 
 def assign(table: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key."""
     *parents, last = key.split(".")
     for parent in parents:
         table = table.setdefault(parent, {})
@@ -189,7 +187,6 @@ def settings(axes: dict[str, Axis], runs: int, number: int) -> list[dict[str, An
 
 
 def hypercube(dimensions: int, count: int, number: int) -> list[tuple[float, ...]]:
-    """Points of the unit cube: every coordinate is once in the middle of each of ``count`` equal parts."""
     rng = stream(0, "tuning", number)
     columns = [((rng.permutation(count) + 0.5) / count).tolist() for _ in range(dimensions)]
     return list(zip(*columns, strict=True))

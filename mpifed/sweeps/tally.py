@@ -27,17 +27,14 @@ class Tally:
         self.failed: dict[str, list[str]] = {}  # reason -> names of points
 
     def skip(self, point: Point) -> None:
-        """Count a point that was finished before."""
         self.finished += 1
         self.progress.over(point.cost, None)
 
     @property
     def complete(self) -> bool:
-        """Whether every point has finished or failed."""
         return self.finished + sum(map(len, self.failed.values())) == self.total
 
     def already(self) -> Iterator[Line]:
-        """How many points were finished before."""
         if self.finished:
             yield Line(f"{self.finished} of {self.total} points are finished already")
 

@@ -53,7 +53,6 @@ class Tried(NamedTuple):
 
     @property
     def sd(self) -> float:
-        """The standard deviation over seeds; nan where there is none."""
         values = [score.value for score in self.scores]
         return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else math.nan
 
@@ -68,7 +67,6 @@ class Outcome(NamedTuple):
 
 
 def points(plan: Plan) -> dict[tuple[str, int, int], Point]:
-    """The runs by method, number of the setting, and seed. UserError, which names the method, for invalid options."""
     found: dict[tuple[str, int, int], Point] = {}
     for method in plan.methods:
         if any(method.label == label for label, _, _ in found):
@@ -119,7 +117,6 @@ def done(point: Point, runs: Runs) -> bool:
 
 
 def has_diverged(attrs: dict[str, Any]) -> bool:
-    """Whether a run failed because of its setting."""
     return attrs.get("status") == "failed" and any(word in str(attrs.get("stop_reason")) for word in DIVERGED)
 
 
@@ -167,5 +164,4 @@ def edges(best: Tried, tried: Sequence[Tried]) -> list[str]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -79,12 +79,10 @@ class Worker:
         self.send((runs.folder, runs.force, sys.path, sys.orig_argv))
 
     def send(self, message: object) -> None:
-        """Send a message; a process that is gone is noticed when it is read from."""
         with contextlib.suppress(OSError):
             self.connection.send(message)
 
     def run(self, point: Point) -> None:
-        """Give the process a point."""
         self.point = point
         self.begun = time.monotonic()
         self.send(packed(point))
@@ -115,7 +113,6 @@ class Crew:
                     worker.process.send_signal(getattr(signal, signals.stop_signal))
 
     def hire(self) -> None:
-        """Start a process, if there is a point for it."""
         if self.left:
             worker = Worker(self.runs)
             self.workers[worker.connection] = worker
@@ -181,7 +178,6 @@ class Crew:
             self.kill()
 
     def kill(self) -> None:
-        """End all processes at once."""
         for worker in (*self.workers.values(), *self.dismissed):
             worker.process.kill()
 
@@ -204,7 +200,6 @@ class Remote(Overall):
         self.send(NOTE, text)
 
     def send(self, *message: Any) -> None:
-        """Send a message to the process that started this one."""
         try:
             self.connection.send(message)
         except OSError:

@@ -7,8 +7,7 @@ import mpifed
 from mpifed import UserError
 from mpifed.algorithms import FedAvg
 from mpifed.algorithms.parts import stochastic_solvers
-from mpifed.algorithms.parts.clipping import clipped
-from mpifed.algorithms.parts.optimizers import SGD
+from mpifed.algorithms.parts.optimizers import SGD, clipped
 from tests.helpers.algorithm_runs import Run, build
 
 

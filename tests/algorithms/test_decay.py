@@ -5,8 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpifed import Problem, UserError, run
-from mpifed.algorithms.parts.clipping import clipped
-from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum
+from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum, clipped
 from tests.helpers.algorithm_runs import SOURCES, N
 
 A, LAMBDA = 0.01, 0.5

@@ -6,7 +6,7 @@ from scipy.optimize import least_squares
 
 import mpifed
 from mpifed.core.errors import Trouble, UserError
-from mpifed.data.intercept import WithOnes
+from mpifed.data.base import WithOnes
 from mpifed.data.pool import Pool
 from mpifed.problems.gamma import Gamma
 from mpifed.problems.huber import Huber

@@ -5,7 +5,7 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.problems.torch_autocast import forward
+from mpifed.problems.torch_function import forward
 from tests.helpers.torch_cases import C, M, N, at, dataset, local, network, point, samples, tensors, torch
 
 pytestmark = pytest.mark.torch

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpifed.problems import torch_graph
+from mpifed.problems import torch_replay
 from tests.helpers.torch_cases import torch
 
 pytestmark = pytest.mark.torch
@@ -16,7 +16,7 @@ def traced(function, *arrays):
     made = make_fx(function)(*arrays)
     before = [array.clone() for array in arrays]
     expected = function(*before)
-    torch_graph.overwrite(made.graph, aten)
+    torch_replay.overwrite(made.graph, aten)
     made.recompile()
     for _ in range(2):
         assert all(torch.equal(one, other) for one, other in zip(made(*arrays), expected, strict=True))

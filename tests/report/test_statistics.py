@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report import pairs, profile
+from mpifed.report import compare, profile
 from mpifed.report.compare import Layout
 from mpifed.report.statistics import band, holm, pairwise, ratios, sign_test, signed_ranks, winners
 from mpifed.report.statistics import profile as shares
@@ -132,7 +132,7 @@ def test_a_test_with_too_few_seeds_is_one_sentence_whose_advice_is_enough(rows, 
             recorded(k0=k, seed=seed, objective=(8.0, 1.0 + k + seed), columns=columns if k == 1 else None)
             for k, seed in product(range(1, rows + 1), range(count))
         ]
-        return pairs.pairs(runs, "accuracy" if columns else "objective", Layout(form=form))
+        return compare.pairs(runs, "accuracy" if columns else "objective", Layout(form=form))
 
     for start, form in (("", "terminal"), ("% ", "latex")):
         assert told(seeds, form) == (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpifed.report import vision
+from mpifed.report import palette as vision
 
 
 def test_black_and_white_are_a_hundred_apart_for_everybody_and_red_and_green_are_alike_for_some():

@@ -61,7 +61,6 @@ def refuse_name(name: Any, taken: set[str], what: str) -> None:
 
 
 def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -> Any:
-    """Numbers of each client by name."""
     if not isinstance(result, dict):
         raise Wrong(f'returns {shown(result)}: it must return a dict such as {{"snr": Max(v)}}, v (c,)')
     for name, part in result.items():
@@ -74,7 +73,6 @@ def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -
 
 
 def report(algorithm: Algorithm, result: Any, *args: Any) -> Any:
-    """Columns of the record."""
     if not isinstance(result, dict):
         raise Wrong(f"returns {shown(result)}: it must return a dict, a number for each column")
     for name, value in result.items():
@@ -85,7 +83,6 @@ def report(algorithm: Algorithm, result: Any, *args: Any) -> Any:
 
 
 def of_clients(algorithm: Algorithm, result: Any, d: Array) -> Any:
-    """Numbers of all clients, or None."""
     if result is None:
         return result
     LIKE_D(algorithm, result, d)
@@ -146,16 +143,9 @@ def first(f: Local, wrong: Array) -> int:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number or an array of these."""
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.kind in "fiub" and not isinstance(value, np.ma.MaskedArray)
     return isinstance(value, int | float)
-
-
-def is_traffic(result: Any, *args: Any) -> bool:
-    """Whether a value is two numbers, at least 0."""
-    pair = isinstance(result, tuple | list) and len(result) == 2
-    return pair and all(isinstance(k, NUMBER) and 0 <= k < np.inf for k in result)
 
 
 GUARDS: dict[str, dict[str, Guard]] = {
@@ -169,7 +159,14 @@ GUARDS: dict[str, dict[str, Guard]] = {
         "personal_from": MODELS,
         "work": of_clients,
         "local_steps": of_clients,
-        "traffic": returns(is_traffic, ": it must return two numbers, those that travel down and those up"),
+        "traffic": returns(
+            lambda result, *args: (
+                isinstance(result, tuple | list)
+                and len(result) == 2
+                and all(isinstance(k, NUMBER) and 0 <= k < np.inf for k in result)
+            ),
+            ": it must return two numbers, those that travel down and those up",
+        ),
         "advice": instance(str | None, ": it must return a text, or None"),
         "verify": as_it_is,
         "privacy": instance(Privacy | None, ": it must return a Privacy, or None"),

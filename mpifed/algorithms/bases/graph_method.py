@@ -29,8 +29,7 @@ class GraphMethod(Algorithm):
 
     def model(self, f: Local, client: Any) -> Array:
         """The nodes' models: (c, n)."""
-        x: Array = client.x
-        return x
+        return client.x
 
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """‖x_i − x‖² of each node, x the mean model."""

@@ -6,10 +6,24 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.parts.clipping import Clip, clipped
 from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
 from mpifed.core.typing import Array
+
+EPS = 1e-6  # of torch.nn.utils.clip_grad_norm_, against division by zero
+Clip = Annotated[float, Meta(ge=0, description="largest 2-norm of a client's gradient in a step; 0: not clipped")]
+
+
+def clipped(g: Array, most: float) -> Array:
+    """g_i · min(1, most/(‖g_i‖ + 10⁻⁶)) for the gradient g_i of each client: (c, n).
+
+    Source: torch.nn.utils.clip_grad_norm_ with the 2-norm; R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of
+    training recurrent neural networks", arXiv:1211.5063 (2013), Algorithm 1.
+    """
+    xp = namespace(g)
+    norm = xp.sqrt(xp.vecdot(g, g))[:, None]
+    return g * xp.minimum(most / (norm + EPS), 1.0)
+
 
 Decay = Annotated[float, Meta(ge=0, description="weight decay λ")]
 
@@ -91,12 +105,10 @@ class Decaying(Optimizer):
     ] = "all"
 
     def shrink(self, w: Array) -> Array:
-        """λw (c, n)."""
         own = self.weight_decay
         return own * w if isinstance(own, float) else namespace(w).asarray(own) * w
 
     def decayed(self, g: Array, w: Array) -> Array:
-        """g + λw."""
         return g if isinstance(self.weight_decay, float) and not self.weight_decay else g + self.shrink(w)
 
 
@@ -147,7 +159,6 @@ class Adam(Decaying, tag="adam"):
         return self.adapt(memory, self.decayed(g, w))
 
     def adapt(self, memory: Moments, g: Array) -> tuple[Array, Moments]:
-        """m̂/(√v̂ + eps) without weight decay, and the new memory."""
         m = self.beta1 * memory.m + (1 - self.beta1) * g
         v = self.beta2 * memory.v + (1 - self.beta2) * (g * g)
         xp = namespace(g)

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, passes
 from mpifed.algorithms.parts import optimizers
-from mpifed.algorithms.parts.clipping import Clip
 from mpifed.algorithms.parts.local_solvers import Solver
+from mpifed.algorithms.parts.optimizers import Clip
 from mpifed.core.typing import Count
 
 Rate = Annotated[float, Meta(gt=0, description="step size γ")]

@@ -24,7 +24,6 @@ loaded: dict[tuple[str, str], Kernel] = {}  # the kernels of this process, by th
 
 
 def installed() -> bool:
-    """Whether the extra ``fast`` is installed; numba is not imported."""
     return importlib.util.find_spec("numba") is not None
 
 
@@ -38,7 +37,6 @@ def failure() -> str | None:
 
 
 def version() -> str:
-    """The version of numba, which is not imported."""
     return importlib.metadata.version("numba")
 
 
@@ -82,11 +80,7 @@ def folder(name: str, which: str = "one_pass") -> Path | None:
     kind += [str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES)]
     kind += [Path(__file__).with_name(f"{module}.py").read_text("utf-8") for module in (MODULES[which], "loops")]
     digest = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16]
-    return writable(root() / f"{name}-{digest}")
-
-
-def writable(place: Path) -> Path | None:
-    """The folder, made where it was not there, or None where nothing can be written to it."""
+    place = root() / f"{name}-{digest}"
     try:
         place.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=place).close()

@@ -148,7 +148,6 @@ class Cells:
             return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
 
     def number(self, cell: str, line: int) -> float:
-        """A cell as a number, NaN where it is missing."""
         if cell in self.table.writing.missing:
             return np.nan
         try:
@@ -161,7 +160,6 @@ class Cells:
             ) from None
 
     def code(self, cell: str, line: int) -> int:
-        """The code of a text, -1 where it is missing."""
         assert self.texts is not None
         if cell in self.table.writing.missing:
             return MISSING
@@ -193,11 +191,9 @@ class Cells:
         return UserError(f"{self.table.path}, line {line}: {sentence.replace('{}', f'in {self.table.called(self.k)}')}")
 
     def dotted(self, cell: str) -> str:
-        """A number with a full stop as its decimal mark."""
         return cell.replace(",", ".") if self.table.writing.decimal == "," else cell
 
     def column(self) -> Column:
-        """All cells that came."""
         kind = np.float64 if self.texts is None else np.int64
         parts = [np.zeros(0, kind), *self.parts]
         if self.texts is None:
@@ -207,7 +203,6 @@ class Cells:
 
 
 def is_header(first: Sequence[str], second: Sequence[str], writing: Writing) -> bool:
-    """Whether a first line has names: words, unless the ``second`` line has words in the same places and no others."""
     kinds = [is_number(cell) or cell in writing.missing for cell in first]
     if all(kinds):
         return False
@@ -220,5 +215,4 @@ def is_header(first: Sequence[str], second: Sequence[str], writing: Writing) -> 
 
 
 def brief(cell: str) -> str:
-    """A cell for a message, of a long one the beginning."""
     return repr(cell if len(cell) <= 60 else f"{cell[:60]}…")

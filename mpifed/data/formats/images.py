@@ -49,10 +49,6 @@ def read_idx(path: Path, dimensions: int) -> Array:
 
 
 def pixels(X: Array, mean: float, deviation: float) -> WhenRead:
-    """Images X (d, n) of bytes; rows that are read become numbers (x/255 - mean)/deviation.
-
-    Until then they stay bytes, which take an eighth of the memory of float64 on every rank.
-    """
     return WhenRead(X, levels(mean, deviation).take)
 
 
@@ -62,7 +58,6 @@ def levels(mean: float, deviation: float) -> Array:
 
 
 def find_images(root: Path) -> tuple[list[str], Array]:
-    """Paths of the images in the folders of ``root``, and the number (d,) of the folder of each, alphabetically."""
     paths: list[str] = []
     numbers: list[int] = []
     for folder in sorted(entry.path for entry in os.scandir(root) if entry.is_dir()):
@@ -103,7 +98,6 @@ class FolderImages:
         return rows
 
     def pixels(self, Image: Any, path: str) -> Array:
-        """The bytes (n,) of an image."""
         try:
             with Image.open(path, formats=("JPEG", "PNG")) as file:
                 image = file.convert(self.mode)

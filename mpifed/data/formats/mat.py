@@ -40,7 +40,6 @@ class Front(NamedTuple):
     name: str
 
     def size(self) -> int:
-        """Bytes of its numbers, at most."""
         return WIDEST * (2 * self.most + self.shape[-1] + 1) if self.kind == SPARSE else size_of(self.shape, WIDEST)
 
 
@@ -78,7 +77,6 @@ def read_mat(path: Path) -> dict[str, Any]:
 
 
 def elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
-    """Type and bytes of each element; ValueError where the last one is cut off."""
     offset = 0
     while offset < len(content):
         kind, size = struct.unpack_from(f"{order}II", content, offset)
@@ -126,7 +124,6 @@ def array_of(front: Front, part: memoryview, order: str) -> Any:
 
 
 def numbers(kind: int, data: memoryview, order: str) -> Array:
-    """The numbers of an element of type ``kind``."""
     if kind not in TYPES:
         raise ValueError(f"it has numbers of type {kind}")
     return np.frombuffer(data, order + TYPES[kind])

@@ -135,8 +135,6 @@ class StoredCsr(Stored):
 
 
 class H5Array(Stored):
-    """A dataset of an HDF5 file."""
-
     kind = "HDF5"
 
     @contextmanager
@@ -175,7 +173,6 @@ def texts(dataset: Any, lo: int, hi: int, longest: int, what: str) -> Array:
 
 
 def open_h5(path: Path) -> dict[str, Any]:
-    """The arrays in the root group of an HDF5 file."""
     import h5py
 
     with h5py.File(path, "r", locking="best-effort") as file:
@@ -183,7 +180,6 @@ def open_h5(path: Path) -> dict[str, Any]:
 
 
 def h5_array(path: Path, name: str, entry: Any) -> H5Array:
-    """The dataset ``entry`` of a file, called ``name`` there."""
     import h5py
 
     about = h5py.check_string_dtype(entry.dtype)
@@ -192,8 +188,6 @@ def h5_array(path: Path, name: str, entry: Any) -> H5Array:
 
 
 class NpzArray(Stored):
-    """An array of an NPZ file."""
-
     kind = "NPZ"
 
     def __init__(self, path: Path, name: str, archive: zipfile.ZipFile) -> None:
@@ -244,7 +238,6 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def open_npz(path: Path) -> dict[str, Any]:
-    """The arrays of an NPZ file."""
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         return {name: NpzArray(path, name, archive) for name in names}

@@ -41,14 +41,25 @@ class ParquetTable(Table):
                 ) from None
 
     def column(self, file: Any, name: str) -> Column:
-        """A column of the file. UserError where it holds neither numbers, booleans nor texts."""
+        import pyarrow.types as kinds
+
         values = file.read(columns=[name], use_threads=False).column(name)
-        kind = values.type.value_type if is_dictionary(values) else values.type
+        coded = bool(kinds.is_dictionary(values.type))
+        kind = values.type.value_type if coded else values.type
         what = f"the column {name!r} of {self.path}"
-        if is_text(kind):
-            return texts(values, what)._replace(category=is_dictionary(values))
-        check_number(kind, what)
-        return Column(numbers(values.cast(kind), kind), category=is_dictionary(values))
+        if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
+            return texts(values, what)._replace(category=coded)
+        if kinds.is_temporal(kind):
+            raise UserError(
+                f"{what} has the type {kind}: replace dates and times by numbers, such as days since the first, "
+                "or name the column in data.ignore"
+            )
+        if not (kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind)):
+            raise UserError(
+                f"{what} has the type {kind}: it must have numbers, booleans or texts; name it in data.ignore, "
+                "or leave it out"
+            )
+        return Column(numbers(values.cast(kind), kind), category=coded)
 
 
 def width(kind: Any) -> int:
@@ -56,36 +67,6 @@ def width(kind: Any) -> int:
     import pyarrow.types as kinds
 
     return max(1, kind.bit_width // 8) if kinds.is_primitive(kind) else CODE
-
-
-def is_dictionary(values: Any) -> bool:
-    """Whether an Arrow array has codes of categories."""
-    import pyarrow.types as kinds
-
-    return bool(kinds.is_dictionary(values.type))
-
-
-def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is one of texts."""
-    import pyarrow.types as kinds
-
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
-
-
-def check_number(kind: Any, what: str) -> None:
-    """UserError where ``what`` has a type of no numbers or booleans."""
-    import pyarrow.types as kinds
-
-    if kinds.is_temporal(kind):
-        raise UserError(
-            f"{what} has the type {kind}: replace dates and times by numbers, such as days since the first, "
-            "or name the column in data.ignore"
-        )
-    if not (kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind)):
-        raise UserError(
-            f"{what} has the type {kind}: it must have numbers, booleans or texts; name it in data.ignore, "
-            "or leave it out"
-        )
 
 
 def numbers(values: Any, kind: Any) -> Array:

@@ -72,7 +72,6 @@ def words_of(line: bytes) -> list[bytes]:
 
 
 def is_word(label: bytes) -> bool:
-    """Whether a label is text: not a number, nor an entry, nor several labels."""
     return not is_number(label.decode(errors="replace")) and b":" not in label and b"," not in label
 
 

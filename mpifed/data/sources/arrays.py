@@ -77,8 +77,7 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     def held(self) -> Held:
         """The arrays. UserError where this program does not hold them, or has changed them."""
-        arrays: Held = found(self, WORDS)
-        return arrays
+        return found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
         held = self.held()
@@ -191,12 +190,10 @@ def checked_columns(columns: Mapping[str, ArrayLike], d: int, tests: Samples | N
 
 
 def entry(k: int) -> str:
-    """What to call the k-th number of an array."""
     return f"entry {k}"
 
 
 def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
-    """X (d, n), dense or CSR, and y (d,). UserError for wrong shapes and types, and numbers that are not finite."""
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
@@ -216,7 +213,6 @@ def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
 
 
 def vector(values: Any, name: str) -> Array:
-    """An array with one axis. UserError where it has another shape."""
     found = np.asarray(values)
     if found.ndim != 1 or not len(found):
         raise UserError(f"{name} has the shape {found.shape}: it must have one axis and at least one entry")

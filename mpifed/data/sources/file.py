@@ -108,7 +108,6 @@ class File(Tabular, kw_only=True, tag="file"):
             return self.prepared(self.of_arrays(arrays, path, seed, dtype))
 
     def table(self) -> Table:
-        """The table of all files."""
         parts = [self.open(path) for path in self.paths()]
         table = Stacked(parts) if len(parts) > 1 else parts[0]
         return table if self.join is None else Matched(table, self.open(Path(os.path.expanduser(self.join))))
@@ -185,14 +184,12 @@ class File(Tabular, kw_only=True, tag="file"):
         return {name: str(key) for name in COLUMNS if (key := getattr(self, name)) is not None}
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
-        """The arrays of the file by name; those of HDF5 and NPZ are read later, by rows."""
         if kind == "LIBSVM":
             return read_svm(path, self.zero_based)
         found = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
         return found if found or kind != "HDF5" else by_groups(path, tuple(self.arrays_of_samples().values()))
 
     def check_options(self, path: Path, kind: str) -> None:
-        """UserError for options of other kinds of files."""
         for key, field in fields_of(type(self)).items():
             value = getattr(self, key)
             kinds = SOME.get(key, TABLES)
@@ -216,7 +213,6 @@ class File(Tabular, kw_only=True, tag="file"):
 
 
 def kind_of(path: Path, key: str = "path") -> str:
-    """The format of a file by its suffix; UserError for an unknown one."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in (".gz", ".bz2")
     suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""

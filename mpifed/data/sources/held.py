@@ -11,8 +11,6 @@ IN_PROGRAM = ("arrays", "frame")  # names of data that one Python program alone 
 
 
 class Held(Protocol):
-    """Data and their hash."""
-
     def digest(self) -> str:
         """The hash of the data as they are now."""
 
@@ -59,5 +57,4 @@ def kept(made: Any, held: Held) -> Data:
     if known is None or known.digest() != made.sha256:
         HELD[made.sha256] = known = held
     made.__dict__["kept"] = known
-    result: Data = made
-    return result
+    return made

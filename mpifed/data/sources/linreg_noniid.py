@@ -43,7 +43,6 @@ class ThreeDistributions(Generated):
         return X, y
 
     def draw(self, i: int) -> Array:
-        """The samples (d_i, n + 1) of client i with b in the last column, sorted by distribution."""
         normal, student, uniform = np.bincount(self.kinds[self.starts[i] : self.starts[i + 1]], minlength=3)
         rng = stream(self.seed, "data", i + 1)
         width = self.n + 1

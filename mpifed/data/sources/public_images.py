@@ -85,7 +85,6 @@ class IdxImages(ImageSet):
         return {"train": ["train"], "test": ["t10k"], "both": ["train", "t10k"]}[self.part]
 
     def read(self, part: str) -> tuple[Path, Array, Array]:
-        """Path of the image file, X (d, n) in bytes, y (d,)."""
         path = find(self.label(), *names(part, "images-idx3"))
         labels = find(self.label(), *names(part, "labels-idx1"))
         X, y = read_idx(path, 3), read_idx(labels, 1)

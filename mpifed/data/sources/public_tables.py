@@ -131,7 +131,6 @@ class Adult(UnitColumns, tag="adult"):
 
 
 def persons(path: Path) -> Iterator[list[str]]:
-    """The values of each person without a missing one; UserError where a line has not 15 values."""
     with path.open(encoding="ascii") as file:
         for number, line in enumerate(file, 1):
             cells = [cell.strip() for cell in line.split(",")]

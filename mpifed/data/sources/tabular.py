@@ -8,9 +8,8 @@ from msgspec import Meta
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Count
-from mpifed.data.base import Data, Dataset
+from mpifed.data.base import Data, Dataset, WithOnes
 from mpifed.data.formats.arrays import read_samples
-from mpifed.data.intercept import WithOnes
 from mpifed.data.labels import about_texts
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, deal

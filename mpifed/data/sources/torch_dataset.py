@@ -1,21 +1,78 @@
 """Datasets of torch as federated data: one for each client, or one and which of its items each client has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
+from mpifed.core.memory import check_memory
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Data, Dataset, Test
-from mpifed.data.formats.items import Part, first, read, told
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import deal
 from mpifed.data.sources.arrays import arrays, samples_of, test_samples
+
+
+class Part(NamedTuple):
+    """Items of a dataset, at ``positions``; ``name`` is what messages call it."""
+
+    dataset: Any
+    positions: Sequence[int]
+    name: str
+
+
+def read(parts: Sequence[Part], first: Array) -> tuple[Array, Array]:
+    """X (d, n) and y (d,): the samples of all parts, flattened, of the type and shape of the sample ``first``."""
+    total = sum(len(part.positions) for part in parts)
+    check_memory(total * first.nbytes, f"the {total:,} samples of the datasets")
+    X = np.empty((total, first.size), first.dtype)
+    y: list[Any] = []
+    for part in parts:
+        for j in part.positions:
+            sample, label = item(part, int(j))
+            if sample.shape != first.shape or sample.dtype != first.dtype:
+                one, other = (f"{found.dtype} {toml_value(found.shape)}" for found in (sample, first))
+                raise UserError(
+                    f"item {j} of {part.name} is {one}, and the first sample {other}: all have one shape and type"
+                )
+            X[len(y)] = sample.ravel()
+            y.append(label)
+    return X, np.array(y)
+
+
+def first(parts: Sequence[Part]) -> Array:
+    for part in parts:
+        for j in part.positions[:1]:
+            sample, again = (item(part, int(j))[0] for _ in range(2))
+            if again.shape != sample.shape or again.tobytes() != sample.tobytes():
+                raise UserError(
+                    f"item {j} of {part.name} is another one when it is read again, so ranks would have other data: "
+                    "leave random transforms out"
+                )
+            return sample
+    raise UserError("there is no sample")
+
+
+def item(part: Part, j: int) -> tuple[Array, Any]:
+    try:
+        sample, label = part.dataset[j]
+        sample, label = np.asarray(sample), np.asarray(label)
+    except Exception as error:  # the user's code may raise anything
+        raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {told(error)}") from None
+    if sample.dtype.kind not in "biuf" or label.size != 1:
+        found = f"a sample of type {sample.dtype} and {label.size} labels"
+        raise UserError(f"item {j} of {part.name} has {found}: it must be numbers and one label")
+    return sample, label.item()
+
+
+def told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")
+
 
 RIGHT = "a list of datasets, one for each client, or a tuple (dataset, index)"
 Reference = Annotated[str, Meta(description="path.py:function or package.module:function")]
@@ -92,7 +149,6 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
         return X, y, self.clients or 128 if clients is None else clients, shape
 
     def refuse_options(self) -> None:
-        """UserError for options that contradict datasets of clients."""
         if self.partition is not None:
             raise UserError("data.partition cannot be set: data.path says whose samples are whose, so leave it out")
         if self.test and self.path_test is not None:
@@ -154,7 +210,6 @@ def parts_of(given: Any) -> tuple[list[Part], Any]:
 
 
 def length(dataset: Any, name: str) -> int:
-    """The number of items. UserError where there are none to count."""
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise UserError(f"{name} is a {type(dataset).__name__}, which has no len() and [position]: it must be {RIGHT}")
     return len(dataset)

@@ -60,7 +60,6 @@ def coded(table: Table, columns: dict[int, Column], listed: Sequence[int], level
 
 
 def matrix(table: Table, parts: list[tuple[Column, Array | None]], features: list[Feature], n: int) -> Array:
-    """X (d, n) of the smallest type that holds all columns."""
     kinds = [np.dtype(np.int8) if codes is not None else column.values.dtype for column, codes in parts]
     masks = [column.missing() for column, _ in parts]
     lost = any(mask.any() for mask in masks)
@@ -105,7 +104,6 @@ def spread(codes: Array, missing: Array) -> Array:
 
 
 def check_texts(table: Table, k: int, column: Column) -> None:
-    """UserError where the texts of a column that nobody called a category look like no levels of one."""
     texts = [column.texts[code] for code in np.unique(column.values[column.values >= 0])] if column.texts else []
     what = f"{table.called(k)} of {table.source}"
     shown = toml_value(table.names[k]) if table.header else str(k)

@@ -90,6 +90,5 @@ def fill(pool: Pool, names: Sequence[str], by_client: bool) -> None:
 
 
 def rows_of(samples: Samples) -> tuple[Array, Array]:
-    """The numbers of the rows of all clients, and the client of each."""
     owner = np.repeat(np.arange(len(samples.sizes)), samples.sizes)
     return np.arange(len(owner)) if samples.order is None else samples.order, owner

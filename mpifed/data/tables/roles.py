@@ -75,7 +75,6 @@ def roles_of(options: Any, table: Table) -> Roles:
 
 
 def listed(keys: Any) -> list[Key]:
-    """The columns that an option names, one or several, or none."""
     if keys is None:
         return []
     return keys if isinstance(keys, list) else [keys]

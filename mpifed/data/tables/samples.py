@@ -64,7 +64,6 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
 
 
 def by_file(table: Stacked, test: Array | None) -> Owned:
-    """The rows of each file are those of a client."""
     assert table.kept is not None
     client = np.repeat(np.arange(len(table.parts)), table.sizes)[table.kept]
     counts = np.bincount(client if test is None else client[~test], minlength=len(table.parts))
@@ -124,7 +123,6 @@ def split(X: Any, y: Array, own: Owned, m: int) -> tuple[Samples, Samples | None
 
 
 def contradiction(m: int, options: Any, source: str, has: str) -> None:
-    """UserError for options that contradict data that say themselves whose each row is."""
     if options.clients not in (None, m):
         raise UserError(
             f"data.clients = {options.clients} contradicts {source}, which {has} of {m} clients: leave it out"

@@ -26,13 +26,11 @@ class Column(NamedTuple):
     category: bool = False
 
     def missing(self) -> Array:
-        """Where nothing is known: (d,)."""
         if self.texts is not None:
             return self.values == MISSING
         return np.isnan(self.values) if self.values.dtype.kind == "f" else np.zeros(len(self.values), bool)
 
     def rows(self, rows: Array) -> "Column":
-        """The column with some of its rows."""
         return self._replace(values=self.values[rows])
 
     def plain(self) -> Array:
@@ -65,7 +63,6 @@ class Table:
         return self.place(k if self.kept is None else int(self.kept[k]))
 
     def place(self, k: int) -> str:
-        """What to call row k."""
         return f"row {k} (rows are counted from 0)"
 
     def notes(self) -> list[str]:
@@ -146,7 +143,6 @@ class Stacked(Table):
 
 
 def difference(names: Sequence[str], others: Sequence[str]) -> str:
-    """What is different about the names of other columns."""
     lacking = [name for name in names if name not in others]
     if lacking:
         return f"no column {lacking[0]!r}"

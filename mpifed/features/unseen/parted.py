@@ -69,7 +69,6 @@ def given(data: Dataset, wanted: Sequence[int | str]) -> Array:
 
 
 def numbered(data: Dataset, name: str) -> int:
-    """The number of the client of this name. UserError where there is none."""
     if name in data.owners:
         return data.owners.index(name)
     wrong = f"evaluate.unseen names client {name!r}, and"

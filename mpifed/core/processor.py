@@ -43,16 +43,20 @@ def from_linux(cpus: Path) -> int | None:
     for index in sorted((cpu / "cache").glob("index*")):
         if (index / "level").read_text().strip() == "2" and (index / "type").read_text().strip() in ("Unified", "Data"):
             sharing = len(listed((index / "shared_cpu_list").read_text()))
-            size = (index / "size").read_text().strip()  # 2048K
-            return (int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1:], 0)) // max(
-                1, sharing // threads
-            )
+            return in_bytes((index / "size").read_text()) // max(1, sharing // threads)
     return None
 
 
 def listed(text: str) -> list[int]:
+    """The numbers of a list such as 0-3,8."""
     runs = [list(map(int, run.split("-"))) for run in text.strip().split(",")]
     return [cpu for run in runs for cpu in range(run[0], run[-1] + 1)]
+
+
+def in_bytes(text: str) -> int:
+    """The bytes of a size such as 2048K; ValueError where it is none."""
+    text = text.strip()
+    return int(text.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
 
 
 def from_sysctl() -> int:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,19 @@ from threadpoolctl import threadpool_limits
 os.environ.setdefault("MKL_CBWR", "AUTO")  # before a test imports PyTorch itself: see core/arrays.py
 settings.register_profile("few", max_examples=25, deadline=None, derandomize=True, database=None)
 settings.register_profile("many", max_examples=200, deadline=None, database=None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", metavar="K/N", help="only part K = 0, 1 … of N of the tests, drawn by their names")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.part is None:
+        return
+    part, count = map(int, config.option.part.split("/"))
+    own = [item for item in items if crc32(item.nodeid.encode()) % count == part % count]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(own)])
+    items[:] = own
 
 
 def pytest_configure(config: pytest.Config) -> None:

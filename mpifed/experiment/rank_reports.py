@@ -9,11 +9,14 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
+from mpifed.experiment.prepare import Prepared
+from mpifed.features.feature import ByClient
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
-from mpifed.federation.transport import Traffic
+from mpifed.federation.transport import Traffic, Transport
 from mpifed.mpi.world import World
 from mpifed.results import provenance
+from mpifed.results.recorder import Recorder
 
 
 def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
@@ -68,3 +71,14 @@ def tables(rows: list[dict[str, Any]], seconds: Array, data: Dataset, fed: Feder
         "compute_seconds": seconds,
     }
     return ranks, clients
+
+
+def reported(world: World, parts: Prepared, transport: Transport, recorder: Recorder, fed: Federation) -> ByClient:
+    """Write the tables of ranks and clients when the rounds are over; that of ranks."""
+    ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
+    own: dict[str, ByClient] = {"clients": clients}
+    for feature in parts.features:
+        own = feature.clients(own)
+    for name, table in {"ranks": ranks, **own}.items():
+        recorder.table(name, table)
+    return ranks

@@ -23,10 +23,9 @@ from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, federation, housed, prepare
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.rank_reports import collect, tables
+from mpifed.experiment.rank_reports import collect, reported
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
-from mpifed.features.feature import ByClient
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
@@ -215,17 +214,6 @@ def serve(
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
-
-
-def reported(world: World, parts: Prepared, transport: Transport, recorder: Recorder, fed: Federation) -> ByClient:
-    """Write the tables of ranks and clients when the rounds are over; that of ranks."""
-    ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
-    own: dict[str, ByClient] = {"clients": clients}
-    for feature in parts.features:
-        own = feature.clients(own)
-    for name, table in {"ranks": ranks, **own}.items():
-        recorder.table(name, table)
-    return ranks
 
 
 def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Array, x: Array | None = None) -> bool:

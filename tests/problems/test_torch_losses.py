@@ -229,7 +229,7 @@ def test_fedavg_of_one_client_is_the_training_loop_of_torch(optimizer, theirs, o
     result = package.run(
         {
             "data": {"name": "file", "path": str(tmp_path / "one.npz")},
-            "problem": {"name": "torch", "module": here("Plain")},
+            "problem": {"name": "torch", "module": here("Plain"), "batched": False},
             "algorithm": {"name": "fedavg", "k0": 7, "step": step, "optimizer": optimizer},
             "selection": "all",
             "stop": {"gradient": 0.0},

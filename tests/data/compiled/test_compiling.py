@@ -69,3 +69,12 @@ def test_the_folder_is_that_of_the_user_of_xdg_or_of_numba(tmp_path, monkeypatch
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
     assert compiling.folder("float32").parent == tmp_path / "numba/mpifed"
     assert compiling.folder("float32") != compiling.folder("float64")
+
+
+@fast
+def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
+    import numba
+
+    assert compiling.failure() is None
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert compiling.failure() == "NUMBA_DISABLE_JIT is set"

@@ -21,9 +21,12 @@ Ends = Mapping[tuple[str | None, ...], float]  # settings that means are taken o
 
 
 def final_values(groups: Study, name: str, by: Sequence[str], everything: bool) -> list[Ends]:
+    """The last value of a metric in every run that counts, for each group."""
     counted = [[run for run in group.runs if everything or run.status == "finished"] for group in groups.groups]
-    values = {id(run): final(run, name) for runs in counted for run in runs}
-    return [by_seed(runs, by, above_least(counted) if name == "error" else values) for runs in counted]
+    values = (
+        above_least(counted) if name == "error" else {id(run): final(run, name) for runs in counted for run in runs}
+    )
+    return [by_seed(runs, by, values) for runs in counted]
 
 
 def by_seed(runs: Sequence[Result], by: Sequence[str], values: Mapping[int, float]) -> Ends:
@@ -60,6 +63,7 @@ def kind(run: Result) -> tuple[tuple[str, str], ...]:
 
 
 def number(ends: Ends) -> Number:
+    """Mean and standard deviation (divisor n − 1) of the values that are there."""
     values = np.array([end for end in ends.values() if not math.isnan(end)])
     if not len(values):
         return Number(math.nan)

@@ -71,11 +71,13 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
         return server._replace(x=self.output(fed, mean, second))  # line 42
 
     def extrapolate(self, f: Local, client: Client, a: float, b: float) -> tuple[Client, None]:
+        """v, and y and z of the clients that are not selected."""
         v = (1 - a) * client.y + a * client.z
         u = (a * a * client.z + b * v) / (a * a + b)
         return client._replace(v=v, y=v, z=u), None
 
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
+        """(1) at v."""
         w = self.solver.minimise(f, client.v, client.w, alpha, beta, share)
         return client._replace(w=w), self.share(f, w)
 

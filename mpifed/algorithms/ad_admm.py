@@ -66,6 +66,7 @@ class ADADMM(Algorithm, tag="ad-admm"):
         return m / (m * server.rho + self.gamma)
 
     def update(self, f: Local, client: Client, x: Array, rho: float, L: float) -> tuple[Client, Array]:
+        """The worker's step, from the model x₀ that it was sent."""
         w = self.solver.minimise(Penalised(f, rho), rho * x - client.lam, client.w, rho, rho + L, 1.0)
         lam = client.lam + rho * (w - x)
         z = w + lam / rho

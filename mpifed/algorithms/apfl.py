@@ -39,6 +39,7 @@ class APFL(FedAvg, tag="apfl"):
         return Client(w=f.initial(), v=f.initial())
 
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
+        """k0 iterations of both models, or at most as many as each client may take."""
         w = x
         v = client.v
         memory = None

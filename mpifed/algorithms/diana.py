@@ -53,6 +53,7 @@ class Diana(CompressedGradients, tag="diana"):
         return Client(h=client.h + self.alpha(f.n) * m), m
 
     def alpha(self, n: int) -> float:
+        """The step size of the shifts."""
         return 1 / (1 + (self.compressor.omega(n) or 0))
 
     def theory(self, fed: Federation, r: Array) -> float:

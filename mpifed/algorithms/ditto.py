@@ -43,10 +43,12 @@ class Ditto(FedAvg, tag="ditto"):
         return Client(super().join(f).w, theta=f.initial())
 
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
+        """The local model for the server, and the personal model."""
         client, w = super().update(f, client, x, k, most)
         return client._replace(theta=self.near(f, client.theta, x)), w
 
     def near(self, f: Local, theta: Array, x: Array) -> Array:
+        """The personal models (c, n) after ``inner`` steps, close to x."""
         memory = None
         for _, batch, has in f.steps(self.inner, 0, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - x)

@@ -56,6 +56,7 @@ class EF21(CompressedGradients, tag="ef21"):
         return server._replace(x=x, g=server.g + c / fed.m)
 
     def refine(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """C(∇f_i(x) − g_i)."""
         scale, _ = self.compressor.contraction(f.n)
         c = scale * self.compressed(f, f.grad(x) - client.g)
         return Client(g=client.g + c), c

@@ -50,12 +50,14 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
         return Server(x=fed.mean(of=fed.arrivals(), last="z"))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
+        """Local epochs, dual step and upload."""
         theta = self.descend(f, client, w)
         pi = client.pi + self.rho * (theta - w)
         z = theta + pi / self.rho
         return Client(pi, z), z
 
     def descend(self, f: Local, client: Client, w: Array) -> Array:
+        """The local models after all epochs."""
         theta = f.xp.broadcast_to(w, client.pi.shape)
         memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):

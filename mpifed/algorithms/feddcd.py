@@ -52,6 +52,7 @@ class FedDCD(DualMethod, tag="feddcd"):
         return server._replace(x=self.output(fed, mean, arrived))  # line 14
 
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
+        """(1) from the client's own last w_i."""
         w = self.solver.minimise(f, client.y, client.w, alpha, beta, share)
         return client._replace(w=w), self.share(f, w)
 

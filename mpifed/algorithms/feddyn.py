@@ -61,10 +61,12 @@ class FedDyn(Algorithm, tag="feddyn"):
         return Server(x=theta - h / self.alpha, h=h, k=server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
+        """Local steps, and the new linear term."""
         theta = self.descend(f, client, x, k)
         return Client(h=client.h - self.alpha * (theta - x)), theta
 
     def descend(self, f: Local, client: Client, x: Array, k: int) -> Array:
+        """The local models after all steps."""
         theta = f.xp.broadcast_to(x, client.h.shape)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):

@@ -60,6 +60,7 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
         return server._replace(x=fed.mean(of=fed.arrivals(), last="z"))  # (11)
 
     def steps(self, f: Local, client: Client, x: Array, sigma: float) -> tuple[Client, Array]:
+        """(12)–(14): k0 steps with the gradient at x."""
         g = f.grad(x) / f.m
         pi = client.pi
         solve = inverse(f, self.H, sigma)

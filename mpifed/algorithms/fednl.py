@@ -75,6 +75,7 @@ class FedNL(LearnedHessians, tag="fednl"):
         return Client(H), (g, S, frobenius(D, f.n), *([] if value is None else [value]))
 
     def value(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """f_i at a point of the line search."""
         return client, f.value(x)
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:

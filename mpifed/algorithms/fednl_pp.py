@@ -60,6 +60,7 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
         return Server(x, H + self.rate(fed.n) / fed.m * S, l + float(dl) / fed.m, g + dg / fed.m)
 
     def learn(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array, Array]]:
+        """The compressed difference, and the changes of l_i and g_i."""
         D, S, H = self.learned(f, client.H, x)
         l = frobenius(D - (H - client.H), f.n)
         g = np.matvec(unpack(H, f.n), x) + l[:, None] * x - f.grad(x)

@@ -45,6 +45,7 @@ class MoreauADMM(Personal):
         return w if self.center == "global" else client.w
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
+        """Algorithm 1, the local update of selected clients."""
         theta = self.train(f, client.theta, self.centre(client, w))  # (9)
         pull = self.lam / f.m
         wi = (pull * theta + self.rho * w - client.pi) / (pull + self.rho)  # (10)

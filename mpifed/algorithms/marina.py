@@ -62,9 +62,11 @@ class Marina(CompressedGradients, tag="marina"):
         return client, f.grad(x)
 
     def change(self, f: Local, client: Client, x: Array, before: Array) -> tuple[Client, Array]:
+        """C(∇f_i(x⁺) − ∇f_i(x))."""
         return client, self.compressed(f, f.grad(x) - f.grad(before))
 
     def chance(self, n: int) -> float:
+        """p."""
         return self.p or 1 / (1 + (self.compressor.omega(n) or 0))
 
     def theory(self, fed: Federation, r: Array) -> float:

@@ -57,9 +57,11 @@ class Newton(Algorithm, tag="newton"):
         return Server(x + step * d, step)
 
     def derivatives(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array, Array]]:
+        """f_i, ∇f_i and the upper triangle of ∇²f_i."""
         return client, (*f.value_grad(x), f.packed_hess(x))
 
     def value(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """f_i at a trial point."""
         return client, f.value(x)
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:

@@ -38,6 +38,7 @@ class PFedMe(Personal, tag="pfedme"):
         return Client(theta=f.initial(), z=f.initial())
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
+        """Personal model, then the step of the local model."""
         theta = self.train(f, client.theta, w)
         z = w - self.eta * self.lam * (w - theta)
         return Client(theta, z), z

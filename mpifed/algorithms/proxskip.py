@@ -74,6 +74,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
         return server._replace(x=x)
 
     def descend(self, f: Local, client: Client, x: Array, gamma: float, steps: int) -> tuple[Client, Array]:
+        """Steps between two coins that say 1."""
         for _, batch, _ in f.steps(steps, 0, self.batch_size):
             x = x - gamma * (batch.grad(x) - client.h)
         return client._replace(x=x), x

@@ -60,11 +60,13 @@ class Scaffold(Algorithm, tag="scaffold"):
         return Server(x, c, server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
+        """Local steps and the new control variate."""
         y, total = self.descend(f, client, x, c, k)
         new = client.c - c + (x - y) / total
         return Client(c=new), (y - x, new - client.c)
 
     def descend(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Array, Array | float]:
+        """The local models after all steps, and the sum of their sizes."""
         y, total = f.xp.broadcast_to(x, client.c.shape), f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)

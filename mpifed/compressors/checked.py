@@ -18,6 +18,7 @@ ROWS = array(
 
 
 def message(compressor: Any, result: Any, rows: Array, rngs: Any, symmetric: bool) -> Array:
+    """C of each row."""
     ROWS(compressor, result, rows)
     if not np.isfinite(result).all():
         raise Wrong("returns numbers that are not finite for rows that are")

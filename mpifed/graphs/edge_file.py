@@ -61,6 +61,7 @@ class EdgeFile(Graph, tag="file", kw_only=True):
         return Edges(ends[~loops], given[~loops], own)
 
     def table(self) -> Array:
+        """The numbers of the file: (lines, 3), NaN for a weight that is not there."""
         file = os.path.expanduser(self.path)
         rows = []
         try:

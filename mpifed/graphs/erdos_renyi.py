@@ -42,6 +42,7 @@ def successes(count: int, p: float, rng: np.random.Generator) -> Array:
 
 
 def numbered(k: Array) -> Array:
+    """The pairs numbered k of (0, 1), (0, 2), (1, 2), (0, 3) …, rising by their smaller end: (E, 2)."""
     high = ((1 + np.sqrt(1.0 + 8.0 * k)) / 2).astype(np.int64)
     high -= high * (high - 1) // 2 > k  # rounding
     high += high * (high + 1) // 2 <= k

@@ -55,6 +55,7 @@ class Weights:
 
     @cached_property
     def spectrum(self) -> Spectrum:
+        """The spectrum of the graph as it was drawn first."""
         return spectrum(self.first.W, self.graph.symmetry(self.m))
 
     @cached_property
@@ -110,6 +111,7 @@ def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
 
 
 def spectrum(W: Any, symmetry: tuple[int, ...]) -> Spectrum:
+    """The spectrum of a matrix (m, m), the same in all cyclic shifts of a grid of this shape; (): without symmetry."""
     m = W.shape[0]
     parts = int(sp.csgraph.connected_components(W, directed=False)[0])
     if m == 1:

@@ -23,12 +23,14 @@ PAIR = returns(
 
 
 def penalty(problem: Any, result: Any, X: Array) -> Any:
+    """The regulariser of every row of X, or one number for a common point."""
     if np.shape(result) != X.shape[:-1]:
         raise Wrong(f"returns {shown(result)} for X of shape {X.shape}: it must have shape {X.shape[:-1]}")
     return result
 
 
 def value_grad(problem: Any, result: Any, block: Block, X: Array) -> Any:
+    """f_i and ∇f_i of every client."""
     f, G = PAIR(problem, result)
     NUMBERS(problem, f, block)
     VECTORS(problem, G, block, X)
@@ -36,6 +38,7 @@ def value_grad(problem: Any, result: Any, block: Block, X: Array) -> Any:
 
 
 def hess(problem: Any, result: Any, block: Block, X: Array) -> Any:
+    """A symmetric matrix of every client."""
     MATRICES(problem, result, block, X)
     if not np.array_equal(result, result.swapaxes(1, 2)):
         raise Wrong("returns matrices that are not symmetric to the bit: take (H + Hᵀ)/2")
@@ -43,6 +46,7 @@ def hess(problem: Any, result: Any, block: Block, X: Array) -> Any:
 
 
 def solves(problem: Any, result: Any, *args: Any) -> Any:
+    """A function of rows V (c, n)."""
     FUNCTION(problem, result)
 
     def product(V: Array) -> Array:
@@ -55,6 +59,7 @@ def solves(problem: Any, result: Any, *args: Any) -> Any:
 
 
 def measure(problem: Any, result: Any, block: Block, X: Array) -> Any:
+    """The numbers ``measured`` of every client."""
     names = problem.measured()
     if not isinstance(result, tuple) or len(result) != len(names):
         raise Wrong(f"returns {shown(result)}: it must return a tuple with {', '.join(names)}, (c,) each")

@@ -54,6 +54,7 @@ class Classifier(Problem):
         return Z + bias[..., None, :] if self.bias else Z
 
     def predict(self, block: Block, X: Array) -> Array:
+        """The class with the largest score, the lowest at a tie: (c, D)."""
         return block.xp.argmax(self.scores(block, X), axis=-1)
 
     def value(self, block: Block, X: Array) -> Array:

@@ -25,6 +25,7 @@ class CNN(TorchProblem, tag="cnn"):
     dropout: Annotated[float, Meta(ge=0, lt=1, description="share of features that dropout sets to zero")] = 0.2
 
     def sample(self, n: int) -> tuple[int, ...]:
+        """(channels, height, width)."""
         shape = super().sample(n)
         if self.shape is None:
             squares = [(c, math.isqrt(n // c), math.isqrt(n // c)) for c in (3, 1)]

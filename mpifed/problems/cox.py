@@ -54,12 +54,15 @@ class Cox(Problem, tag="cox"):
         return self._value(block, X, at), self._grad(block, X, at)
 
     def lipschitz(self, block: Block) -> Array:
+        """r_i: (c,)."""
         return block.once("variance of risk sets", largest_variances) + self.lam
 
     def convexity(self, block: Block) -> Array:
+        """α_i = lam: (c,)."""
         return np.full(len(block), self.lam)
 
     def hessian(self, block: Block, X: Array) -> Solve:
+        """V -> ∇²f_i(x_i) v_i for rows V (c, n), from one pass over the samples each."""
         at = self.hazards(block, X)
         W = at.expected()
 

@@ -30,6 +30,7 @@ def small_gram(block: Block) -> Array:
 
 
 def order(block: Block) -> int:
+    """The order of the smaller Gram matrix."""
     return int(min(block.b.shape[1], block.n))
 
 

@@ -35,6 +35,7 @@ class LeastSquares(LinearModel, tag="least-squares"):
         return -(block.sizes * math.log(2 * math.pi * dispersion) + self.pearson(block, X) / dispersion) / 2
 
     def pearson(self, block: Block, X: Array) -> Array:
+        """‖A_i x − b_i‖²: (c,)."""
         return 2 * block.sizes * self.value(block, X)
 
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:

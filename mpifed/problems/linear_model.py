@@ -62,10 +62,12 @@ class LinearModel(Problem):
         raise NotImplementedError
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """The sums of ``log_density`` over the samples of each client: (c,)."""
         logs = self.log_density(self.scores(block, X), self._labels(block), dispersion)
         return np.where(block.w > 0, logs, 0).sum(axis=1)
 
     def pearson(self, block: Block, X: Array) -> Array:
+        """The sums of ``squares`` over the samples of each client: (c,)."""
         return np.where(block.w > 0, self.squares(self.scores(block, X), self._labels(block)), 0).sum(axis=1)
 
     def deviance(self, Z: Array, b: Array) -> Array:
@@ -163,6 +165,7 @@ class LinearModel(Problem):
         return H
 
     def packed_hess(self, block: Block, X: Array) -> Array:
+        """The same as upper triangles."""
         if type(self).hess is not LinearModel.hess:
             return super().packed_hess(block, X)
         bend, own = self._curvature(block, X)

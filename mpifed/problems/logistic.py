@@ -42,6 +42,7 @@ class LogisticLoss(LinearModel):
         return -self.loss(Z, b)
 
     def predict(self, block: Block, X: Array) -> Array:
+        """1 where the score is positive: (c, D)."""
         return self.classes(self.scores(block, X))
 
     def classes(self, Z: Array) -> Array:

@@ -45,6 +45,7 @@ class MLP(Problem, tag="mlp"):
         return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in self.shapes(data)])
 
     def predict(self, block: Block, X: Array) -> Array:
+        """The class with the largest score, the lowest at a tie: (c, D)."""
         return np.argmax(self.forward(block, X)[-1], axis=-1)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:

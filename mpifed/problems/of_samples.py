@@ -82,6 +82,7 @@ class OfSamples(LinearModel):
 
 @cache
 def made(plain: type[LinearModel], frequencies: bool) -> type[Problem]:
+    """The class of a problem of samples with weights and offsets."""
     own = {"plain": plain, "frequencies": frequencies, "__module__": __name__}
     meta: Any = type(plain)
     return meta(f"{plain.__name__}OfSamples", (OfSamples, plain), own, tag=plain.label())
@@ -97,4 +98,5 @@ def takes(problem: type[Problem], name: str) -> bool:
 
 
 def of_samples(problem: LinearModel, frequencies: bool) -> Problem:
+    """The same problem with samples that have weights and offsets."""
     return made(type(problem), frequencies)(**msgspec.structs.asdict(problem))

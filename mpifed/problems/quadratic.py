@@ -37,19 +37,25 @@ class Quadratic(Problem, tag="quadratic"):
         return xp.vecdot(QX, X) / 2 - xp.vecdot(b, X), QX - b
 
     def lipschitz(self, block: Block) -> Array:
+        """r_i = λ_max(Q_i): (c,)."""
         return block.once("spectrum", spectrum)[:, -1]
 
     def convexity(self, block: Block) -> Array:
+        """α_i = λ_min(Q_i): (c,)."""
         return block.once("spectrum", spectrum)[:, 0]
 
     def hessian(self, block: Block, X: Array) -> Solve:
+        """V -> Q_i v_i for rows V (c, n)."""
         return lambda V: block.matvec(V)[:, : block.n]
 
     def hess(self, block: Block, X: Array) -> Array:
+        """Q_i, its two halves being made the same to the bit: (c, n, n)."""
         Q = matrices(block)
         return Q / 2 + Q.mT / 2
 
     def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """v -> (scale·s_i·Q_i + shift·I)⁻¹ v."""
+
         def inverse(block: Block) -> Array:
             own = np.reshape(scale * factors(block), (-1, 1, 1)).astype(block.b.dtype)
             return np.linalg.inv(own * matrices(block) + shift * np.eye(block.n, dtype=block.b.dtype))
@@ -59,8 +65,10 @@ class Quadratic(Problem, tag="quadratic"):
 
 
 def matrices(block: Block) -> Array:
+    """Q_i: (c, n, n)."""
     return np.stack([block.dense(i) for i in range(len(block))])
 
 
 def spectrum(block: Block) -> Array:
+    """The eigenvalues of Q_i in ascending order: (c, n)."""
     return np.linalg.eigvalsh(matrices(block))

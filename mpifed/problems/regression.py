@@ -68,6 +68,7 @@ class LogLink(Regression):
         return ("deviance",)
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
+        """The mean deviance of each client's samples: (c,)."""
         return (self.mean_deviance(block, X),)
 
     def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:

@@ -40,6 +40,7 @@ class Softmax(Classifier, tag="softmax"):
         return calibration_error(block, block.xp.max(P, axis=-1), hit)
 
     def hessian(self, block: Block, X: Array) -> Solve:
+        """V -> ∇²f_i(x_i) v_i for rows V (c, n)."""
         P = probabilities(self.scores(block, X))
 
         def apply(V: Array) -> Array:

@@ -39,6 +39,7 @@ class Images(NamedTuple):
                 )
 
     def changed(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        """A (c, B, n) after all changes."""
         found = A.reshape(*A.shape[:2], *self.shape)
         for name in self.names:
             own: Any = {"flip": self.flip, "crop": self.crop}.get(name) or Own(name)
@@ -113,6 +114,7 @@ def function_of(name: str) -> Callable[[Any, Any], Any]:
 
 
 def padded(A: Any, by: int) -> Any:
+    """A (c, B, channels, height, width) with so many zeros on all sides of the images."""
     if isinstance(A, np.ndarray):
         return np.pad(A, [(0, 0)] * 3 + [(by, by)] * 2)
     return pytorch().nn.functional.pad(A, (by, by, by, by))

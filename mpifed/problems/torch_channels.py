@@ -10,6 +10,7 @@ from mpifed.problems.torch_side_by_side import convolved, normed, pooled
 
 @cache
 def mode() -> Any:
+    """The context in which modules call ``convolution`` and ``pooling``."""
     torch = pytorch()
     base: Any = torch.overrides.TorchFunctionMode
 
@@ -78,6 +79,7 @@ def usual(values: Any) -> bool:
 
 
 def pair(sides: Any) -> list[int]:
+    """Height and width."""
     return [sides, sides] if isinstance(sides, int) else [int(side) for side in sides]
 
 

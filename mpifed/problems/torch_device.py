@@ -36,6 +36,7 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
 
 
 def of_problem(problem: Any) -> Any:
+    """The device of this rank on which a network computes from samples in memory."""
     return device_of(problem.device)
 
 
@@ -67,8 +68,10 @@ def told(device: Any) -> str:
 
 
 def pytorch() -> Any:
+    """The module torch; UserError where it is not installed."""
     return arrays.pytorch("this problem needs")
 
 
 def first_line(error: BaseException) -> str:
+    """Type and message of an error, on one line."""
     return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")

@@ -103,6 +103,7 @@ class Function:
         return tuple(scores.shape)
 
     def _check_calls(self) -> None:
+        """Call the module with a few samples; UserError where it remembers them."""
         before = torch_layers.marks(self.module)
         self.alone = True
         for train in (False, True):
@@ -152,6 +153,7 @@ class Function:
         return self.split(flat), self.constants_in(flat.dtype)
 
     def split(self, flat: Any) -> dict[str, Any]:
+        """A tensor (n,) as the parameters of the module, by name."""
         parts = flat.split([math.prod(shape) for shape in self.shapes.values()])
         return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
@@ -178,6 +180,7 @@ class Function:
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
+        """Seed PyTorch's random number generators; restore their state afterwards."""
         gpus = [] if self.device.index is None else [self.device.index]
         with self.torch.random.fork_rng(devices=gpus):
             self.torch.default_generator.manual_seed(seed)  # torch.manual_seed is 100 times slower: it searches devices

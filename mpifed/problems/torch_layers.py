@@ -26,6 +26,7 @@ class Normalisation:
         self.live = [part for part in layers if isinstance(part, norms._BatchNorm) and part not in self.constant]
 
     def mode(self, module: Any, train: bool) -> None:
+        """Training or evaluation mode; layers with constant statistics stay in evaluation mode."""
         module.train(train)
         for part in self.constant:
             part.eval()
@@ -54,6 +55,7 @@ class Normalisation:
 
 
 def frozen(part: Any) -> bool:
+    """Whether a layer has parameters, none of which is trained."""
     found = list(part.parameters(recurse=False))
     return bool(found) and not any(p.requires_grad for p in found)
 
@@ -87,6 +89,7 @@ def check(module: Any) -> None:
 
 
 def refuse_detached(trained: Any, scores: Any) -> None:
+    """UserError where there are parameters to train, and scores that do not depend on them."""
     if trained and not scores.requires_grad:
         raise UserError(
             "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on tensors "

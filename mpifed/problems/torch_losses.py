@@ -72,6 +72,7 @@ class Loss(NamedTuple):
 
 
 def loss_of(reference: str, targets: Targets | None) -> Loss:
+    """The loss called ``reference``; ``targets`` says what those of a function of the user are."""
     if reference not in LOSSES:
         return Loss(reference, function_of("loss", reference, LOSSES), targets or "classes")
     wanted, name = LOSSES[reference]
@@ -111,6 +112,7 @@ class Metric(NamedTuple):
 
 
 def r2(scores: Any, y: Any) -> float:
+    """1 − Σ(score − y)²/Σ(y − mean y)²; where all y are equal, 1 for perfect scores and else 0."""
     residual, total = (float(part.square().sum()) for part in (scores - y, y - y.mean()))
     return 1 - residual / total if total else float(residual == 0)
 
@@ -123,6 +125,7 @@ METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
 
 
 def metric_of(reference: str, targets: Targets) -> Metric:
+    """The metric called ``reference``."""
     if reference not in METRICS:
         return Metric(reference, function_of("metric", reference, METRICS))
     if targets == "classes":

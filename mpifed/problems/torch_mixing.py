@@ -115,6 +115,7 @@ class Rehearsal:
         return torch.tensor(values, dtype=torch.int64 if whole else self.dtype)
 
     def batch(self, parts: list[tuple[Any, Any]], kept: int) -> Batch:
+        """Samples and targets one behind the other, of which those of part ``kept`` have weights."""
         first = sum(len(part[1]) for part in parts[:kept])
         A, b = (self.net.torch.cat(part) for part in zip(*parts, strict=True))
         return Batch(A, b, slice(first, first + KEPT))
@@ -124,6 +125,7 @@ class Rehearsal:
         return differs(self.found("behind", True), self.found("behind", False), exact=True) != ""
 
     def finite(self) -> bool:
+        """Whether all that was found is finite."""
         return all(bool(part.isfinite().all()) for found in self.seen.values() for part in found)
 
     def difference(self, train: bool) -> str:

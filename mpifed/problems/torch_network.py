@@ -17,6 +17,8 @@ CACHED = 1 << 19  # parameters of the clients in one pass on a CPU: 2 MB in sing
 
 
 class Samples(NamedTuple):
+    """Samples of one client."""
+
     A: Array  # (d, features)
     b: Array  # (d,)
     w: Array  # (d,)

@@ -107,6 +107,7 @@ class TorchProblem(Training):
         return torch_training.put(module, x)
 
     def decays(self, data: Dataset) -> Array:
+        """The parameters of two or more dimensions: (n,) bool."""
         return self._make(data.n, self._scores(data), 0).weights
 
     def _scores(self, data: Dataset) -> int:
@@ -152,10 +153,12 @@ class TorchProblem(Training):
         return (name,) if name else ()
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
+        """The metric of each client on its samples: (c,)."""
         metric = metric_of(self._metric_name(), self.takes())
         return (block.xp.asarray(np.array([metric.of(*own) for own in self._scores_of(block, X)])),)
 
     def _scores_of(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
+        """Scores and targets of all samples of each client."""
         net, groups = self._network(block, X)
         found = groups.run(block, X, False)
         if is_tensor(X):
@@ -164,6 +167,7 @@ class TorchProblem(Training):
             yield net.scores(x, own) if found is None else (found.scores[i, : len(own.b)], net.targets(own.b))
 
     def predict(self, block: Block, X: Array) -> Array:
+        """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
         net, groups = self._network(block, X)
         whole = groups.run(block, X, False)
         if whole is not None:

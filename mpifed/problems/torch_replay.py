@@ -172,6 +172,7 @@ class Replay:
 
 
 def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Whether tensors are equal to the last bit, NaN and the sign of zero included."""
     return all(
         (a is None and b is None) or (a is not None and b is not None and bits(a) == bits(b))
         for a, b in zip(first, second, strict=True)
@@ -179,4 +180,5 @@ def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 
 def bits(values: Any) -> bytes:
+    """The bytes of a tensor."""
     return values.detach().cpu().contiguous().numpy().tobytes()

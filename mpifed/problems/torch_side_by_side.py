@@ -82,6 +82,8 @@ def pooled() -> Any:
 
 @cache
 def pooled_back() -> Any:
+    """Its derivative by the samples."""
+
     def derive(g: Any, x: Any, places: Any, *how: Any) -> Any:
         return (pytorch().ops.aten.max_pool2d_with_indices_backward(g, x, *how, places),)
 

@@ -103,12 +103,15 @@ class Answers(ByClient, kw_only=True):
         return found
 
     def certify_smoothness(self, f: Local, client: Any) -> Array:
+        """r_i: (c,)."""
         return f.lipschitz()
 
     def certify_curvature(self, f: Local, client: Any) -> Array:
+        """A lower bound of the eigenvalues of ∇²f_i: (c,)."""
         return f.least_curvature()
 
     def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
+        """f_i(x) (c,) and ∇f_i(x) (c, n)."""
         return f.value_grad(x)
 
     def certify_gradients(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
@@ -117,6 +120,7 @@ class Answers(ByClient, kw_only=True):
         return f.xp.vecdot(g, g), f.xp.max(f.xp.abs(g), axis=1)
 
     def certify_hessian(self, f: Local, client: Any, x: Array, v: Array) -> Array:
+        """∇²f_i(x) v: (c, n)."""
         return f.hessian(f.xp.tile(x, (len(f), 1)))(f.xp.tile(v, (len(f), 1)))
 
 

@@ -61,6 +61,7 @@ def refuse_name(name: Any, taken: set[str], what: str) -> None:
 
 
 def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -> Any:
+    """Numbers of each client by name."""
     if not isinstance(result, dict):
         raise Wrong(f'returns {shown(result)}: it must return a dict such as {{"snr": Max(v)}}, v (c,)')
     for name, part in result.items():
@@ -73,6 +74,7 @@ def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -
 
 
 def report(algorithm: Algorithm, result: Any, *args: Any) -> Any:
+    """Columns of the record."""
     if not isinstance(result, dict):
         raise Wrong(f"returns {shown(result)}: it must return a dict, a number for each column")
     for name, value in result.items():
@@ -83,6 +85,7 @@ def report(algorithm: Algorithm, result: Any, *args: Any) -> Any:
 
 
 def of_clients(algorithm: Algorithm, result: Any, d: Array) -> Any:
+    """Numbers of all clients, or None."""
     if result is None:
         return result
     LIKE_D(algorithm, result, d)
@@ -143,6 +146,7 @@ def first(f: Local, wrong: Array) -> int:
 
 
 def is_number(value: Any) -> bool:
+    """Whether a value is a real number or an array of these."""
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.kind in "fiub" and not isinstance(value, np.ma.MaskedArray)
     return isinstance(value, int | float)

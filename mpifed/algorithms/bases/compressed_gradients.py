@@ -30,6 +30,7 @@ class CompressedGradients(Algorithm):
     upload = Upload(kind="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"})
 
     def verify(self, selected: int) -> None:
+        """Refuse compressors of matrices, and biased ones where they must not be."""
         self.compressor.verify()
         if not self.biased and self.compressor.omega(1) is None:
             raise UserError(
@@ -45,9 +46,11 @@ class CompressedGradients(Algorithm):
         return self.compressor.bits(fed.n, fed.dtype.itemsize)
 
     def compressed(self, f: Local, rows: Array) -> Array:
+        """C of rows (c, n)."""
         return f.xp.asarray(self.compressor.compress(to_numpy(rows), lambda: f.rng))
 
     def rate(self, fed: Federation) -> float:
+        """γ."""
         return self.gamma or self.theory(fed, fed.call(self.smoothness).astype(float))
 
     @abstractmethod

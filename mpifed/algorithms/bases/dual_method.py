@@ -63,6 +63,7 @@ class DualMethod(Algorithm):
         return self.solver.work(d)
 
     def verify(self, selected: int) -> None:
+        """Refuse selections of one client."""
         if selected < 2:
             raise UserError(
                 f"selection takes {selected} client a round, but {self.label()} needs at least 2: with one client the "
@@ -88,6 +89,7 @@ class DualMethod(Algorithm):
         return self.average(fed, fed.arrivals())
 
     def average(self, fed: Federation, arrived: Array | None) -> Array:
+        """w̄ of the clients whose w_i have arrived."""
         if self.scaling == "common":
             return np.asarray(fed.mean(of=arrived))
         total, weight = fed.sum(of=arrived)
@@ -126,9 +128,11 @@ class DualMethod(Algorithm):
         return client, client.w
 
     def rate(self, fed: Federation) -> float:
+        """η of the round."""
         return self.eta if self.schedule is None else float(self.schedule.gamma(fed.round - 1, 1, np.ones((1, 1))))
 
     def common(self, server: Any) -> float:
+        """The α that all clients share; 1 where they multiply by their own α_i."""
         return float(server.alpha) if self.scaling == "common" else 1.0
 
     def share(self, f: Local, w: Array) -> Array | tuple[Array, Array]:

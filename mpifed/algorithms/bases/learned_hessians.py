@@ -32,6 +32,7 @@ class LearnedHessians(Algorithm):
     )
 
     def verify(self, selected: int) -> None:
+        """Refuse a compressor that is not for matrices."""
         self.compressor.verify(symmetric=True)
 
     def rate(self, n: int) -> float:
@@ -90,6 +91,7 @@ class LearnedHessians(Algorithm):
         return mu
 
     def curvature(self, f: Local, client: Any) -> tuple[Any, Array]:
+        """α_i: (c,)."""
         return client, f.convexity()
 
 

@@ -40,6 +40,7 @@ class Personal(Algorithm):
         raise NotImplementedError
 
     def train(self, f: Local, theta: Array, centre: Array) -> Array:
+        """H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
         memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
@@ -47,6 +48,7 @@ class Personal(Algorithm):
         return theta
 
     def centre(self, client: Any, w: Array) -> Array:
+        """The point that personal models are pulled to."""
         return w
 
     def score(self, f: Local, client: Any, w: Array, size: int) -> tuple[Any, Array]:

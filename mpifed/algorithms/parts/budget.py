@@ -27,6 +27,7 @@ class Budget(NamedTuple):
     releases: int
 
     def basic(self) -> float:
+        """The ε spent by basic composition: the sum."""
         return self.epsilon * self.releases
 
     def accounted(self, delta: float) -> float:

@@ -10,6 +10,7 @@ from mpifed.core.typing import Array
 
 
 def gamma(step: Any, result: Any, k: int, k0: int, d: Array) -> Any:
+    """The step size of an iteration."""
     numbers = to_numpy(result)
     if np.shape(result) not in ((), np.shape(d)) or numbers.dtype.kind not in "fiu":
         raise Wrong(f"returns {shown(result)}: γ is one number, or has shape {np.shape(d)}, one for each client")

@@ -25,6 +25,7 @@ class ElasticNets(NamedTuple):
     groups: list[Group]
 
     def mean(self) -> Array:
+        """Σ_j W_ij z_j: (c, n)."""
         out = namespace(self.own).empty_like(self.own)
         for group in self.groups:
             out[group.nodes] = group.mean
@@ -50,11 +51,13 @@ class ElasticNets(NamedTuple):
 
 
 def elastic_nets(near: Near, own: Array) -> ElasticNets:
+    """The nets over the rows ``near`` of the neighbours and the ``own`` (c, n)."""
     counts = np.diff(to_numpy(near.first))
     return ElasticNets(own, [group(np.flatnonzero(counts == p), int(p), near, own) for p in np.unique(counts)])
 
 
 def group(nodes: Array, p: int, near: Near, own: Array) -> Group:
+    """Nodes with p neighbours."""
     xp = namespace(own)
     picks = near.first[nodes][:, None] + xp.arange(p)
     others = near.weights[picks]

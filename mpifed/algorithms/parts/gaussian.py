@@ -78,6 +78,7 @@ class Gaussian(Struct, frozen=True):
         return origin + moved * step
 
     def rho(self) -> float:
+        """ρ of zero-concentrated privacy of one release."""
         return 2 / self.multiplier / self.multiplier  # not over the square, which may be 0 or too large
 
     def spent(self, releases: int, delta: float, left: float = 1.0) -> float:

@@ -188,6 +188,7 @@ class Noisy(Algorithm):
 
     @abstractmethod
     def mechanism(self) -> Noise:
+        """The noise that the options name."""
         raise NotImplementedError
 
     def verify(self, selected: int) -> None:

@@ -105,10 +105,12 @@ class Decaying(Optimizer):
     ] = "all"
 
     def shrink(self, w: Array) -> Array:
+        """λw (c, n)."""
         own = self.weight_decay
         return own * w if isinstance(own, float) else namespace(w).asarray(own) * w
 
     def decayed(self, g: Array, w: Array) -> Array:
+        """g + λw."""
         return g if isinstance(self.weight_decay, float) and not self.weight_decay else g + self.shrink(w)
 
 
@@ -159,6 +161,7 @@ class Adam(Decaying, tag="adam"):
         return self.adapt(memory, self.decayed(g, w))
 
     def adapt(self, memory: Moments, g: Array) -> tuple[Array, Moments]:
+        """m̂/(√v̂ + eps) without weight decay, and the new memory."""
         m = self.beta1 * memory.m + (1 - self.beta1) * g
         v = self.beta2 * memory.v + (1 - self.beta2) * (g * g)
         xp = namespace(g)

@@ -28,21 +28,16 @@ from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
-from mpifed.federation.peers.neighbourhood import Neighbourhood
-from mpifed.federation.peers.network import Network
-from mpifed.federation.request import ARRIVE, REST
 from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
-from mpifed.federation.timing.computed_ahead import ComputedAhead
 from mpifed.federation.timing.device_rounds import DeviceRounds
 from mpifed.federation.timing.devices import Devices
 from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import Takes, needs
 from mpifed.federation.transport import Transport
-from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
 from mpifed.problems.base import Problem
 from mpifed.results.columns import COLUMNS, MEASURES, SCALES
@@ -61,7 +56,6 @@ class Prepared(NamedTuple):
     block: BlockSize
     features: list[Feature]
     host: Host | None = None
-    neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
     blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
     devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
 
@@ -106,11 +100,8 @@ def setup_of(config: Experiment, data: Dataset, x: Array | None, block_bytes: in
         first = fitting(x, first.size, config.dtype, config.start or "")
     problem = problem_of(config, data)
     method = told(config.algorithm, config.problem, data, config.dtype)
-    weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     made = Setup(problem, method, config.seed, data.m, first, block_bytes)
-    return made._replace(
-        masks=config.masks, compress=config.compress, weights=weights, local=seen_by(config.problem)[0]
-    )
+    return made._replace(masks=config.masks, compress=config.compress, local=seen_by(config.problem)[0])
 
 
 def loaded(config: Experiment, cache: Cache | None) -> Dataset:
@@ -143,7 +134,7 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
 
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
-    kind = Federation if config.graph is None else Network
+    kind = next((feature.federation for feature in parts.features if feature.federation), Federation)
     made = kind(transport, parts.setup, parts.selector, totals_of(parts.data), parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
     for feature in parts.features:
@@ -173,20 +164,12 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         made.block_size = parts.block
     if own(type(parts.setup.algorithm)):
         made.use(cast(Method, CheckedAnswers(parts.setup.algorithm, Algorithm)))
-    neighbourhood = None
-    if parts.setup.weights is not None:
-        neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)
-        made.verbs |= neighbourhood.verbs(made)
-    if job.config.asynchronous is not None:
-        ahead = ComputedAhead(made, len(made.order))
-        made.verbs |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
-        made.keepers.append(ahead)
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
     housing = Housing(parts.setup, lo, hi, parts.cuts, host_of)
     for feature in parts.features:
         feature.host(made, housing)
-    return parts._replace(host=made, neighbourhood=neighbourhood)
+    return parts._replace(host=made)
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

@@ -168,8 +168,9 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
 
     assert parts.host is not None
     service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
-    if parts.neighbourhood is not None and len(parts.cuts) > 2:  # nodes on other ranks too
-        parts.neighbourhood.links = Ranks(world.comm, parts.neighbourhood, service.traffic, service.crowded)
+    if len(parts.cuts) > 2:  # clients are on other ranks too
+        for feature in parts.features:
+            feature.linked(lambda near: Ranks(world.comm, near, service.traffic, service.crowded))
     traffic = service.serve(parts.host)
     if traffic is not None:
         collect(world, parts.host, traffic)

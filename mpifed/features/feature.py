@@ -8,6 +8,7 @@ from mpifed.data.base import Dataset
 from mpifed.features.rule import Counted, Rule
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
+from mpifed.federation.peers.neighbourhood import Links, Neighbourhood
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 
@@ -39,6 +40,7 @@ class Feature:
     ``counted`` once the number of clients is known.
     """
 
+    federation: ClassVar[type[Federation] | None] = None  # in the place of a server
     tables: ClassVar[Sequence[Rule[Experiment]]] = ()
     rules: ClassVar[Sequence[Rule[Experiment]]] = ()
     counted: ClassVar[Sequence[Rule[Counted]]] = ()
@@ -59,6 +61,9 @@ class Feature:
 
     def host(self, host: Host, housing: Housing) -> None:
         """Put what happens where clients live into ``host``: verbs, services, keepers."""
+
+    def linked(self, link: Callable[[Neighbourhood], Links]) -> None:
+        """Link what hosts exchange with each other, where they are on several ranks."""
 
     def looks(self, fed: Federation) -> Looks:
         """What is evaluated of each client at the server's model beside f, by the table of the result."""

@@ -1,9 +1,12 @@
 """Asynchronous runs: what goes with the table [asynchronous]."""
 
-from mpifed.features.feature import Feature
+from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen, last_uploads, lossy
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
+from mpifed.federation.request import ARRIVE, REST
+from mpifed.federation.timing.computed_ahead import ComputedAhead
 from mpifed.federation.traits import Mean, Refused
 
 
@@ -68,3 +71,8 @@ class Asynchrony(Feature):
 
     tables = TABLES
     rules = RULES
+
+    def host(self, host: Host, housing: Housing) -> None:
+        ahead = ComputedAhead(host, len(host.order))
+        host.verbs |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
+        host.keepers.append(ahead)

@@ -1,11 +1,19 @@
 """Clients as nodes of a graph: what goes with the table [graph]."""
 
+from collections.abc import Callable
+
 from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.features.feature import Feature
+from mpifed.data.base import Dataset
+from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
+from mpifed.federation.peers.neighbourhood import Links, Neighbourhood
+from mpifed.federation.peers.network import Network
+from mpifed.federation.setup import Setup
 from mpifed.federation.traits import Takes
+from mpifed.graphs.weights import Weights
 
 
 def moving(c: Experiment) -> Found:
@@ -56,4 +64,19 @@ RULES: list[Rule[Experiment]] = [
 class OnGraph(Feature):
     """Clients that exchange vectors with their neighbours."""
 
+    federation = Network
     rules = RULES
+    neighbourhood: Neighbourhood
+
+    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+        c = self.config
+        assert c.graph is not None
+        return setup._replace(weights=Weights(c.graph, c.seed, data.m))
+
+    def host(self, host: Host, housing: Housing) -> None:
+        assert host.setup.weights is not None
+        self.neighbourhood = Neighbourhood(host.setup.weights, host.lo, host.hi, housing.cuts, host.dtype)
+        host.verbs |= self.neighbourhood.verbs(host)
+
+    def linked(self, link: Callable[[Neighbourhood], Links]) -> None:
+        self.neighbourhood.links = link(self.neighbourhood)

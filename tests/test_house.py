@@ -196,15 +196,15 @@ def test_functions_take_at_most_six_parameters():
 
 # What ties the house together, with the bound that each number keeps; a change that lowers one lowers its bound.
 BOUNDS = {
-    "imports of the widest module": 49,
-    "imports of experiment/prepare.py": 49,
-    "classes derived from a seam": 20,
-    "proxies": 9,
-    "members of the house typed Any": 60,
-    "isinstance": 371,
+    "imports of the widest module": 38,
+    "imports of experiment/prepare.py": 38,
+    "classes derived from a seam": 18,
+    "proxies": 8,
+    "members of the house typed Any": 49,
+    "isinstance": 364,
     "lists and texts times a condition": 16,
-    "lines of mpifed": 43_900,
-    "lines of tests": 42_000,
+    "lines of mpifed": 43_700,
+    "lines of tests": 39_300,
     "lines of benchmarks": 11_700,
 }
 

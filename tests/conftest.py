@@ -36,9 +36,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 2 if config.args == config.getini("testpaths") and (os.cpu_count() or 1) > 1 else 0
 
 
+MODULES = {"fast": ("numba", "numba is not there"), "torch": ("torch", "PyTorch is not there")}  # of markers and extras
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("fast") and importlib.util.find_spec("numba") is None:
-        pytest.skip("numba is not there: pip install mpifed[fast]")
+    for marker, (module, reason) in MODULES.items():
+        if item.get_closest_marker(marker) and importlib.util.find_spec(module) is None:
+            pytest.skip(f"{reason}: pip install mpifed[{marker}]")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -25,13 +25,17 @@ class Quadratics(Matrices):
     def draw(self, i: int) -> tuple[Array, Array]:
         rng = stream(self.seed, "data", i + 1)
         least = self.source.mu
-        largest = self.source.L
+        largest = self.largest(i)
         eigenvalues = rng.uniform(least, largest, size=self.n)
         eigenvalues[[0, -1]] = least, largest
         U, R = np.linalg.qr(rng.standard_normal((self.n, self.n)))
         U = U * np.copysign(1.0, np.diagonal(R))  # without the signs, U is not uniformly distributed
         Q = (U * eigenvalues) @ U.T
         return (Q + Q.T) / 2, rng.standard_normal(self.n)
+
+    def largest(self, i: int) -> float:
+        """The largest eigenvalue of Q_i."""
+        return self.source.L
 
 
 class RandomQuadratic(Data, tag="quadratic"):

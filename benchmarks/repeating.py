@@ -7,10 +7,10 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from mpifed import Array, Problem, Result
-from mpifed.data.blocks import Block
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.prepare import gathered
 from mpifed.federation.host import Host
+from mpifed.kernels.blocks import Block
 
 SAME = 1e-8  # largest relative difference between f here and f in the result file: rounding
 

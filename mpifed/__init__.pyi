@@ -34,7 +34,6 @@ from mpifed.core.streams import stream as stream
 from mpifed.core.typing import Array as Array
 from mpifed.data.base import Data as Data
 from mpifed.data.base import Dataset as Dataset
-from mpifed.data.blocks import Block as Block
 from mpifed.data.partition import Partition as Partition
 from mpifed.data.pool import Pool as Pool
 from mpifed.data.sources.arrays import arrays as arrays
@@ -56,6 +55,7 @@ from mpifed.federation.traits import Takes as Takes
 from mpifed.federation.traits import Upload as Upload
 from mpifed.graphs.base import Edges as Edges
 from mpifed.graphs.base import Graph as Graph
+from mpifed.kernels.blocks import Block as Block
 from mpifed.problems.base import Problem as Problem
 from mpifed.problems.linear_model import LinearModel as LinearModel
 from mpifed.theory.statements import Bound as Bound

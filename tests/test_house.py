@@ -17,7 +17,9 @@ ARROWS = {  # room -> the rooms right below it; what lies further down may be im
     "results": ("theory",),
     "report": ("results",),
     "data": ("core",),
-    "problems": ("data",),
+    "kernels": ("data",),
+    "problems": ("kernels",),
+    "networks": ("problems",),
     "compressors": ("core",),
     "graphs": ("core",),
     "federation": ("problems", "compressors", "graphs"),
@@ -27,14 +29,17 @@ ARROWS = {  # room -> the rooms right below it; what lies further down may be im
     "experiment": ("features", "mpi", "results"),
     "sweeps": ("experiment", "results"),
     "checking": ("experiment", "results"),
-    "api": ("sweeps", "checking", "report"),
-    "cli": ("sweeps", "checking", "report"),
+    "statistics": ("experiment", "results"),
+    "api": ("sweeps", "checking", "statistics", "report"),
+    "cli": ("sweeps", "checking", "statistics", "report"),
     "mpifed": ("api", "cli"),
 }
 
+BY_NAME = {"networks", "statistics"}  # rooms whose classes a family loads by their names; nothing below imports them
+
 
 def room(name):
-    """mpifed.data.blocks -> data; what lies in the root is the room ``mpifed``."""
+    """mpifed.kernels.blocks -> data; what lies in the root is the room ``mpifed``."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 and parts[1] in ARROWS else "mpifed"
 
@@ -45,7 +50,7 @@ def below(name):
 
 
 def module(path):
-    """mpifed/data/blocks.py -> mpifed.data.blocks; mpifed/data/__init__.py -> mpifed.data."""
+    """mpifed/kernels/blocks.py -> mpifed.kernels.blocks; mpifed/data/__init__.py -> mpifed.data."""
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -103,7 +108,9 @@ def test_every_module_that_is_imported_is_there_and_arrows_between_rooms_go_down
         f"{module(path)} imports {name}"
         for path in FILES
         for name in imports(path) | named(path)
-        if name in MODULES and room(name) not in below(room(module(path)))
+        if name in MODULES
+        and room(name) not in below(room(module(path)))
+        and not (name in named(path) - imports(path) and room(name) in BY_NAME)
     }
     assert not upward
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.repeating import Clients, Key, agree, by_block, clients_of
 from mpifed import Array, Result
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.theory.fedadmm import contraction, descent
 
 ITERATIONS = 2000  # most iterations that are repeated

@@ -8,11 +8,11 @@ from msgspec import Meta
 
 from mpifed import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.algorithms import accfeddcd, feddcd
-from mpifed.data.blocks import Block
 from mpifed.data.formats.images import pixels
 from mpifed.data.partition import edges
 from mpifed.data.sources.public_images import IdxImages, Mnist
-from mpifed.problems.mlp import MLP
+from mpifed.kernels.blocks import Block
+from mpifed.networks.mlp import MLP
 from mpifed.problems.quadratic import Quadratic
 
 

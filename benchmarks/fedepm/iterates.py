@@ -11,10 +11,10 @@ import numpy as np
 
 from benchmarks.repeating import Key, agree
 from mpifed import Array, Problem
-from mpifed.data.blocks import Block
 from mpifed.experiment import config
 from mpifed.experiment.certify import known
 from mpifed.experiment.optimum import alone, minimum
+from mpifed.kernels.blocks import Block
 from mpifed.theory import fedepm
 from mpifed.theory.statements import Known
 

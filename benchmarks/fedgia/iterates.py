@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.repeating import Clients, Key, agree, by_block, clients_of
 from mpifed import Array, Result
 from mpifed.algorithms import FedGiA
-from mpifed.data.blocks import Block
 from mpifed.experiment.config import experiment
+from mpifed.kernels.blocks import Block
 
 ITERATIONS = 100  # most iterations that are repeated
 

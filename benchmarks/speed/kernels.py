@@ -33,10 +33,10 @@ from benchmarks.speed.plain import gradient
 from benchmarks.speed.printing import Table, spread, tiny, told
 from mpifed.core.processor import CPUS, block_size, in_bytes
 from mpifed.core.typing import Array
-from mpifed.data.blocks import SPARSE, Block, plan
-from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
+from mpifed.kernels.blocks import SPARSE, Block, plan
+from mpifed.kernels.compiled.block import CompiledBlock
+from mpifed.kernels.fill import Layout, fill
 from mpifed.problems.base import Problem
 
 CLASSES = 10

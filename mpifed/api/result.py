@@ -108,7 +108,7 @@ class Result(results.Result):
         says: ``mpifed.load("out.h5").fit(data=mpifed.arrays(X, y, clients))``, or ``fit(data={"path": "new.csv"})``.
         Raises UserError where the problem has no Hessian or it is singular at this model, and for other data.
         """
-        from mpifed.experiment.fitted import again, fitted  # it imports scipy.stats, which takes time
+        from mpifed.statistics.fitted import again, fitted  # it imports scipy.stats, which takes time
 
         with concerning(self.path or ""):
             config = experiment(study(self.config, {} if data is None else {"data": data}, {}))

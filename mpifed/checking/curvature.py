@@ -9,7 +9,7 @@ from mpifed.checking.case import Case
 from mpifed.checking.problems import FEW, differences, points
 from mpifed.checking.table import Check, Found, Open
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 STEP = 1e-5  # of differences

@@ -10,7 +10,7 @@ from mpifed.checking.case import Case
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 STEPS = (1e-4, 1e-5, 1e-6)  # of differences; the one that agrees best counts, so that a kink is no mistake

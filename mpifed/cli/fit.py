@@ -7,11 +7,11 @@ from mpifed.cli.run import study
 from mpifed.core.errors import UserError, concerning
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import experiment, override
-from mpifed.experiment.fitted import again, fitted
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.report.fit import page
 from mpifed.results.result import load
+from mpifed.statistics.fitted import again, fitted
 
 
 def fit(args: argparse.Namespace) -> str:

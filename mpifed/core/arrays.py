@@ -112,3 +112,8 @@ def standard() -> Any:
     except ImportError as error:
         raise UserError(f"arrays on a device need array-api-compat ({error}): pip install 'mpifed[torch]'") from None
     return functions
+
+
+def starts_of(sizes: Array) -> Array:
+    """Where the rows of each client begin, in the order of clients, and the number of all: (m + 1,)."""
+    return np.concatenate([[0], np.cumsum(sizes)])

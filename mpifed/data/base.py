@@ -12,10 +12,10 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import sparse as sp
+from mpifed.core.arrays import starts_of
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.blocks import starts_of
 from mpifed.data.sample_columns import SampleColumns
 
 # types of fields whose defaults differ between sources

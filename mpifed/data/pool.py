@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mpifed.core import sparse as sp
+from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
-from mpifed.data.blocks import starts_of
 from mpifed.data.labels import about_texts, numbers_of_texts
 from mpifed.data.partition import Iid, Partition
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.blocks import starts_of
 
 COLUMNS = {"weight": "weights", "frequency": "frequencies", "offset": "offsets", "exposure": "exposures"}  # of samples
 RIGHT = {

@@ -47,7 +47,7 @@ def device_here(parts: Prepared) -> str:
     where = device(setup.kernels) if on_device(setup.kernels) else setup.problem.computer()
     if where is None:
         return ""
-    from mpifed.problems import torch_device
+    from mpifed.kernels import torch_device
 
     return torch_device.told(where)
 

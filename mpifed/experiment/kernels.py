@@ -8,11 +8,11 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.arrays import pytorch, standard
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
-from mpifed.data.compiled import compiling
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.features.settings import DEVICES
 from mpifed.federation.traits import needs
+from mpifed.kernels.compiled import compiling
 from mpifed.mpi.world import World
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
@@ -33,7 +33,7 @@ def device(kernels: str) -> Any:
     """
     if not on_device(kernels):
         return None
-    from mpifed.problems.torch_device import device_of
+    from mpifed.kernels.torch_device import device_of
 
     standard()
     return device_of("cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU')

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block
-from mpifed.data.sample_block import OfSamples, SampleBlock, SparseSampleBlock
 from mpifed.data.sample_columns import COLUMNS, SampleColumns
 from mpifed.features.matching import described, missing
 from mpifed.features.rule import Found, Rule, refuse
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.sample_block import OfSamples, SampleBlock, SparseSampleBlock
 from mpifed.problems.base import Problem
 from mpifed.problems.linear_model import LinearModel
 from mpifed.problems.of_samples import made, of_samples, takes

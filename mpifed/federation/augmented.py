@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
 from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.federation.seeded import Seeded
+from mpifed.kernels.blocks import Block
 
 
 class Augmented(Seeded):

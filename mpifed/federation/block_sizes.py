@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.processor import BlockSize
-from mpifed.data.blocks import clients_in
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.request import FOR_THE_RECORD, Request
 from mpifed.federation.wire.stage import Visit
+from mpifed.kernels.blocks import clients_in
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB
 FEWEST = 10  # rounds; a run of fewer keeps the first size

@@ -8,8 +8,8 @@ from mpifed.core.arrays import is_real
 from mpifed.core.errors import UserError
 from mpifed.core.guards import shown
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 LACKING = -(2.0**100)  # of a client that has no such number: replies must be finite

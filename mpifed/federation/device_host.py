@@ -16,10 +16,6 @@ from mpifed.core.arrays import on, to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block
-from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
-from mpifed.data.fill import SameSizeBlocks
-from mpifed.data.sparse_device_block import SparseDeviceBlock
 from mpifed.federation.device_memory import Alike, refuse_full
 from mpifed.federation.device_sums import DeviceCollected, subtotals
 from mpifed.federation.host import Answer, Host
@@ -29,6 +25,10 @@ from mpifed.federation.request import Collected, Layout, Reply, Request
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.device_block import FEW, DeviceBlock, coarse, grouped
+from mpifed.kernels.fill import SameSizeBlocks
+from mpifed.kernels.sparse_device_block import SparseDeviceBlock
 
 ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
 

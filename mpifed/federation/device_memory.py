@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.data.blocks import Block
-from mpifed.data.sparse_block import SparseBlock
-from mpifed.problems.torch_device import free_bytes
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.sparse_block import SparseBlock
+from mpifed.kernels.torch_device import free_bytes
 
 MB = 1e6
 

@@ -14,10 +14,6 @@ from mpifed.core.memory import check_memory
 from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import SPARSE, plan
-from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
-from mpifed.data.fill import Layout as Filling
-from mpifed.data.fill import add_tests, between, by_padded_size, fill
 from mpifed.federation import sums
 from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.local import Local
@@ -43,6 +39,10 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
 from mpifed.federation.wire.stage import Visit
 from mpifed.federation.wire.stages import host_stages
+from mpifed.kernels.blocks import SPARSE, plan
+from mpifed.kernels.compiled.block import CompiledBlock, CompiledSparseBlock
+from mpifed.kernels.fill import Layout as Filling
+from mpifed.kernels.fill import add_tests, between, by_padded_size, fill
 
 Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a request -> new state and reply
 

@@ -12,8 +12,8 @@ from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block, weights
 from mpifed.graphs.weights import Weights
+from mpifed.kernels.blocks import Block, weights
 from mpifed.problems.base import Problem, Solve
 
 Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.weights import Weights
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 

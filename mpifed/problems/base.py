@@ -14,8 +14,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind, fitted
+from mpifed.kernels.blocks import Block
 
 
 def ones(block: Block) -> float:
@@ -53,14 +53,14 @@ class Problem(Component):
         "nonconvex-logistic": "mpifed.problems.nonconvex_logistic:NonconvexLogistic",
         "softmax": "mpifed.problems.softmax:Softmax",
         "svm": "mpifed.problems.svm:SVM",
-        "mlp": "mpifed.problems.mlp:MLP",
-        "cnn": "mpifed.problems.cnn:CNN",
-        "torch": "mpifed.problems.torch_module:TorchModule",
+        "mlp": "mpifed.networks.mlp:MLP",
+        "cnn": "mpifed.networks.cnn:CNN",
+        "torch": "mpifed.networks.torch_module:TorchModule",
         "quadratic": "mpifed.problems.quadratic:Quadratic",
-        "poisson": "mpifed.problems.poisson:Poisson",
-        "gamma": "mpifed.problems.gamma:Gamma",
-        "huber": "mpifed.problems.huber:Huber",
-        "cox": "mpifed.problems.cox:Cox",
+        "poisson": "mpifed.statistics.poisson:Poisson",
+        "gamma": "mpifed.statistics.gamma:Gamma",
+        "huber": "mpifed.statistics.huber:Huber",
+        "cox": "mpifed.statistics.cox:Cox",
     }
     default: ClassVar[str] = "least-squares"
     kind: ClassVar[str] = "problems"

@@ -4,7 +4,7 @@ import numpy as np
 
 from mpifed.core.arrays import to_numpy
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 
 BINS = 15  # of probabilities, of one width, each with its upper end
 

@@ -9,8 +9,8 @@ from msgspec import Meta
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind, class_count
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 

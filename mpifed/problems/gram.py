@@ -7,8 +7,8 @@ import numpy as np
 from mpifed.core.arrays import namespace
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
-from mpifed.data.sparse_block import SparseBlock
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.sparse_block import SparseBlock
 from mpifed.problems.base import Solve
 
 LARGE = 4096  # above this order Lanczos and conjugate gradients are used and no Gram matrix is formed

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.problems.gram import smallest_eigenvalue
 from mpifed.problems.linear_model import LinearModel
 

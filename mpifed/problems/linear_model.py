@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal, starts
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 

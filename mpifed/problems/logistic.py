@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind
+from mpifed.kernels.blocks import Block
 from mpifed.problems.calibration import area_under_roc, calibration_error, observed_expected
 from mpifed.problems.linear_model import LinearModel
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.problems.logistic import LogisticLoss
 
 

@@ -11,7 +11,7 @@ from mpifed.core.typing import Array
 from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.linear_model import LinearModel
 from mpifed.problems.logistic import LogisticLoss
-from mpifed.problems.regression import LogLink
+from mpifed.statistics.regression import LogLink
 
 KNOWN = {  # methods that read scores, and those of mpifed that OfSamples replaces
     **{name: (getattr(LinearModel, name),) for name in ("value", "grad", "value_grad", "evaluate", "_value", "_pass")},

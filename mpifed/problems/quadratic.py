@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Factors, Problem, Solve, ones
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Solve
 from mpifed.problems.calibration import calibration_error
 from mpifed.problems.classifier import Classifier

@@ -63,7 +63,7 @@ def test_what_is_not_known_of_the_bits_of_sparse_products_on_a_gpu_is_said(kerne
 @pytest.mark.parametrize("words", [["problem=logistic", "kernels=torch"], ["problem=cnn"]])
 def test_a_run_that_goes_on_elsewhere_says_so_and_the_file_keeps_both_devices(words, tmp_path, monkeypatch):
     pytest.importorskip("torch")
-    from mpifed.problems import torch_device
+    from mpifed.kernels import torch_device
 
     path = str(tmp_path / "run.h5")
     here = torch_device.told(torch_device.device_of("cpu"))

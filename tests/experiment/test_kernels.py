@@ -10,12 +10,12 @@ import scipy.sparse as sp
 
 import mpifed as public
 from mpifed.core.errors import UserError
-from mpifed.data.compiled import compiling
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import choose, ready
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
+from mpifed.kernels.compiled import compiling
 from mpifed.mpi.world import World
 from mpifed.report.summary import show
 from mpifed.results.result import load

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from tests.experiment.test_fitted_reference import CLASSES, COUNTS, POSITIVE, SIZES, TIMES, A, K, close, rows
+from tests.statistics.test_fitted_reference import CLASSES, COUNTS, POSITIVE, SIZES, TIMES, A, K, close, rows
 
 FREQUENCY = 1 + K % 4
 PRIOR = 0.5 + K % 5 / 2

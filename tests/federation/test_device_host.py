@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from mpifed.data.blocks import Block, weights
 from mpifed.federation import sums
+from mpifed.kernels.blocks import Block, weights
 from tests.helpers.algorithm_runs import M, Run, build
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import on, to_numpy  # noqa: E402
-from mpifed.data.device_block import DeviceBlock, coarse  # noqa: E402
 from mpifed.federation.device_host import DeviceHost  # noqa: E402
 from mpifed.federation.device_sums import subtotals  # noqa: E402
+from mpifed.kernels.device_block import DeviceBlock, coarse  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")

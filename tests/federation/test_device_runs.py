@@ -15,7 +15,7 @@ from tests.helpers.killed_runs import content
 torch = pytest.importorskip("torch")
 from mpifed.federation import device_memory  # noqa: E402
 from mpifed.federation.device_host import DeviceHost  # noqa: E402
-from mpifed.problems.torch_device import FILLED, free_bytes  # noqa: E402
+from mpifed.kernels.torch_device import FILLED, free_bytes  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -108,8 +108,8 @@ def test_what_a_device_does_not_have_is_refused(why):
 def test_networks_live_on_the_gpu_that_their_problem_asks_for(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    monkeypatch.setattr("mpifed.problems.torch_device.told", lambda device: "a card")
-    monkeypatch.setattr("mpifed.problems.torch_device.device_of", lambda *_: torch.device("cpu"))
+    monkeypatch.setattr("mpifed.kernels.torch_device.told", lambda device: "a card")
+    monkeypatch.setattr("mpifed.kernels.torch_device.device_of", lambda *_: torch.device("cpu"))
     study = SMALL | {"algorithm": "fedavg", "data": IMAGES}
     there = public.run(study, problem={"name": "cnn", "device": "auto"})
     assert (there.attrs["kernels"], there.attrs["device"]) == ("cuda", "a card")
@@ -120,7 +120,7 @@ def test_samples_that_do_not_fit_on_the_device_and_cuda_without_a_gpu_are_one_se
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("mpifed.data.device_block.DeviceBlock.moved", full)
+    monkeypatch.setattr("mpifed.kernels.device_block.DeviceBlock.moved", full)
     with pytest.raises(UserError, match=r"^the samples of clients 0 to 11 do not fit into the memory of the device: "):
         public.run(SMALL, algorithm="fedavg", kernels="torch")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)

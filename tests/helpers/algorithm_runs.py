@@ -8,7 +8,6 @@ import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.processor import UNKNOWN
-from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
@@ -34,6 +33,7 @@ from mpifed.federation.transport import InProcess
 from mpifed.federation.wire.compress import Compress
 from mpifed.graphs.base import Graph
 from mpifed.graphs.weights import Weights
+from mpifed.kernels.fill import Layout, fill
 from mpifed.problems.base import Problem
 
 M = 12

@@ -96,7 +96,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def module(path: Path) -> str:
-    """mpifed.data.blocks of mpifed/data/blocks.py."""
+    """mpifed.kernels.blocks of mpifed/kernels/blocks.py."""
     return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block
-from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.compiled.block import CompiledBlock
+from mpifed.kernels.fill import Layout, fill
 from mpifed.problems.base import Problem
 from tests.oracles.problems import function
 

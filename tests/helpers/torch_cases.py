@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mpifed.data.fill import Layout, add_tests, fill
 from mpifed.data.pool import Pool
 from mpifed.federation.local import Local
 from mpifed.federation.setup import Setup
+from mpifed.kernels.fill import Layout, add_tests, fill
 from mpifed.problems.base import Problem
 
 torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")

@@ -20,10 +20,10 @@ from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
 from mpifed.core.toml import from_toml, to_toml
 from mpifed.data.base import Data
-from mpifed.data.compiled import compiling
 from mpifed.experiment.config import read
 from mpifed.features.settings import Evaluate, Experiment, Record
 from mpifed.features.stop import Stop
+from mpifed.kernels.compiled import compiling
 from tests.helpers import hostile_files as hostile
 
 SECONDS = 20

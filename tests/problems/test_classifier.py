@@ -8,8 +8,8 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.pool import Pool
+from mpifed.networks.mlp import MLP
 from mpifed.problems.logistic import Logistic
-from mpifed.problems.mlp import MLP
 from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
 from tests.helpers.problem_cases import dataset, one_block

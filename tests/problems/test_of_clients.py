@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from mpifed.data.pool import Pool
-from mpifed.problems.cox import Cox
-from mpifed.problems.gamma import Gamma
 from mpifed.problems.logistic import Logistic
-from mpifed.problems.poisson import Poisson
 from mpifed.problems.softmax import Softmax
+from mpifed.statistics.cox import Cox
+from mpifed.statistics.gamma import Gamma
+from mpifed.statistics.poisson import Poisson
 from tests.helpers.problem_cases import one_block
 
 ONE = np.ones(1)

@@ -84,4 +84,4 @@ def test_every_column_is_written_by_some_run():
     results = [mpifed.run(override({}, [*study, "rounds=2", "stop.diverged=0"])) for study in studies]
     written = {name for result in results for name in result.rounds} - {"round"}
     assert {name for result in results for name in result.ranks} == {"rank", *RANKS}
-    assert set(COLUMNS) == written | set(MEASURES)  # tests/problems/test_torch_losses.py has those of regression
+    assert set(COLUMNS) == written | set(MEASURES)  # tests/networks/test_torch_losses.py has those of regression

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import datasets, entry
 from mpifed.core.typing import Array
-from mpifed.data.blocks import starts_of
 from mpifed.data.formats.on_disk import H5Array, Reader, Stored, h5_array
 
 

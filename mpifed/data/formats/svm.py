@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mpifed.core import sparse as sp
+from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.blocks import starts_of
 from mpifed.data.formats.lines import is_number, lines_of
 
 CHUNK = 1 << 24  # bytes of text parsed at a time

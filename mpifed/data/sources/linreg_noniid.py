@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import starts_of
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Data, Dataset, Generated
-from mpifed.data.blocks import starts_of
 
 BLOCK = 1000  # clients sorted in one call: limits the number of calls and the memory
 

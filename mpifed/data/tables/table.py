@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.blocks import starts_of
 
 Key = int | str  # a column by its name, by its number from 0, or by a negative number from the end
 MISSING = -1  # the code of a text that is missing

@@ -1,0 +1,156 @@
+"""Blocks of CSR samples on a device, with PyTorch's sparse products.
+
+The products with A and with Aᵀ have a matrix each, one diagonal block for each client, whose numbers stand in the order
+of samples. Both are multiplied with matrices, also where these have one column: in PyTorch's product with a vector, on
+CPUs with MKL, the last bits of a row depend on the rows around it. Indices have 32 bits.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from mpifed.core.arrays import Namespace, pytorch, to_numpy
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.device_block import FEW, DeviceBlock
+from mpifed.kernels.sparse_block import SparseBlock, diagonal
+
+
+class CsrRows(NamedTuple):
+    """Rows of c clients: row j of client i has the ``counts[i, j]`` nonzeros from ``first[i, j]`` on.
+
+    ``values`` and ``columns`` (nonzeros,) may have those of other clients too; columns are 0 … n − 1 for each client.
+    """
+
+    values: Any
+    columns: Any
+    first: Any  # (c, D)
+    counts: Any
+
+    @property
+    def device(self) -> Any:
+        return self.values.device
+
+    def of(self, rows: Any) -> CsrRows:
+        """Those of the clients at positions ``rows``; no nonzero is copied."""
+        return self._replace(first=self.first[rows], counts=self.counts[rows])
+
+    def picked(self, picks: Any) -> CsrRows:
+        """The rows ``picks`` (c, B) of each client."""
+        return self._replace(first=self.first.gather(1, picks), counts=self.counts.gather(1, picks))
+
+    def alone(self) -> tuple[Any, Any, Any]:
+        """The nonzeros of these rows alone, one row after the other: values, columns, and numbers of rows (cD,)."""
+        counts = self.counts.reshape(-1)
+        begin = counts.cumsum(0) - counts
+        rows = pytorch().arange(len(counts), device=self.device).repeat_interleave(counts)
+        first = self.first.reshape(-1)
+        if len(first) and bool((first == first[0] + begin).all()):  # they are neighbours, and nothing is copied
+            own = slice(int(first[0]), int(first[0]) + len(rows))
+            return self.values[own], self.columns[own], rows
+        places = pytorch().arange(len(rows), device=self.device) + (first - begin)[rows]
+        return self.values[places], self.columns[places], rows
+
+
+class SparseDeviceBlock(DeviceBlock):
+    """A block whose ``A`` are rows of nonzeros."""
+
+    A: CsrRows
+
+    @classmethod
+    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW) -> Self:
+        labels = [Block(block.b[:, :, None], block.b, block.sizes, 1, block.w) for block in blocks]
+        made = super().moved(labels, D, xp, room)
+        made.n = blocks[0].n
+        counts = np.zeros((len(made), D), np.int64)
+        total = sum(block.A.nnz for block in blocks)
+        values: Any = xp.zeros((total,), dtype=xp.asarray(blocks[0].b[:0]).dtype)
+        columns: Any = xp.zeros((total,), dtype=xp.int32)
+        client = 0
+        begin = 0
+        for block in blocks:
+            own = np.diff(block.A.indptr).reshape(block.b.shape)
+            counts[client : client + len(block), : own.shape[1]] = own
+            below = np.repeat(np.arange(len(block)) * block.n, own.sum(axis=1))
+            end = begin + block.A.nnz
+            values[begin:end] = xp.asarray(block.A.data)
+            columns[begin:end] = xp.asarray(block.A.indices - below)
+            client += len(block)
+            begin = end
+        first = (np.cumsum(counts) - counts.ravel()).reshape(counts.shape)
+        made.A = CsrRows(values, columns, *map(xp.asarray, (first, counts)))
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        given = vars(self).get("source")
+        if name != "A" or given is None:
+            return super().__getattr__(name)
+        block, rows = given
+        self.A = block.A.of(rows)
+        return self.A
+
+    def batch(self, picks: Any, w: Any) -> Self:
+        xp = self.xp
+        rows = xp.asarray(picks)
+        b: Any = self.b
+        parts = {"A": self.A.picked(rows), "b": b.gather(1, rows), "d": self.d, "w": xp.asarray(w)}
+        return type(self)(parts, self.sizes, self.n, xp, self.room)
+
+    def copied(self) -> Block:
+        values, columns, rows = map(to_numpy, self.A.alone())
+        D = self.b.shape[1]
+        shape = (len(self) * D, len(self) * self.n)
+        A = diagonal(values, columns + rows // D * self.n, to_numpy(self.A.counts), shape)
+        made = SparseBlock(A, to_numpy(self.b), self.sizes, self.n, to_numpy(self.w))
+        if self.training is not None:
+            other, positions = self.training
+            made.training = other.copied(), positions
+        return made
+
+    def matvec(self, X: Any) -> Any:
+        return (self.note("A", matrix) @ self._rows(X).reshape(-1, 1)).reshape(self.b.shape)
+
+    def vecmat(self, R: Any) -> Any:
+        return (self.note("transposed", transposed) @ R.reshape(-1, 1)).reshape(len(self), self.n)
+
+    def matmat(self, W: Any) -> Any:
+        W = W.expand(len(self), *W.shape[-2:])
+        return (self.note("A", matrix) @ W.mT.reshape(-1, W.shape[1])).reshape(*self.b.shape, -1)
+
+    def tmatmat(self, R: Any) -> Any:
+        G = self.note("transposed", transposed) @ R.reshape(-1, R.shape[-1])
+        return G.reshape(len(self), self.n, -1).mT
+
+    def dense(self, i: int) -> Any:
+        return self.xp.asarray(self.copied().dense(i))
+
+
+def matrix(block: Any) -> Any:
+    """The rows of all clients as one CSR matrix: (cD, cn)."""
+    values, columns, rows = block.A.alone()
+    D = block.b.shape[1]
+    return csr(values, rows // D * block.n + columns, block.A.counts.reshape(-1), len(block) * block.n)
+
+
+def transposed(block: Any) -> Any:
+    """The same transposed: (cn, cD)."""
+    values, columns, rows = block.A.alone()
+    D = block.b.shape[1]
+    key = rows // D * block.n + columns
+    order = key.argsort(stable=True)
+    counts = key.bincount(minlength=len(block) * block.n)
+    return csr(values[order], rows[order], counts, len(block) * D)
+
+
+def csr(values: Any, columns: Any, counts: Any, width: int) -> Any:
+    """A CSR matrix with so many nonzeros in each row."""
+    torch = pytorch()
+    kind = torch.int32 if max(width, len(values)) < 2**31 else torch.int64
+    ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        size = (len(counts), width)
+        return torch.sparse_csr_tensor(ends.to(kind), columns.to(kind), values, size, check_invariants=False)

@@ -1,0 +1,92 @@
+"""Fully connected networks with ReLU, section V of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated
+learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
+
+from itertools import pairwise
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array, Count
+from mpifed.data.base import Dataset
+from mpifed.data.labels import Kind, class_count
+from mpifed.kernels.blocks import Block
+from mpifed.problems.base import Problem
+from mpifed.problems.softmax import cross_entropy
+
+
+class MLP(Problem, tag="mlp"):
+    """Mean cross-entropy of a network features – hidden … – C with ReLU between its layers, + (lam/2)‖weights‖².
+
+    Parameters flat, layer by layer, [W row-major (out × in) | bias]; at first uniform in ±1/√in, from the seed.
+    Labels 0 … C−1.  Source: section V (784–100–10: 79,510 parameters).
+    """
+
+    hidden: Annotated[tuple[Count, ...], Meta(min_length=1, description="widths of the hidden layers")] = (100,)
+    lam: Annotated[float, Meta(ge=0, description="regularisation λ of the weights, not of the biases")] = 0.0
+
+    def dim(self, data: Dataset) -> int:
+        return sum((a + 1) * b for a, b in self.shapes(data))
+
+    def shapes(self, data: Dataset) -> list[tuple[int, int]]:
+        """(in, out) of every layer."""
+        return list(pairwise((data.n, *self.hidden, class_count(data))))
+
+    def decays(self, data: Dataset) -> Array:
+        layers = [np.arange((a + 1) * b) < a * b for a, b in self.shapes(data)]
+        return np.concatenate(layers)
+
+    def takes(self) -> Kind:
+        return "classes"
+
+    def initial(self, data: Dataset, seed: int) -> Array:
+        rng = stream(seed, "model")
+        return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in self.shapes(data)])
+
+    def predict(self, block: Block, X: Array) -> Array:
+        """The class with the largest score, the lowest at a tie: (c, D)."""
+        return np.argmax(self.forward(block, X)[-1], axis=-1)
+
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        layers = self.layers(block, X)
+        outputs = self.forward(block, X)
+        loss, R = cross_entropy(outputs[-1], block.b)
+        f = np.vecdot(block.w, loss)
+        R = R * block.w[:, :, None]
+        slopes = np.empty((len(block), X.shape[-1]), R.dtype)
+        places = self.layers(block, slopes)
+        for k in range(len(layers) - 1, -1, -1):
+            W = layers[k][0]
+            G, bias = places[k]
+            if k:
+                np.matmul(R.mT, outputs[k - 1], out=G)
+            else:
+                block.put_tmatmat(R, G)
+            np.sum(R, axis=1, out=bias)
+            if self.lam:
+                f = f + self.lam / 2 * np.sum(W * W, axis=(-2, -1))
+                G += self.lam * W
+            if k:
+                R = np.matmul(R, W) * (outputs[k - 1] > 0)
+        return f, slopes
+
+    def forward(self, block: Block, X: Array) -> list[Array]:
+        """The outputs of the layers: after ReLU (c, D, width), the last one scores (c, D, C)."""
+        outputs: list[Array] = []
+        for W, bias in self.layers(block, X):
+            Z = np.matmul(np.maximum(outputs[-1], 0, out=outputs[-1]), W.mT) if outputs else block.matmat(W)
+            outputs.append(Z + bias[..., None, :])
+        return outputs
+
+    def layers(self, block: Block, X: Array) -> list[tuple[Array, Array]]:
+        """W (…, out, in) and bias (…, out) of every layer."""
+        hidden = sum((width + 1) * out for width, out in pairwise((block.n, *self.hidden)))
+        classes = (X.shape[-1] - hidden) // (self.hidden[-1] + 1)
+        found = []
+        at = 0
+        for width, out in pairwise((block.n, *self.hidden, classes)):
+            cut = at + out * width
+            found.append((X[..., at:cut].reshape(*X.shape[:-1], out, width), X[..., cut : cut + out]))
+            at = cut + out
+        return found

@@ -1,0 +1,130 @@
+"""Random changes of the samples of mini-batches, with random numbers from each client's own stream."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core import plugins
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array
+from mpifed.kernels.torch_device import first_line, pytorch
+
+BUILT_IN = ("flip", "crop")
+
+
+class Images(NamedTuple):
+    """Which changes, one after the other, and what they need to know of samples.
+
+    A change gets the samples A (c, B, *shape) of a block, arrays or tensors, how many are there of each client (c,),
+    and the random streams of the clients; padding behind them may become anything.
+    """
+
+    names: Sequence[str]
+    padding: int
+    shape: tuple[int, ...]
+
+    def check(self, sparse: bool) -> None:
+        """UserError for a function that is not there, ValueError for samples that are ``sparse`` or no images."""
+        if sparse:
+            raise ValueError("augment is for dense samples, and these are a sparse matrix")
+        for name in self.names:
+            if name not in BUILT_IN:
+                function_of(name)
+            elif len(self.shape) != 3:
+                raise ValueError(
+                    f"augment = {toml_value(name)} is for images, and samples have the shape {toml_value(self.shape)}: "
+                    "write shape = [channels, height, width]"
+                )
+
+    def changed(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        """A (c, B, n) after all changes."""
+        found = A.reshape(*A.shape[:2], *self.shape)
+        for name in self.names:
+            own: Any = {"flip": self.flip, "crop": self.crop}.get(name) or Own(name)
+            found = own(found, counts, rngs)
+        return found.reshape(A.shape)
+
+    def flip(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        """Each image is mirrored, left and right, with probability 1/2."""
+        drawn = np.zeros(A.shape[:2], bool)
+        for row, count, rng in zip(drawn, counts, rngs, strict=True):
+            row[:count] = rng.random(count) < 0.5
+        columns = np.arange(A.shape[-1])
+        index = np.where(drawn[:, :, None], columns[::-1], columns)
+        return pick(A, np.arange(A.shape[-2])[None, None], index)
+
+    def crop(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        """Each image, with ``padding`` zeros on all sides, is cut to its size at a random place."""
+        height, width = A.shape[-2:]
+        drawn = np.full((*A.shape[:2], 2), self.padding)
+        for row, count, rng in zip(drawn, counts, rngs, strict=True):
+            row[:count] = rng.integers(0, 2 * self.padding + 1, (count, 2))
+        wide = padded(A, self.padding)
+        return pick(wide, drawn[:, :, :1] + np.arange(height), drawn[:, :, 1:] + np.arange(width))
+
+
+class Own:
+    """A function of the user, called for each client with its samples (k, *shape) and a torch.Generator.
+
+    PyTorch's own generator has the same seed, so that functions without one, such as those of torchvision, give the
+    same samples on any number of ranks too.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.wrong = f"problem.augment = {toml_value(name)} is wrong:"
+        self.function = function_of(name)
+
+    def __call__(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        torch = pytorch()
+        found = A.clone() if torch.is_tensor(A) else A.copy()
+        for i, (count, rng) in enumerate(zip(counts, rngs, strict=True)):
+            if count:
+                samples = torch.as_tensor(A[i, :count])
+                changed = self.one(samples.clone(), int(rng.integers(2**63)))
+                found[i, :count] = changed.to(samples.dtype) if torch.is_tensor(A) else changed.cpu().numpy()
+        return found
+
+    def one(self, samples: Any, seed: int) -> Any:
+        """What the function makes of the samples of a client; UserError where they are none."""
+        torch = pytorch()
+        with torch.random.fork_rng(), torch.no_grad():
+            torch.random.manual_seed(seed)
+            try:
+                changed = self.function(samples, torch.Generator().manual_seed(seed))
+            except Exception as error:  # the user's code may raise anything
+                raise UserError(f"{self.wrong} it fails on {len(samples)} samples: {first_line(error)}") from None
+        shape = getattr(changed, "shape", None)
+        if not torch.is_tensor(changed) or shape != samples.shape:
+            given = f"a {type(changed).__name__}" if shape is None else f"an array {toml_value(tuple(shape))}"
+            taken = toml_value(tuple(samples.shape))
+            raise UserError(f"{self.wrong} it makes {given} of samples {taken}: it must return a tensor of that shape")
+        return changed
+
+
+def function_of(name: str) -> Callable[[Any, Any], Any]:
+    """The user's function; UserError where there is none."""
+    try:
+        found: Callable[[Any, Any], Any] = plugins.load(name, "function", Callable)
+    except ValueError as error:
+        right = "" if ":" in name else f"; built in are {' and '.join(BUILT_IN)}"
+        raise UserError(f"problem.augment = {toml_value(name)} is wrong: {error}{right}") from None
+    return found
+
+
+def padded(A: Any, by: int) -> Any:
+    """A (c, B, channels, height, width) with so many zeros on all sides of the images."""
+    if isinstance(A, np.ndarray):
+        return np.pad(A, [(0, 0)] * 3 + [(by, by)] * 2)
+    return pytorch().nn.functional.pad(A, (by, by, by, by))
+
+
+def pick(A: Any, rows: Array, columns: Array) -> Any:
+    """Pixels of images A (c, B, channels, …) at ``rows`` (c, B, h) and ``columns`` (c, B, w), in this order."""
+    c, B, channels = A.shape[:3]
+    index = [np.arange(c)[:, None, None, None, None], np.arange(B)[:, None, None, None]]
+    index += [np.arange(channels)[:, None, None], rows[:, :, None, :, None], columns[:, :, None, None, :]]
+    if isinstance(A, np.ndarray):
+        return A[tuple(index)]
+    return A[tuple(pytorch().as_tensor(part, device=A.device) for part in index)]

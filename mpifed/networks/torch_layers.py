@@ -1,0 +1,117 @@
+"""Layers of torch networks that need care: batch normalisation, buffers, and what cannot be a function of x."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mpifed.core.errors import UserError
+from mpifed.kernels.torch_device import pytorch
+
+
+class Normalisation:
+    """The batch normalisation of a module, made a function of parameters and samples alone.
+
+    A layer normalises with the statistics of the samples at hand, in training and in evaluation; it keeps no running
+    ones. A layer whose weight and bias are frozen keeps the running statistics that it came with, as constants.
+    ``live``: the layers of the first kind, which make the output for a sample depend on the other samples.
+    """
+
+    def __init__(self, module: Any) -> None:
+        norms = pytorch().nn.modules.batchnorm
+        layers = [part for part in module.modules() if isinstance(part, norms._NormBase)]
+        self.constant = [part for part in layers if part.running_mean is not None and frozen(part)]
+        for part in layers:
+            if part not in self.constant:
+                forget(part)
+        self.live = [part for part in layers if isinstance(part, norms._BatchNorm) and part not in self.constant]
+
+    def mode(self, module: Any, train: bool) -> None:
+        """Training or evaluation mode; layers with constant statistics stay in evaluation mode."""
+        module.train(train)
+        for part in self.constant:
+            part.eval()
+
+    @contextmanager
+    def statistics(self, forward: Callable[[], Any]) -> Iterator[None]:
+        """Normalise with the statistics that ``forward``, a call of the module on other samples, normalises with."""
+        found: dict[Any, tuple[Any, Any]] = {}
+
+        def observe(part: Any, inputs: tuple[Any, ...], _: Any) -> None:
+            others = [k for k in range(inputs[0].ndim) if k != 1]  # every axis but that of the channels
+            samples = inputs[0] if part.weight is None else inputs[0].to(part.weight.dtype)  # half under autocast
+            found[part] = pytorch().var_mean(samples, others, correction=0)
+
+        hooks = [part.register_forward_hook(observe) for part in self.live]
+        try:
+            forward()
+            for part, (var, mean) in found.items():
+                part.running_mean, part.running_var = mean, var
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+            for part in self.live:
+                forget(part)
+
+
+def frozen(part: Any) -> bool:
+    """Whether a layer has parameters, none of which is trained."""
+    found = list(part.parameters(recurse=False))
+    return bool(found) and not any(p.requires_grad for p in found)
+
+
+def forget(part: Any) -> None:
+    """Take the running statistics from a normalisation layer: it then uses those of the samples."""
+    part.running_mean = part.running_var = part.num_batches_tracked = None
+    part.track_running_stats = False
+
+
+def zeros(module: Any, shape: tuple[int, ...], integers: bool) -> Any:
+    """Samples of zeros to try a module with; in double precision where all of its real parameters have it."""
+    torch = pytorch()
+    found = {p.dtype for p in module.parameters() if p.is_floating_point()}
+    real = torch.float64 if found == {torch.float64} else torch.float32
+    return torch.zeros(shape, dtype=torch.int64 if integers else real)
+
+
+def check(module: Any) -> None:
+    """UserError where the parameters of a module cannot be a vector of real numbers, or its layers have no gradient."""
+    wrong = {name: "is complex" for name, p in module.named_parameters() if p.is_complex() and p.requires_grad}
+    wrong |= {
+        f"{name}.weight": "has sparse gradients (write sparse=False)"
+        for name, part in module.named_modules()
+        if getattr(part, "sparse", False) is True and part.weight.requires_grad
+    }
+    if wrong:
+        parts = ", ".join(f"{name} {what}" for name, what in wrong.items())
+        right = "a function of one vector of real numbers"
+        raise UserError(f"the network of the problem must be {right}, but its parameter {parts}")
+
+
+def refuse_detached(trained: Any, scores: Any) -> None:
+    """UserError where there are parameters to train, and scores that do not depend on them."""
+    if trained and not scores.requires_grad:
+        raise UserError(
+            "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on tensors "
+            "that are detached"
+        )
+
+
+def marks(module: Any) -> dict[str, tuple[Any, int]]:
+    """Which tensor each buffer and frozen parameter is, and how often it was changed in place."""
+    fixed = {name: p for name, p in module.named_parameters() if not p.requires_grad}
+    return {name: (t, t._version) for name, t in (fixed | dict(module.named_buffers())).items()}
+
+
+def refuse_memory(before: dict[str, tuple[Any, int]], after: dict[str, tuple[Any, int]]) -> None:
+    """UserError where buffers were changed by a call: the gradient would depend on the order of the calls."""
+    changed = [
+        name
+        for name, (tensor, version) in after.items()
+        if name not in before or before[name][0] is not tensor or before[name][1] != version
+    ]
+    if changed:
+        raise UserError(
+            f"the network of the problem must not change its buffers in a call, but it changes {', '.join(changed)}: "
+            "f_i would depend on the order of the calls"
+        )

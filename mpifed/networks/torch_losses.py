@@ -1,0 +1,152 @@
+"""Losses and metrics of torch networks: built-in ones by name, and functions of the user."""
+
+import difflib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+from mpifed.core import plugins
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.kernels.torch_device import first_line, pytorch
+
+Targets = Literal["classes", "numbers"]
+LOSSES: dict[str, tuple[Targets, str]] = {  # name -> what its targets are, and its name in torch.nn.functional
+    "cross-entropy": ("classes", "cross_entropy"),
+    "binary-cross-entropy": ("classes", "binary_cross_entropy_with_logits"),
+    "mse": ("numbers", "mse_loss"),
+    "l1": ("numbers", "l1_loss"),
+    "huber": ("numbers", "huber_loss"),
+}
+
+
+class Loss(NamedTuple):
+    """``function`` maps scores (k, …) and targets (k,) to one loss for each sample (k, …), or to their mean."""
+
+    name: str
+    function: Callable[[Any, Any], Any]
+    targets: Targets
+
+    def of(self, scores: Any, targets: Any, w: Any) -> Any:
+        """Σ_j w_j loss_j, or the mean where the function gives that; scores (k, 1) reach it as (k,)."""
+        losses = self.function(squeezed(scores), targets)
+        if not pytorch().is_tensor(losses) or (losses.ndim and len(losses) != len(w)):
+            shape = getattr(losses, "shape", None)
+            given = f"a {type(losses).__name__}" if shape is None else f"an array {toml_value(tuple(shape))}"
+            raise ValueError(f"it gives {given} for {len(w)} samples: one loss each, or their mean, is needed")
+        if losses.ndim > 1:
+            losses = losses.flatten(1).mean(1)
+        return (w * losses).sum() if losses.ndim else losses
+
+    def is_mean(self, scores: Any, targets: Any) -> bool:
+        """Whether the function gives a mean for these scores; UserError where it cannot be used."""
+        wrong = f"problem.loss = {toml_value(self.name)} is wrong:"
+        scores = scores.detach().requires_grad_()
+        try:
+            with pytorch().enable_grad():
+                self.of(scores, targets, targets.new_ones(len(targets), dtype=scores.dtype))
+                losses = self.function(squeezed(scores), targets)
+        except Exception as error:  # the user's code may raise anything
+            shapes = f"scores {toml_value(tuple(scores.shape))} and targets {toml_value(tuple(targets.shape))}"
+            raise UserError(f"{wrong} it cannot take {shapes}: {first_line(error)}") from None
+        if not losses.requires_grad:
+            raise UserError(f"{wrong} it has no gradient: compute it from the scores with functions of torch alone")
+        self.refuse_multiples(scores.detach(), targets)
+        return not losses.ndim
+
+    def refuse_multiples(self, scores: Any, targets: Any) -> None:
+        """UserError where what is given doubles, as a sum does, or is halved when each sample comes twice."""
+        torch = pytorch()
+        steps = torch.linspace(0.3, 1.7, scores.numel(), dtype=scores.dtype)  # no scores of which a loss is 0
+        scores = steps.to(scores.device).reshape(scores.shape)
+        once = self.function(squeezed(scores), targets)
+        twice = self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets]))
+        twice = twice[: len(once)] if once.ndim else twice
+        right = 'return one loss for each sample (reduction="none"), or their mean'
+        for factor, verb in ((2, "multiplies"), (0.5, "divides")):
+            if bool(once.any()) and bool(((twice - factor * once).abs() <= 1e-3 * once.abs()).all()):
+                wrong = f"{verb} the loss of a sample by the number of samples"
+                if not once.ndim and factor == 2:
+                    wrong = "gives the sum over the samples, and f_i is their mean"
+                raise UserError(f"problem.loss = {toml_value(self.name)} is wrong: it {wrong}: {right}")
+
+
+def loss_of(reference: str, targets: Targets | None) -> Loss:
+    """The loss called ``reference``; ``targets`` says what those of a function of the user are."""
+    if reference not in LOSSES:
+        return Loss(reference, function_of("loss", reference, LOSSES), targets or "classes")
+    wanted, name = LOSSES[reference]
+    if targets not in (None, wanted):
+        raise UserError(f"problem.targets = {toml_value(targets)} is wrong: the targets of {reference} are {wanted}")
+    if reference == "cross-entropy":
+        return Loss(reference, cross_entropy, wanted)
+    function = partial(getattr(pytorch().nn.functional, name), reduction="none")
+    if reference == "binary-cross-entropy":  # its targets are classes, whole numbers, and the function takes real ones
+        return Loss(reference, lambda scores, y: function(scores, y.to(scores.dtype)), wanted)
+    return Loss(reference, function, wanted)
+
+
+def cross_entropy(scores: Any, targets: Any) -> Any:
+    """−log softmax(scores)_target of each sample: (k,); in fewer operations than torch's, which has more options."""
+    classes = pytorch().arange(scores.shape[1], device=scores.device)
+    return -scores.log_softmax(1).where(targets[:, None] == classes, 0).sum(1)
+
+
+class Metric(NamedTuple):
+    """``function`` maps all scores and targets of a client to one number, or to one for each sample."""
+
+    name: str
+    function: Callable[[Any, Any], Any]
+
+    def of(self, scores: Any, targets: Any) -> float:
+        """The number of a client, or the mean over its samples; UserError where it is no finite number."""
+        wrong = f"problem.metric = {toml_value(self.name)} is wrong:"
+        try:
+            value = self.function(squeezed(scores), targets)
+            value = float(value.double().mean() if pytorch().is_tensor(value) else value)
+        except Exception as error:  # the user's code may raise anything
+            raise UserError(f"{wrong} it fails on {len(targets)} samples of a client: {first_line(error)}") from None
+        if value - value:
+            raise UserError(f"{wrong} it gives {value} for a client with {len(targets)} samples, not a finite number")
+        return value
+
+
+def r2(scores: Any, y: Any) -> float:
+    """1 − Σ(score − y)²/Σ(y − mean y)²; where all y are equal, 1 for perfect scores and else 0."""
+    residual, total = (float(part.square().sum()) for part in (scores - y, y - y.mean()))
+    return 1 - residual / total if total else float(residual == 0)
+
+
+METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
+    "rmse": lambda scores, y: (scores - y).square().mean().sqrt(),
+    "mae": lambda scores, y: (scores - y).abs().mean(),
+    "r2": r2,
+}
+
+
+def metric_of(reference: str, targets: Targets) -> Metric:
+    """The metric called ``reference``."""
+    if reference not in METRICS:
+        return Metric(reference, function_of("metric", reference, METRICS))
+    if targets == "classes":
+        raise UserError(f'problem.metric = "{reference}" is wrong: it is for numbers, and the targets are classes')
+    return Metric(reference, METRICS[reference])
+
+
+def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], Any]:
+    """The function that path.py:function or package.module:function names; of a class such as torch.nn:L1Loss, one."""
+    wrong = f"problem.{key} = {toml_value(reference)} is wrong:"
+    if ":" not in reference:
+        near = difflib.get_close_matches(reference, names, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it is {', '.join(names)} or path.py:function"
+        raise UserError(f"{wrong} {hint}")
+    try:
+        made = plugins.load(reference, "function", Callable)
+        return made() if isinstance(made, type) else made
+    except Exception as error:  # a class of the user may raise anything
+        raise UserError(f"{wrong} {error}") from None
+
+
+def squeezed(scores: Any) -> Any:
+    """Scores (k, 1) as (k,); against targets (k,) they would spread to (k, k)."""
+    return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores

@@ -1,0 +1,112 @@
+"""A PyTorch module as a function of parameters and the samples of a client, in pieces where there are many."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.networks import torch_dropout, torch_mixing
+from mpifed.networks.torch_function import Function, Options
+from mpifed.networks.torch_losses import squeezed
+
+PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
+CACHED = 1 << 19  # parameters of the clients in one pass on a CPU: 2 MB in single precision
+
+
+class Samples(NamedTuple):
+    """Samples of one client."""
+
+    A: Array  # (d, features)
+    b: Array  # (d,)
+    w: Array  # (d,)
+    training: Array | None = None  # of test samples: the samples whose statistics normalise them
+
+
+class Network(Function):
+    """A function of the samples of whole clients, computed in pieces. ``group``: clients in one pass."""
+
+    def __init__(self, make: Callable[[], Any], options: Options, seed: int) -> None:
+        super().__init__(make, options, seed)
+        self.group = group_of(self.device.type, len(self.start))
+
+    @cached_property
+    def whole(self) -> str:
+        """Why all samples of a client are in one pass, without padding; empty where they need not be."""
+        if self.norms.live:
+            return "batch normalisation makes the loss of a sample depend on the others in its mini-batch"
+        if self.mean:
+            return "the loss is a mean over the samples of a mini-batch, not one number for each of them"
+        return torch_mixing.reason(self)
+
+    def run(self, x: Array, own: Samples, gradient: bool, seed: Any = None) -> tuple[float, Array, list[int]]:
+        """f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
+
+        With a ``seed`` those of a local step, with dropout.
+        """
+        A, b, w, _ = own
+        weights = self.weights * x
+        f = self.options.lam / 2 * float(np.sum(weights**2))
+        g = self.options.lam * weights
+        classes: list[int] = []
+        train = seed is not None
+        seed = self.torch.tensor(seed if train else 0, dtype=self.torch.int64, device=self.device)
+        with_gradient = self.torch.func.grad_and_value(self.loss, has_aux=True)
+        with self.seeded(int(seed)), self.torch.no_grad():
+            P, constants = self.parameters(x)
+            self.norms.mode(self.module, train)
+            for k, piece in enumerate(self.pieces(A, b, w)):
+                constants = constants | dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
+                if gradient:
+                    parts, (loss, scores) = with_gradient(P, constants, *piece)
+                    g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
+                else:
+                    loss, scores = self.loss(P, constants, *piece)
+                f += float(loss)
+                classes += self.classes(scores).tolist()
+        return f, g, classes
+
+    def scores(self, x: Array, own: Samples) -> tuple[Any, Any]:
+        """The scores of all samples (d, …) in evaluation mode, and the targets (d,)."""
+        with self.seeded(0), self.torch.no_grad(), ExitStack() as stack:
+            trained, constants = self.parameters(x)
+            P = trained | constants
+            self.norms.mode(self.module, False)
+            if own.training is not None and self.norms.live:
+                training = self.samples(own.training)
+                stack.enter_context(self.norms.statistics(lambda: self._call(P, training)))
+            parts = [(self._call(P, samples), b) for samples, b, _ in self.pieces(*own[:3])]
+            return tuple(self.torch.cat(part) for part in zip(*parts, strict=True))
+
+    def classes(self, scores: Any) -> Any:
+        """The class with the largest score, the first of equal ones (k,); of one score, whether it is above 0."""
+        if self.options.loss.targets == "numbers":
+            return self.torch.zeros(0)
+        scores = squeezed(scores)
+        return scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()
+
+    def pieces(self, A: Array, b: Array, w: Array) -> Iterator[tuple[Any, Any, Any]]:
+        """Samples (k, *shape), targets and weights in pieces, so that memory does not grow with d.
+
+        In one piece where the loss of a sample depends on the others.
+        """
+        k = self.piece(A.shape[1] * A.itemsize)
+        if k < len(A) and self.whole:
+            k = len(A)
+        for lo in range(0, len(A), k):
+            yield self.samples(A[lo : lo + k]), self.targets(b[lo : lo + k]), self.tensor(w[lo : lo + k])
+
+    def piece(self, size: int) -> int:
+        """The samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
+        room = PIECE_BYTES * (1 if self.device.type == "cpu" else 8)
+        return max(4, room // (self.group * max(1, size)) // 4 * 4)
+
+
+def group_of(device: str, n: int) -> int:
+    """How many clients with n parameters are in one pass: on a CPU 4, 8 or 16, so that caches hold their models."""
+    if device != "cpu":
+        return 32
+    largest = 1 << (CACHED // max(1, n)).bit_length() >> 1  # the largest power of two
+    return min(16, max(4, largest))

@@ -1,0 +1,161 @@
+"""Proportional hazards, D. R. Cox, "Regression models and life-tables", doi:10.1111/j.2517-6161.1972.tb00899.x
+(1972)."""
+
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.symmetric import add_diagonal
+from mpifed.core.typing import Array
+from mpifed.data.labels import SURVIVAL, Kind
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.sparse_block import SparseBlock
+from mpifed.problems.base import Problem, Solve
+from mpifed.statistics.concordance import comparable, concordance
+from mpifed.statistics.hazards import Hazards, risk_sets
+
+
+class Cox(Problem, tag="cox"):
+    """Survival times: f_i(x) = −(1/d_i) Σ_k [⟨a_k, x⟩ − ln Σ_{j: t_j >= t_k} e^⟨a_j, x⟩] + (lam/2)‖x‖², k the events.
+
+    That is the partial likelihood of the samples of client i alone, so f is that of a model stratified by client. A
+    label is a time t > 0 where the event happened, and −t where the sample was censored. Of e events at one time each
+    has the whole risk set in its sum ("breslow"), or they have it without 0, 1/e … (e − 1)/e of the e ("efron").
+    A client without events has f_i = (lam/2)‖x‖². There is no bias, and there are no mini-batches.
+    r_i = (1/d_i) Σ_k max_{j: t_j >= t_k} ‖a_j − c_i‖² + lam, c_i the mean of the a_j: ∇²f_i is a sum of covariances.
+    Source: the partial likelihood; ties of N. Breslow (1974) and of B. Efron, doi:10.1080/01621459.1977.10480613.
+    """
+
+    lam: Annotated[float, Meta(ge=0, description="regularisation λ")] = 0.0
+    ties: Annotated[Literal["efron", "breslow"], Meta(description="events at one time")] = "efron"
+
+    sampled: ClassVar[bool] = False
+    ratio: ClassVar[str] = "hazard ratio"
+    likelihood: ClassVar[str] = "partial, of which sample has its event, given the times of the events of each client"
+
+    def takes(self) -> Kind:
+        return "survival"
+
+    def labels(self, b: Array) -> Array:
+        if (~np.signbit(b) & (b == 0)).any():
+            raise ValueError(f"{SURVIVAL}, but there is a 0; -0 is censored at 0")
+        return b
+
+    def value(self, block: Block, X: Array) -> Array:
+        return self._value(block, X, self.hazards(block, X))
+
+    def grad(self, block: Block, X: Array) -> Array:
+        return self._grad(block, X, self.hazards(block, X))
+
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        at = self.hazards(block, X)
+        return self._value(block, X, at), self._grad(block, X, at)
+
+    def lipschitz(self, block: Block) -> Array:
+        """r_i: (c,)."""
+        return block.once("variance of risk sets", largest_variances) + self.lam
+
+    def convexity(self, block: Block) -> Array:
+        """α_i = lam: (c,)."""
+        return np.full(len(block), self.lam)
+
+    def hessian(self, block: Block, X: Array) -> Solve:
+        """V -> ∇²f_i(x_i) v_i for rows V (c, n), from one pass over the samples each."""
+        at = self.hazards(block, X)
+        W = at.expected()
+
+        def apply(V: Array) -> Array:
+            U = block.matvec(V)
+            pulled = at.spread(at.mean(U.take(at.sets.order)))
+            return block.vecmat((W * U - pulled) * block.w) + self.lam * V
+
+        return apply
+
+    def hess(self, block: Block, X: Array) -> Array:
+        """∇²f_i(x_i) = (1/d_i) Σ_k Σ_j p_kj (a_j − ā_k)(a_j − ā_k)ᵀ + lam I, ā_k = Σ_j p_kj a_j: (c, n, n)."""
+        if not isinstance(block, SparseBlock):
+            return self._matrices(block, X, block.A)
+        H = np.empty((len(block), block.n, block.n), block.b.dtype)
+        for i in range(len(block)):
+            A = np.zeros((1, block.b.shape[1], block.n), block.b.dtype)
+            A[0, : block.d[i]] = block.dense(i)
+            H[i] = self._matrices(block.take(np.array([i])), X if X.ndim == 1 else X[i : i + 1], A)[0]
+        return H
+
+    def _matrices(self, block: Block, X: Array, A: Array) -> Array:
+        """``hess`` of clients with rows A (c, D, n), from which their means are taken: no covariance changes."""
+        at = self.hazards(block, X)
+        sets = at.sets
+        A = (A - block.vecmat(block.w)[:, None]).reshape(-1, block.n)[sets.order]
+        roots = np.sqrt(at.expected() * block.w).take(sets.order)
+        M = np.zeros_like(A)
+        M.reshape(-1, block.n)[sets.events] = at.mean(A)
+        M *= np.sqrt(block.w.take(sets.order))[:, :, None]
+        A *= roots[:, :, None]
+        H = np.matmul(A.mT, A) - np.matmul(M.mT, M)
+        add_diagonal(H, np.array(self.lam, H.dtype))
+        return H
+
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """The log partial likelihood Σ_k ⟨a_k, x⟩ − ln D_k, k the events: (c,)."""
+        at = self.hazards(block, X)
+        return -block.sizes * np.vecdot(block.w, self._losses(at))
+
+    def measured(self) -> tuple[str, ...]:
+        return ("c_index",)
+
+    def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
+        """Harrell's c-index of each client's samples, 1/2 where no two of them can be compared: (c,)."""
+        return (concordance(block, block.matvec(X)),)
+
+    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+        return {"c_index": self.c_index}
+
+    def c_index(self, block: Block, X: Array) -> Array:
+        """The same, NaN where no two of the samples can be compared: (c,)."""
+        return np.where(comparable(block), concordance(block, block.matvec(X)), np.nan)
+
+    def hazards(self, block: Block, X: Array) -> Hazards:
+        """The weights of the samples at each event, at x_i."""
+        return Hazards(block, block.matvec(X), self.ties == "efron")
+
+    def _value(self, block: Block, X: Array, at: Hazards) -> Array:
+        f = np.vecdot(block.w, self._losses(at))
+        return f + self.lam / 2 * np.vecdot(X, X) if self.lam else f
+
+    def _losses(self, at: Hazards) -> Array:
+        """ln D_k − ⟨a_k, x⟩ at the events k, else 0: (c, D)."""
+        losses = np.zeros_like(at.Z)
+        losses.reshape(-1)[at.sets.samples] = at.ln_d() - at.Z.take(at.sets.samples)
+        return losses
+
+    def _grad(self, block: Block, X: Array, at: Hazards) -> Array:
+        """A_iᵀ(expected events − events)/d_i + lam x_i."""
+        R = at.expected()
+        R.reshape(-1)[at.sets.samples] -= 1
+        R *= block.w
+        G = block.vecmat(R)
+        return G + self.lam * X if self.lam else G
+
+
+def largest_variances(block: Block) -> Array:
+    """(1/d_i) Σ_k max_j ‖a_j − c_i‖² over the samples j at risk at each event k: (c,).
+
+    Methods divide by r_i. Where it is 0, as without events, it is max_j ‖a_j‖²/d_i, for any number is a bound.
+    """
+    sets = risk_sets(block)
+    center = block.vecmat(block.w)
+    if isinstance(block, SparseBlock):
+        squares = np.asarray((block.A * block.A).sum(axis=1)).reshape(block.b.shape)
+        distances = squares - 2 * block.matvec(center) + np.vecdot(center, center)[:, None]
+    else:
+        squares = np.vecdot(block.A, block.A)
+        spans = block.A - center[:, None]
+        distances = np.vecdot(spans, spans)
+    most = np.maximum.accumulate(distances.take(sets.order), axis=1)
+    terms = np.zeros_like(most)
+    terms.reshape(-1)[sets.events] = most.reshape(-1)[sets.risk]
+    found = np.vecdot(block.w.take(sets.order), terms)
+    return np.where(found > 0, found, (squares * block.w).max(axis=1))

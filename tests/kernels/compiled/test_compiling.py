@@ -1,0 +1,80 @@
+"""Machine code of kernels: where it is kept, and what happens where it cannot be, is damaged or is made at once."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mpifed.kernels.compiled import compiling
+
+fast = pytest.mark.fast
+
+COMPUTE = """
+import numpy as np
+from mpifed.kernels.compiled import compiling
+from mpifed.kernels.compiled.block import CompiledBlock
+from mpifed.problems.logistic import Logistic
+print(compiling.kept("float64"))
+block = CompiledBlock(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3)
+print(Logistic(mu=0.0).grad(block, np.zeros(3)).sum())
+print(sum(compiling.kernel(np.dtype("float64")).stats.cache_hits.values()), compiling.kept("float64"))
+"""
+
+
+def started(program=COMPUTE, **variables):
+    clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    environment = clean | {name: str(value) for name, value in variables.items()}
+    pipe, words = subprocess.PIPE, [sys.executable, "-c", program]
+    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def ended(process):
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    return out.split()
+
+
+@fast
+@pytest.mark.slow
+def test_a_process_loads_what_others_have_compiled_also_at_once_and_compiles_anew_what_is_damaged(tmp_path):
+    assert ended(started(HOME=tmp_path)) == ["False", "-3.0", "0", "True"]
+    assert ended(started(HOME=tmp_path)) == ["True", "-3.0", "1", "True"]
+    assert list(tmp_path.glob(".cache/mpifed/kernels/float64-*"))
+    for process in [started(NUMBA_CACHE_DIR=tmp_path) for _ in range(4)]:
+        assert ended(process)[1] == "-3.0"
+    assert ended(started(NUMBA_CACHE_DIR=tmp_path)) == ["True", "-3.0", "1", "True"]
+    for file in (tmp_path / "mpifed").rglob("*.nb?"):
+        file.write_bytes(file.read_bytes()[:40])
+    assert ended(started(NUMBA_CACHE_DIR=tmp_path))[1] == "-3.0"
+
+
+@fast
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["/proc/none", "/dev/null"])
+def test_where_nothing_can_be_written_the_kernel_is_compiled_in_memory(folder):
+    assert ended(started(HOME=folder)) == ["False", "-3.0", "0", "False"]
+
+
+@fast
+def test_the_folder_is_that_of_the_user_of_xdg_or_of_numba(tmp_path, monkeypatch):
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert compiling.root() == tmp_path / ".cache/mpifed/kernels"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert compiling.folder("float32") is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert compiling.root() == tmp_path / "xdg/mpifed/kernels"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert compiling.folder("float32").parent == tmp_path / "numba/mpifed"
+    assert compiling.folder("float32") != compiling.folder("float64")
+
+
+@fast
+def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
+    import numba
+
+    assert compiling.failure() is None
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert compiling.failure() == "NUMBA_DISABLE_JIT is set"

@@ -1,0 +1,169 @@
+"""Convolutions and poolings of groups with channels last: the numbers of torch's own functions, and where used."""
+
+import numpy as np
+import pytest
+
+from mpifed.networks import torch_channels, torch_side_by_side
+from mpifed.networks.torch_rehearsal import Form
+from tests.helpers.torch_cases import N, dataset, local, network, torch
+
+pytestmark = pytest.mark.torch
+nn, F = torch.nn, torch.nn.functional
+CLIENTS = 5
+
+
+class Images(nn.Sequential):
+    """Every way to write the arguments of the functions."""
+
+    def __init__(self, *layers):
+        super().__init__(
+            nn.Conv2d(2, 4, 3, stride=2, padding=(1, 2), bias=False),
+            nn.ReLU(),
+            nn.Conv2d(4, 6, 2, dilation=(1, 2), groups=2),
+            nn.MaxPool2d(2, stride=1, padding=1),
+            nn.GroupNorm(3, 6, eps=0.1),
+            nn.Conv2d(6, 3, 3, padding="same"),
+            nn.MaxPool2d((3, 2), ceil_mode=True),
+            *layers,
+            nn.Flatten(),
+        )
+
+
+class Small(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Unflatten(1, (1, N, 1)), nn.Conv2d(1, 3, (3, 1)), nn.MaxPool2d((2, 1)), nn.Flatten())
+
+
+class Normalised(nn.Sequential):
+    """Torch's function that normalises groups takes channels last nowhere under vmap."""
+
+    def __init__(self):
+        super().__init__(nn.Unflatten(1, (1, N, 1)), nn.Conv2d(1, 4, (3, 1)), Functional(), nn.Flatten())
+
+
+class Functional(nn.Module):
+    def forward(self, samples):
+        return F.group_norm(samples, 2)
+
+
+def gradients(module, replaced, frozen=False):
+    """Those of the sum of squares by parameters and samples, for each of some clients."""
+    torch.manual_seed(0)
+    samples = torch.randn(CLIENTS, 3, 2, 11, 9)
+    P = {name: torch.randn(*(() if frozen else (CLIENTS,)), *p.shape) for name, p in module.named_parameters()}
+
+    def loss(P, samples):
+        with torch_channels.last(replaced):
+            return torch.func.functional_call(module, P, (samples,)).square().sum()
+
+    both = torch.func.vmap(torch.func.grad(loss, (0, 1)), (None if frozen else 0, 0))(P, samples)
+    return [*both[0].values(), both[1]]
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["own weights", "the same weights"])
+def test_numbers_are_those_of_torch_for_every_client(frozen):
+    mine, theirs = (gradients(Images(), replaced, frozen) for replaced in (True, False))
+    for one, other in zip(mine, theirs, strict=True):
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-3 * float(other.abs().max()))
+    assert not all(torch.equal(one, other) for one, other in zip(mine, theirs, strict=True))
+
+
+def test_arguments_by_name_are_those_by_place():
+    x, w, b = torch.randn(2, 4, 8, 8), torch.randn(6, 2, 3, 3), torch.randn(6)
+    plain = F.conv2d(x, w, b, padding=1, groups=2)
+    with torch_channels.last(True):
+        found = [F.conv2d(x, w, b, 1, 1, 1, 2), F.conv2d(input=x, weight=w, bias=b, groups=2, padding=1)]
+        pooled = [F.max_pool2d(x, 3, 2), torch.max_pool2d(x, kernel_size=3, stride=2)]
+        values, places = F.max_pool2d(x, 2, return_indices=True)
+        w, b = torch.randn(4), torch.randn(4)
+        normed = [F.group_norm(x, 2, w, b), F.group_norm(input=x, num_groups=2, weight=w, bias=b)]
+        averaged = [F.adaptive_avg_pool2d(x, sides) for sides in (1, (1, 1), (None, 1))]
+    assert torch.equal(*found)
+    assert torch.equal(found[0], plain)
+    assert torch.equal(*pooled)
+    assert torch.equal(pooled[0], F.max_pool2d(x, 3, 2))
+    assert values.shape == places.shape
+    assert torch.equal(*normed)
+    assert torch.equal(normed[0], F.group_norm(x, 2, w, b))
+    assert [part.shape for part in averaged] == [(2, 4, 1, 1), (2, 4, 1, 1), (2, 4, 8, 1)]
+    assert torch.equal(averaged[0], F.adaptive_avg_pool2d(x, 1))
+
+
+def test_other_arrays_and_other_precisions_are_left_to_torch(monkeypatch):
+    monkeypatch.setattr(torch_channels, "convolved", None)
+    monkeypatch.setattr(torch_channels, "pooled", None)
+    monkeypatch.setattr(torch_channels, "normed", None)
+    assert torch_channels.convolution(torch.ones(1, 4, 4), torch.ones(1, 1, 2, 2)) is None
+    assert torch_channels.pooling(torch.ones(1, 1, 4, 4, dtype=torch.float64), 2) is None
+    assert torch_channels.normalisation(torch.ones(1, 4, 4, 4), 2) is None
+    assert torch_channels.averaging(torch.ones(1, 4, 4, 4), 2) is None
+
+
+class Wider(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Unflatten(1, (1, N, 1)), nn.Conv2d(1, 8, (3, 1)), nn.MaxPool2d((2, 1)), nn.Flatten())
+
+
+def groups(name, dtype="float32"):
+    problem = network(f"{__name__}:{name}", loss=f"{__name__}:squares")
+    f = local(problem, dataset(dtype=dtype))
+    return problem, f, problem._network(f.block, np.zeros(f.n))[1]
+
+
+def squares(scores, targets):
+    return (scores.flatten(1) - targets[:, None]).square().sum(1)
+
+
+def same_alone(problem, f):
+    """Whether the bits of a client depend on the others in its group."""
+    X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
+    whole = problem.grad(f.block, X)
+    subsets = (np.array([2]), np.array([3, 0, 1]))
+    return all(problem.grad(f.block.take(rows), X[rows]).tobytes() == whole[rows].tobytes() for rows in subsets)
+
+
+@pytest.mark.parametrize("name", ["Small", "Wider"])
+def test_a_client_has_the_same_bits_in_every_group(name):
+    problem, f, found = groups(name)
+    assert torch_channels.suits(found.net)
+    assert not found.described(N, f.block.b.dtype)
+    assert not found.plain
+    assert same_alone(problem, f)
+
+
+def test_places_that_matter_with_channels_last_are_found_by_the_rehearsal(monkeypatch):
+    """As with kernels that round the channels of the first client otherwise than those of the others."""
+    stacked = torch_side_by_side.stacked
+
+    def rounded(weights, at, c):
+        whole = stacked(weights, at, c)
+        whole[: len(whole) // c] *= 1 + 1e-6
+        return whole
+
+    monkeypatch.setattr(torch_side_by_side, "stacked", rounded)
+    problem, f, found = groups("Placed")
+    assert torch_channels.suits(found.net)
+    assert not found.described(N, f.block.b.dtype)
+    assert {form.train for form in found.plain} == {True, False}
+    assert same_alone(problem, f)
+
+
+class Placed(Wider):
+    """A network of its own: those that were built before are kept."""
+
+
+def test_what_vmap_cannot_compute_with_channels_last_is_in_groups_without():
+    problem, f, found = groups("Normalised")
+    assert not found.described(N, f.block.b.dtype)
+    assert {form.train for form in found.plain} == {True, False}
+    X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
+    alone = network(f"{__name__}:Normalised", loss=f"{__name__}:squares", batched=False)
+    assert np.allclose(problem.grad(f.block, X), alone.grad(f.block, X), rtol=1e-3, atol=1e-3)
+    assert Form in map(type, found.plain)
+
+
+@pytest.mark.parametrize(("layer", "suits"), [(nn.GroupNorm(3, 3), True), (nn.InstanceNorm2d(3), False)])
+def test_images_that_are_normalised_channel_by_channel_have_channels_first(layer, suits):
+    options = network("torch.nn:Sequential")
+    net = type("Net", (), {"module": Images(layer), "device": torch.device("cpu"), "options": options})
+    assert torch_channels.suits(net) == suits

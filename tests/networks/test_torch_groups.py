@@ -1,0 +1,234 @@
+"""Networks whose clients are computed in groups: the bits that each has alone, and the numbers of one at a time."""
+
+import re
+
+import numpy as np
+import pytest
+
+import mpifed as package
+from mpifed.experiment.config import override
+from mpifed.kernels.blocks import weights
+from mpifed.networks import torch_network, torch_replay
+from mpifed.networks.torch_rehearsal import Form
+from tests.helpers.torch_cases import C, N, dataset, local, network, torch
+
+pytestmark = pytest.mark.torch
+nn = torch.nn
+SIZES = 13 + np.arange(21) % 4  # of one padded size
+
+
+class Dense(nn.Sequential):
+    def __init__(self, dropout=0.0):
+        super().__init__(nn.Linear(N, 6), nn.ReLU(), nn.Dropout(dropout), nn.Linear(6, C))
+
+
+class Convolutions(nn.Sequential):
+    def __init__(self, dropout=0.0):
+        super().__init__(
+            nn.Unflatten(1, (1, N)), nn.Conv1d(1, 4, 3), nn.GroupNorm(2, 4), nn.Dropout1d(dropout), nn.MaxPool1d(2),
+            nn.Flatten(), nn.Linear(8, C),
+        )  # fmt: skip
+
+
+class Neighbours(torch.autograd.Function):
+    """The identity, but for the last bits of a client, which depend on its place among others."""
+
+    @staticmethod
+    def forward(values):
+        return values.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+    @staticmethod
+    def vmap(info, in_dims, values):
+        places = torch.arange(info.batch_size, dtype=values.dtype).view(-1, *(1,) * (values.ndim - 1))
+        return values.movedim(in_dims[0], 0) * (1 + places * torch.finfo(values.dtype).eps), 0
+
+
+class Variant(Dense):
+    def forward(self, samples):
+        return super().forward(Neighbours.apply(samples))
+
+
+class Functional(Dense):
+    def forward(self, samples):
+        return nn.functional.dropout(super().forward(samples), 0.5, self.training)
+
+
+class Normed(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.Linear(5, C))
+
+
+class Branching(Dense):
+    def forward(self, samples):
+        return super().forward(samples if self[0].bias.sum() > 0 else -samples)
+
+
+def mean_loss(scores, targets):
+    return nn.functional.cross_entropy(scores, targets)
+
+
+def own(name, **options):
+    return network(f"{__name__}:{name}", **options)
+
+
+def clients(problem, kind="dense", dtype="float64"):
+    """f of clients of one padded size, and a point for each."""
+    f = local(problem, dataset(kind=kind, dtype=dtype, sizes=SIZES))
+    return f, np.random.default_rng(3).standard_normal((len(f), f.n)).astype(dtype)
+
+
+def groups(problem, f):
+    return problem._network(f.block, np.zeros(f.n))[1]
+
+
+@pytest.fixture(params=[10**9, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])
+def traced(request, monkeypatch):
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", request.param)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "kind"),
+    [("Dense", "float64", "csr"), ("Convolutions", "float32", "dense")],
+)
+def test_a_client_has_the_same_bits_alone_in_any_group_and_in_any_order(name, dtype, kind, traced):
+    problem = own(name, lam=0.3, arguments={"dropout": 0.3})
+    f, X = clients(problem, kind, dtype)
+    assert not groups(problem, f).described(N, f.block.b.dtype)
+    batch = f.block.batch(np.random.default_rng(2).integers(0, 13, (len(f), 5)), partly(len(f), 5, dtype))
+    rng = np.random.default_rng(5)
+    subsets = [np.array([4]), np.arange(20, -1, -1), rng.permutation(21)[:11]]
+    for block in (f.block, batch):
+        for compute in (problem.grad, problem.value, problem.predict, lambda b, x: problem.value_grad(b, x)[1]):
+            whole = compute(block, X)
+            for rows in subsets:
+                part = block.take(rows)
+                assert compute(part, X[rows]).tobytes() == whole[rows].tobytes()
+            assert compute(block, X[3])[5].tobytes() == compute(block, np.tile(X[3], (len(f), 1)))[5].tobytes()
+
+
+def partly(c, width, dtype):
+    """Weights of mini-batches of which some have fewer samples than others, and one none."""
+    return weights(np.arange(c) % (width + 1), width, dtype)
+
+
+@pytest.mark.parametrize("name", ["Dense", "Convolutions"])
+def test_groups_give_the_numbers_and_the_masks_of_one_client_at_a_time(name, monkeypatch):
+    monkeypatch.setattr(torch_network, "PIECE_BYTES", 16 * 8 * N * 8)  # 8 samples of a client at a time
+    arguments = {"dropout": 0.4}
+    problem, alone = (own(name, lam=0.3, arguments=arguments, batched=wish) for wish in ("auto", False))
+    f, X = clients(problem)
+    assert groups(alone, f).reason == "problem.batched is false"
+    assert alone.group(N) == 1 < problem.group(N)
+    batch = f.block.batch(np.random.default_rng(2).integers(0, 13, (len(f), 5)), partly(len(f), 5, "float64"))
+    for block in (f.block, batch):
+        assert np.allclose(problem.grad(block, X), alone.grad(block, X), rtol=1e-9, atol=1e-12)
+        for mine, theirs in zip(problem.evaluate(block, X), alone.evaluate(block, X), strict=True):
+            assert np.allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+        used = block.w > 0
+        assert np.array_equal(problem.predict(block, X)[used], alone.predict(block, X)[used])
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "reason"),
+    [
+        ("Variant", "cross-entropy", "the last bits of a client depend on its place in a group"),
+        ("Functional", "cross-entropy", "torch.func.vmap cannot compute the network: UserError: .* random"),
+        ("Branching", "cross-entropy", "torch.func.vmap cannot compute the network: .*data-dependent control flow"),
+        ("Normed", "cross-entropy", "batch normalisation makes the loss of a sample depend on the others"),
+        ("Dense", f"{__name__}:mean_loss", "the loss is a mean over the samples of a mini-batch"),
+    ],
+)
+def test_what_cannot_be_in_groups_is_computed_one_client_at_a_time_and_says_why(name, loss, reason):
+    problem, alone = (own(name, loss=loss, batched=wish) for wish in ("auto", False))
+    f, X = clients(problem)
+    table = problem.described(N, X[0])
+    assert table["group"] == 1
+    assert re.match(reason, table["group_because"])
+    assert problem.grad(f.block, X).tobytes() == alone.grad(f.block, X).tobytes()
+    assert np.allclose(problem.value(f.block, X), alone.value(f.block, X), rtol=1e-12)
+
+
+def test_a_form_is_rehearsed_once_and_numbers_of_clients_that_give_other_bits_are_filled_up(monkeypatch):
+    problem = own("Dense")
+    f, X = clients(problem)
+    found, form = groups(problem, f), Form(16, True, True, torch.float64)
+    problem.grad(f.block, X)
+    assert found.rehearsal.reasons == {form: ""}
+    assert set(found.rehearsal.fitting) == {(form, 5)}
+    seen = []
+    monkeypatch.setattr(found.rehearsal, "fits", lambda form, count: count in (4, 16))
+    monkeypatch.setattr(
+        found, "one_pass", lambda form, X, *rest, old=found.one_pass: seen.append(len(X)) or old(form, X, *rest)
+    )
+    whole = problem.grad(f.block, X)
+    assert seen == [16, 16]  # 16 and 5 of 21
+    assert problem.grad(f.block.take(np.arange(3)), X[:3]).tobytes() == whole[:3].tobytes()
+    assert seen[2:] == [4]
+
+
+class Unit(Dense):
+    """It divides by the norm of a sample, and has no gradient at zeros."""
+
+    def forward(self, samples):
+        return super().forward(samples / samples.norm(dim=1, keepdim=True))
+
+
+def test_padding_is_no_sample():
+    f, X = clients(own("Unit"))
+    assert np.isfinite(f.problem.value_grad(f.block, X)[1]).all()
+
+
+METHODS = {
+    "Adam": "algorithm=fedavg algorithm.optimizer=adam algorithm.step=constant algorithm.step.a=0.003",
+    "SCAFFOLD": "algorithm=scaffold",
+    "FLAME": "algorithm=flame algorithm.lr=0.05",
+    "Ditto": "algorithm=ditto algorithm.lr=0.05",
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
+    """With dropout, whose masks are the same in both."""
+    table = {
+        "data": {"name": "images", "clients": 9, "samples": 30, "size": 4, "channels": 1},
+        "problem": {"name": "torch", "module": f"{__name__}:Image"},
+    }
+    words = [*METHODS[name].split(), "algorithm.epochs=2", "algorithm.batch_size=8", "rounds=2", "stop.gradient=0"]
+    runs = [package.run(override(table, [*words, *more])) for more in ([], ["problem.batched=false"])]
+    assert [run.attrs["group"] for run in runs] == [torch_network.group_of("cpu", len(runs[0].x)), 1]
+    assert np.allclose(runs[0].x, runs[1].x, rtol=1e-7, atol=1e-9)
+    assert np.allclose(runs[0].rounds["objective"], runs[1].rounds["objective"], rtol=1e-9)
+
+
+class Image(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(16, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 6))
+
+
+@pytest.mark.parametrize("name", ["Dense", "Convolutions"])
+def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 3)
+    problem = own(name)
+    f, X = clients(problem)
+    rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal
+    first, second = (problem.grad(f.block.take(rows), X[rows]) for _ in range(2))
+    (replay,) = groups(problem, f).passes.values()
+    assert type(replay.traced[16]).__name__ != "function"
+    assert second.tobytes() == first.tobytes()
+    traced = problem.grad(f.block.take(rows), 2 * X[rows])
+    replay.traced.clear()
+    assert problem.grad(f.block.take(rows), 2 * X[rows]).tobytes() == traced.tobytes()
+
+
+def test_groups_on_a_cpu_are_smaller_where_networks_are_large():
+    sizes = (10, 32_768, 32_769, 65_536, 65_537, 10**7)
+    assert [torch_network.group_of("cpu", n) for n in sizes] == [16, 16, 8, 8, 4, 4]
+    assert {torch_network.group_of("cuda", n) for n in sizes} == {32}

@@ -1,0 +1,301 @@
+"""Frozen parameters, buffers and batch normalisation: what a network in torch is a function of."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import mpifed as package
+from mpifed.core.errors import UserError
+from mpifed.kernels.blocks import weights
+from tests.helpers import torch_cases
+from tests.helpers.torch_cases import C, M, N, agrees, at, by_torch, dataset, local, network, point, samples, torch
+
+pytestmark = pytest.mark.torch
+nn = torch.nn
+
+
+class Normed(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, C))
+
+
+class Backbone(nn.Module):
+    """A frozen part with batch normalisation, as a pretrained one has, and a head that is trained."""
+
+    def __init__(self, train_norm=False):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(N, 6), nn.BatchNorm1d(6), nn.Tanh())
+        self.head = nn.Linear(6, C)
+        self.backbone[1].running_mean += torch.arange(6)
+        self.backbone[1].running_var *= 4
+        self.backbone.requires_grad_(False)
+        self.backbone[1].requires_grad_(train_norm)
+
+    def forward(self, samples):
+        return self.head(self.backbone(samples))
+
+
+class Headed(nn.Module):
+    """A linear layer behind ``before``, which a subclass may define, and before ``after``."""
+
+    def __init__(self, dtype=torch.float32, before=None, after=None):
+        super().__init__()
+        self.head = nn.Linear(N, C, dtype=dtype)
+        self.before = before or self.before
+        self.after = after or nn.Identity()
+
+    def before(self, samples):
+        return samples
+
+    def forward(self, samples):
+        return self.after(self.head(self.before(samples)))
+
+
+complex_numbers = partial(Headed, torch.complex64, lambda samples: samples.to(torch.complex64), torch.abs)
+single_precision = partial(Headed, before=lambda samples: samples.float())  # whatever the study computes in
+more_than_scores = partial(Headed, after=lambda scores: {"logits": scores})
+
+
+def all_frozen():
+    return Headed().requires_grad_(False)
+
+
+class Shifted(Headed):
+    """Constant buffers: numbers and whole numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.full((N,), 0.5))
+        self.register_buffer("order", torch.arange(N - 1, -1, -1), persistent=False)
+
+    def before(self, samples):
+        return (samples - self.mean)[:, self.order]
+
+
+class Counting(Headed):
+    def __init__(self, in_place=True):
+        super().__init__()
+        self.in_place = in_place
+        self.register_buffer("calls", torch.zeros(()))
+
+    def before(self, samples):
+        if self.in_place:
+            self.calls += 1
+        else:
+            self.calls = self.calls + 1
+        return samples
+
+
+class Half(Headed):
+    def __init__(self):
+        super().__init__(torch.bfloat16)
+
+    def forward(self, samples):
+        return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
+
+
+class Words(nn.Sequential):
+    def __init__(self, sparse=False):
+        super().__init__(nn.Embedding(20, 4, sparse=sparse), nn.Flatten(), nn.Linear(4 * N, C))
+
+
+class Tied(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(N, N), nn.ReLU(), nn.Linear(N, N), nn.Linear(N, C))
+        self[2].weight = self[0].weight
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.LSTM(1, 4, batch_first=True), nn.Linear(4, C)
+
+    def forward(self, samples):
+        return self.head(self.cell(samples[..., None])[0][:, -1])
+
+
+def own(name, **options):
+    return network(f"{__name__}:{name}", **options)
+
+
+@pytest.fixture
+def normed():
+    """f of all clients, and a point for each."""
+    f = local(own("Normed"), dataset())
+    return f, point(f, (M,))
+
+
+def test_batch_normalisation_uses_the_statistics_of_all_samples_of_the_client(normed):
+    f, X = normed
+    agrees(f, X, Normed().train())
+    assert f.grad(X).tobytes() == f.value_grad(X)[1].tobytes()
+
+
+def test_in_a_step_they_are_those_of_the_mini_batch(normed):
+    f, X = normed
+    picks = np.random.default_rng(2).integers(0, 9, (M, 4))
+    part = f.block.batch(picks, weights(np.array([4, 3, 2, 0]), 4, np.float64))
+    gradients = f.problem.grad(part, X)
+    for i in range(3):
+        A, b = (rows[picks[i, : 4 - i]] for rows in samples(dataset(), i))
+        assert np.allclose(gradients[i], by_torch(at(Normed(), X[i]).train(), A, b)[1], rtol=1e-9, atol=1e-12)
+    assert not gradients[3].any()
+
+
+def test_test_samples_are_normalised_as_the_training_samples_of_their_client(normed):
+    """With mean and variance of those; a client without test samples is tested on its training samples."""
+    f, X = normed
+    shares, _, tested = f.accuracy(X)
+    assert tested.tolist() == [9, 1, 2, 3]
+    for i in range(M):
+        module = at(Normed(), X[i])
+        A = torch.tensor(samples(dataset(), i)[0])
+        with torch.no_grad():
+            var, mean = torch.var_mean(module[0](A), 0, correction=0)
+        module[1].running_mean, module[1].running_var = mean, var
+        A, b = samples(dataset(), i, test=i > 0)
+        found = module.eval()(torch.tensor(A)).argmax(1).numpy()
+        assert shares[i] == np.mean(found == b)
+
+
+def test_nothing_is_remembered_from_one_call_to_the_next_and_a_client_is_normalised_in_one_piece(normed, monkeypatch):
+    f, X = normed
+    first = [part.tobytes() for part in (*f.evaluate(X), f.grad(X))]
+    f.accuracy(X + 1)
+    f.grad(X[0])
+    assert [part.tobytes() for part in (*f.evaluate(X), f.grad(X))] == first
+    f, X = normed
+    whole = f.value_grad(X)
+    monkeypatch.setattr("mpifed.networks.torch_network.PIECE_BYTES", 3 * N * 8)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(whole, f.value_grad(X), strict=True))
+
+
+def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
+    data = dataset(sizes=[9, 1, 10, 11])
+    with pytest.raises(ValueError, match=r"^client 1 has one sample, but the network takes two or more at a time"):
+        own("Normed").initial(data, 0)
+    assert len(own("Shifted").initial(data, 0)) == C * (N + 1)
+
+
+def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
+    problem = {"name": "torch", "module": f"{__name__}:Normed"}
+    study = {"problem": problem, "data": torch_cases.tables(tmp_path), "rounds": 1}
+    algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
+    with pytest.raises(UserError, match=r"one sample of a client: .*; take a batch_size that leaves no mini-b"):
+        package.run(study | {"algorithm": algorithm, "selection": "all"})
+
+
+def frozen_at_zero(make):
+    """The module; what is frozen and random has the seed 0, so that f is the same function for every seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return make()
+
+
+def test_frozen_parameters_are_constants_and_trained_normalisation_behind_them_uses_the_samples():
+    data, problem = dataset(), own("Backbone")
+    f = local(problem, data)
+    assert f.n == C * 7
+    starts = [problem.initial(data, seed) for seed in (0, 1)]
+    assert starts[0].tobytes() != starts[1].tobytes()
+    agrees(f, point(f), frozen_at_zero(Backbone).eval())
+    # frozen normalisation keeps its running statistics in steps too
+    assert f.grad(point(f)).tobytes() == f.value_grad(point(f))[1].tobytes()
+    f = local(own("Backbone", arguments={"train_norm": True}), dataset())
+    assert f.n == C * 7 + 12
+    agrees(f, point(f), frozen_at_zero(lambda: Backbone(train_norm=True)).train())
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [("Shifted", C * 8), ("Tied", N * N + 2 * N + C * 8), ("Recurrent", 112 + C * 5)]
+)
+def test_constant_buffers_shared_weights_and_recurrent_layers_work(name, n):
+    f = local(own(name), dataset())
+    assert f.n == n
+    agrees(f, 0.3 * point(f), globals()[name]())
+    assert np.allclose(f.grad(0.3 * point(f)), f.value_grad(0.3 * point(f))[1], rtol=1e-9, atol=1e-12)
+
+
+def test_parameters_in_half_precision_are_computed_in_that_of_the_study_and_samples_may_be_whole_numbers():
+    f = local(own("Half"), dataset())
+    assert f.grad(np.zeros(f.n)).dtype == np.float64
+    assert np.allclose(f.value(np.zeros(f.n)), np.log(C))
+    data = dataset()
+    data.train.X[:] = np.random.default_rng(5).integers(0, 20, data.train.X.shape)
+    f = local(own("Words", integers=True), data)
+    A, b = samples(data, 1)
+    assert np.isclose(f.value(point(f))[1], by_torch(at(Words(), point(f)), A.astype(int), b)[0], rtol=1e-12)
+
+
+SPARSE = {"integers": True, "arguments": {"sparse": True}}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("Counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
+        ("Counting", {"arguments": {"in_place": False}}, "must not change its buffers in a call, but it changes calls"),
+        ("complex_numbers", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
+        ("Words", SPARSE, "0.weight has sparse gradients .write sparse=False"),
+        ("Words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
+        ("more_than_scores", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
+        ("all_frozen", {}, "the network has no parameter that is trained$"),
+    ],
+)
+def test_what_is_no_function_of_real_parameters_says_why(name, options, sentence):
+    with pytest.raises((UserError, ValueError), match=sentence) as refused:
+        own(name, **options).initial(dataset(), 0)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.fixture
+def double():
+    """As a user's file may set it."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", ["Normed", "Recurrent", "Lazy"])
+def test_the_default_dtype_of_torch_may_be_float64(name, double):
+    f = local(own(name), dataset())
+    agrees(f, point(f), frozen_at_zero(lambda: at_once(globals()[name]())).train())
+
+
+def test_a_run_may_have_the_default_dtype_float64_in_either_precision(double, tmp_path):
+    study = {"problem": {"name": "torch", "module": f"{__name__}:Lazy"}, "data": torch_cases.tables(tmp_path)}
+    algorithm = {"name": "fedavg", "k0": 2, "step": {"name": "constant", "a": 0.05}}
+    for dtype in ("float64", "float32"):
+        result = package.run(study | {"algorithm": algorithm, "dtype": dtype, "rounds": 2, "selection": "all"})
+        scores = result.module()(torch.tensor(samples(dataset(), 1)[0]).to(getattr(torch, dtype)))
+        assert scores.isfinite().all()
+        assert result.rounds["objective"][-1] < result.rounds["objective"][0]
+
+
+class Lazy(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.LazyLinear(5), nn.Tanh(), nn.Linear(5, C))
+
+
+def at_once(module):
+    module(torch.zeros(2, N))  # sizes of lazy layers
+    return module
+
+
+def test_a_module_with_numbers_in_double_precision_is_told_where_to_set_it(double):
+    with pytest.raises(UserError, match='; write dtype = "float64" at the top of the study'):
+        local(own("Mixed"), dataset(dtype="float32")).value(np.zeros(C * (N + 1), np.float32))
+    assert local(own("Mixed"), dataset()).value(np.zeros(C * (N + 1))).dtype == np.float64
+
+
+class Mixed(Headed):
+    def __init__(self):
+        super().__init__(torch.float64, lambda samples: samples @ torch.eye(N))
+
+
+def test_a_module_that_computes_in_single_precision_is_told_where_to_set_it():
+    with pytest.raises(UserError, match='; write dtype = "float32" at the top of the study'):
+        local(own("single_precision"), dataset()).value(np.zeros(C * (N + 1)))
+    f = local(own("single_precision"), dataset(dtype="float32"))
+    assert f.value(np.zeros(f.n, np.float32)).dtype == np.float32

@@ -1,0 +1,232 @@
+"""Networks of PyTorch: against mpifed's own network, by finite differences, with dropout, on ranks."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import mpifed as package
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
+from mpifed.federation.seeded import Seeded
+from mpifed.kernels.blocks import weights
+from mpifed.networks.mlp import MLP
+from mpifed.problems.base import Problem
+from tests.helpers.commands import ROOT, mpifed
+from tests.helpers.torch_cases import C, M, N, dataset, local, tables, torch
+from tests.helpers.torch_cases import network as built
+
+pytestmark = pytest.mark.torch
+nn = torch.nn
+
+
+class Net(nn.Sequential):
+    """features – hidden – C, the parameters in the order of mpifed's mlp."""
+
+    def __init__(self, hidden=5, dropout=0.0):
+        super().__init__(nn.Linear(N, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, C))
+
+
+class Thinned(nn.Module):
+    """Its gradient at one sample is zero where dropout struck."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(64))
+
+    def forward(self, samples):
+        kept = nn.functional.dropout(torch.ones(len(samples), 64, dtype=samples.dtype), 0.5, self.training)
+        score = kept @ self.scale.to(samples.dtype)
+        return torch.stack([score, 2 * score, 4 * score], 1)
+
+
+def number():
+    return 3
+
+
+INSTANCE = nn.Linear(48, 6)
+
+
+def network(name="Net", lam=0.0, **arguments):
+    return built(f"{__name__}:{name}", lam=lam, arguments=arguments)
+
+
+def images(size, channels=1):
+    table = {"name": "images", "clients": 2, "samples": 6, "size": size, "channels": channels, "test": 0.0}
+    return Data.build(table, "data").load(0, "float64")
+
+
+@pytest.fixture(params=["dense", "csr"])
+def block(request):
+    return local(network(), dataset(kind=request.param)).block
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(3).standard_normal((M, 5 * (N + 1) + C * 6))
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["all samples", "mini-batches"])
+def test_a_network_is_the_mlp_of_the_same_parameters(block, X, batch):
+    if batch:  # of 4 samples, of which the clients have 4, 3, 2 and 0
+        picks = np.random.default_rng(2).integers(0, 9, (M, 4))
+        block = block.batch(picks, weights(np.array([4, 3, 2, 0]), 4, np.float64))
+    ours, theirs = MLP(hidden=(5,), lam=0.3), network(lam=0.3)
+    for x in (X, X[0]):
+        for mine, torchs in zip(ours.value_grad(block, x), theirs.value_grad(block, x), strict=True):
+            assert np.allclose(mine, torchs, rtol=1e-10, atol=1e-10)
+        assert np.allclose(ours.grad(block, x), theirs.grad(block, x), rtol=1e-10, atol=1e-10)
+        assert theirs.value(block, x).tobytes() == theirs.value_grad(block, x)[0].tobytes()
+        separately = (*theirs.value_grad(block, x), theirs.predict(block, x))
+        for a, b in zip(theirs.evaluate(block, x), separately, strict=True):
+            assert a.tobytes() == b.tobytes()
+        assert np.array_equal(ours.predict(block, x)[block.w > 0], theirs.predict(block, x)[block.w > 0])
+    assert not theirs.predict(block, 0 * X).any(), "a tie goes to the lowest class"
+
+
+def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(X):
+    block, x = local(network(), dataset(dtype="float32")).block, X.astype(np.float32)
+    for array in (x, block.A, block.b, block.w):
+        array.setflags(write=False)
+    value, grad = network(lam=0.3).value_grad(block, x)
+    assert value.dtype == grad.dtype == network().grad(block, x).dtype == network().value(block, x).dtype == np.float32
+    assert np.allclose(grad, network(lam=0.3).value_grad(local(network(), dataset()).block, X)[1], atol=1e-5)
+
+
+def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
+    with_dropout, without = network(dropout=0.4), network()
+    for a, b in zip(with_dropout.value_grad(block, X), without.value_grad(block, X), strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert not np.allclose(with_dropout.grad(block, X), without.grad(block, X))
+    assert with_dropout.grad(block, X).tobytes() == with_dropout.grad(block, X).tobytes()
+
+
+def test_dropout_draws_anew_for_every_client_and_step_and_not_for_every_point():
+    f = local(network("Thinned"), dataset(), Seeded)
+
+    def struck(batch, x):
+        return [mask.tobytes() for mask in batch.grad(np.full(64, x)) == 0]
+
+    masks = []
+    for _, batch, _ in f.steps(3, 0, 1):
+        masks += struck(batch, 0.0)
+        assert struck(batch, 1.0) == masks[-M:]
+    assert len(set(masks)) == 3 * M
+    assert all(10 < sum(mask) < 54 for mask in masks)
+
+
+def test_the_start_comes_from_the_seed_and_leaves_the_random_numbers_of_torch_alone():
+    data, problem = dataset(), network()
+    before = torch.random.get_rng_state()
+    starts = [problem.initial(data, seed) for seed in (0, 0, 1)]
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert len(starts[0]) == problem.dim(data) == MLP(hidden=(5,)).dim(data)
+    assert starts[0].tobytes() == starts[1].tobytes() != starts[2].tobytes()
+    assert 0.1 < np.abs(starts[0][: 5 * N]).max() <= 1 / np.sqrt(N)  # nn.Linear: uniform in ±1/√in
+
+
+def test_the_cnn_has_206678_parameters_for_six_classes_of_pictures_and_its_gradient_is_that_of_its_value():
+    cnn = Problem.build({"name": "cnn", "dropout": 0.0, "lam": 0.1}, "problem")
+    assert cnn.dim(images(64, channels=3)) == 206_678
+    assert cnn.sample(3 * 64 * 64) == (3, 64, 64)
+    assert cnn.sample(28 * 28) == (1, 28, 28)
+    f, x = local(cnn, images(12)), cnn.initial(images(12), 0)
+    grad = f.value_grad(x)[1]
+    assert grad.tobytes() == f.grad(x).tobytes()
+    for v in np.random.default_rng(4).standard_normal((10, len(x))):
+        difference = (f.value(x + 1e-6 * v) - f.value(x - 1e-6 * v)) / 2e-6
+        assert np.allclose(grad @ v, difference, rtol=1e-6, atol=1e-7)
+
+
+OWN = """
+from torch import nn
+
+class Own(nn.Sequential):
+    def __init__(self, hidden):
+        super().__init__(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Dropout(0.3), nn.LazyLinear(hidden), nn.ReLU(),
+                         nn.Linear(hidden, 6))
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.frozen = nn.Linear(7, 6).requires_grad_(False)
+        self.rest = nn.Sequential(nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 3))
+
+    def forward(self, samples):
+        return self.rest(self.frozen(samples))
+"""
+RUNS = {
+    "a network beside the study": "data=images data.size=12 data.channels=1 data.clients=5 problem=torch "
+    "problem.module=nets:Own problem.arguments.hidden=7 problem.shape=[1,12,12] algorithm=fedavg algorithm.epochs=1 "
+    "algorithm.batch_size=20 rounds=4",
+    "frozen layers, batch normalisation, dropout and an optimiser": "data=file data.path=clients.npz problem=torch "
+    "problem.module=nets.py:Normed algorithm=fedavg algorithm.epochs=2 algorithm.batch_size=6 "
+    "algorithm.optimizer=adam rounds=4",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)  # beside those of tests/bits
+def test_a_network_has_the_same_bits_on_any_number_of_ranks_and_resumed(name, tmp_path):
+    (tmp_path / "nets.py").write_text(OWN)
+    tables(tmp_path)
+    words = [*RUNS[name].split(), "evaluate.every=4", "stop.gradient=0", "-q", "--force", "-o", "out.h5"]
+    found = set()
+    for ranks, more in ((None, []), (3, []), (None, ["rounds=2"])):
+        done = mpifed("run", *words, *more, ranks=ranks, process=True, cwd=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
+        assert done.code == 0, done.err
+        if more:
+            done = mpifed("resume", "out.h5", RUNS[name].split()[-1], "-q", process=True, cwd=tmp_path)
+            assert done.code == 0, done.err
+        result = package.load(tmp_path / "out.h5")
+        found.add((result.x.tobytes(), *(result.rounds[column].tobytes() for column in ("accuracy", "objective"))))
+    assert len(found) == 1
+
+
+def experiment(problem, **data):
+    return {"data": {"name": "images", "size": 4, "clients": 2} | data, "problem": problem, "algorithm": "fedavg"}
+
+
+REFUSED = {
+    "nowhere:Net": r'^problem.module = "nowhere:Net" is wrong: nowhere cannot be imported: ModuleNotFoundError',
+    "torch.nn:Nothing": "torch.nn has no class or function Nothing;",
+    "torch.nn:functional": "torch.nn has no class or function functional;",
+    "json:JSONDecoder": "JSONDecoder of json is not derived from torch.nn.Module",
+    "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} cannot be used: TypeError",
+    f"{__name__}:number": r"number of tests.networks.test_torch_module returns no torch.nn.Module, but a int$",
+    f"{__name__}:INSTANCE": "INSTANCE of tests.networks.test_torch_module is an instance of Linear: name the class, or",
+    f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
+    "torch.nn:Flatten": r"gives an array \[2, 48\]: it must be \[2, 6\]",
+    "nets.py": r'^problem.module = "nets.py" is wrong: write path.py:Class or package.module:Class$',
+    "/nowhere/nets.py:Net": "is wrong: there is no file /nowhere/nets.py$",
+    "os.system('true'):Net": "is wrong: write path.py:Class or package.module:Class$",
+}
+WRONG = "^problem 'cnn' cannot use these data: "
+
+
+@pytest.mark.parametrize(
+    ("problem", "size", "sentence"),
+    [
+        *(({"name": "torch", "module": module}, 4, told) for module, told in REFUSED.items()),
+        ({"name": "cnn", "shape": [3, 5, 5]}, 4, WRONG + r"samples have 48 features, but shape = \[3, 5, 5\] needs 75"),
+        ({"name": "cnn"}, 4, f"{WRONG}48 features are no square image of 1 or 3 channels and at least 10×10 pixels"),
+        ({"name": "cnn", "shape": [432]}, 12, WRONG + r"432 features .* write shape = \[channels, height, width\]"),
+    ],
+)
+def test_what_is_no_network_for_these_data_is_refused_before_round_one(problem, size, sentence):
+    with pytest.raises(UserError, match=sentence) as refused:
+        package.run(experiment(problem, size=size))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused():
+    with pytest.raises(UserError, match=r'^problem.device = "cuda" is wrong: PyTorch finds no GPU'):
+        Problem.build({"name": "cnn", "device": "cuda"}, "problem").initial(images(12), 0)
+    assert len(Problem.build({"name": "cnn", "device": "auto"}, "problem").initial(images(12), 0))
+
+
+def test_without_torch_the_problem_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match=r"needs PyTorch .*: pip install mpifed\[torch\]$"):
+        Problem.build("cnn", "problem").dim(images(12))

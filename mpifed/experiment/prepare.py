@@ -28,15 +28,11 @@ from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
+from mpifed.federation.schedule import Schedule
 from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.arrivals import Arrivals
-from mpifed.federation.timing.device_rounds import DeviceRounds
-from mpifed.federation.timing.devices import Devices
-from mpifed.federation.timing.node_clocks import NodeClocks
-from mpifed.federation.timing.schedule import Schedule
-from mpifed.federation.traits import Takes, needs
+from mpifed.federation.traits import needs
 from mpifed.federation.transport import Transport
 from mpifed.mpi.world import World
 from mpifed.problems.base import Problem
@@ -87,7 +83,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     selections = config.algorithm.takes.selections
     if config.rounds and selections and selector.learn is None:
         selector.select(1, selections - 1)  # refuses a second selection that is not there
-    schedule = schedule_of(config, setup, data, selector)
+    schedule = schedule_of(features, setup, data, selector)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
     return Prepared(data, setup, selector, schedule, cuts, block, features)
 
@@ -101,7 +97,7 @@ def setup_of(config: Experiment, data: Dataset, x: Array | None, block_bytes: in
     problem = problem_of(config, data)
     method = told(config.algorithm, config.problem, data, config.dtype)
     made = Setup(problem, method, config.seed, data.m, first, block_bytes)
-    return made._replace(masks=config.masks, compress=config.compress, local=seen_by(config.problem)[0])
+    return made._replace(local=seen_by(config.problem)[0])
 
 
 def loaded(config: Experiment, cache: Cache | None) -> Dataset:
@@ -120,16 +116,10 @@ def selecting(config: Experiment, m: int) -> Selector:
     return selector
 
 
-def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selector) -> Schedule:
+def schedule_of(features: list[Feature], setup: Setup, data: Dataset, selector: Selector) -> Schedule:
     """When clients take part, and how time passes."""
-    if config.system is None:
-        return Schedule(setup.m)
-    devices = Devices(config.system, setup, data.sizes)
-    if setup.weights is not None:
-        return NodeClocks(devices, config.algorithm.takes is Takes.ALL)
-    if config.asynchronous is not None:
-        return Arrivals(config.asynchronous, devices)
-    return DeviceRounds(devices, setup.algorithm, selector.size)
+    found = (feature.schedule(setup, data, selector) for feature in features)
+    return next(filter(None, found), Schedule(setup.m))
 
 
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:

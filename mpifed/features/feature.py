@@ -8,7 +8,9 @@ from mpifed.data.base import Dataset
 from mpifed.features.rule import Counted, Rule
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
+from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Links, Neighbourhood
+from mpifed.federation.schedule import Schedule
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 
@@ -55,6 +57,10 @@ class Feature:
     def data(self, data: Dataset) -> Dataset:
         """The data of the clients that train."""
         return data
+
+    def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
+        """When clients take part and how time passes, where that is not as in a plain run."""
+        return None
 
     def server(self, fed: Federation) -> None:
         """Put what happens at the server into ``fed``: endings of rounds, counts of clients."""

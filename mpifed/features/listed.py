@@ -22,8 +22,8 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.graph.feature:OnGraph": lambda c: c.graph,
     "mpifed.features.guarantee.feature:Guarantee": lambda c: c.algorithm.privacy(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
-    "mpifed.features.masks.feature:Masked": lambda c: c.masks,
     "mpifed.features.compression.feature:Compressed": lambda c: c.compress,
+    "mpifed.features.masks.feature:Masked": lambda c: c.masks,
     "mpifed.features.simulated_time.feature:SimulatedTime": lambda c: c.system,
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 from mpifed.core.processor import BlockSize
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.request import FOR_THE_RECORD, Request
-from mpifed.federation.wire.stage import Visit
+from mpifed.federation.stage import Visit
 from mpifed.kernels.blocks import clients_in
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB

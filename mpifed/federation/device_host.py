@@ -23,8 +23,8 @@ from mpifed.federation.method import Method
 from mpifed.federation.on_device import DeviceRows, OnDevice
 from mpifed.federation.request import Collected, Layout, Reply, Request
 from mpifed.federation.setup import Setup
+from mpifed.federation.stage import Visit
 from mpifed.federation.sums import finite
-from mpifed.federation.wire.stage import Visit
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.kernels.fill import SameSizeBlocks

@@ -36,9 +36,8 @@ from mpifed.federation.request import (
 )
 from mpifed.federation.running_sums import Running
 from mpifed.federation.setup import Setup
+from mpifed.federation.stage import WEIGHTED, HostStage, Keeper, Visit, Weighted
 from mpifed.federation.traits import needs
-from mpifed.federation.wire.stage import Visit
-from mpifed.federation.wire.stages import host_stages
 from mpifed.kernels.blocks import SPARSE, plan
 from mpifed.kernels.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.kernels.fill import Layout as Filling
@@ -81,11 +80,9 @@ class Host:
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
-        self.stages = host_stages(setup, len(self.order))
-        self.keepers = [*self.stages.values()]  # of more than the clients' state
+        self.stages: dict[str, HostStage] = {WEIGHTED: Weighted()}
+        self.keepers: list[Keeper] = []  # of more than the clients' state
         self.reductions = sums.AT_ONCE | {"sum": lambda request, rows, ids: sums.subtotals(rows, ids, lo, self.tree)}
-        for stage in self.stages.values():
-            self.reductions |= stage.reductions(np.arange(lo, hi))
         self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
         self.services: dict[str, Callable[[Request], tuple[Reply, HostReport]]] = {"save": self._save}
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
@@ -98,6 +95,12 @@ class Host:
         self.starts = np.cumsum([0, *map(len, self.blocks)])
         edges = pairwise(self.starts.tolist())
         self.whole = [(slice(a, b), own, self.ids[a:b]) for (a, b), own in zip(edges, self.blocks, strict=True)]
+
+    def add_stage(self, name: str, stage: HostStage) -> None:
+        """Let requests that name it, and their replies, pass a stage."""
+        self.stages[name] = stage
+        self.keepers.append(stage)
+        self.reductions |= stage.reductions(np.arange(self.lo, self.hi))
 
     def use(self, method: Method) -> None:
         """Call the client methods of ``method``."""

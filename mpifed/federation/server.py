@@ -15,8 +15,8 @@ from mpifed.federation.ids import named
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, SERVICE, WHOLE, Request
+from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.transport import Transport
 
 
@@ -63,12 +63,12 @@ class Federation(Calls):
     def rng(self) -> np.random.Generator:
         """The server's random stream of this round; it goes on from one use to the next."""
         if self._rng is None:
-            self._rng = stream(self._setup.seed, "server", self.round)
+            self._rng = stream(self.setup.seed, "server", self.round)
         return self._rng
 
     def initial(self) -> Array:
         """The model (n,) that the run starts from: 0, but for networks."""
-        return self._setup.start.copy()
+        return self.setup.start.copy()
 
     def select(self, x: Array, units: int = 1, given: tuple[Any, ...] = ()) -> Array | None:
         """The clients selected for this round, rising, or None for all; a second call selects anew.

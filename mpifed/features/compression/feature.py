@@ -1,10 +1,14 @@
 """Short messages: what goes with the table [compress]."""
 
 from mpifed.core.errors import UserError
-from mpifed.features.feature import Feature
+from mpifed.features.compression.compress import Compress
+from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
+from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import compressors, last_uploads, lossy
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
+from mpifed.federation.server import Federation
 
 
 def inexact(c: Experiment) -> Found:
@@ -53,3 +57,14 @@ class Compressed(Feature):
     """Messages that compressors make short."""
 
     rules = RULES
+
+    @property
+    def table(self) -> Compress:
+        assert self.config.compress is not None
+        return self.config.compress
+
+    def server(self, fed: Federation) -> None:
+        fed.stages.append(ServerCompression(fed.setup, self.table))
+
+    def host(self, host: Host, housing: Housing) -> None:
+        host.add_stage(COMPRESSED, HostCompression(host.setup, self.table, len(host.order)))

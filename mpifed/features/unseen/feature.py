@@ -70,7 +70,7 @@ class Unseen(Feature):
         """The host of these clients, which keep nothing."""
         c, data = self.config, self.newcomers.data
         plain, _ = seen_by(c.problem)
-        setup = housing.setup._replace(m=data.m, masks=None, compress=None, weights=None, factors=None, local=plain)
+        setup = housing.setup._replace(m=data.m, weights=None, factors=None, local=plain)
         made = housing.make(setup, data, (lo, hi), hi - lo)
         names = named(c.problem, c.evaluate.clients or True)
         made.use(cast(Method, Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)))

@@ -9,10 +9,10 @@ import numpy as np
 from mpifed.compressors.base import Compressor, Generators, Identity
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
+from mpifed.features.compression.compress import Compress
 from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Request, parts_of, width
 from mpifed.federation.setup import Setup
-from mpifed.federation.wire.compress import Compress
-from mpifed.federation.wire.stage import HostStage, Postage, ServerStage, Visit
+from mpifed.federation.stage import HostStage, Postage, ServerStage, Visit
 
 COMPRESSED = "compressed"
 PREFIX = "compress "  # of names in checkpoints
@@ -35,18 +35,6 @@ def shrunk(C: Compressor, rows: Array, draws: Callable[[], Generators]) -> Array
     a, _ = C.contraction(rows.shape[1])
     sent = C.compress(rows, draws)
     return sent if a == 1 else a * sent
-
-
-def traffic(setup: Setup) -> list[float]:
-    """The bytes that a selected client downloads and uploads for each selection."""
-    n = setup.start.size
-    size = setup.start.itemsize
-    table = setup.compress
-    compressors = (None, None) if table is None else (table.down, table.up)
-    return [
-        count * size if C is None else count / n * -(-C.bits(n, size) // 8)
-        for count, C in zip(setup.algorithm.traffic(n), compressors, strict=True)
-    ]
 
 
 class ServerCompression(ServerStage):

@@ -5,7 +5,7 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.federation.wire.masks import FixedPoint, Masks
+from mpifed.features.masks.masks import FixedPoint, Masks
 
 TABLE = {"data": {"clients": 10, "features": 6}, "rounds": 4, "stop": {"diverged": 0}}
 DUAL = {"problem": "logistic", "data": {"name": "gaussian", "clients": 7, "samples": 9, "features": 4}}

@@ -29,8 +29,8 @@ class Visit(NamedTuple):
     state: Any
 
 
-class Stage:
-    """Either side of a stage; what a stage does not do is left as it is here."""
+class Keeper:
+    """What has a state of its own beside that of the method; by default it has none."""
 
     def saved(self) -> dict[str, Array]:
         """What a checkpoint keeps, on hosts of the clients in block order: arrays with a blank in their names."""
@@ -40,7 +40,7 @@ class Stage:
         """Take back what ``saved`` put among the arrays of a checkpoint, on hosts out of them."""
 
 
-class ServerStage(Stage):
+class ServerStage(Keeper):
     """The server's side of a stage."""
 
     def down(self, request: Request, postage: Postage) -> None:
@@ -53,7 +53,7 @@ class ServerStage(Stage):
         """Turn the reduced replies into what they stand for."""
 
 
-class HostStage(Stage):
+class HostStage(Keeper):
     """The side of the clients of a host."""
 
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:

@@ -10,10 +10,10 @@ from mpifed.core.component import Table
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
+from mpifed.features.simulated_time.devices import Devices
 from mpifed.federation.request import ARRIVE, CALL, REST, Request
-from mpifed.federation.timing.devices import Devices
-from mpifed.federation.timing.schedule import NOTHING_SENT, Draw, Schedule
-from mpifed.federation.wire.stage import Postage, ServerStage
+from mpifed.federation.schedule import NOTHING_SENT, Draw, Schedule
+from mpifed.federation.stage import Postage, ServerStage
 
 FLIGHT = 2  # the stream of a client at its own count of uploads; those of rounds have 0 and 1
 ASYNCHRONOUS = "asynchronous "  # of names in checkpoints

@@ -6,7 +6,7 @@ import pytest
 import mpifed
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.experiment.config import override
-from mpifed.federation.timing.device_rounds import DeviceRounds
+from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.report.summary import show
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import AGAIN, SERVED

@@ -16,11 +16,11 @@ class Distribution(Component):
     """How a property differs among clients: one number for all, or a table; drawn once for each client."""
 
     choices: ClassVar[dict[str, str]] = {
-        "constant": "mpifed.federation.timing.distributions:Constant",
-        "uniform": "mpifed.federation.timing.distributions:Uniform",
-        "lognormal": "mpifed.federation.timing.distributions:Lognormal",
-        "exponential": "mpifed.federation.timing.distributions:Exponential",
-        "pareto": "mpifed.federation.timing.distributions:Pareto",
+        "constant": "mpifed.features.simulated_time.distributions:Constant",
+        "uniform": "mpifed.features.simulated_time.distributions:Uniform",
+        "lognormal": "mpifed.features.simulated_time.distributions:Lognormal",
+        "exponential": "mpifed.features.simulated_time.distributions:Exponential",
+        "pareto": "mpifed.features.simulated_time.distributions:Pareto",
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"

@@ -8,12 +8,12 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
+from mpifed.features.masks.masks import Masks
 from mpifed.federation.request import FOR_THE_RECORD, MASKED, Reply, Request
+from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import Setup
+from mpifed.federation.stage import HostStage, Postage, ServerStage
 from mpifed.federation.sums import Reduction, finite
-from mpifed.federation.timing.schedule import Schedule
-from mpifed.federation.wire.masks import Masks
-from mpifed.federation.wire.stage import HostStage, Postage, ServerStage
 
 MASKS = "masked"
 

@@ -5,9 +5,9 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
+from mpifed.features.simulated_time.devices import Devices
 from mpifed.federation.method import Method
-from mpifed.federation.timing.devices import Devices
-from mpifed.federation.timing.schedule import Draw, Schedule
+from mpifed.federation.schedule import Draw, Schedule
 from mpifed.federation.traits import Takes
 
 DROPOUT = 0  # the stream of a round

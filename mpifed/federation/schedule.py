@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.request import Request
-from mpifed.federation.wire.stage import Postage, ServerStage
+from mpifed.federation.stage import Postage, ServerStage
 from mpifed.graphs.weights import Mixing
 
 NOTHING_SENT = "no upload can arrive: fed.send must be called before fed.arrivals"

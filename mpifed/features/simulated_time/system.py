@@ -11,8 +11,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Positive
+from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.method import Method
-from mpifed.federation.timing.distributions import Distribution
 
 KEYS = ("speed", "bandwidth_down", "bandwidth_up", "latency")
 RATES = KEYS[:3]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
-from mpifed.federation.participation.importance import Importance, bernoulli, drawing, inclusions
+from mpifed.features.selection_laws.importance import Importance, bernoulli, drawing, inclusions
 from mpifed.federation.participation.selection import All
 from tests.federation.participation.test_selection import drawn
 from tests.helpers.algorithm_cases import SETTINGS, start

@@ -7,10 +7,10 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
+from mpifed.features.asynchrony.arrivals import Arrivals, Asynchronous
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.request import CALL, REST, Request
-from mpifed.federation.timing.arrivals import Arrivals, Asynchronous
-from mpifed.federation.wire.stage import Postage
+from mpifed.federation.stage import Postage
 from tests.helpers.algorithm_runs import Run, build, same
 from tests.helpers.devices import devices
 

@@ -9,8 +9,8 @@ import mpifed
 from mpifed.experiment.checkpoint import rows_of
 from mpifed.experiment.config import experiment
 from mpifed.experiment.notes import notes
+from mpifed.features.compression.stages import COMPRESSED
 from mpifed.federation.participation.selection import All, Uniform
-from mpifed.federation.wire.compressed import COMPRESSED
 from tests.helpers.algorithm_cases import CASES, SERVED, SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
 

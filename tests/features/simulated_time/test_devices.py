@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import All
-from mpifed.federation.timing.distributions import Distribution
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import SERVED
 from tests.helpers.algorithm_runs import Run, build

@@ -4,8 +4,8 @@ import numpy as np
 
 from mpifed.core.checksummed import check_array
 from mpifed.core.typing import Array
-from mpifed.federation.timing.devices import Devices
-from mpifed.federation.timing.schedule import Draw, Schedule
+from mpifed.features.simulated_time.devices import Devices
+from mpifed.federation.schedule import Draw, Schedule
 from mpifed.graphs.weights import Mixing
 
 CLOCKS = "node clocks"  # in checkpoints

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
+from mpifed.features.masks.masked_sums import MASKS, add_masks, draws, opened, subtotal
+from mpifed.features.masks.masks import Masks
 from mpifed.federation.request import MASKED, Request
 from mpifed.federation.setup import Setup
-from mpifed.federation.wire.masked_sums import MASKS, add_masks, draws, opened, subtotal
-from mpifed.federation.wire.masks import Masks
 
 M, N = 9, 40
 SETUP = Setup(None, None, 0, M, np.zeros(N))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.federation.timing.node_clocks import NodeClocks
+from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.graphs.base import Graph
 from mpifed.graphs.weights import Weights
 from tests.helpers.devices import devices

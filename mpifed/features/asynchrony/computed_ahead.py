@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.federation.host import Host
 from mpifed.federation.request import Request, parts_of
-from mpifed.federation.wire.stage import HostStage, Visit
+from mpifed.federation.stage import HostStage, Visit
 
 RESTING = "resting "  # of names in checkpoints
 FIELD = "field "

@@ -51,6 +51,8 @@ class Federation(Calls):
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
+        # in an evaluation, for what a selection learns of clients is charged to no ledger; once, also after a
+        # resumption
         while self.first:
             self.first.pop(0)(self.inspect)
         self.round = round
@@ -90,6 +92,7 @@ class Federation(Calls):
         weights = self.participants.selector.weights
         if weights is None or of is None or last is not None:
             return self.mean(of=of, last=last)
+        # about the point ``around`` the errors of the weights cancel where all uploads are alike, as near an optimum
         own = weights[of]
         return recentred(self.mean(of=of, weights=own), 1.0 - float(own.mean()), around)
 

@@ -29,7 +29,6 @@ from mpifed.federation.host import Host
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.schedule import Schedule
-from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
@@ -96,8 +95,7 @@ def setup_of(config: Experiment, data: Dataset, x: Array | None, block_bytes: in
         first = fitting(x, first.size, config.dtype, config.start or "")
     problem = problem_of(config, data)
     method = told(config.algorithm, config.problem, data, config.dtype)
-    made = Setup(problem, method, config.seed, data.m, first, block_bytes)
-    return made._replace(local=seen_by(config.problem)[0])
+    return Setup(problem, method, config.seed, data.m, first, block_bytes)
 
 
 def loaded(config: Experiment, cache: Cache | None) -> Dataset:

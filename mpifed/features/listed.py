@@ -15,7 +15,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.by_client.feature:ByClient": lambda c: c.evaluate.clients or c.evaluate.unseen,
     "mpifed.features.unseen.feature:Unseen": lambda c: c.evaluate.about_unseen,
     "mpifed.features.devices.feature:Devices": lambda c: c.kernels in DEVICES,
-    "mpifed.features.network_training.feature:NetworkTraining": lambda c: c.problem.augments() or half(c),
+    "mpifed.features.network_training.feature:NetworkTraining": lambda c: training(c),
     "mpifed.features.personal_models.feature:PersonalModels": lambda c: c.record.personal,
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:Penalised": lambda c: c.objective.penalised or c.objective.unpenalised is not None,
@@ -28,9 +28,9 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
 }
 
 
-def half(c: Experiment) -> Any:
-    """The half precision that a network computes in."""
-    return getattr(c.problem, "autocast", None)
+def training(c: Experiment) -> Any:
+    """Whether local steps are random, as with dropout or changes of samples, or in half precision."""
+    return c.problem.has("seeded_grad") or c.problem.augments() or getattr(c.problem, "autocast", None)
 
 
 def every_feature() -> list[type[Feature]]:

@@ -23,7 +23,7 @@ from mpifed.federation.method import Method
 from mpifed.federation.on_device import DeviceRows, OnDevice
 from mpifed.federation.request import Collected, Layout, Reply, Request
 from mpifed.federation.setup import Setup
-from mpifed.federation.stage import Visit
+from mpifed.federation.stage import HostStage, Visit
 from mpifed.federation.sums import finite
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.device_block import FEW, DeviceBlock, coarse, grouped
@@ -44,12 +44,10 @@ class DeviceHost(Host):
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
         super().__init__(setup, data, lo, hi)
         self.device = device
-        self.adds = not any("sum" in stage.reductions(np.arange(lo, hi)) for stage in self.stages.values())
+        self.adds = True  # on the device
         self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
         self.use(setup.algorithm)
-        self.inspected = OnDevice(setup.algorithm)
-        self.evaluation: Any = OnDevice(self.evaluation)
         self.kind: type[DeviceBlock] = SparseDeviceBlock if data.sparse else DeviceBlock
         with fitting(f"the samples of clients {lo} to {hi - 1}"):
             self._move(data, cohort)
@@ -100,6 +98,15 @@ class DeviceHost(Host):
 
     def use(self, method: Method) -> None:
         self.algorithm: Any = OnDevice(method)
+
+    def _evaluation(self, request: Request) -> Answer:
+        method = partial(OnDevice(self.evaluation).called, self.evaluation.look(request.method), request.method)
+        return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
+
+    def add_stage(self, name: str, stage: HostStage) -> None:
+        super().add_stage(name, stage)
+        # a stage that adds up in a way of its own needs the replies in memory
+        self.adds = self.adds and "sum" not in stage.reductions(np.arange(self.lo, self.hi))
 
     def join(self) -> None:
         super().join()

@@ -70,10 +70,10 @@ class OnDevice:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._method, name)
         if callable(found):
-            found = partial(self._call, found, name)
+            found = partial(self.called, found, name)
         return found
 
-    def _call(self, method: Any, name: str, *args: Any) -> Any:
+    def called(self, method: Any, name: str, *args: Any) -> Any:
         """What a client method returns; where the first argument is no client, what any other method returns."""
         if not args or not isinstance(args[0], Local):
             return method(*args)

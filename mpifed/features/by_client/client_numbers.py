@@ -12,7 +12,7 @@ from mpifed.federation.local import Local
 from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
-LACKING = -(2.0**100)  # of a client that has no such number: replies must be finite
+HAS = "has "  # before the name of a number that some clients may lack: 1 where a client has it, else 0
 
 
 def usual(problem: Problem) -> list[str]:
@@ -32,20 +32,27 @@ def named(problem: Problem, wanted: bool | str | Sequence[str]) -> list[str]:
     return list(dict.fromkeys([wanted] if isinstance(wanted, str) else wanted))
 
 
-def numbers(f: Local, X: Array, names: Sequence[str]) -> dict[str, Array]:
-    """The numbers of each client at X (n,) or (c, n), by name: (c,) each, on its test samples if it has any."""
+def numbers(f: Local, X: Array, names: Sequence[str], label: str = "{}") -> dict[str, Array]:
+    """The numbers of each client at X (n,) or (c, n), by ``label`` of the name: (c,) each, on its test samples if it
+    has any. One that it may lack travels as (value, has): behind it stands whether it has it.
+    """
     problem = f.problem
     own = problem.of_clients()
+    measured = dict(zip(problem.measured(), f.measure(X), strict=True)) if {*names} & {*problem.measured()} else {}
     found = {}
     for name in names:
+        key = label.format(name)
         if name == "accuracy":
-            found[name] = f.accuracy(X)[0]
+            found[key] = f.accuracy(X)[0]
         elif name in own:
             (values,) = f.tested(one(name, own[name]), 1, X)
-            found[name] = f.xp.where(f.xp.isnan(values), LACKING, values)
-    if any(name not in found for name in names):
-        found |= zip(problem.measured(), f.measure(X), strict=True)
-    return {name: found[name] for name in names}
+            lacking = f.xp.isnan(values)
+            # 0, not NaN: of replies that are not finite a run says that its iterates diverge, and ends
+            found[key] = f.xp.where(lacking, 0.0, values)
+            found[HAS + key] = f.xp.astype(~lacking, values.dtype)
+        else:
+            found[key] = measured[name]
+    return found
 
 
 def one(name: str, compute: Callable[[Block, Array], Array]) -> Callable[[Block, Array], tuple[Array]]:
@@ -65,4 +72,5 @@ def one(name: str, compute: Callable[[Block, Array], Array]) -> Callable[[Block,
 
 def told(rows: dict[str, Array]) -> dict[str, Array]:
     """The same numbers as they arrive, NaN where a client has none."""
-    return {name: np.where(values == LACKING, np.nan, values) for name, values in rows.items()}
+    kept = {name: values for name, values in rows.items() if not name.startswith(HAS)}
+    return {name: np.where(rows.get(HAS + name, 1) == 0, np.nan, values) for name, values in kept.items()}

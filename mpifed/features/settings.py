@@ -20,6 +20,7 @@ from mpifed.federation.participation.selection import Selection
 from mpifed.graphs.base import Graph
 from mpifed.problems.base import Problem
 
+MEASURED = 10  # rounds of a run whose first ones are worth measuring
 DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
 FAMILIES: dict[str, type[Component]] = {
     "data": Data,

@@ -19,9 +19,7 @@ COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "
 
 
 class Evaluated(NamedTuple):
-    """Numbers by name, of some clients or of all together: those that are added up, and those of which the largest
-    counts.
-    """
+    """Numbers of all clients together by name: those that are added up, and those of which the largest counts."""
 
     sums: dict[str, Array]
     maxima: dict[str, Array]
@@ -42,21 +40,19 @@ class Evaluation:
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
         self.views: list[View] = []
-        # beside methods of the algorithm; name -> method(f, client, *args)
+        # what hosts may be asked for beside methods of the algorithm: name -> method(f, client, *args)
         self.looks: dict[str, Callable[..., dict[str, Array]]] = {WHOLE: self.evaluate, MAXIMA: self.maxima}
         self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
 
-    def look(self, name: str) -> Callable[..., Any]:
-        """The method of a name, look(f, client, *args), that returns numbers for the record."""
-        return self.looks.get(name) or getattr(self.algorithm, name)
-
-    def clients(self, f: Local, client: Any, x: Array) -> Evaluated:
-        """The quantities of each of the clients at the server's model x (n,): (c,) each, the gradient (c, n)."""
+    def evaluate(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
+        """The quantities of each of the clients that are added up, at the server's model x (n,): (c,) each, the
+        gradient (c, n); and the names of the others, with arrays without numbers.
+        """
         # f is the same whatever a method computes with, but what the method records of itself is not
         whole = f.beside(self.views) if self.views else f
         value, gradient, *accuracy = whole.evaluate(x)
         samples = f.d * value
-        if whole.factors is not None:
+        if whole.views and whole.factors is not None:
             # a mean over samples has no weights of clients. Divided, for one pass over the samples is what takes time
             samples = samples / whole.factors
         sums = {"objective": value, "objective_samples": samples, "gradient": gradient}
@@ -70,7 +66,7 @@ class Evaluation:
             sums |= zip(self.measured, f.measure(x), strict=True)
         recorded = self.algorithm.record(f, client, x)
         sums |= {name: part.values for name, part in recorded.items() if isinstance(part, Sum)}
-        maxima = {name: part.values for name, part in recorded.items() if not isinstance(part, Sum)}
+        maxima = [name for name, part in recorded.items() if not isinstance(part, Sum)]
         names = (*sums, *maxima)
         self.names = self.names or names
         if names != self.names:
@@ -78,14 +74,9 @@ class Evaluation:
                 f"record of {self.algorithm.label()} returns {', '.join(names)} of some clients and "
                 f"{', '.join(self.names)} of others: the names of what is recorded stay"
             )
-        return Evaluated(sums, maxima)
-
-    def evaluate(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
-        """The sums as they travel, and the names of the maxima."""
-        found = self.clients(f, client, x)
-        # rank 0 learns from names without numbers that it has to ask for maxima, which are reduced in another way: they
-        # are part of the layout of a reply, which ranks tell each other once, so that no message is longer for them
-        return found.sums | {name: f.zeros(0) for name in found.maxima}
+        # a name without numbers tells rank 0 to ask for maxima, which are reduced in another way. It is part of the
+        # layout of a reply, which ranks agree on once, so that no message is longer for it
+        return sums | {name: f.zeros(0) for name in maxima}
 
     def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """The recorded numbers of which the largest counts: (c,) each."""

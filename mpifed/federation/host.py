@@ -17,7 +17,7 @@ from mpifed.data.base import Dataset
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
-from mpifed.federation.method import Method
+from mpifed.federation.method import Joining
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
@@ -42,6 +42,8 @@ from mpifed.kernels.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.kernels.fill import Layout as Filling
 from mpifed.kernels.fill import add_tests, between, by_padded_size, fill
 
+ClientMethod = Callable[..., Any]
+Wrap = Callable[[str, Any], ClientMethod]  # name of a client method, the method or None -> the method in its place
 Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a request -> new state and reply
 
 
@@ -52,7 +54,9 @@ class Host:
     collected: Any = Collected  # … and others
 
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int) -> None:
-        self.setup, self.algorithm = setup, setup.algorithm
+        self.setup = setup
+        self.algorithm: Joining = setup.algorithm  # whose methods clients run
+        self.wraps: list[Wrap] = []  # what is put around a client method where it is called
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.nodes(lo, hi, setup.m)
@@ -101,14 +105,22 @@ class Host:
         self.keepers.append(stage)
         self.reductions |= stage.reductions(np.arange(self.lo, self.hi))
 
-    def use(self, method: Method) -> None:
-        """Call the client methods of ``method``."""
-        self.algorithm = method
+    def client_method(self, name: str) -> ClientMethod:
+        """A client method of the algorithm as clients here run it."""
+        found: Any = getattr(self.algorithm, name, None)
+        for wrap in self.wraps:
+            found = wrap(name, found)
+        return found
+
+    def evaluating(self, name: str) -> ClientMethod:
+        """A method that returns numbers for the record: one of the evaluation, or of the algorithm of the run."""
+        return self.evaluation.looks.get(name) or getattr(self.setup.algorithm, name)
 
     def join(self) -> None:
         """The first state of every client."""
+        join = self.client_method("join")
         for picks, f in self.blocks_of(None, (0, 0)):
-            client = self.algorithm.join(f)
+            client = join(f)
             if self.state is None:
                 numbers = sum(math.prod(field.shape[1:]) for field in client) * len(self.order)
                 check_memory(numbers * self.dtype.itemsize, f"what clients {self.lo} to {self.hi - 1} keep")
@@ -177,12 +189,12 @@ class Host:
 
     def _method(self, request: Request) -> Answer:
         """A client method of the algorithm."""
-        method = getattr(self.algorithm, request.method)
+        method = self.client_method(request.method)
         return lambda visit, *args: method(visit.f, visit.state, *args)
 
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
-        method = self.evaluation.look(request.method)
+        method = self.evaluating(request.method)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:

@@ -105,8 +105,8 @@ class Local:
 
     def value_grad(self, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i)."""
-        value, grad = self.problem.value_grad(self.block, X)
-        return self._scaled(value), self._scaled(grad)
+        f, G = self.problem.value_grad(self.block, X)
+        return self._scaled(f), self._scaled(G)
 
     def clipped_grad(self, X: Array, bound: float) -> Array:
         """∇f_i(x_i) with every sample's gradient clipped to 1-norm ``bound``: (c, n)."""
@@ -115,7 +115,7 @@ class Local:
     def evaluate(self, X: Array) -> tuple[Array, ...]:
         """f_i(x_i), ∇f_i(x_i) and, for a problem with classes, accuracy(X)."""
         value, grad, classes = self.problem.evaluate(self.block, X)
-        found = self._scaled(value), self._scaled(grad)
+        found = (self._scaled(value), self._scaled(grad)) if self.views else (value, grad)
         # shares of samples have no factors, and classes that are predicted already are not predicted again
         return found if classes is None else (*found, *self.accuracy(X, classes))
 
@@ -126,13 +126,13 @@ class Local:
         ``classes`` (c, D) are those predicted for the training samples, where they have been computed already.
         """
         xp = self.xp
-        correct, tested = xp.zeros(len(self)), xp.zeros(len(self))
-        for rows, block in tests(self.block):
-            predicted = classes if block is self.block else None
-            if predicted is None:
-                predicted = self.problem.predict(block, X if X.ndim == 1 else X[rows])
-            correct[rows] = xp.astype(xp.sum((predicted == block.b) & (block.w > 0), axis=1), correct.dtype)
-            tested[rows] = xp.astype(block.counts, tested.dtype)
+
+        def counted(block: Block, X: Array) -> tuple[Array, Array]:
+            known = classes is not None and block is self.block
+            predicted = classes if known else self.problem.predict(block, X)
+            return xp.sum((predicted == block.b) & (block.w > 0), axis=1), block.counts
+
+        correct, tested = self.tested(counted, 2, X)
         return correct / tested, correct, tested
 
     def measure(self, X: Array) -> tuple[Array, ...]:
@@ -149,7 +149,8 @@ class Local:
 
     def lipschitz(self) -> Array:
         """r_i, a Lipschitz constant of ∇f_i: (c,)."""
-        return self._scaled(self.problem.lipschitz(self.block))
+        r = self.problem.lipschitz(self.block)
+        return self._scaled(r) if self.views else r
 
     def convexity(self) -> Array:
         """α_i, the strong convexity of f_i: (c,)."""
@@ -162,9 +163,7 @@ class Local:
     def hessian(self, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i."""
         product = self.problem.hessian(self.block, X)
-        if not self.views:
-            return product
-        return lambda V: self._scaled(product(V))
+        return (lambda V: self._scaled(product(V))) if self.views else product
 
     def hess(self, X: Array) -> Array:
         """∇²f_i(x_i), symmetric to the bit: (c, n, n)."""

@@ -1,6 +1,7 @@
 """The server's side of a round: who takes part, what is evaluated, and the model that a run starts from."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,12 @@ class Federation(Calls):
         self.participants = Participants(selector, setup)
         self._draw = draws(self, self.participants)
         self._rng: np.random.Generator | None = None
-        self._first = [self.participants.learn] * (selector.learn is not None)  # what is to be done before round one
+        self.first: list[Callable[[Callable[..., Any]], None]] = []  # what is done, by inspect, before anything else
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
-        for learn in self._first:
-            learn(self.inspect)
-        self._first = []
+        while self.first:
+            self.first.pop(0)(self.inspect)
         self.round = round
         self.calls = 0
         self._rng = None

@@ -64,7 +64,7 @@ class View:
 
 def factors_of(views: Sequence[View], f: Clients) -> Array | None:
     """What some views together multiply each f_i with: (c,), None: nothing."""
-    parts = [part for view in views if (part := view.factors(f)) is not None]
+    parts = [part for part in (view.factors(f) for view in views) if part is not None]
     return math.prod(parts[1:], start=parts[0]) if parts else None
 
 
@@ -76,4 +76,5 @@ def by_block_of(views: Sequence[View]) -> Factors | None:
 
 def neighbours_of(views: Sequence[View], f: Clients) -> Array | None:
     """How many neighbours each client has, as the first view knows that does: (c, 1)."""
-    return next((found for view in views if (found := view.neighbours(f)) is not None), None)
+    found = (view.neighbours(f) for view in views)
+    return next((part for part in found if part is not None), None)

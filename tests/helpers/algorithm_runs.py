@@ -186,6 +186,8 @@ class Run:
         self.fed = kind(transport, setup, self.selector, self.data.sizes, schedule)
         if graph is not None:
             self.fed.weights = setup.weights
+        if self.selector.learn is not None:
+            self.fed.first.append(self.fed.participants.learn)
         if table is not None:
             self.fed.stages.append(ServerCompression(setup, table))
         self.algorithm, self.round = algorithm, 0

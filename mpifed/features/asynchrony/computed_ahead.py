@@ -29,7 +29,7 @@ class ComputedAhead(HostStage):
 
     def rest(self, request: Request) -> Callable[..., tuple[Any, None]]:
         """What clients do at a REST: each computes from its own start, and what it replies rests with it."""
-        method = getattr(self.host.algorithm, request.method)
+        method = self.host.client_method(request.method)
         stages = [self.host.stages[name] for name in request.stages]
 
         def computed(visit: Visit, keys: Array, *table: Array) -> tuple[Any, None]:

@@ -43,7 +43,7 @@ class ByClient(Feature):
 
     def host(self, host: Host, housing: Housing) -> None:
         names = named(self.config.problem, self.config.evaluate.clients)
-        host.evaluation.looks[OfClients.by_client.__name__] = OfClients(housing.setup.algorithm, names).by_client
+        host.evaluation.looks[OfClients.by_client.__name__] = OfClients(host.setup.algorithm, names).by_client
 
     def looks(self, fed: Federation) -> Looks:
         if not self.config.evaluate.clients:

@@ -1,6 +1,7 @@
 """Clients as nodes of a graph: what goes with the table [graph]."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.data.base import Dataset
@@ -89,6 +90,21 @@ class OnGraph(Feature):
     def server(self, fed: Federation) -> None:
         assert isinstance(fed, Network)
         fed.weights = self.weights
+
+    def attributes(self, redrawn: int) -> dict[str, Any]:
+        spectrum = self.weights.spectrum
+        return {
+            "graph_edges": self.weights.first.edges,
+            "graph_parts": spectrum.parts,
+            "spectral_gap": spectrum.gap,
+            "least_eigenvalue": spectrum.least,
+        }
+
+    def notes(self) -> Iterator[str]:
+        parts = self.weights.spectrum.parts
+        which = "the graph that is drawn first" if self.weights.graph.drawn_anew else "the graph"
+        if parts > 1:
+            yield f"{which} is not connected: it has {parts} parts, and only nodes of the same part can agree"
 
     def host(self, host: Host, housing: Housing) -> None:
         self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)

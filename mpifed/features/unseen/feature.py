@@ -1,7 +1,6 @@
 """Clients that never train: what goes with evaluate.unseen, evaluate.steps and evaluate.step."""
 
 from functools import partial
-from typing import cast
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from mpifed.core.errors import Trouble
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.features.by_client.client_numbers import named, told
-from mpifed.features.feature import ByClient, Feature, Housing, Looks
+from mpifed.features.feature import ByClient, Feature, Housing, Looks, MakeHost
 from mpifed.features.guarantee.prepared_data import shared
 from mpifed.features.network_training.feature import training_views
 from mpifed.features.rule import Found, Rule
@@ -17,8 +16,8 @@ from mpifed.features.settings import Evaluate, Experiment
 from mpifed.features.unseen.newcomers import TESTED, Beside, Trying
 from mpifed.features.unseen.parted import Newcomers, parted
 from mpifed.federation.host import Host
-from mpifed.federation.method import Method
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 from mpifed.federation.traits import steering
 
 
@@ -62,20 +61,19 @@ class Unseen(Feature):
         """A share of the clients that never train; these have numbers above those of all others."""
         data, first, _ = self.newcomers
         count = data.m - first
-        lo, hi = housing.part(count)
-        own = None if lo == hi else self.own(housing, first + lo, first + hi)
+        lo, hi = housing.part(host, count)
+        own = None if lo == hi else self.own(host.setup, housing.make, first + lo, first + hi)
         host.services[TESTED] = Beside(host, own, lo, count).tested
 
-    def own(self, housing: Housing, lo: int, hi: int) -> Host:
+    def own(self, setup: Setup, make: MakeHost, lo: int, hi: int) -> Host:
         """The host of these clients, which keep nothing."""
         c, data = self.config, self.newcomers.data
-        setup = housing.setup._replace(m=data.m, weights=None)
-        made = housing.make(setup, data, (lo, hi), hi - lo)
+        made = make(setup._replace(m=data.m, weights=None), data, (lo, hi), hi - lo)
         # they have no weights and no neighbours, but take steps as the others do
         made.views += training_views(c)
         names = named(c.problem, c.evaluate.clients or True)
         trying = Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)
-        made.use(cast(Method, trying))
+        made.algorithm = trying
         made.evaluation.looks[TESTED] = trying.tested
         made.join()
         return made

@@ -8,7 +8,7 @@ import pytest
 import mpifed
 from mpifed.experiment.checkpoint import rows_of
 from mpifed.experiment.config import experiment
-from mpifed.experiment.notes import notes
+from mpifed.features.compression.feature import Compressed
 from mpifed.features.compression.stages import COMPRESSED
 from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_cases import CASES, SERVED, SETTINGS, start
@@ -214,7 +214,7 @@ def test_a_method_says_whether_its_rounds_use_the_last_uploads_of_all_clients(ca
 
 def test_biased_messages_without_feedback_are_worth_a_note():
     for feedback, up, worth in (("none", TOPK, True), ("memory", TOPK, False), ("none", RANDK, False)):
-        told = notes(experiment({"compress": {"up": up, "feedback": feedback}}), 8)
+        told = Compressed(experiment({"compress": {"up": up, "feedback": feedback}})).notes()
         assert any("the errors of topk do not cancel" in note for note in told) == worth
 
 

@@ -1,5 +1,7 @@
 """Hosts on a device: no bit of a client depends on others, and everything around client methods works as in memory."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,10 @@ from tests.helpers.algorithm_runs import M, Run, build
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import on, to_numpy  # noqa: E402
-from mpifed.federation.device_host import DeviceHost  # noqa: E402
-from mpifed.federation.device_sums import subtotals  # noqa: E402
+from mpifed.experiment.config import experiment  # noqa: E402
+from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
+from mpifed.features.devices.device_sums import subtotals  # noqa: E402
+from mpifed.features.devices.feature import Devices  # noqa: E402
 from mpifed.kernels.device_block import DeviceBlock, coarse  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -106,3 +110,11 @@ def test_sums_on_a_device_have_the_bits_of_those_in_memory(m, dtype):
             rows = rng.standard_normal((count, 3)).astype(dtype)
             found = subtotals(torch.tensor(rows), ids, lo, tree)
             assert found.tobytes() == sums.subtotals(rows, ids, lo, tree).tobytes()
+
+
+@pytest.mark.parametrize(("kernels", "sparse", "count"), [("cuda", True, 1), ("cuda", False, 0), ("torch", True, 0)])
+def test_what_is_not_known_of_the_bits_of_sparse_products_on_a_gpu_is_said(kernels, sparse, count):
+    feature = Devices(experiment({}))
+    feature.prepared(None, SimpleNamespace(sparse=sparse))
+    feature.hosts(kernels)
+    assert len(list(feature.notes())) == count

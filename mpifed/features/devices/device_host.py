@@ -16,14 +16,13 @@ from mpifed.core.arrays import on, to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.federation.device_memory import Alike, refuse_full
-from mpifed.federation.device_sums import DeviceCollected, subtotals
-from mpifed.federation.host import Answer, Host
-from mpifed.federation.method import Method
-from mpifed.federation.on_device import DeviceRows, OnDevice
+from mpifed.features.devices.device_memory import Alike, refuse_full
+from mpifed.features.devices.device_sums import DeviceCollected, subtotals
+from mpifed.features.devices.on_device import DeviceRows, on_device
+from mpifed.federation.host import Answer, ClientMethod, Host
 from mpifed.federation.request import Collected, Layout, Reply, Request
 from mpifed.federation.setup import Setup
-from mpifed.federation.stage import HostStage, Visit
+from mpifed.federation.stage import Visit
 from mpifed.federation.sums import finite
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.device_block import FEW, DeviceBlock, coarse, grouped
@@ -44,10 +43,9 @@ class DeviceHost(Host):
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
         super().__init__(setup, data, lo, hi)
         self.device = device
-        self.adds = True  # on the device
+        self.adds = self.reductions["sum"]  # which this host does on its device, unless a stage has another
         self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
-        self.use(setup.algorithm)
         self.kind: type[DeviceBlock] = SparseDeviceBlock if data.sparse else DeviceBlock
         with fitting(f"the samples of clients {lo} to {hi - 1}"):
             self._move(data, cohort)
@@ -96,17 +94,11 @@ class DeviceHost(Host):
             group.blocks[k].tests.append((rows, own))
             own.training = group.blocks[k], rows
 
-    def use(self, method: Method) -> None:
-        self.algorithm: Any = OnDevice(method)
+    def client_method(self, name: str) -> ClientMethod:
+        return on_device(super().client_method(name), name)
 
-    def _evaluation(self, request: Request) -> Answer:
-        method = partial(OnDevice(self.evaluation).called, self.evaluation.look(request.method), request.method)
-        return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
-
-    def add_stage(self, name: str, stage: HostStage) -> None:
-        super().add_stage(name, stage)
-        # a stage that adds up in a way of its own needs the replies in memory
-        self.adds = self.adds and "sum" not in stage.reductions(np.arange(self.lo, self.hi))
+    def evaluating(self, name: str) -> ClientMethod:
+        return on_device(super().evaluating(name), name)
 
     def join(self) -> None:
         super().join()
@@ -132,7 +124,7 @@ class DeviceHost(Host):
             tensor = (field.rows if self.sorted else field.rows[self.slot]).reshape(len(field), -1)
             layout = Layout((field.shape[1:],))
             ids = None
-        if request.reduce == "sum" and self.adds:
+        if request.reduce == "sum" and self.reductions["sum"] is self.adds:
             total = subtotals(tensor, ids, self.lo, self.tree)
             if finite(total):
                 return Reply(total, layout), 0

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 
-from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.experiment.optimum import alone, minimum
+from mpifed.features.certificate.minimum import minimum
 from mpifed.features.penalty.ending import penalty_of
 from mpifed.features.settings import Experiment
 from mpifed.federation.server import Federation
@@ -90,12 +89,3 @@ def hessians(config: Experiment, fed: Federation, x: Array) -> Array | None:
 def certified(config: Experiment, known: Known) -> Certificate:
     """The certificate of the method of an experiment, with the constants of the study."""
     return config.algorithm.certificate(known)._replace(constants=known.constants())
-
-
-def study(config: Experiment, x: Array | None = None, rounds: int | None = None) -> Certificate:
-    """The certificate of an experiment, computed in this process, or of its run with final model x after ``rounds``."""
-    fed, data = alone(config)
-    if x is not None and len(x) != fed.n:
-        raise UserError(f"the data have changed: the result has {len(x)} parameters, and now there are {fed.n}")
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return certified(config, known(config, fed, data.sizes, config.rounds if rounds is None else rounds, x))

@@ -6,7 +6,7 @@ import numpy as np
 
 from mpifed.core.arrays import Namespace, to_numpy
 from mpifed.core.typing import Array
-from mpifed.federation.on_device import DeviceRows
+from mpifed.features.devices.on_device import DeviceRows
 from mpifed.federation.request import Collected, Layout, width
 from mpifed.federation.sums import Node, scattered
 

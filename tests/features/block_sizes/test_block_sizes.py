@@ -12,8 +12,8 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import start
-from mpifed.federation import block_sizes
-from mpifed.federation.block_sizes import BlockSizes, search
+from mpifed.features.block_sizes import block_sizes
+from mpifed.features.block_sizes.block_sizes import BlockSizes, search
 from mpifed.federation.host import Host
 
 OWN = 1 << 20  # bytes of a block before anything is measured

@@ -13,8 +13,8 @@ from tests.experiment.conftest import goes_on, run
 from tests.helpers.killed_runs import content
 
 torch = pytest.importorskip("torch")
-from mpifed.federation import device_memory  # noqa: E402
-from mpifed.federation.device_host import DeviceHost  # noqa: E402
+from mpifed.features.devices import device_memory  # noqa: E402
+from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
 from mpifed.kernels.torch_device import FILLED, free_bytes  # noqa: E402
 
 pytestmark = pytest.mark.torch

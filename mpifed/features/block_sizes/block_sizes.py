@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.processor import BlockSize
+from mpifed.features.settings import MEASURED
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.request import FOR_THE_RECORD, Request
 from mpifed.federation.stage import Visit
 from mpifed.kernels.blocks import clients_in
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB
-FEWEST = 10  # rounds; a run of fewer keeps the first size
 ENOUGH = 2  # rounds of a size that say how fast it is, if they take these seconds together …
 SECONDS = 0.02
 SHARE = 20  # … or are one in so many of all rounds
@@ -48,7 +48,7 @@ class BlockSizes:
 
     def begin(self) -> None:
         """Measure from the next round on, if there is a choice."""
-        if len(self.ladder) > 1 and self.rounds >= FEWEST:
+        if len(self.ladder) > 1 and self.rounds >= MEASURED:
             next(self.trials)
             self.host.verbs |= {name: self.timed(verb) for name, verb in self.verbs.items() if told(name)}
 

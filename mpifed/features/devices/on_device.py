@@ -1,6 +1,6 @@
 """Between a host and client methods that compute on a device: arrays go there, and what comes of them comes back."""
 
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,23 +61,10 @@ class DeviceRows(NDArrayOperatorsMixin):
         return on(self.rows.device).asarray(values, dtype=self.rows.dtype)
 
 
-class OnDevice:
-    """A method whose client methods get tensors, and whose results come back to the host."""
+def on_device(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A client method whose clients' arrays are tensors, for a host to whose messages they are numpy's."""
 
-    def __init__(self, method: Any) -> None:
-        self._method = method
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._method, name)
-        if callable(found):
-            found = partial(self.called, found, name)
-        return found
-
-    def called(self, method: Any, name: str, *args: Any) -> Any:
-        """What a client method returns; where the first argument is no client, what any other method returns."""
-        if not args or not isinstance(args[0], Local):
-            return method(*args)
-        f, *rest = args
+    def called(f: Local, *rest: Any) -> Any:
         sent = tuple([moved(part, f.xp) for part in rest])
         try:
             result = method(f, *sent)
@@ -85,9 +72,12 @@ class OnDevice:
             refuse_numpy(error, name)
             raise
         known = {}
+        # a state that comes back as it was, or a field of it, is known by its identity: the host copies no such field
         for there, here in zip(sent[:1], rest[:1], strict=True):
             known = {id(tensor): field for tensor, field in zip(there, here, strict=True)} | {id(there): here}
         return back(result, known, name)
+
+    return called
 
 
 def moved(part: Any, xp: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -13,11 +13,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
 from mpifed.federation.samples import mini_batches, tests
-from mpifed.federation.view import Gradient, Key, View, by_block_of, factors_of, neighbours_of
+from mpifed.federation.view import Gradient, Key, Steps, View, by_block_of, factors_of, neighbours_of
 from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem, Solve
-
-Steps = Iterator[tuple[int, "Local", "Array | int"]]  # j, f on the samples of a step, and weights: see ``steps``
 
 
 class Study(Protocol):
@@ -210,7 +208,7 @@ class Local:
         """The same for another seed and purpose than those of the run."""
         return streams(seed, purpose, self.ids, *self.key)
 
-    def steps(self, k0: int, epochs: int, size: int, most: Array | None = None) -> Steps:
+    def steps(self, k0: int, epochs: int, size: int, most: Array | None = None) -> Steps[Local]:
         """Local iterations j = 0, 1 …, as (j, f on a mini-batch of ``size`` samples, weight).
 
         ``weight`` is 1, or (c, 1) with 0 for the clients that have no sample left in this mini-batch. With ``epochs``
@@ -231,14 +229,14 @@ class Local:
             yield j, batch, 1 if xp.all(weight > 0) else weight
             left = left - weight
 
-    def _steps(self, k0: int, epochs: int, size: int) -> Steps:
+    def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
         """The local iterations of clients that take all of them."""
         steps = self._batches(k0, epochs, size)
         for view in self.views:
             steps = view.steps(self, steps)
         return steps
 
-    def _batches(self, k0: int, epochs: int, size: int) -> Steps:
+    def _batches(self, k0: int, epochs: int, size: int) -> Steps[Local]:
         """The same without what views change of them."""
         if size == 0:
             for j in range(epochs or k0):

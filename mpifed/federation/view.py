@@ -29,6 +29,7 @@ class Clients(Protocol):
 
 
 F = TypeVar("F", bound=Clients)
+Steps = Iterator[tuple[int, F, Array | int]]  # local iterations: j, clients with the samples of a step, their weights
 
 
 class View:
@@ -57,8 +58,8 @@ class View:
         """The gradient in local steps, from the one ``before``."""
         return before
 
-    def steps(self, f: F, steps: Iterator[tuple[int, F, Array | int]]) -> Iterator[tuple[int, F, Array | int]]:
-        """The local iterations, from those before: j, clients with the samples of a step, their weights."""
+    def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
+        """The local iterations, from those before."""
         return steps
 
 

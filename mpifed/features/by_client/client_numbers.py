@@ -1,6 +1,7 @@
-"""Numbers of each client that are not added up: which a problem has, and how they travel where a client has none."""
+"""Numbers of each client that are not added up: which a problem has, what hosts evaluate, and how it travels."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import shown
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.method import Method, Personalised
 from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
@@ -74,3 +76,20 @@ def told(rows: dict[str, Array]) -> dict[str, Array]:
     """The same numbers as they arrive, NaN where a client has none."""
     kept = {name: values for name, values in rows.items() if not name.startswith(HAS)}
     return {name: np.where(rows.get(HAS + name, 1) == 0, np.nan, values) for name, values in kept.items()}
+
+
+class OfClients:
+    """An evaluation of any method whose numbers ``names`` are not added up over clients."""
+
+    def __init__(self, method: Method, names: Sequence[str]) -> None:
+        self.method = method
+        self.names = names
+
+    def by_client(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
+        """The numbers of each client at the server's model x (n,), by name: (c,) each; of a method with personal models
+        also the numbers at these, personal_….
+        """
+        found = numbers(f, x, self.names)
+        if isinstance(self.method, Personalised):
+            found |= numbers(f, self.method.personalised(f, client), self.names, "personal_{}")
+        return found

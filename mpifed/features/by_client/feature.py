@@ -1,8 +1,7 @@
 """Numbers of each client: which a study may ask for."""
 
 from mpifed.core.toml import toml_value
-from mpifed.features.by_client.client_numbers import known, named, told, usual
-from mpifed.features.by_client.evaluated import OfClients
+from mpifed.features.by_client.client_numbers import OfClients, known, named, told, usual
 from mpifed.features.feature import Feature, Housing, Looks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment

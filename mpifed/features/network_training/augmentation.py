@@ -1,13 +1,12 @@
 """Clients whose mini-batches a problem augments: random changes of samples, each client's from its own stream."""
 
-from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
 
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.federation.view import Clients, F, View
+from mpifed.federation.view import Clients, F, Steps, View
 from mpifed.kernels.blocks import Block
 
 
@@ -22,7 +21,7 @@ class Augmentation(View):
         # streams begin anew for some of the clients too, as those do from which their mini-batches are drawn
         return Augmentation(self.run)
 
-    def steps(self, f: F, steps: Iterator[tuple[int, F, Array | int]]) -> Iterator[tuple[int, F, Array | int]]:
+    def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
         for j, batch, has in steps:
             if batch.block is not f.block:  # of all samples
                 batch.block = self.changed(f, batch.block)

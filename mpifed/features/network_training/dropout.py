@@ -1,13 +1,12 @@
 """Clients whose gradients are random in local steps, as with dropout: a number for each, from which masks follow."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from mpifed.core.streams import hashed, own_number, wrapped
 from mpifed.core.typing import Array
-from mpifed.federation.view import Clients, F, Gradient, View
+from mpifed.federation.view import Clients, F, Gradient, Steps, View
 
 
 class Dropout(View):
@@ -39,7 +38,7 @@ class Dropout(View):
     def gradient(self, f: Clients, before: Gradient) -> Gradient:
         return partial(f.problem.seeded_grad, seeds=self.drawn(f))
 
-    def steps(self, f: F, steps: Iterator[tuple[int, F, Array | int]]) -> Iterator[tuple[int, F, Array | int]]:
+    def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
         self.loops += 1
         # noted now: a loop that begins before this one has ended counts on
         loop = self.loops

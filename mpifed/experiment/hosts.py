@@ -2,7 +2,6 @@
 
 from mpifed.data.base import Dataset
 from mpifed.experiment.kernels import device
-from mpifed.experiment.of_samples import put
 from mpifed.federation.host import Host
 from mpifed.federation.setup import Setup
 
@@ -11,9 +10,7 @@ def host_of(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) 
     """The host of the clients lo <= i < hi, in memory or on the kernels' device; ``cohort``: how many a round calls."""
     where = device(setup.kernels)
     if where is None:
-        made = Host(setup, data, *clients)
-        put(data.columns, made)
-        return made
+        return Host(setup, data, *clients)
     from mpifed.federation.device_host import DeviceHost
 
     return DeviceHost(setup, data, *clients, where, cohort)

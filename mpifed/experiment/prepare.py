@@ -17,10 +17,9 @@ from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.hosts import host_of
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import device
-from mpifed.experiment.of_samples import block_of, problem_of
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.features.feature import Feature, Housing
-from mpifed.features.listed import features_of, refuse_counts, refuse_study
+from mpifed.features.listed import brought, features_of, refuse_counts, refuse_study
 from mpifed.features.rule import Counted
 from mpifed.features.settings import Experiment
 from mpifed.federation import sums
@@ -73,6 +72,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     data = loaded(config, cache)
     for feature in features:
         data = feature.data(data)
+    features = [*brought(config, data), *features]
     refuse_data(config.problem, data, world.size)
     block = block_size(config.block_bytes)
     setup = setup_of(config, data, x, block.bytes)
@@ -98,9 +98,8 @@ def setup_of(config: Experiment, data: Dataset, x: Array | None, block_bytes: in
         first = config.problem.initial(data, config.seed).astype(config.dtype)
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
-    problem = problem_of(config, data)
     method = told(config.algorithm, config.problem, data, config.dtype)
-    made = Setup(problem, method, config.seed, data.m, first, block_bytes)
+    made = Setup(config.problem, method, config.seed, data.m, first, block_bytes)
     return made._replace(masks=config.masks, compress=config.compress, local=seen_by(config.problem)[0])
 
 
@@ -154,8 +153,7 @@ def refuse_large(setup: Setup) -> None:
 
 def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     """The same with these kernels and with the samples of this rank's clients in its host."""
-    setup = parts.setup._replace(kernels=kernels, block=block_of(parts.data))
-    parts = parts._replace(setup=setup)
+    parts = parts._replace(setup=parts.setup._replace(kernels=kernels))
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]

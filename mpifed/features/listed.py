@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Counted, refuse
 from mpifed.features.settings import DEVICES, Experiment
@@ -27,6 +28,11 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.simulated_time.feature:SimulatedTime": lambda c: c.system,
 }
 
+# The same for what data bring, which is known once they are loaded.
+BROUGHT: dict[str, Callable[[Dataset], Any]] = {
+    "mpifed.features.sample_columns.feature:SampleColumns": lambda data: data.columns,
+}
+
 
 def half(c: Experiment) -> Any:
     """The half precision that a network computes in."""
@@ -35,12 +41,17 @@ def half(c: Experiment) -> Any:
 
 def every_feature() -> list[type[Feature]]:
     """All features."""
-    return [found(place) for place in FEATURES]
+    return [found(place) for place in (*BROUGHT, *FEATURES)]
 
 
 def features_of(c: Experiment) -> list[Feature]:
     """The features that a study has."""
     return [found(place)(c) for place, there in FEATURES.items() if there(c)]
+
+
+def brought(c: Experiment, data: Dataset) -> list[Feature]:
+    """The features that data bring."""
+    return [found(place)(c) for place, there in BROUGHT.items() if there(data)]
 
 
 def found(place: str) -> type[Feature]:

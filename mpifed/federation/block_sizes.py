@@ -15,7 +15,7 @@ from mpifed.core.processor import BlockSize
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.request import FOR_THE_RECORD, Request
 from mpifed.federation.wire.stage import Visit
-from mpifed.kernels.blocks import clients_in
+from mpifed.kernels.plan import clients_in
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB
 FEWEST = 10  # rounds; a run of fewer keeps the first size

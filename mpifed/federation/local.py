@@ -105,7 +105,7 @@ class Local:
             if predicted is None:
                 predicted = self.problem.predict(block, X if X.ndim == 1 else X[rows])
             correct[rows] = xp.astype(xp.sum((predicted == block.b) & (block.w > 0), axis=1), correct.dtype)
-            tested[rows] = xp.astype(block.counts, tested.dtype)
+            tested[rows] = xp.asarray(block.sizes, dtype=tested.dtype)
         return correct / tested, correct, tested
 
     def measure(self, X: Array) -> tuple[Array, ...]:

@@ -9,7 +9,6 @@ from mpifed.federation.method import Method
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.weights import Weights
-from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 
@@ -32,4 +31,3 @@ class Setup(NamedTuple):
     factors: Array | None = None  # (m,) m p_i, where clients have weights
     per_sample: float = 0.0  # m/d, where these weights are by samples
     local: type[Local] = Local  # what client methods see
-    block: type[Block] = Block  # in what samples are, without kernels of their own

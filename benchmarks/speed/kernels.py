@@ -35,7 +35,6 @@ from mpifed.core.processor import CPUS, block_size, in_bytes
 from mpifed.core.typing import Array
 from mpifed.data.pool import Pool
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.choosing import products_in_memory
 from mpifed.kernels.fill import Layout, fill
 from mpifed.kernels.plan import SPARSE, plan
 from mpifed.problems.base import Problem
@@ -106,8 +105,7 @@ class Task(NamedTuple):
         data = Pool(X, rng.integers(0, max(2, self.classes), rows).astype(self.dtype), None, sizes, self.dtype)
         groups = list(plan(sizes, n, X.dtype.itemsize, block_size().bytes * (SPARSE if share < 1 else 1)))
         labels = self.build().labels
-        products = products_in_memory(self.kind, share < 1)
-        blocks = fill(data, data.rows, Layout(0, sizes, groups, X.dtype, products=products), labels)
+        blocks = fill(data, data.rows, Layout(0, sizes, groups, X.dtype, kernels=self.kind), labels)
         return Clients(blocks, groups, [data.rows(i, i + 1) for i in range(m)])
 
     def amounts(self) -> tuple[float, float]:

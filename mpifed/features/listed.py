@@ -28,10 +28,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.simulated_time.feature:SimulatedTime": lambda c: c.system,
 }
 
-# The same for what data bring, which is known once they are loaded.
-BROUGHT: dict[str, Callable[[Dataset], Any]] = {
-    "mpifed.features.sample_columns.feature:SampleColumns": lambda data: data.columns,
-}
+SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumns"
 
 
 def half(c: Experiment) -> Any:
@@ -41,7 +38,7 @@ def half(c: Experiment) -> Any:
 
 def every_feature() -> list[type[Feature]]:
     """All features."""
-    return [found(place) for place in (*BROUGHT, *FEATURES)]
+    return [found(place) for place in (SAMPLE_COLUMNS, *FEATURES)]
 
 
 def features_of(c: Experiment) -> list[Feature]:
@@ -50,8 +47,8 @@ def features_of(c: Experiment) -> list[Feature]:
 
 
 def brought(c: Experiment, data: Dataset) -> list[Feature]:
-    """The features that data bring."""
-    return [found(place)(c) for place, there in BROUGHT.items() if there(data)]
+    """The features that only loaded data tell of: a file of arrays may bring columns, and so may a Python program."""
+    return [] if data.columns is None else [found(SAMPLE_COLUMNS)(c)]
 
 
 def found(place: str) -> type[Feature]:

@@ -26,8 +26,8 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.choosing import products_on_device
 from mpifed.kernels.fill import SameSizeBlocks
+from mpifed.kernels.sparse_tensor_products import tensors_of
 from mpifed.kernels.tensor_products import FEW, Tensors, coarse, grouped
 
 ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
@@ -69,7 +69,7 @@ class DeviceHost(Host):
         self.blocks = []
         self.whole = []
         for alike in groups:
-            self.same_size.append(self._grouped(alike, products_on_device(data.sparse, on(self.device), alike.room)))
+            self.same_size.append(self._grouped(alike, tensors_of(data.sparse, on(self.device), alike.room)))
             for block in alike.blocks:  # numpy's samples are freed now, not when Python looks for circles
                 block.place = None
                 block.tests.clear()

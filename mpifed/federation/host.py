@@ -39,7 +39,6 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
 from mpifed.federation.wire.stage import Visit
 from mpifed.federation.wire.stages import host_stages
-from mpifed.kernels.choosing import products_in_memory
 from mpifed.kernels.fill import Layout as Filling
 from mpifed.kernels.fill import add_tests, between, by_padded_size, fill
 from mpifed.kernels.plan import SPARSE, plan
@@ -70,8 +69,7 @@ class Host:
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
-        products = products_in_memory(setup.kernels, data.sparse)
-        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, products, together)
+        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, setup.kernels, together)
         labels = setup.problem.checked_labels
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin

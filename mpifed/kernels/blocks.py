@@ -15,6 +15,7 @@ import numpy as np
 
 from mpifed.core.arrays import to_numpy
 from mpifed.core.typing import Array
+from mpifed.data.sample_columns import SampleColumns
 from mpifed.kernels.products import DENSE, Dense, positions
 
 
@@ -46,7 +47,7 @@ class Block:
         self.products = products
         self.xp = products.xp
         self.tests: list[tuple[Array, Block]] = []
-        self.cache: dict[str, Array] = {}  # of once(): of whole blocks that stand alone, as long as the run
+        self.cache: dict[str, Array] = {}  # of once(): of a whole block, as long as the run
         self.notes: dict[str, Any] = {}  # of note(): of this block alone
         self.parts: list[tuple[Any, Array]] = []  # of a block made of others: blocks or groups, and positions there
 
@@ -59,7 +60,7 @@ class Block:
         # copy of all samples of the selected clients would cost more than the step itself.
         assert self.source is not None
         block, rows = self.source
-        return self.products.part(block, rows)
+        return self.products.later(block, rows)
 
     def take(self, rows: Array) -> Block:
         """The block of the clients at positions ``rows``."""
@@ -69,9 +70,7 @@ class Block:
 
     def part(self, rows: slice | Array) -> Block:
         """The samples of the clients at positions ``rows``, without what has been computed of them."""
-        at = self.products.index(rows)
-        source = self.products.source(self, at)
-        A = self.products.part(self, at) if source is None else None
+        at, A, source = self.products.part(self, rows)
         made = Block(A, self.b[at], self.d[at], self.n, self.w[at], self.products)
         made.source = source
         if self.d is not self.sizes:
@@ -113,12 +112,13 @@ class Block:
             made.offset = self.offset.take(rows)
         return made
 
-    def weigh(self, v: Array, offset: Array, frequencies: bool) -> None:
-        """Give the samples weights v_j > 0 and offsets, both (c, D) with zeros for the padding."""
+    def weigh(self, columns: SampleColumns, ids: Array, test: bool) -> None:
+        """Give the samples of the clients ``ids``, training or test samples, their weights v_j > 0 and offsets."""
+        v, offset = columns.padded(ids, self.b.shape[1], test)
         self.d = v.sum(axis=1)
         self.w[:] = v / self.d[:, None]
         self.offset = offset.astype(self.b.dtype)
-        self.frequencies = frequencies
+        self.frequencies = "frequency" in columns.names
 
     def rooted(self) -> Block:
         """A copy with rows √v_j a_j, whose Gram matrices are Σ v_j a_j a_jᵀ; the block itself for plain samples."""
@@ -152,11 +152,14 @@ class Block:
         if self.parts:
             found = [part.values(key, compute, rows) for part, rows in self.parts]
             return found[0] if len(found) == 1 else np.concatenate(found)
-        if self.place is not None:
-            group, k = self.place
-            return group.values_of(key, compute, k)
-        if key not in self.cache:
+        if key in self.cache:
+            return self.cache[key]
+        if self.place is None:
             self.cache[key] = self.xp.asarray(compute(self.copied()))
+        else:
+            # A view of the group's array, which blocks of clients that are selected read too, and later cuts.
+            group, k = self.place
+            self.cache[key] = group.values_of(key, compute, k)
         return self.cache[key]
 
     def values(self, key: str, compute: Callable[[Block], Array], rows: Array) -> Array:

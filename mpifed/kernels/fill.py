@@ -3,7 +3,6 @@
 Blocks of one padded size lie side by side, so that some clients of all of them are gathered in one step.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -16,14 +15,14 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.plan import padded, plan
+from mpifed.kernels.compiled.products import Compiled, CompiledSparse
+from mpifed.kernels.plan import dense_block, padded, plan
 from mpifed.kernels.products import DENSE, Dense
 from mpifed.kernels.sparse_products import CSR, sparse_block
 
 Rows = Callable[[int, int], tuple[Any, Array]]  # Dataset.rows or rows_test
 Labels = Callable[[Array], Array]  # converts labels for a problem; UserError for impossible ones
 CHUNK_BYTES = 1 << 24  # approximate size of the pieces that are read
-LINE = 64  # bytes of a cache line
 
 
 class SameSizeBlocks:
@@ -97,7 +96,7 @@ class SameSizeBlocks:
     def values(self, key: str, compute: Callable[[Block], Array], positions: Array) -> Array:
         """``compute(block)`` of Block.once for the clients at ``positions``: (c, …)."""
         found = self._computed(key, compute, np.unique(self._blocks_of(positions)))
-        return found[self.blocks[0].products.index(positions)]
+        return found[self.blocks[0].xp.asarray(positions)]
 
     def values_of(self, key: str, compute: Callable[[Block], Array], k: int) -> Array:
         return self._computed(key, compute, np.array([k]))[self.starts[k] : self.starts[k + 1]]
@@ -131,17 +130,6 @@ def between(positions: Array) -> slice | Array:
     return slice(first, last) if last - first == len(positions) else positions
 
 
-def dense_block(sizes: Array, n: int, dtype: Any, products: Dense = DENSE, group: int = 1) -> Block:
-    """A block of zeros for clients of these sizes, to be filled."""
-    shape = (len(sizes), int(padded(sizes[:1], group)[0]), n)
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    # It begins at a multiple of 64 bytes, as cache lines do: vectors of features are read faster.
-    room = np.zeros(size + LINE, np.uint8)
-    begin = -room.ctypes.data % LINE
-    A = room[begin : begin + size].view(dtype).reshape(shape)
-    return Block(A, np.zeros(shape[:2], dtype), sizes, n, products=products)
-
-
 def cut(whole: Block, groups: Sequence[Array]) -> list[Block]:
     """The blocks of neighbours in ``whole``, as many clients in each as in each of ``groups``."""
     edges = np.cumsum([0, *map(len, groups)]).tolist()
@@ -151,9 +139,8 @@ def cut(whole: Block, groups: Sequence[Array]) -> list[Block]:
 class Layout(NamedTuple):
     """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
 
-    ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``products`` those of samples of
-    this form, by default numpy's or scipy's; ``group`` is how many clients a problem computes at once; ``test``:
-    whether these are test samples.
+    ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``kernels`` compute with them;
+    ``group`` is how many clients a problem computes at once; ``test``: whether these are test samples.
     """
 
     lo: int
@@ -161,15 +148,22 @@ class Layout(NamedTuple):
     groups: list[Array]
     dtype: np.dtype[Any]
     block_bytes: int = UNKNOWN
-    products: Dense | None = None
+    kernels: str = "numpy"
     group: int = 1
     test: bool = False
 
 
+def products_of(kernels: str, sparse: bool) -> Dense:
+    """What multiplies with samples in memory, CSR or not; from there a device takes its own."""
+    if kernels == "compiled":
+        return CompiledSparse() if sparse else Compiled()
+    return CSR if sparse else DENSE
+
+
 def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Block]:
     """The blocks of a layout with the samples that ``rows`` reads; UserError where they do not fit into memory."""
-    lo, sizes, groups, dtype, _, given, together, _ = layout
-    products = given or (CSR if data.sparse else DENSE)
+    lo, sizes, groups, dtype, _, kernels, together, test = layout
+    products = products_of(kernels, data.sparse)
     step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
     pieces = ((k, rows(lo + k, lo + min(k + step, len(sizes)))) for k in range(0, len(sizes), step))
     if data.sparse:
@@ -182,7 +176,10 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
         taken = ([parts.pop(i) for i in group] for group in groups)
         pairs = zip(taken, groups, strict=True)
         made = [sparse_block(own, sizes[group], data.n, dtype, products, together) for own, group in pairs]
-        return [weighed(block, data, layout, group) for block, group in zip(made, groups, strict=True)]
+        if data.columns is not None:
+            for block, group in zip(made, groups, strict=True):
+                block.weigh(data.columns, lo + group, test)
+        return made
     what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
     check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks: list[Block] = []
@@ -190,22 +187,15 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
         alike = list(neighbours)
         every = np.concatenate(alike)
         whole = dense_block(sizes[every], data.n, dtype, products, together)
-        blocks += cut(weighed(whole, data, layout, every), alike)
+        if data.columns is not None:
+            whole.weigh(data.columns, lo + every, test)
+        blocks += cut(whole, alike)
     home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
     for first, (X, y) in pieces:
         copy(X, labels(y), sizes[first : first + step], home[first : first + step], blocks)
     return blocks
-
-
-def weighed(block: Block, data: Dataset, layout: Layout, group: Array) -> Block:
-    """The block of the clients ``group`` of a layout, with the weights and offsets that their samples bring."""
-    columns = data.columns
-    if columns is not None:
-        v, offset = columns.padded(layout.lo + group, block.b.shape[1], layout.test)
-        block.weigh(v, offset, "frequency" in columns.names)
-    return block
 
 
 def copy(X: Array, y: Array, sizes: Array, home: Array, blocks: list[Block]) -> None:

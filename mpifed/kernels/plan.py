@@ -1,5 +1,6 @@
-"""Which clients share a block, and with how many rows each."""
+"""Which clients share a block, with how many rows each, and the block before its samples are there."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,10 +8,13 @@ import numpy as np
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.products import DENSE, Dense
 
 PAD = 4
 SPARSE = 4  # CSR stores few of the numbers, so a block has so many times the clients of a dense one
 FEW = 8  # matrices: where a block has fewer it gains little from clients of like size
+LINE = 64  # bytes of a cache line
 
 
 def padded(d: Array, group: int = 1) -> Array:
@@ -48,3 +52,14 @@ def plan(
 def clients_in(block_bytes: int, each: int, group: int = 1) -> int:
     """How many clients of ``each`` bytes a block of about ``block_bytes`` has: a multiple of ``group``."""
     return group * max(1, round(block_bytes / each / group))
+
+
+def dense_block(sizes: Array, n: int, dtype: Any, products: Dense = DENSE, group: int = 1) -> Block:
+    """A block of zeros for clients of these sizes, to be filled."""
+    shape = (len(sizes), int(padded(sizes[:1], group)[0]), n)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    # It begins at a multiple of 64 bytes, as cache lines do: vectors of features are read faster.
+    room = np.zeros(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    A = room[begin : begin + size].view(dtype).reshape(shape)
+    return Block(A, np.zeros(shape[:2], dtype), sizes, n, products=products)

@@ -41,16 +41,15 @@ class Dense:
     room: int = 1  # with how many clients a block is computed at least: a host fills smaller ones up
     memory: Dense | None = None  # of samples on a device: the products of their copy in memory
 
-    def index(self, rows: slice | Array) -> Any:
-        """Positions of clients, in the form that indexes arrays of these blocks."""
-        return rows
+    def part(self, block: Samples, rows: slice | Array) -> tuple[Any, Any, tuple[Any, Any] | None]:
+        """For a block of the clients at ``rows``: positions that index arrays, A, and its source.
 
-    def source(self, block: Samples, rows: Any) -> tuple[Any, Any] | None:
-        """Where a part with the clients at ``rows`` finds A when it first uses it; None: it is given A at once."""
-        return None
+        Where there is a source, a block and positions there, A is None and made when it is first used.
+        """
+        return rows, block.A[rows], None
 
-    def part(self, block: Samples, rows: Any) -> Any:
-        """A of the clients at positions ``rows``."""
+    def later(self, block: Samples, rows: Any) -> Any:
+        """A of the clients at positions ``rows`` of a source."""
         return block.A[rows]
 
     def gather(self, parts: list[tuple[Any, Array]]) -> Any:

@@ -26,8 +26,8 @@ class Sparse(Dense):
     One product of scipy then serves all clients: with a matrix for each, calls would cost more than numbers.
     """
 
-    def part(self, block: Samples, rows: Any) -> sp.csr_array:
-        return self.gather([(block, np.arange(len(block))[rows])])
+    def part(self, block: Samples, rows: slice | Array) -> tuple[Any, Any, None]:
+        return rows, self.gather([(block, np.arange(len(block))[rows])]), None
 
     def gather(self, parts: list[tuple[Any, Array]]) -> sp.csr_array:
         D = parts[0][0].b.shape[1]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core import sparse as sp
-from mpifed.core.arrays import pytorch, to_numpy
+from mpifed.core.arrays import Namespace, pytorch, to_numpy
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.products import Dense, Samples
 from mpifed.kernels.sparse_products import CSR, diagonal
@@ -88,7 +88,7 @@ class SparseTensors(Tensors):
         shape = (len(block) * D, len(block) * block.n)
         return diagonal(values, columns + rows // D * block.n, to_numpy(block.A.counts), shape)
 
-    def part(self, block: Samples, rows: Any) -> CsrRows:
+    def later(self, block: Samples, rows: Any) -> CsrRows:
         found: CsrRows = block.A.of(rows)
         return found
 
@@ -114,6 +114,11 @@ class SparseTensors(Tensors):
 
     def dense(self, block: Samples, i: int) -> Any:
         return self.xp.asarray(block.copied().dense(i))
+
+
+def tensors_of(sparse: bool, xp: Namespace, room: int) -> Tensors:
+    """The products of samples on the device of ``xp``, CSR or not, in blocks of ``room`` clients."""
+    return SparseTensors(xp, room) if sparse else Tensors(xp, room)
 
 
 def matrix(block: Block) -> Any:

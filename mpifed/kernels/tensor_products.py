@@ -63,16 +63,14 @@ class Tensors(Dense):
     def in_memory(self, block: Samples) -> Any:
         return to_numpy(block.A)
 
-    def index(self, rows: slice | Array) -> Any:
+    def part(self, block: Samples, rows: slice | Array) -> tuple[Any, None, tuple[Any, Any]]:
         # One copy of the positions to the device serves labels, weights and samples.
-        return rows if isinstance(rows, slice) else self.xp.asarray(rows)
-
-    def source(self, block: Samples, rows: Any) -> tuple[Any, Any]:
+        at = rows if isinstance(rows, slice) else self.xp.asarray(rows)
         if block.source is None:
-            return block, rows
+            return at, None, (block, at)
         # A part of a part comes from the first block: what lies between never makes its own samples.
         whole, places = block.source
-        return whole, self.places(places)[rows]
+        return at, None, (whole, self.places(places)[at])
 
     def places(self, rows: Any) -> Any:
         """Positions as a tensor."""

@@ -34,7 +34,7 @@ class LinearModel(Problem):
         "hessian": f"{Problem.offers['hessian']}; a LinearModel has them where it defines bends",
         "hess": f"{Problem.offers['hess']}; a LinearModel has them where it defines bends",
     }
-    sample_columns: ClassVar[bool] = True  # with f = block.scores(X), block.w and block.d, see ``takes_column``
+    sample_columns: ClassVar[bool] = True  # weights and offsets; see ``takes_column``
     log_link: ClassVar[bool] = False  # whether the mean of a label is e^z, so that it may have an exposure
     mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)
 
@@ -111,6 +111,10 @@ class LinearModel(Problem):
 
     @classmethod
     def takes_column(cls, name: str) -> bool:
+        """Whether a class states ``sample_columns`` and those derived from it read scores in no way of their own.
+
+        One that does states it again, once it reads block.scores(X), block.w and block.d.
+        """
         return cls._as_stated("sample_columns", *READING) and (name != "exposure" or cls.log_link)
 
     def compiles(self) -> bool:

@@ -30,10 +30,10 @@ RUNS: dict[str, dict[str, Any]] = {
 OFF = re.compile(
     r"features/(?!(feature|listed|plain|settings|stop|rule|matching)\.py|__init__)|"
     r"experiment/("
-    r"of_samples|measured_blocks|computers|lost_file|warm_start|optimum|certify)|"
+    r"measured_blocks|computers|lost_file|warm_start|optimum|certify)|"
     r"federation/(augmented|block_sizes|client_numbers|device|on_device|scaled_local|seeded|"
     r"wire/(?!stages?\.py)|timing/(?!schedule\.py)|peers/|participation/(importance|cyclic|scored))|"
-    r"data/(sample_columns|sample_block|sources/held|unseen|device|cuda|sparse|compiled)|"
+    r"data/(sample_columns|sources/held|unseen|device|cuda|sparse|compiled)|"
     r"algorithms/parts/(decay|budget|noise)|algorithms/launched|mpi/signs"
 )
 

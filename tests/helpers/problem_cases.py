@@ -5,7 +5,6 @@ import scipy.sparse as sp
 
 from mpifed.data.base import Dataset
 from mpifed.data.pool import Pool
-from mpifed.kernels.compiled.products import Compiled as CompiledProducts
 from mpifed.kernels.fill import Layout, fill
 from mpifed.problems.base import Problem
 from tests.oracles.problems import function
@@ -82,8 +81,8 @@ def drawn(name, rng, d):
 
 def one_block(problem, data: Dataset):
     """All clients of ``data`` in one block: their sizes have one padded size."""
-    products = CompiledProducts() if isinstance(data, Compiled) else None
-    layout = Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), products=products)
+    kernels = "compiled" if isinstance(data, Compiled) else "numpy"
+    layout = Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), kernels=kernels)
     (block,) = fill(data, data.rows, layout, problem.labels)
     return block
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.symmetric import pack
-from mpifed.kernels.fill import dense_block
-from mpifed.kernels.plan import padded, plan
+from mpifed.kernels.plan import dense_block, padded, plan
 from mpifed.kernels.sparse_products import CSR, products, sparse_block
 from mpifed.problems import gram as spectral
 from mpifed.problems.base import Problem

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mpifed.data.pool import Pool
 from mpifed.kernels import fill as module
-from mpifed.kernels.fill import Layout, SameSizeBlocks, add_tests, by_padded_size, cut, dense_block, fill
-from mpifed.kernels.plan import plan
+from mpifed.kernels.fill import Layout, SameSizeBlocks, add_tests, by_padded_size, cut, fill
+from mpifed.kernels.plan import dense_block, plan
 from tests.kernels.test_blocks import KINDS, block_of, normal, samples
 
 SIZES = np.array([5, 1, 9, 4, 12, 3, 8])

@@ -72,7 +72,6 @@ class SampleColumns(Feature):
 
     def prepared(self, setup: Setup, data: Dataset) -> Setup:
         """UserError where the problem, the method or the kernels cannot have them."""
-        # Only the data tell which columns there are: a file of arrays may bring them, and so may a Python program.
         assert data.columns is not None
         refuse(Columned(self.config, data.columns.names), RULES)
         return setup

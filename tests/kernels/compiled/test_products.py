@@ -8,7 +8,8 @@ from mpifed.core.symmetric import pack
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.compiled.compiling import kernel
 from mpifed.kernels.compiled.products import Compiled, CompiledSparse
-from mpifed.kernels.fill import SameSizeBlocks, cut, dense_block
+from mpifed.kernels.fill import SameSizeBlocks, cut
+from mpifed.kernels.plan import dense_block
 from mpifed.kernels.products import DENSE
 from mpifed.kernels.sparse_products import sparse_block
 from mpifed.problems.least_squares import LeastSquares

@@ -7,7 +7,6 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
-from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.housing import gathered
 from mpifed.features.certificate.constants import certified, known
 from mpifed.features.penalty.feature import Penalised
@@ -29,7 +28,7 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
     host.views += host.evaluation.views
     host.evaluation.views.clear()
     host.join()
-    fed = Federation(InProcess(host), host.setup, parts.selector, totals_of(parts.data))
+    fed = Federation(InProcess(host), host.setup, parts.selector, parts.data.totals)
     for feature in parts.features:
         if isinstance(feature, Penalised):
             feature.server(fed)

@@ -6,6 +6,7 @@ from typing import Any
 
 from mpifed.core.component import fields_of
 from mpifed.core.guards import own
+from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Counted, refuse
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
@@ -54,15 +55,22 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
 
+SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumns"
+
 
 def every_feature() -> list[type[Feature]]:
     """All features."""
-    return [found(place) for place in FEATURES]
+    return [found(place) for place in (SAMPLE_COLUMNS, *FEATURES)]
 
 
 def features_of(c: Experiment) -> list[Feature]:
     """The features that a study has."""
     return [found(place)(c) for place, there in FEATURES.items() if there(c)]
+
+
+def brought(c: Experiment, data: Dataset) -> list[Feature]:
+    """The features that only loaded data tell of: a file of arrays may bring columns, and so may a Python program."""
+    return [] if data.columns is None else [found(SAMPLE_COLUMNS)(c)]
 
 
 def found(place: str) -> type[Feature]:

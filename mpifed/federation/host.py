@@ -37,10 +37,9 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.stage import WEIGHTED, HostStage, Keeper, Visit, Weighted
 from mpifed.federation.traits import needs
 from mpifed.federation.view import View
-from mpifed.kernels.blocks import SPARSE, plan
-from mpifed.kernels.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.kernels.fill import Layout as Filling
 from mpifed.kernels.fill import add_tests, between, by_padded_size, fill
+from mpifed.kernels.plan import SPARSE, plan
 
 ClientMethod = Callable[..., Any]
 Wrap = Callable[[str, Any], ClientMethod]  # name of a client method, the method or None -> the method in its place
@@ -71,10 +70,7 @@ class Host:
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
-        kind = setup.block
-        if setup.kernels == "compiled":
-            kind = CompiledSparseBlock if data.sparse else CompiledBlock
-        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind, together)
+        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, setup.kernels, together)
         labels = setup.problem.checked_labels
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin

@@ -128,7 +128,7 @@ class Local:
         def counted(block: Block, X: Array) -> tuple[Array, Array]:
             known = classes is not None and block is self.block
             predicted = classes if known else self.problem.predict(block, X)
-            return xp.sum((predicted == block.b) & (block.w > 0), axis=1), block.counts
+            return xp.sum((predicted == block.b) & (block.w > 0), axis=1), block.sizes
 
         correct, tested = self.tested(counted, 2, X)
         return correct / tested, correct, tested

@@ -5,8 +5,6 @@ from typing import NamedTuple
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.federation.method import Method
-from mpifed.graphs.weights import Weights
-from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 
@@ -23,5 +21,3 @@ class Setup(NamedTuple):
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
-    weights: Weights | None = None  # of the graph whose nodes are the clients
-    block: type[Block] = Block  # in what samples are, without kernels of their own

@@ -8,7 +8,6 @@ from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.sample_columns import totals_of
 from mpifed.features.client_weights.averages import AVERAGES, HostAverages, ServerAverages
 from mpifed.features.client_weights.factors import Factors, shares
 from mpifed.features.feature import Feature, Housing
@@ -68,7 +67,7 @@ class ClientWeights(Feature):
         """UserError for weights of another number of clients."""
         weights = self.config.objective.weights
         given = weights if data.client_weights is None else data.client_weights
-        sizes = totals_of(data)
+        sizes = data.totals
         if not isinstance(given, str) and len(given) != setup.m:
             raise UserError(
                 f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for "

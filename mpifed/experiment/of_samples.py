@@ -46,16 +46,9 @@ def lacking(c: Sampled) -> Found:
     return {"needs": described(found)} if found else None
 
 
-def private(c: Sampled) -> bool:
-    """Whether weights would change what noise of the method hides."""
-    privacy = c.algorithm.privacy()
-    return privacy is not None and privacy.holds and bool({"weight", "frequency"} & {*c.names})
-
-
 SAMPLED: list[Rule[Sampled]] = [
     Rule(strange, "samples have {what}, and problem {loss} takes none: {able} do{instead}"),
     Rule(lacking, "samples have weights or offsets, and {name} needs {needs}, which are there for plain samples alone"),
-    Rule(private, "samples have weights, and the privacy that {name} guarantees here is that of samples without"),
     Rule(
         lambda c: c.kernels not in ("auto", "numpy"),
         'kernels = "{kernels}" is wrong: numpy alone reads weights and offsets of samples, so it must be "auto"',

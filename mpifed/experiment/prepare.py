@@ -69,7 +69,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     """
     config, saved = job.config, job.saved
     refuse_study(config)
-    features = features_of(config)
+    features = features_of(config, job.survive)
     data = loaded(config, cache)
     for feature in features:
         data = feature.data(data)

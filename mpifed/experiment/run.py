@@ -26,6 +26,7 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, reported
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
+from mpifed.features.promises.feature import refuse_dying
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import Personalised
 from mpifed.federation.server import Federation
@@ -55,10 +56,8 @@ def start(
             "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
             "resume goes on from the last checkpoint everywhere"
         )
-    if job.survive and job.config.graph is not None:
-        raise UserError(
-            "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
-        )
+    if job.survive:
+        refuse_dying(job.config)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
         return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache, [])
 

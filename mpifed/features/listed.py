@@ -8,6 +8,8 @@ from mpifed.features.feature import Feature
 from mpifed.features.rule import Counted, refuse
 from mpifed.features.settings import DEVICES, Experiment
 
+SURVIVED = "mpifed.features.promises.feature:Survived"  # which no study asks for, but a job
+PROMISED = "mpifed.features.promises.feature:Promised"
 # "module:Class" of a feature -> whether a study has it; the modules of others are not imported.
 FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.plain:Plain": lambda c: True,
@@ -20,11 +22,12 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:Penalised": lambda c: c.objective.penalised or c.objective.unpenalised is not None,
     "mpifed.features.graph.feature:OnGraph": lambda c: c.graph,
-    "mpifed.features.guarantee.feature:Guarantee": lambda c: c.algorithm.privacy(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
     "mpifed.features.masks.feature:Masked": lambda c: c.masks,
     "mpifed.features.compression.feature:Compressed": lambda c: c.compress,
     "mpifed.features.simulated_time.feature:SimulatedTime": lambda c: c.system,
+    # The last: it looks at what all others bring.
+    PROMISED: lambda c: c.kernels in DEVICES or c.algorithm.privacy(),
 }
 
 
@@ -38,9 +41,10 @@ def every_feature() -> list[type[Feature]]:
     return [found(place) for place in FEATURES]
 
 
-def features_of(c: Experiment) -> list[Feature]:
-    """The features that a study has."""
-    return [found(place)(c) for place, there in FEATURES.items() if there(c)]
+def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
+    """The features that a study has, and that its survival asks for where ranks may die."""
+    made = [found(place)(c) for place, there in FEATURES.items() if there(c)]
+    return [*made, found(SURVIVED)(c)] if survive else made
 
 
 def found(place: str) -> type[Feature]:

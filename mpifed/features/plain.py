@@ -1,6 +1,7 @@
 """What goes with what in every run: the method, its problem, and when it stops."""
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
 from mpifed.features.matching import missing, refusal
 from mpifed.features.rule import Found, Rule
@@ -50,6 +51,9 @@ RULES: list[Rule[Experiment]] = [
 
 class Plain(Feature):
     """What every run has."""
+
+    # It has rules and computes nothing.
+    keeps = Keeps.EVERYTHING
 
     tables = TABLES
     rules = RULES

@@ -99,9 +99,6 @@ class LinearModel(Problem):
         same = all(unwrap(getattr(type(self), name)) is getattr(states, name) for name in ("slope", "residual"))
         return self.mean is not None and same
 
-    def on_devices(self) -> bool:
-        return True
-
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
         return 0.0 * d

@@ -22,8 +22,10 @@ from mpifed.core.discrete_noise import (
     to_grid,
 )
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Max, Recorded
 
+DRAWN_ANEW = Keeps.SURVIVAL | Keeps.DEVICES  # of noise that no seed repeats: uploads that are lost count again
 MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"
 Unproven = Annotated[Literal["released", "matched", "none"], Meta(description=MEANING)]
 Guaranteed = Annotated[
@@ -69,6 +71,12 @@ class Noise(Struct, frozen=True):
         return Privacy(
             False, "the noise does not cover what a sample changes, and whoever knows the seed can subtract it"
         )
+
+    @property
+    def keeps(self) -> Keeps:
+        """Promises that hold with this noise."""
+        # It comes from streams of the seed, so that it falls alike again, and whoever knows the seed takes it off.
+        return Keeps.REPEATED | Keeps.DEVICES
 
     def gradient(self, f: Local, x: Array) -> Array:
         """What clients step along: (c, n)."""
@@ -123,6 +131,11 @@ class Clipped(Noise, frozen=True):
             return Privacy(False, f"whoever knows algorithm.noise_seed = {self.seed} can subtract the noise")
         named = f"each upload is ε-private with ε = {self.epsilon:g}"
         return Privacy(True, f"{named} (neighbours: one sample of one client replaced)", double=True)
+
+    @property
+    def keeps(self) -> Keeps:
+        # The system's entropy gives other noise on other ranks and after a resumption, where draws count once more.
+        return super().keeps if self.seed is not None else DRAWN_ANEW | Keeps.SAMPLES | Keeps.DOUBLE
 
     def verify(self) -> None:
         accounting()

@@ -1,5 +1,6 @@
 """Asynchronous runs: what goes with the table [asynchronous]."""
 
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen, last_uploads, lossy
 from mpifed.features.rule import Found, Rule
@@ -68,6 +69,9 @@ RULES: list[Rule[Experiment]] = [
 
 class Asynchrony(Feature):
     """Clients that arrive one after the other."""
+
+    # Who arrives first follows from seed and numbers of samples, which are public here. Others lack in a sum.
+    keeps = Keeps.EVERYTHING & ~Keeps.SUMS
 
     tables = TABLES
     rules = RULES

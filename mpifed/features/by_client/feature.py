@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
 from mpifed.features.feature import Feature, Looks
 from mpifed.features.rule import Found, Rule
@@ -38,6 +39,9 @@ RULES: list[Rule[Experiment]] = [
 
 class ByClient(Feature):
     """Numbers of each client, which are evaluated beside f."""
+
+    # Numbers for the record alone, which a note says are of the true data.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
 

@@ -1,6 +1,7 @@
 """Short messages: what goes with the table [compress]."""
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
 from mpifed.features.findings import compressors, last_uploads, lossy
 from mpifed.features.rule import Found, Rule
@@ -51,5 +52,8 @@ RULES: list[Rule[Experiment]] = [
 
 class Compressed(Feature):
     """Messages that compressors make short."""
+
+    # Its compressors and stages speak for themselves.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES

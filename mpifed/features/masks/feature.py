@@ -1,5 +1,6 @@
 """Secure aggregation: what goes with the table [masks]."""
 
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Counted, Found, Rule
 from mpifed.features.settings import Experiment
@@ -61,6 +62,9 @@ COUNTED: list[Rule[Counted]] = [
 
 class Masked(Feature):
     """Uploads under masks that cancel in their sum."""
+
+    # Its stages speak for themselves.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
     counted = COUNTED

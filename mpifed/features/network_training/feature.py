@@ -1,5 +1,6 @@
 """Options of networks in training: random changes of samples, and half precision."""
 
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
@@ -33,5 +34,8 @@ RULES: list[Rule[Experiment]] = [
 
 class NetworkTraining(Feature):
     """A network that augments samples or computes in half precision."""
+
+    # Changes of samples come from f.rng and stay where the samples are.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES

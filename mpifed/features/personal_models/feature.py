@@ -1,5 +1,6 @@
 """Personal models in the result."""
 
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Rule
 from mpifed.features.settings import Experiment
@@ -15,5 +16,8 @@ RULES: list[Rule[Experiment]] = [
 
 class PersonalModels(Feature):
     """The personal model of each client, stored."""
+
+    # They are stored when the run is over; a note says that they are of the true data.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES

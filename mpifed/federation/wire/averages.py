@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, parts_of
 from mpifed.federation.scaled_local import factors_of
@@ -14,6 +15,9 @@ AVERAGES = "averages"
 
 class HostAverages(HostStage):
     """What clients upload, or have uploaded last where that is added up, times m p_i."""
+
+    # Multiplies uploads with weights of clients. Noise is that of uploads without weights: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -40,6 +44,9 @@ class HostAverages(HostStage):
 
 class ServerAverages(ServerStage):
     """Means over the clients called, with their weights: Σ p_i u_i / Σ p_i."""
+
+    # Divides sums by weights of clients. Noise is that of uploads without weights: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Privacy
 from mpifed.algorithms.flame import Client, MoreauADMM
-from mpifed.algorithms.parts.budget import accounting
+from mpifed.algorithms.parts.budget import DRAWN_ANEW, accounting, recounted
 from mpifed.algorithms.parts.gaussian import Gaussian
-from mpifed.algorithms.parts.noise import DRAWN_ANEW, NoiseSeed, recounted
+from mpifed.algorithms.parts.noise import NoiseSeed
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused

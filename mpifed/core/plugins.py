@@ -57,7 +57,7 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     # __firstlineno__ since Python 3.13; what a class keeps is its own word, which one that it derives from cannot give
     names = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "keeps")
     body = {key: vars(found)[key] for key in names if key in vars(found)}
-    if not isinstance(body.get("keeps", NOTHING_KEPT), Keeps | property):
+    if type(body.get("keeps", NOTHING_KEPT)) not in (Keeps, property):
         right = "it must be of mpifed.Keeps, such as Keeps.PRIVACY | Keeps.SURVIVAL"
         raise ValueError(f"{own}: keeps = {body['keeps']!r} is wrong: {right}")
     if module is not None:

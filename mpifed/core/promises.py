@@ -54,22 +54,14 @@ class Option(NamedTuple):
     unkept: Reasons = NO_REASONS
 
 
-Kept = Keeps | Option
-Options = Mapping[str, Kept | Mapping[str, Kept]]  # option -> what it keeps, or what each of its values does
+# option, or "option = value" where its values differ -> what it keeps
+Options = Mapping[str, Option]
 SILENT = Option(NOTHING_KEPT)
 
 
-def keeping(*options: str) -> dict[str, Kept]:
-    """Options that keep everything."""
-    return dict.fromkeys(options, Keeps.EVERYTHING)
-
-
-def kept(options: Options, key: str, value: object = None) -> Option:
-    """What an option with a value keeps; nothing where that is not said."""
-    found = options.get(key, SILENT)
-    if isinstance(found, Mapping):
-        found = found.get(value, SILENT) if isinstance(value, str) else SILENT
-    return found if isinstance(found, Option) else Option(found)
+def keeping(*options: str, keeps: Keeps = Keeps.EVERYTHING) -> dict[str, Option]:
+    """Options that keep these promises, by default everything."""
+    return dict.fromkeys(options, Option(keeps))
 
 
 def said(part: Speaking) -> Keeps:

@@ -27,7 +27,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.compression.feature:Compressed": lambda c: c.compress,
     "mpifed.features.simulated_time.feature:SimulatedTime": lambda c: c.system,
     # The last: it looks at what all others bring.
-    PROMISED: lambda c: c.kernels in DEVICES or c.algorithm.privacy(),
+    PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
 }
 
 

@@ -19,7 +19,6 @@ from mpifed.data.labels import Kind, fitted
 from mpifed.kernels.blocks import Block
 
 ON_DEVICES = {Keeps.DEVICES: "{loss} does not compute with tensors on a device"}
-# Why a run on a device has no second derivatives; {what} are those that its method needs.
 IN_MEMORY = {Keeps.DEVICES: "{name} needs {what}, which are computed in memory alone"}
 
 
@@ -52,7 +51,7 @@ class Problem(Component):
         "pearson": "Pearson's statistic, from which a dispersion is estimated",
         "expected_hess": "the means of ∇²f_i over the labels, from which standard errors of the model are taken",
     }
-    # What a method calls of a problem: a function that is added later is refused on devices until it is named here.
+    # What a method calls of a problem; one that is added later is refused until it is named here.
     kept: ClassVar[Options] = {
         **keeping("lipschitz", "convexity", "majorizer_inverse", "clipped_grad"),
         **dict.fromkeys(("hessian", "hess"), Option(Keeps.EVERYTHING & ~Keeps.DEVICES, IN_MEMORY)),

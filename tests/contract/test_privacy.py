@@ -77,9 +77,10 @@ def test_the_selections_that_the_refusal_advises_do_not(selection, tmp_path):
 
 
 OWN = """
-from mpifed import Selection, Selector
+from mpifed import Keeps, Selection, Selector
 
 class Own(Selection):
+    keeps = Keeps.PRIVACY
     learns: bool = False
 
     def selector(self, seed, m, rounds):

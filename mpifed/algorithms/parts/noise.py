@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
-from mpifed.algorithms.parts.budget import Budget, accounting
+from mpifed.algorithms.parts.budget import DRAWN_ANEW, Budget, accounting, recounted
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.discrete_noise import (
     UP,
@@ -25,7 +25,6 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Max, Recorded
 
-DRAWN_ANEW = Keeps.SURVIVAL | Keeps.DEVICES  # of noise that no seed repeats: uploads that are lost count again
 MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"
 Unproven = Annotated[Literal["released", "matched", "none"], Meta(description=MEANING)]
 Guaranteed = Annotated[
@@ -74,8 +73,7 @@ class Noise(Struct, frozen=True):
 
     @property
     def keeps(self) -> Keeps:
-        """Promises that hold with this noise."""
-        # It comes from streams of the seed, so that it falls alike again, and whoever knows the seed takes it off.
+        # It comes from streams of the seed: it falls alike again, and whoever knows the seed takes it off.
         return Keeps.REPEATED | Keeps.DEVICES
 
     def gradient(self, f: Local, x: Array) -> Array:
@@ -234,14 +232,6 @@ def exact(family: Callable[[Array, Words], Array], f: Local, scale: Array, seed:
         return family(np.repeat(scale, f.n), entropy).reshape(len(f), f.n)
     rngs = f.streams(seed, "noise")
     return np.array([family(np.full(f.n, s), seeded(rng)) for s, rng in zip(scale, rngs, strict=True)])
-
-
-def recounted(server: Any, rounds: int, privacy: Privacy | None) -> Any:
-    """The server's state with ``rounds`` more ``uploads`` of each client, where noise with a guarantee is drawn anew.
-
-    The lost draws may have left their clients, so they count too.
-    """
-    return server._replace(uploads=server.uploads + rounds) if privacy and privacy.holds else server
 
 
 def laplace(f: Local, scale: Array) -> Array:

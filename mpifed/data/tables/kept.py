@@ -1,6 +1,6 @@
 """What a run keeps of its promises with options of tables. One that is not here is refused with them."""
 
-from mpifed.core.promises import Keeps, Kept, Option, Options, keeping
+from mpifed.core.promises import Keeps, Option, Options, keeping
 
 POOLED = (
     '"pooled", which guarantees privacy for the data after it, or absent, with features that are scaled by constants '
@@ -19,10 +19,10 @@ def moved(why: str, right: str) -> str:
 
 
 SENT = "every client sends exact sums of its features before round one, which no noise hides, so with the privacy that "
-STANDARDISE: dict[str, Kept] = {
+STANDARDISE: Options = {
     # Preparations that no client could make alone: a guarantee is for the samples after them, which a note says.
-    "pooled": Keeps.EVERYTHING,
-    "own": Option(
+    "standardise = pooled": Option(Keeps.EVERYTHING),
+    "standardise = own": Option(
         OF_CLIENT,
         {
             Keeps.SAMPLES: moved(
@@ -31,7 +31,7 @@ STANDARDISE: dict[str, Kept] = {
         },
     ),
     # Exact sums travel. They are sent before round one and in any order alike, so that runs repeat.
-    "federated": Option(
+    "standardise = federated": Option(
         Keeps.REPEATED | Keeps.DEVICES,
         {
             Keeps.SAMPLES: f"{SENT}{{name}} guarantees it must be {POOLED}",
@@ -39,12 +39,12 @@ STANDARDISE: dict[str, Kept] = {
         },
     ),
 }
-MISSING: dict[str, Kept] = {
-    "refuse": Keeps.EVERYTHING,
+MISSING: Options = {
+    "missing = refuse": Option(Keeps.EVERYTHING),
     # Which rows are complete is known to their client; how many are left is a number of samples, which is public.
-    "drop": Keeps.EVERYTHING,
-    "mean": Keeps.EVERYTHING,  # as standardise = "pooled"
-    "client-mean": Option(
+    "missing = drop": Option(Keeps.EVERYTHING),
+    "missing = mean": Option(Keeps.EVERYTHING),  # as standardise = "pooled"
+    "missing = client-mean": Option(
         OF_CLIENT,
         {
             Keeps.SAMPLES: moved(
@@ -54,7 +54,7 @@ MISSING: dict[str, Kept] = {
     ),
 }
 WEIGHTED = {Keeps.PRIVACY: "the privacy that {name} guarantees here is that of samples without"}
-COLUMNS: dict[str, Kept] = {  # of samples, by the names of data.sample_columns
+COLUMNS: Options = {  # of samples, by the names of data.sample_columns
     # Noise is sized for samples that count alike.
     "weight": Option(Keeps.EVERYTHING & ~Keeps.PRIVACY, WEIGHTED),
     "frequency": Option(Keeps.EVERYTHING & ~Keeps.PRIVACY, WEIGHTED),
@@ -62,8 +62,8 @@ COLUMNS: dict[str, Kept] = {  # of samples, by the names of data.sample_columns
     **keeping("offset", "exposure"),
 }
 TABULAR: Options = {
-    "standardise": STANDARDISE,
-    "missing": MISSING,
+    **STANDARDISE,
+    **MISSING,
     # Which columns and rows of the table are whose samples, labels and features: read row by row.
     **keeping("partition", "test", "target", "client", "time", "event", "above", "features", "ignore", "ones"),
     # Columns of samples speak when they are read, those of an array or a program too; weights of clients by

@@ -74,3 +74,8 @@ def refuse_dying(c: Experiment) -> None:
     """UserError where a part of a study does not say that it survives a rank that dies."""
     for sentence in refusals(Keeps.SURVIVAL, parts_of(c, features_of(c)), c):
         raise UserError(sentence)
+
+
+def computes_on_devices(c: Experiment) -> bool:
+    """Whether every part of a study says so."""
+    return next(refusals(Keeps.DEVICES, parts_of(c, features_of(c)), c), None) is None

@@ -1,6 +1,6 @@
 """What keys of an experiment file that belong to no component keep, or which feature speaks for them."""
 
-from mpifed.core.promises import Keeps, Kept, Option, keeping
+from mpifed.core.promises import Keeps, Option, Options, keeping
 
 ABSENT = {
     Keeps.SUMS: "{name} guarantees privacy here for sums that have the noise of all clients, so it must be absent"
@@ -16,19 +16,18 @@ SHORT = {
 # Absent clients lack in a sum with their noise. The rest of [system] is simulated time.
 LACKING = Option(Keeps.EVERYTHING & ~Keeps.SUMS, ABSENT)
 
-# key -> what it keeps where it is set; or the folder of the feature that speaks for it. Where neither a key nor its
-# table is here, it is refused where a promise is asked for.
-KEYS: dict[str, Kept | str] = {
+# key -> what it keeps where it is set. A key that is neither here nor in SPEAKS is refused with every promise.
+KEYS: Options = {
     # Rounding may tell more of a sample than noise that is sized for exact numbers hides.
     "dtype": Option(Keeps.EVERYTHING & ~Keeps.DOUBLE, DOUBLE),
     # Sums in any order have other last bits; on the grid of noise that counts on them they are exact.
-    "reproducible": Keeps.EVERYTHING & ~(Keeps.BITS | Keeps.RESUME),
+    "reproducible": Option(Keeps.EVERYTHING & ~(Keeps.BITS | Keeps.RESUME)),
     # What computes, on how many samples at a time, and how sums travel: numbers are the same, time is not private.
     **keeping("kernels", "reduction", "block_bytes", "patience"),
     # A model that was trained on the same data has spent privacy before, which a note says.
     **keeping("seed", "rounds", "start"),
     # A clock that is read ends runs after other rounds, and tells nothing of samples beyond timings.
-    "stop.seconds": Keeps.EVERYTHING & ~(Keeps.BITS | Keeps.RESUME),
+    "stop.seconds": Option(Keeps.EVERYTHING & ~(Keeps.BITS | Keeps.RESUME)),
     # The number of rounds is not private then, which a note says (for diverged docs/privacy.md).
     **keeping("stop.gradient", "stop.gradient_scale", "stop.gradient_relative", "stop.objective_gap", "stop.optimum"),
     **keeping("stop.accuracy", "stop.variance", "stop.rising", "stop.diverged"),
@@ -38,6 +37,14 @@ KEYS: dict[str, Kept | str] = {
     **keeping("evaluate.every", "record.models"),
     # Checkpoints hold the state of clients and stay where the run is (docs/privacy.md).
     **keeping("checkpoint.every_seconds", "checkpoint.every_rounds", "checkpoint.keep"),
+    # A sum of compressed uploads is no function of the sum of uploads, in which alone there is noise enough.
+    "compress.up": Option(Keeps.EVERYTHING & ~Keeps.SUMS, SHORT),
+    "system.dropout": LACKING,
+    "system.deadline": LACKING,
+}
+
+# key or table -> the folder of the feature that speaks for it
+SPEAKS: dict[str, str] = {
     "evaluate.clients": "by_client",
     "evaluate.unseen": "unseen",
     "evaluate.steps": "unseen",
@@ -47,10 +54,6 @@ KEYS: dict[str, Kept | str] = {
     "objective.l1": "penalty",
     "objective.l2": "penalty",
     "objective.unpenalised": "penalty",
-    # A sum of compressed uploads is no function of the sum of uploads, in which alone there is noise enough.
-    "compress.up": Option(Keeps.EVERYTHING & ~Keeps.SUMS, SHORT),
-    "system.dropout": LACKING,
-    "system.deadline": LACKING,
     "system": "simulated_time",
     "asynchronous": "asynchrony",
     "masks": "masks",

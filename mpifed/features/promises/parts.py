@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.guards import own
-from mpifed.core.promises import SILENT, Keeps, Option, Reasons, Speaking, kept, said
+from mpifed.core.promises import SILENT, Keeps, Option, Reasons, Speaking, said
 from mpifed.core.toml import join, toml_value
 from mpifed.data import sample_columns
 from mpifed.data.base import Data, Dataset
 from mpifed.data.tables.kept import COLUMNS
 from mpifed.features.feature import Feature
-from mpifed.features.promises.keys import KEYS
+from mpifed.features.promises.keys import KEYS, SPEAKS
 from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.traits import needs
@@ -54,10 +56,12 @@ def components(table: Table, path: str) -> Iterator[Part]:
     for key, field in fields_of(type(table)).items():
         value = getattr(table, field.name)
         where = join(path, key)
-        if isinstance(value, Component):
-            yield speaking(f"{where} = {toml_value(value.label())}", value)
-        if isinstance(value, Table):
-            yield from components(value, where)
+        match value:
+            case Component():
+                yield speaking(f"{where} = {toml_value(value.label())}", value)
+                yield from components(value, where)
+            case Table():
+                yield from components(value, where)
 
 
 def speaking(named: str, part: Speaking) -> Part:
@@ -68,16 +72,15 @@ def speaking(named: str, part: Speaking) -> Part:
 
 def options_of(data: Data) -> Iterator[Part]:
     """The options of [data] that are set: whoever adds one says what it keeps, or it is refused."""
-    said_of: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     for base in reversed(type(data).__mro__):
-        options = vars(base).get("options", {})
-        said_of |= {key: kept(options, key, getattr(data, key, None)) for key in options}
+        options |= vars(base).get("options", {})
     for key, field in fields_of(type(data)).items():
         value = getattr(data, field.name)
         if value != field.default:
-            shown = value.label() if isinstance(value, Component) else value
-            found = Part(f"data.{key} = {toml_value(shown)}", *said_of.get(key, SILENT))
-            cure = OWN.format(f'options = {{"{key}": mpifed.Keeps.{{promise}}}}')
+            option = options.get(f"{key} = {value}", options.get(key, SILENT))
+            found = Part(f"data.{key} = {toml_value(msgspec.to_builtins(value))}", *option)
+            cure = OWN.format(f'options = mpifed.keeping("{key}")')
             yield found._replace(cure=cure) if own(type(data)) else found
 
 
@@ -85,16 +88,15 @@ def functions(c: Experiment) -> Iterator[Part]:
     """What the method calls of the problem beside f and its gradient."""
     for name in needs(c.algorithm):
         what = c.problem.offers.get(name, name).partition(";")[0]
-        yield Part(f"{name} of {c.problem.label()}", *kept(Problem.kept, name), words={"what": what})
+        yield Part(f"{name} of {c.problem.label()}", *Problem.kept.get(name, SILENT), words={"what": what})
 
 
 def keys(c: Experiment) -> Iterator[Part]:
     """The keys that are set and belong to no component, but for those for which a feature speaks."""
     for key in c.changed():
         table = key.partition(".")[0]
-        found = KEYS.get(key) or KEYS.get(table, SILENT)
-        if table not in FAMILIES and not isinstance(found, str):
-            yield Part(shown(c, key), *kept({key: found}, key))
+        if table not in FAMILIES and (key in KEYS or not {key, table} & SPEAKS.keys()):
+            yield Part(shown(c, key), *KEYS.get(key, SILENT))
 
 
 def shown(c: Experiment, key: str) -> str:
@@ -102,13 +104,13 @@ def shown(c: Experiment, key: str) -> str:
     value: object = c
     for name in key.split("."):
         value = getattr(value, name)
-    return f"{key} = {toml_value(value)}"
+    return f"{key} = {toml_value(msgspec.to_builtins(value))}"
 
 
 def of_feature(feature: Feature, c: Experiment) -> Part:
     """A feature, called by the first key that is set, or else the table, for which it speaks."""
     folder = type(feature).__module__.split(".")[-2]
-    spoken = [key for key, speaks in KEYS.items() if speaks == folder]
+    spoken = [key for key, speaks in SPEAKS.items() if speaks == folder]
     there = [shown(c, key) for key in c.changed() if key in spoken]
     return speaking((there or spoken or [f"the feature {folder}"])[0], feature)
 
@@ -124,7 +126,7 @@ def of_samples(data: Dataset) -> Iterator[Part]:
     """The columns that samples bring with them."""
     for name in () if data.columns is None else data.columns.names:
         words = f"samples have {sample_columns.COLUMNS.get(name, name)}"
-        yield Part(words, *kept(COLUMNS, name), wrong=", and ")
+        yield Part(words, *COLUMNS.get(name, SILENT), wrong=", and ")
 
 
 def of_stage(stage: Stage) -> Part:

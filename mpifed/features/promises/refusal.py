@@ -34,9 +34,9 @@ REFUSALS = {
         "SURVIVAL",
     ),
     Keeps.DEVICES: Refusal(
-        'kernels = "{kernels}" is wrong: ',
-        ', so it must be "auto"',
-        "{part} does not say that it computes on a device: {cure}",
+        "{device} is wrong: ",
+        ", so it must be {memory}",
+        "{part} does not say that it computes on a device, so it must be {memory}; {cure}",
         "DEVICES",
     ),
 }
@@ -44,7 +44,7 @@ REFUSALS = {
 
 def asked(c: Experiment) -> Keeps:
     """The promises that a study asks for: the guarantee of its method, and devices."""
-    found = Keeps.DEVICES if c.kernels in DEVICES else NOTHING_KEPT
+    found = Keeps.DEVICES if c.on_device else NOTHING_KEPT
     privacy = c.algorithm.privacy()
     if privacy is None or not privacy.holds:
         return found
@@ -68,8 +68,11 @@ def sentence(part: Part, lacking: Keeps, words: Refusal, c: Experiment) -> str:
     """Why a part is refused: its reason for the first promise that it lacks, or else that it says nothing."""
     why = next((reason for promise, reason in part.unkept.items() if promise & lacking), None)
     told = words.begins + (words.silent if why is None else why + words.ends)
-    own = {"name": c.algorithm.label(), "loss": c.problem.label(), "kernels": c.kernels}
-    found = {"cure": part.cure, "promise": words.promise, "wrong": part.wrong, "part": part.named, **own, **part.words}
-    for word, value in found.items():
+    device, memory = 'problem.device = "cuda"', '"cpu"'
+    if c.kernels in DEVICES:
+        device, memory = f'kernels = "{c.kernels}"', '"auto"'
+    study = {"name": c.algorithm.label(), "loss": c.problem.label(), "device": device, "memory": memory}
+    about = {"cure": part.cure, "promise": words.promise, "wrong": part.wrong, "part": part.named}
+    for word, value in (about | study | dict(part.words)).items():
         told = told.replace(f"{{{word}}}", value)
     return told

@@ -7,7 +7,7 @@ import msgspec
 
 from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.guards import own
-from mpifed.core.promises import SILENT, Keeps, Option, Reasons, Speaking, said
+from mpifed.core.promises import NO_REASONS, SILENT, Keeps, Option, Reasons, Speaking, said
 from mpifed.core.toml import join, toml_value
 from mpifed.data import sample_columns
 from mpifed.data.base import Data, Dataset
@@ -65,9 +65,12 @@ def components(table: Table, path: str) -> Iterator[Part]:
 
 
 def speaking(named: str, part: Speaking) -> Part:
-    """A part that speaks for itself."""
+    """A part that speaks for itself. A class of a user's own that says nothing has no reasons that it inherits."""
     found = Part(named, said(part), part.unkept)
-    return found._replace(cure=OWN.format("keeps = mpifed.Keeps.{promise}")) if own(type(part)) else found
+    if not own(type(part)):
+        return found
+    unkept = part.unkept if "keeps" in vars(type(part)) else NO_REASONS
+    return found._replace(unkept=unkept, cure=OWN.format("keeps = mpifed.Keeps.{promise}"))
 
 
 def options_of(data: Data) -> Iterator[Part]:

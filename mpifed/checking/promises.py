@@ -9,7 +9,7 @@ from mpifed.checking.case import Case, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import NEEDS, Spy, Watching
 from mpifed.core.promises import Keeps, said
-from mpifed.experiment.prepare import federation
+from mpifed.experiment.housing import federation
 from mpifed.federation.participation.selection import Selection
 
 OF_DATA = NEEDS | {name: name for name in ("value", "grad", "value_grad")}  # what tells of a client's samples

@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.checking.case import Case
 from mpifed.core.typing import Array
-from mpifed.experiment.prepare import federation
+from mpifed.experiment.housing import federation
 from mpifed.federation.host import Host
 from mpifed.federation.method import Method
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request

@@ -8,29 +8,19 @@ import numpy as np
 
 from mpifed.core.errors import Trouble, UserError, failure, printable
 from mpifed.core.files import checked_target
-from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
-from mpifed.experiment import checkpoint
-from mpifed.experiment.checkpoint import CheckpointWriter
+from mpifed.experiment import serving
 from mpifed.experiment.computers import told
 from mpifed.experiment.config import experiment
+from mpifed.experiment.housing import housed
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
-from mpifed.experiment.lost_file import lost_at_the_end
-from mpifed.experiment.measured_blocks import measure, recorded
-from mpifed.experiment.misfit import check_rows, check_server, fitting, rounds_of
-from mpifed.experiment.new_result import circumstances, new_recorder
-from mpifed.experiment.notes import redrawn, worth_saying
-from mpifed.experiment.prepare import Prepared, federation, housed, prepare
+from mpifed.experiment.misfit import check_rows, check_server, fitting
+from mpifed.experiment.new_result import new_recorder
+from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.rank_reports import collect, reported
-from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
-from mpifed.features.promises.feature import refuse_dying
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import Personalised
-from mpifed.federation.server import Federation
-from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
 
@@ -57,36 +47,15 @@ def start(
             "resume goes on from the last checkpoint everywhere"
         )
     if job.survive:
+        from mpifed.features.promises.feature import refuse_dying
+
         refuse_dying(job.config)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
-        return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache, [])
+        if job.survive:
+            from mpifed.experiment.survival import surviving
 
-
-def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint, or else from the start.
-
-    Either way the result so far is handed on: it says how many uploads are lost.
-    """
-    while True:
-        done = None
-        begun: list[Recorder] = []
-        try:
-            done = attempt(job, world, progress, cache, begun)
-            if world.unhurt():
-                return done
-        except Exception as error:
-            if not world.lost(error):
-                raise
-            world.hurt()
-        world = world.shrink()
-        if world.share(done is not None):
-            return done
-        found = checkpoint.find(job.path) if begun and job.path is not None else job.saved
-        before = begun[0].result() if begun else job.before
-        job = job._replace(force=True, saved=world.share(found), before=before)
-        if world.first:
-            after = 0 if job.saved is None else job.saved.round
-            progress.note(f"a rank died; {world.size} ranks go on after round {after}")
+            return surviving(attempt, job, world, progress, cache)
+        return attempt(job, world, progress, cache, [])
 
 
 def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder]) -> Recorder | None:
@@ -112,17 +81,20 @@ def carried_out(
             x = given_start(job.config.start) if world.first else None
         x = world.share(x)
     with world.agreeing():
-        parts = prepare(job, world, cache, x)
+        parts = prepare(job, world.size, cache, x)
         if world.first and job.path is not None:
             checked_target(os.fspath(job.path), job.force or job.before is not None)
     kernels = choose(job, world, parts.data, progress)
     with world.agreeing():
-        parts = housed(parts, job, world, kernels)
+        if world.hosting:
+            lo, hi = parts.cuts[max(world.rank - 1, 0) :][:2]
+            parts = housed(parts, job, (lo, hi), kernels)
+        else:
+            parts = parts._replace(setup=parts.setup._replace(kernels=kernels))
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
         begin(parts, job, world.first)
-        measure(parts, job)
     parts = told(parts, world)
     recorder = None
     try:
@@ -136,9 +108,9 @@ def carried_out(
             recorder.finish("failed", "a rank died")
         raise
     if recorder is None:
-        host(job, world, parts)
+        serving.host(job, world, parts)
         return None
-    return serve(job, world, parts, recorder, progress, begun)
+    return serving.serve(job, world, parts, recorder, progress, begun)
 
 
 def begin(parts: Prepared, job: Job, first: bool) -> None:
@@ -151,6 +123,9 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
         host.join()
     if job.saved is None:
         return
+    now, then = parts.data.m, job.saved.cuts[-1]
+    if now != then:
+        raise UserError(f"the data have changed: the checkpoint has {then} clients, and now there are {now}")
     with fitting(job.saved.folder):
         if first:
             check_server(job.saved, job.config.algorithm, parts.setup.start)
@@ -158,82 +133,6 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
             rows = job.saved.clients(host.lo, host.hi)
             check_rows(rows, host.state, host.hi - host.lo)
             host.restore(rows)
-
-
-def host(job: Job, world: Any, parts: Prepared) -> None:
-    """Ranks above 0: reply to the server's requests until it says stop."""
-    from mpifed.mpi import channel
-    from mpifed.mpi.links import Ranks
-
-    assert parts.host is not None
-    service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
-    if len(parts.cuts) > 2:  # clients are on other ranks too
-        for feature in parts.features:
-            feature.linked(lambda near: Ranks(world.comm, near, service.traffic, service.crowded))
-    traffic = service.serve(parts.host)
-    if traffic is not None:
-        collect(world, parts.host, traffic)
-
-
-def serve(
-    job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress, begun: list[Recorder]
-) -> Recorder:
-    """Rank 0: the rounds, and what is written when they are over."""
-    config = job.config
-    sizes = parts.data.sizes
-    with recorder:
-        transport = connected(config, world, parts)
-        fed = federation(config, transport, parts)
-        again = redrawn(job.before, job.saved)
-        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
-        begun.append(recorder)  # from here on a checkpoint beside it is one of this run
-        for note in [*worth_saying(config, fed.m), *circumstances(job, parts)]:
-            progress.note(note)
-        looks = {table: look for feature in parts.features for table, look in feature.looks(fed).items()}
-        try:
-            settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
-            with rounds_of(job):
-                outcome = rounds(config, fed, recorder, progress, checkpoints, looks)
-            if config.algorithm.certify and not settled:
-                certify(config, fed, recorder, sizes, outcome.server.x)
-            personal = None
-            if config.record.personal and isinstance(config.algorithm, Personalised):
-                personal = fed.inspect(config.algorithm.personalised)
-            recorder.model(outcome.server.x, personal)
-            recorder.snapshot(outcome.server.x, config.record.models, last=True)
-        except (UserError, Trouble):
-            transport.stop(collect=False)
-            raise
-        finally:
-            progress.close()
-        transport.stop()
-        ranks = reported(world, parts, transport, recorder, fed)
-        recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
-        recorder.finish(outcome.status, outcome.reason, transport.reduction, **recorded(ranks))
-        lost_at_the_end(recorder)
-        if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
-            checkpoints.drop()
-    return recorder
-
-
-def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Array, x: Array | None = None) -> bool:
-    """Record the certificate of a run if its point is there: x* before the first round, else its final model x."""
-    from mpifed.experiment.certify import FIRST, certified, known
-
-    constants = known(config, fed, sizes, config.rounds if x is None else recorder.count - 1, x)
-    if constants.at == FIRST:
-        return False
-    recorder.certificate(certified(config, constants))
-    return True
-
-
-def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
-    """The transport from the server to the hosts: those of other ranks, or the one in this process."""
-    if parts.host is not None:
-        return InProcess(parts.host)
-    from mpifed.mpi.channel import Server
-
-    return Server(world, parts.cuts, config.dtype, config.reduction)
 
 
 def fail(world: World, error: BaseException) -> None:

@@ -22,16 +22,16 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.features import listed
+from mpifed.features.asynchrony.arrivals import Busy
+from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.feature import Feature
 from mpifed.features.listed import every_feature, features_of
 from mpifed.features.promises.keys import KEYS, SPEAKS
 from mpifed.features.promises.parts import of_stage, parts_of
 from mpifed.features.promises.refusal import REFUSALS, refusals
 from mpifed.federation.participation.selection import Selector, Uniform
-from mpifed.federation.timing.arrivals import Busy
-from mpifed.federation.timing.computed_ahead import ComputedAhead
+from mpifed.federation.stage import HostStage, Keeper, ServerStage
 from mpifed.federation.wire.averages import HostAverages, ServerAverages
-from mpifed.federation.wire.stage import HostStage, ServerStage, Stage
 from mpifed.problems.logistic import Logistic
 from tests.helpers.mortal import Mortal
 
@@ -248,8 +248,8 @@ def derived(cls):
 
 
 def test_every_stage_of_the_house_says_what_it_keeps():
-    assert {Busy, ComputedAhead, HostAverages, ServerAverages} < {*derived(Stage)}  # all are imported
-    for cls in {*derived(Stage)} - {Stage, ServerStage, HostStage}:
+    assert {Busy, ComputedAhead, HostAverages, ServerAverages} < {*derived(Keeper)}  # all are imported
+    for cls in {*derived(Keeper)} - {Keeper, ServerStage, HostStage}:
         if cls.__module__.startswith("mpifed."):
             assert Keeps.BITS | Keeps.RESUME in vars(cls)["keeps"], cls
     assert of_stage(HostStage()).keeps == NOTHING_KEPT

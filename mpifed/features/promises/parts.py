@@ -16,8 +16,8 @@ from mpifed.features.feature import Feature
 from mpifed.features.promises.keys import KEYS, SPEAKS
 from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
+from mpifed.federation.stage import Keeper
 from mpifed.federation.traits import needs
-from mpifed.federation.wire.stage import Stage
 from mpifed.problems.base import Problem
 
 OWN = "where it does, write {} into its class (docs/extending.md)"  # the cure of a class of a user's own
@@ -132,6 +132,6 @@ def of_samples(data: Dataset) -> Iterator[Part]:
         yield Part(words, *COLUMNS.get(name, SILENT), wrong=", and ")
 
 
-def of_stage(stage: Stage) -> Part:
+def of_stage(stage: Keeper) -> Part:
     """A stage of messages."""
     return speaking(f"the stage {type(stage).__name__}", stage)

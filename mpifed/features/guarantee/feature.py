@@ -1,0 +1,32 @@
+"""Uploads whose privacy is guaranteed, or named in vain: what a run and its result say of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mpifed.core.promises import Keeps
+from mpifed.data.base import Dataset
+from mpifed.features.feature import Feature
+from mpifed.features.guarantee.notes import privacy_notes
+from mpifed.features.guarantee.prepared_data import levels
+from mpifed.federation.setup import Setup
+
+
+class Guarantee(Feature):
+    """A method that claims a guarantee of privacy."""
+
+    # It says what is guaranteed; what must hold for that, every part says.
+    keeps = Keeps.EVERYTHING
+
+    levels: Sequence[str] = ()
+
+    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+        self.levels = levels(self.config, data)
+        return setup
+
+    def attributes(self, redrawn: int) -> dict[str, Any]:
+        privacy = self.config.algorithm.privacy()
+        assert privacy is not None
+        return {"privacy": str(privacy)} | ({"rounds_redrawn": redrawn} if privacy.holds else {})
+
+    def notes(self) -> list[str]:
+        return [*privacy_notes(self.config), *self.levels]

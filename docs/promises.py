@@ -12,7 +12,7 @@ from mpifed.data.base import Data
 from mpifed.data.tables.kept import COLUMNS
 from mpifed.features.listed import FEATURES, found
 from mpifed.features.promises.keys import KEYS, SPEAKS
-from mpifed.federation.participation.importance import Importance
+from mpifed.features.selection_laws.importance import Importance
 from mpifed.problems.base import Problem
 
 Row = tuple[str, Keeps]

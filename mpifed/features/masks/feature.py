@@ -25,10 +25,11 @@ def one_by_one(c: Experiment) -> bool:
 
 def uncancelled(c: Counted) -> Found:
     """How many clients must reply for masks to cancel, where fewer may."""
-    if c.masks is None or c.system is None or not c.system.absence():
+    masks, system = c.config.masks, c.config.system
+    if masks is None or system is None or not system.absence():
         return None
-    needed = c.masks.needed(c.selector.size)
-    return {"needed": needed} if c.system.least < needed else None
+    needed = masks.needed(c.selector.size)
+    return {"needed": needed} if system.least < needed else None
 
 
 RULES: list[Rule[Experiment]] = [

@@ -112,6 +112,8 @@ def shown(c: Experiment, key: str) -> str:
 
 def of_feature(feature: Feature, c: Experiment) -> Part:
     """A feature, called by the first key that is set, or else the table, for which it speaks."""
+    if own(type(feature)):
+        return speaking(f"the feature {type(feature).__name__}", feature)
     folder = type(feature).__module__.split(".")[-2]
     spoken = [key for key, speaks in SPEAKS.items() if speaks == folder]
     there = [shown(c, key) for key in c.changed() if key in spoken]

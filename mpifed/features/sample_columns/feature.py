@@ -5,12 +5,13 @@ Blocks have them from the start, and the problem itself computes with them.
 
 from typing import NamedTuple
 
+from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.data.sample_columns import COLUMNS
 from mpifed.features.feature import Feature
 from mpifed.features.matching import described
-from mpifed.features.rule import Found, Rule, refuse
+from mpifed.features.rule import Found, Rule, Words, broken
 from mpifed.features.settings import Experiment
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
@@ -69,5 +70,7 @@ class SampleColumns(Feature):
     def prepared(self, setup: Setup, data: Dataset) -> Setup:
         """UserError where the problem, the method or the kernels cannot have them."""
         assert data.columns is not None
-        refuse(Columned(self.config, data.columns.names), RULES)
+        columned = Columned(self.config, data.columns.names)
+        for sentence in broken(RULES, columned, Words(self.config)):
+            raise UserError(sentence)
         return setup

@@ -123,11 +123,9 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
         host.join()
     if job.saved is None:
         return
-    m = parts.data.m
-    if job.saved.cuts[-1] != m:
-        raise UserError(
-            f"the data have changed: the checkpoint has {job.saved.cuts[-1]} clients, and now there are {m}"
-        )
+    now, then = parts.data.m, job.saved.cuts[-1]
+    if now != then:
+        raise UserError(f"the data have changed: the checkpoint has {then} clients, and now there are {now}")
     with fitting(job.saved.folder):
         if first:
             check_server(job.saved, job.config.algorithm, parts.setup.start)

@@ -13,9 +13,9 @@ from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.federation.participation.selection import Selector
 
 
-def half(c: Experiment) -> Any:
-    """The half precision that a network computes in."""
-    return getattr(c.problem, "autocast", None)
+def training(c: Experiment) -> Any:
+    """Whether local steps are random, as with dropout or changes of samples, or in half precision."""
+    return c.problem.has("seeded_grad") or c.problem.augments() or getattr(c.problem, "autocast", None)
 
 
 def wants_gpu(c: Experiment) -> bool:
@@ -38,7 +38,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.devices.feature:Devices": lambda c: (
         c.kernels in DEVICES or (c.kernels == "auto" and c.problem.gpu())
     ),
-    "mpifed.features.network_training.feature:NetworkTraining": lambda c: c.problem.augments() or half(c),
+    "mpifed.features.network_training.feature:NetworkTraining": lambda c: training(c),
     "mpifed.features.personal_models.feature:PersonalModels": lambda c: c.record.personal,
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:Penalised": lambda c: c.objective.penalised or c.objective.unpenalised is not None,

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem
@@ -24,6 +23,3 @@ class Setup(NamedTuple):
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
     weights: Weights | None = None  # of the graph whose nodes are the clients
-    factors: Array | None = None  # (m,) m p_i, where clients have weights
-    per_sample: float = 0.0  # m/d, where these weights are by samples
-    local: type[Local] = Local  # what client methods see

@@ -19,6 +19,7 @@ from mpifed.data.sources.held import SHORT
 from mpifed.experiment.housing import gathered
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.features.client_weights.feature import shares_among
 from mpifed.features.guarantee.notes import of_fit
 from mpifed.features.penalty.coefficients import names
 from mpifed.features.settings import Experiment
@@ -142,7 +143,7 @@ def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
     problem = parts.setup.problem
     d = samples_of(parts.data)
     totals = parts.data.totals
-    shares = np.ones(len(totals)) if parts.setup.factors is None else parts.setup.factors
+    shares = shares_among(parts.features, len(totals))
     whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
     if not (whole and problem.has("log_likelihood")):
         return Model(d, whole, math.nan, math.nan, norm())

@@ -17,6 +17,7 @@ from mpifed.features.asynchrony.arrivals import Arrivals, Asynchronous
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
+from mpifed.features.graph.neighbours import Neighbours
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import Devices
@@ -156,6 +157,8 @@ class Run:
             setup = setup._replace(weights=Weights(Graph.build(graph, "graph"), seed, self.m))
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
+            if graph is not None:
+                host.views.append(Neighbours(setup.weights))
             host.join()
             if table is not None:
                 host.add_stage(COMPRESSED, HostCompression(setup, table, len(host.order)))
@@ -202,7 +205,7 @@ class Run:
 
     def measure(self):
         """f and ‖∇f‖² at the server's model."""
-        sums = self.fed.evaluate(self.server.x)
+        sums = self.fed.evaluate(self.server.x).sums
         g = sums["gradient"] / self.m
         return float(sums["objective"] / self.m), float(g @ g)
 

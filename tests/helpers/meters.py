@@ -30,7 +30,7 @@ RUNS: dict[str, dict[str, Any]] = {
 OFF = re.compile(
     r"features/(?!(feature|listed|plain|settings|stop|rule|matching)\.py|__init__)|"
     r"experiment/(lost_file|warm_start|optimum|survival)|"
-    r"federation/(augmented|client_numbers|scaled_local|seeded|stage|wire/|peers/)|"
+    r"federation/(stage|peers/)|"
     r"data/(sample_columns|sources/held|unseen|device|cuda|sparse|compiled)|"
     r"algorithms/parts/(decay|budget|noise)|algorithms/launched|mpi/signs"
 )

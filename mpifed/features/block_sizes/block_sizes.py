@@ -76,6 +76,7 @@ class BlockSizes:
 
     def next_round(self, round: int) -> None:
         """Close the round before, and go on to another size where this one has had enough of them."""
+        # the first round is not measured: it pays for pages, caches and compiled code
         if self.round > self.warm and self.samples:
             self.costs.append(self.seconds / self.samples)
             self.spent += self.seconds

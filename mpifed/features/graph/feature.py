@@ -7,6 +7,7 @@ from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
+from mpifed.features.graph.neighbours import Neighbours
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
@@ -108,6 +109,7 @@ class OnGraph(Feature):
     def host(self, host: Host, housing: Housing) -> None:
         self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)
         host.verbs |= self.neighbourhood.verbs(host)
+        host.views.append(Neighbours(self.weights))
 
     def linked(self, link: Callable[[Neighbourhood], Links]) -> None:
         self.neighbourhood.links = link(self.neighbourhood)

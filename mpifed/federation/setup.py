@@ -5,7 +5,6 @@ from typing import NamedTuple
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.federation.method import Method
-from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem
 
 
@@ -22,4 +21,3 @@ class Setup(NamedTuple):
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
-    weights: Weights | None = None  # of the graph whose nodes are the clients

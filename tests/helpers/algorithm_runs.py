@@ -154,16 +154,16 @@ class Run:
         ways = {} if table is None else table.ways()
         setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes)
         if graph is not None:
-            setup = setup._replace(weights=Weights(Graph.build(graph, "graph"), seed, self.m))
+            weights = Weights(Graph.build(graph, "graph"), seed, self.m)
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             if graph is not None:
-                host.views.append(Neighbours(setup.weights))
+                host.views.append(Neighbours(weights))
             host.join()
             if table is not None:
                 host.add_stage(COMPRESSED, HostCompression(setup, table, len(host.order)))
             if graph is not None:
-                NEIGHBOURHOODS[host] = Neighbourhood(setup.weights, host.lo, host.hi, list(cuts), host.dtype)
+                NEIGHBOURHOODS[host] = Neighbourhood(weights, host.lo, host.hi, list(cuts), host.dtype)
                 host.verbs |= NEIGHBOURHOODS[host].verbs(host)
             if asynchronous is not None:
                 ahead = ComputedAhead(host, len(host.order))
@@ -185,7 +185,7 @@ class Run:
         kind = Federation if graph is None else Network
         self.fed = kind(transport, setup, self.selector, self.data.sizes, schedule)
         if graph is not None:
-            self.fed.weights = setup.weights
+            self.fed.weights = weights
         if self.selector.learn is not None:
             self.fed.first.append(self.fed.participants.learn)
         if table is not None:

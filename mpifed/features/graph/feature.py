@@ -80,7 +80,7 @@ class OnGraph(Feature):
         c = self.config
         assert c.graph is not None
         self.weights = Weights(c.graph, c.seed, data.m)
-        return setup._replace(weights=self.weights)
+        return setup
 
     def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
         if self.config.system is None:

@@ -68,7 +68,7 @@ class Unseen(Feature):
     def own(self, setup: Setup, make: MakeHost, lo: int, hi: int) -> Host:
         """The host of these clients, which keep nothing."""
         c, data = self.config, self.newcomers.data
-        made = make(setup._replace(m=data.m, weights=None), data, (lo, hi), hi - lo)
+        made = make(setup._replace(m=data.m), data, (lo, hi), hi - lo)
         # they have no weights and no neighbours, but take steps as the others do
         made.views += training_views(c)
         names = named(c.problem, c.evaluate.clients or True)

@@ -21,16 +21,19 @@ NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # met
 
 
 class Spy:
-    """A problem that notes which of its optional methods an algorithm calls, and in which of its own: need -> name."""
+    """A problem that notes which of its methods ``names`` an algorithm calls, and in which of its own: need -> name."""
 
-    def __init__(self, problem: Problem, algorithm: Method, called: dict[str, str]) -> None:
+    def __init__(
+        self, problem: Problem, algorithm: Method, called: dict[str, str], names: dict[str, str] = NEEDS
+    ) -> None:
         self._problem = problem
+        self._names = names
         self._codes = codes(type(algorithm))
         self._called = called
 
     def __getattr__(self, name: str) -> Any:
-        if name in NEEDS and NEEDS[name] not in self._called:
-            self._called[NEEDS[name]] = self.caller()
+        if name in self._names and self._names[name] not in self._called:
+            self._called[self._names[name]] = self.caller()
         return getattr(self._problem, name)
 
     def caller(self) -> str:

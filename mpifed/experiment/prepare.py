@@ -43,7 +43,7 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     that can be known before data are loaded.
     """
     config = job.config
-    features = features_of(config)
+    features = features_of(config, job.survive)
     refuse_study(config, features)
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))

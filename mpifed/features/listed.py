@@ -29,6 +29,8 @@ def decays(c: Experiment) -> bool:
     return any(getattr(part, "decay", "") == "weights" and part.weight_decay for part in parts)
 
 
+SURVIVED = "mpifed.features.promises.feature:Survived"  # which no study asks for, but a job
+PROMISED = "mpifed.features.promises.feature:Promised"
 # "module:Class" of a feature -> whether a study has it; the modules of others are not imported.
 FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.plain:Plain": lambda c: True,
@@ -51,6 +53,8 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.weight_decay.feature:WeightDecay": decays,
     "mpifed.features.certificate.feature:Certified": lambda c: c.algorithm.certify,
     "mpifed.features.own_classes.feature:OwnClasses": lambda c: own(type(c.algorithm)),
+    # after those that bring stages, which it looks at
+    PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
     # last: it puts clocks around the verbs of all others
     "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
@@ -63,9 +67,10 @@ def every_feature() -> list[type[Feature]]:
     return [found(place) for place in (SAMPLE_COLUMNS, *FEATURES)]
 
 
-def features_of(c: Experiment) -> list[Feature]:
-    """The features that a study has."""
-    return [found(place)(c) for place, there in FEATURES.items() if there(c)]
+def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
+    """The features that a study has, and that its survival asks for where ranks may die."""
+    made = [found(place)(c) for place, there in FEATURES.items() if there(c)]
+    return [*made, found(SURVIVED)(c)] if survive else made
 
 
 def brought(c: Experiment, data: Dataset) -> list[Feature]:

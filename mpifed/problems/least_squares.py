@@ -5,6 +5,7 @@ import math
 from typing import ClassVar, Literal
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.gram import smallest_eigenvalue
@@ -16,6 +17,9 @@ class LeastSquares(LinearModel, tag="least-squares"):
 
     r_i = λ_max(A_iᵀA_i)/d_i.  Source: (2); fedadmm (arXiv:2204.10607, 2022), Example 5.1.
     """
+
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them.
+    keeps = Keeps.EVERYTHING
 
     curvature: ClassVar[float] = 1.0
     mean: ClassVar[Literal["identity"]] = "identity"

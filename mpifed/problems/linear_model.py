@@ -127,9 +127,6 @@ class LinearModel(Problem):
         states = next(base for base in cls.__mro__ if trait in vars(base))
         return all(unwrap(getattr(cls, name)) is getattr(states, name) for name in methods)
 
-    def on_devices(self) -> bool:
-        return True
-
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
         return 0.0 * d

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.labels import Kind
 from mpifed.kernels.blocks import Block
@@ -102,6 +103,9 @@ class Logistic(LogisticLoss, tag="logistic"):
     {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i ("whole": + mu).
     Source: (3); fedadmm (arXiv:2204.10607, 2022), Example 5.2.
     """
+
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them.
+    keeps = Keeps.EVERYTHING
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-3
     regulariser: Annotated[Literal["per-sample", "whole"], Meta(description="inside or outside of 1/d_i")] = (

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.logistic import LogisticLoss
@@ -17,6 +18,8 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
     """
 
     sample_columns: ClassVar[bool] = True
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them. The regulariser knows no data.
+    keeps = Keeps.EVERYTHING
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-2
 

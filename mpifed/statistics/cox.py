@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.labels import SURVIVAL, Kind
@@ -26,6 +27,10 @@ class Cox(Problem, tag="cox"):
     r_i = (1/d_i) Σ_k max_{j: t_j >= t_k} ‖a_j − c_i‖² + lam, c_i the mean of the a_j: ∇²f_i is a sum of covariances.
     Source: the partial likelihood; ties of N. Breslow (1974) and of B. Efron, doi:10.1080/01621459.1977.10480613.
     """
+
+    # Risk sets are those of one client, so that a sample moves others of it alone: clipped_grad, which would have to
+    # bound a single one, is not offered. Times are sorted in memory.
+    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
 
     lam: Annotated[float, Meta(ge=0, description="regularisation λ")] = 0.0
     ties: Annotated[Literal["efron", "breslow"], Meta(description="events at one time")] = "efron"

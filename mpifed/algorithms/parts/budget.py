@@ -2,8 +2,12 @@
 
 from typing import Any, NamedTuple
 
+from mpifed.algorithms.bases.algorithm import Privacy
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 
+# of noise that no seed repeats: it has other bits on other ranks and after resuming, and lost uploads count again
+DRAWN_ANEW = Keeps.SURVIVAL | Keeps.DEVICES
 # how much more ε covers the Rényi divergence of discrete Laplace noise of a scale of 1024 steps or more
 GRID = 1 + 1e-6
 
@@ -47,3 +51,11 @@ def composed(event: str, scale: float, releases: int, delta: float) -> float:
     accountant = library.rdp.RdpAccountant(neighboring_relation=library.NeighboringRelation.REPLACE_ONE)
     accountant.compose(getattr(library, event)(scale), releases)
     return float(accountant.get_epsilon(delta))
+
+
+def recounted(server: Any, rounds: int, privacy: Privacy | None) -> Any:
+    """The server's state with ``rounds`` more ``uploads`` of each client, where noise with a guarantee is drawn anew.
+
+    The lost draws may have left their clients, so they count too.
+    """
+    return server._replace(uploads=server.uploads + rounds) if privacy and privacy.holds else server

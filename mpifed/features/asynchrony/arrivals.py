@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.core.checksummed import check_array
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
 from mpifed.features.simulated_time.devices import Devices
@@ -211,6 +212,9 @@ class Arrivals(Schedule):
 
 class Busy(ServerStage):
     """What every request passes in an asynchronous run: it must not call clients that are under way."""
+
+    # Who is busy follows from the seed and numbers of samples; those that are not there lack in a sum.
+    keeps = Keeps.EVERYTHING & ~Keeps.SUMS
 
     def __init__(self, arrivals: Arrivals) -> None:
         self.arrivals = arrivals

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.federation.host import Host
 from mpifed.federation.request import Request, parts_of
@@ -21,6 +22,9 @@ class ComputedAhead(HostStage):
 
     ``fields`` are those of the clients' state, ``uploads`` the arrays of a reply: name or position -> (count, …).
     """
+
+    # Replies that rest are in checkpoints; those that have not arrived lack in a sum.
+    keeps = Keeps.EVERYTHING & ~Keeps.SUMS
 
     def __init__(self, host: Host, count: int) -> None:
         self.host, self.count = host, count

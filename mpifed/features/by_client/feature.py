@@ -1,5 +1,6 @@
 """Numbers of each client: which a study may ask for."""
 
+from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
 from mpifed.features.by_client.client_numbers import OfClients, known, named, told, usual
 from mpifed.features.feature import Feature, Housing, Looks
@@ -37,6 +38,9 @@ RULES: list[Rule[Experiment]] = [
 
 class ByClient(Feature):
     """Numbers of each client, which are evaluated beside f."""
+
+    # Numbers for the record alone, which a note says are of the true data.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
 

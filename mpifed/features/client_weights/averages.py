@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, parts_of
 from mpifed.federation.stage import HostStage, Postage, ServerStage, Visit, times
@@ -12,6 +13,9 @@ AVERAGES = "averages"
 
 class HostAverages(HostStage):
     """What clients upload, or have uploaded last where that is added up, times the ``factors`` m p_i (m,)."""
+
+    # Multiplies uploads with weights of clients. Noise is that of uploads without weights: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
 
     def __init__(self, factors: Array) -> None:
         self.factors = factors
@@ -39,6 +43,9 @@ class HostAverages(HostStage):
 
 class ServerAverages(ServerStage):
     """Means over the clients called, with their weights: Σ p_i u_i / Σ p_i."""
+
+    # Divides sums by weights of clients. Noise is that of uploads without weights: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
 
     def __init__(self, factors: Array) -> None:
         self.factors = factors

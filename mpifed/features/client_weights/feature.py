@@ -1,17 +1,18 @@
 """Weights p_i of clients: f = Σ p_i f_i, and which methods and tables go with them."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, Reasons
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.features.client_weights.averages import AVERAGES, HostAverages, ServerAverages
 from mpifed.features.client_weights.factors import Factors, shares
 from mpifed.features.feature import Feature, Housing
-from mpifed.features.findings import promises
 from mpifed.features.rule import Found, Rule
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.settings import Experiment
@@ -27,9 +28,7 @@ def wrong_weights(c: Experiment) -> Found:
         return None
     name, averaged = c.algorithm.label(), c.algorithm.upload.averaged
     why = ""
-    if promises(c):
-        why = f'the noise of {name} is that of uploads without weights, so it must be "clients"'
-    elif averaged and isinstance(c.algorithm, GraphMethod):
+    if averaged and isinstance(c.algorithm, GraphMethod):
         mean = "which is about a server's mean of models, and it has no server"
         right = "so leave averaged out of its upload: weights are then those of the f_i"
         why = f"{name} says Upload(averaged=True), {mean}, {right}"
@@ -58,6 +57,12 @@ RULES: list[Rule[Experiment]] = [
 
 class ClientWeights(Feature):
     """Weights of the clients' f_i."""
+
+    # Uploads are multiplied after the noise was sized for them as they are.
+    keeps = Keeps.EVERYTHING & ~Keeps.PRIVACY
+    unkept: ClassVar[Reasons] = {
+        Keeps.PRIVACY: 'the noise of {name} is that of uploads without weights, so it must be "clients"'
+    }
 
     rules = RULES
     shares: Array  # (m,) m p_i

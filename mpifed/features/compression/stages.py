@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.compressors.base import Compressor, Generators, Identity
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.compression.compress import Compress
@@ -39,6 +40,9 @@ def shrunk(C: Compressor, rows: Array, draws: Callable[[], Generators]) -> Array
 
 class ServerCompression(ServerStage):
     """The server's side: it compresses what it sends, and knows what uploads cost. ``kept``: x̂ less its start."""
+
+    # Memories are in checkpoints, and hold what was sent; whether C keeps sums private, C says.
+    keeps = Keeps.EVERYTHING
 
     def __init__(self, setup: Setup, table: Compress) -> None:
         self.setup, self.up = setup, table.up
@@ -90,6 +94,9 @@ class ServerCompression(ServerStage):
 
 class HostCompression(HostStage):
     """The side of ``count`` clients of a host: what becomes of their uploads. ``kept``: h less its start, or e."""
+
+    # It comes after the method, so that it compresses uploads that have their noise; memories are in checkpoints.
+    keeps = Keeps.EVERYTHING
 
     def __init__(self, setup: Setup, table: Compress, count: int) -> None:
         self.setup = setup

@@ -1,9 +1,10 @@
 """Clients as nodes of a graph: what goes with the table [graph]."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.core.promises import Keeps, Reasons
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
@@ -70,6 +71,10 @@ RULES: list[Rule[Experiment]] = [
 
 class OnGraph(Feature):
     """Clients that exchange vectors with their neighbours."""
+
+    # Neighbours see single vectors, which sums do not protect.
+    keeps = Keeps.EVERYTHING & ~(Keeps.SUMS | Keeps.SURVIVAL)
+    unkept: ClassVar[Reasons] = {Keeps.SURVIVAL: "ranks exchange vectors with each other, also with a dead one"}
 
     federation = Network
     rules = RULES

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.masks.masks import Masks
@@ -50,6 +51,9 @@ def add_masks(uploads: Array, ids: Array, peers: Array, draw: Draw) -> None:
 
 class ServerMasks(ServerStage):
     """The server's side of the stage [masks]: clients that were selected have agreed on masks, also the absent."""
+
+    # Adds integers, in any order alike, and knows no single upload.
+    keeps = Keeps.EVERYTHING
 
     def __init__(self, setup: Setup, masks: Masks, schedule: Schedule) -> None:
         self.setup = setup
@@ -98,6 +102,9 @@ class ServerMasks(ServerStage):
 
 class HostMasks(HostStage):
     """The side of a host: uploads are added up in fixed point, under masks where the run computes them."""
+
+    # It comes last, so that uploads have their noise; masks come from seed, round and pair.
+    keeps = Keeps.EVERYTHING
 
     def __init__(self, setup: Setup, masks: Masks) -> None:
         self.setup, self.masks = setup, masks

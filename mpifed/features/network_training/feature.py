@@ -1,5 +1,6 @@
 """Networks in training: dropout, random changes of samples, and half precision."""
 
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.network_training.augmentation import Augmentation
 from mpifed.features.network_training.dropout import Dropout
@@ -37,6 +38,9 @@ RULES: list[Rule[Experiment]] = [
 
 class NetworkTraining(Feature):
     """A network whose local steps are random, or compute in half precision."""
+
+    # Changes of samples come from f.rng and stay where the samples are.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
 

@@ -7,9 +7,10 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.participation.selection import Sampled, Selector
+from mpifed.federation.participation.selection import DATA_SHOW, Sampled, Selector
 
 RANGE = 1e100  # largest ratio of two odds
 TINY = 1e-40
@@ -31,9 +32,12 @@ class Importance(Sampled, tag="importance"):
     ] = None
     power: Annotated[float, Meta(description="θ_i is raised to this power")] = 1.0
 
+    unkept = DATA_SHOW
+
     @property
-    def asks(self) -> bool:
-        return self.odds is None
+    def keeps(self) -> Keeps:
+        # Without odds every client tells an exact bound of its curvature before round one, and is in sets by it.
+        return Keeps.REPEATED | Keeps.DEVICES if self.odds is None else Keeps.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)

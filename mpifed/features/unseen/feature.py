@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from mpifed.core.errors import Trouble
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.features.by_client.client_numbers import named, told
@@ -46,6 +47,9 @@ RULES: list[Rule[Experiment]] = [
 
 class Unseen(Feature):
     """Clients that never train and are only evaluated."""
+
+    # They send nothing to the rounds, and what is tested is for the record alone, which a note says.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
     newcomers: Newcomers

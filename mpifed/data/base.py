@@ -85,6 +85,11 @@ class Dataset:
     columns: SampleColumns | None = None
     client_weights: Array | None = None
 
+    @property
+    def totals(self) -> Array:
+        """What f_i divides by: the sums of the weights of clients' samples, or how many these are: (m,)."""
+        return self.sizes if self.columns is None else self.columns.totals()
+
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
         raise NotImplementedError

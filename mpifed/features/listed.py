@@ -6,15 +6,16 @@ from typing import Any
 
 from mpifed.core.component import fields_of
 from mpifed.core.guards import own
+from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Counted, refuse
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.federation.participation.selection import Selector
 
 
-def half(c: Experiment) -> Any:
-    """The half precision that a network computes in."""
-    return getattr(c.problem, "autocast", None)
+def training(c: Experiment) -> Any:
+    """Whether local steps are random, as with dropout or changes of samples, or in half precision."""
+    return c.problem.has("seeded_grad") or c.problem.augments() or getattr(c.problem, "autocast", None)
 
 
 def wants_gpu(c: Experiment) -> bool:
@@ -39,7 +40,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.devices.feature:Devices": lambda c: (
         c.kernels in DEVICES or (c.kernels == "auto" and c.problem.gpu())
     ),
-    "mpifed.features.network_training.feature:NetworkTraining": lambda c: c.problem.augments() or half(c),
+    "mpifed.features.network_training.feature:NetworkTraining": lambda c: training(c),
     "mpifed.features.personal_models.feature:PersonalModels": lambda c: c.record.personal,
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:Penalised": lambda c: c.objective.penalised or c.objective.unpenalised is not None,
@@ -58,16 +59,23 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
 
+SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumns"
+
 
 def every_feature() -> list[type[Feature]]:
     """All features."""
-    return [found(place) for place in FEATURES]
+    return [found(place) for place in (SAMPLE_COLUMNS, *FEATURES)]
 
 
 def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
     """The features that a study has, and that its survival asks for where ranks may die."""
     made = [found(place)(c) for place, there in FEATURES.items() if there(c)]
     return [*made, found(SURVIVED)(c)] if survive else made
+
+
+def brought(c: Experiment, data: Dataset) -> list[Feature]:
+    """The features that only loaded data tell of: a file of arrays may bring columns, and so may a Python program."""
+    return [] if data.columns is None else [found(SAMPLE_COLUMNS)(c)]
 
 
 def found(place: str) -> type[Feature]:

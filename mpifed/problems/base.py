@@ -39,6 +39,7 @@ class Problem(Component):
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     normal: ClassVar[bool] = False  # whether labels are normal: a fit has Student's tests and the variance ‖r‖²/d
     likelihood: ClassVar[str] = ""  # which likelihood that of a fit is, where it is not the whole one
+    sample_columns: ClassVar[bool] = False  # whether samples may have weights and offsets
     ratio: ClassVar[str] = ""  # what e to the power of a coefficient is, where a fit prints that: "odds ratio"
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
         "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
@@ -92,6 +93,11 @@ class Problem(Component):
         """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, "binary", 0 and 1 or -1 and 1, or
         "survival", times with a minus where censored."""
         return "numbers"
+
+    @classmethod
+    def takes_column(cls, name: str) -> bool:
+        """Whether samples may have a "weight", "frequency", "offset" or "exposure"."""
+        return False
 
     def fitted(self, data: Dataset) -> Dataset:
         """The data set with labels that this problem takes; its notes say what was mapped. UserError if impossible."""

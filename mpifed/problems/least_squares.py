@@ -24,6 +24,7 @@ class LeastSquares(LinearModel, tag="least-squares"):
     curvature: ClassVar[float] = 1.0
     mean: ClassVar[Literal["identity"]] = "identity"
     normal: ClassVar[bool] = True
+    sample_columns: ClassVar[bool] = True
 
     def loss(self, Z: Array, b: Array) -> Array:
         return (Z - b) ** 2 / 2
@@ -34,15 +35,8 @@ class LeastSquares(LinearModel, tag="least-squares"):
     def bend(self, Z: Array) -> Array:
         return namespace(Z).ones_like(Z)
 
-    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """Of normal labels with the variance ``dispersion``: −(d_i ln(2πφ) + ‖A_i x − b_i‖²/φ)/2."""
-        return -(block.sizes * math.log(2 * math.pi * dispersion) + self.pearson(block, X) / dispersion) / 2
-
-    def pearson(self, block: Block, X: Array) -> Array:
-        """‖A_i x − b_i‖²: (c,)."""
-        return 2 * block.sizes * self.value(block, X)
-
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        """Of normal labels with the variance φ: −(ln(2πφ) + (z − b)²/φ)/2."""
         return -(namespace(Z).log(2 * math.pi * dispersion) + self.squares(Z, b) / dispersion) / 2
 
     def squares(self, Z: Array, b: Array) -> Array:

@@ -22,6 +22,7 @@ class LogisticLoss(LinearModel):
     curvature: ClassVar[float] = 0.25
     logistic_loss: ClassVar[bool] = True
     mean: ClassVar[Literal["logistic"]] = "logistic"
+    sample_columns: ClassVar[bool] = True
     ratio: ClassVar[str] = "odds ratio"
 
     def takes(self) -> Kind:
@@ -34,10 +35,6 @@ class LogisticLoss(LinearModel):
         if np.isin(-1, b) and np.isin(0, b):
             raise ValueError("labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
         return np.maximum(b, 0)
-
-    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """−Σ_j ℓ(z_j, b_j): (c,)."""
-        return -block.sizes * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
 
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
         return -self.loss(Z, b)

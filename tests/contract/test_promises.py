@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from mpifed.federation.wire.averages import HostAverages, ServerAverages
 
 import mpifed
 from mpifed.algorithms.bases.algorithm import Privacy
@@ -31,7 +32,6 @@ from mpifed.features.promises.parts import of_stage, parts_of
 from mpifed.features.promises.refusal import REFUSALS, refusals
 from mpifed.federation.participation.selection import Selector, Uniform
 from mpifed.federation.stage import HostStage, Keeper, ServerStage
-from mpifed.federation.wire.averages import HostAverages, ServerAverages
 from mpifed.problems.logistic import Logistic
 from tests.helpers.mortal import Mortal
 

@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array, Count
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Need
+from mpifed.federation.view import Steps
 from mpifed.problems.base import Solve
 from mpifed.problems.gram import conjugate_gradients
 
@@ -168,7 +168,7 @@ class Penalised(Local):
     def take(self, rows: Array) -> Local:
         return Penalised(self.f.take(rows), self.rho)
 
-    def _steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
+    def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
         for j, batch, has in self.f._steps(k0, epochs, size):
             yield j, self if batch is self.f else Penalised(batch, self.rho), has
 

@@ -38,8 +38,10 @@ class ComputedAhead(HostStage):
 
         def computed(visit: Visit, keys: Array, *table: Array) -> tuple[Any, None]:
             *columns, own = table
+            # the random streams are those of the round in which the client was sent its model, whenever it is computed
             f = visit.f.keyed((keys[own, 0], keys[own, 1]))
             places = self.host.slot[f.ids - self.host.lo]
+            # clients that began together get shared arguments; the others are computed in groups of equal numbers
             for rows, args in starts(tuple(columns), own):
                 state = type(visit.state)(*[field[rows] for field in visit.state])
                 some = Visit(f.take(rows), places[rows], state)
@@ -66,6 +68,7 @@ class ComputedAhead(HostStage):
     def put(self, places: Array, new: Any, reply: Any) -> None:
         """Keep what the clients at ``places`` have computed."""
         if not self.fields:
+            # copies: the clients' state stays as it is until their time comes
             state = self.host.state
             self.fields = {name: field.copy() for name, field in zip(state._fields, state, strict=True)}
         for name, field in zip(new._fields, new, strict=True):

@@ -71,6 +71,7 @@ class ServerCompression(ServerStage):
     def _received(self, name: str, x: Array, draws: np.random.Generator) -> Array:
         """x̂, which all clients have after this message."""
         assert self.compressor is not None
+        # memory begins at the first model, which both sides know, and at 0 for what is no model
         start = self.setup.start if x.shape == self.setup.start.shape else np.zeros_like(x)
         kept = self.kept.get(name, np.zeros_like(x))
         self.kept[name] = kept + shrunk(self.compressor, (x - (start + kept))[None], lambda: [draws])[0]
@@ -114,6 +115,7 @@ class HostCompression(HostStage):
         draws = cache(lambda: f.streams(self.setup.seed, "compression"))
         if request.last is not None:
             self.table.refuse_feedback(self.algorithm.label())
+            # the last upload that the server keeps is the memory: the change is compressed, and both sides add it up
             before = getattr(visit.state, request.last)
             after = getattr(new, request.last)
             return new._replace(**{request.last: before + shrunk(self.compressor, after - before, draws)}), reply
@@ -133,6 +135,7 @@ class HostCompression(HostStage):
     ) -> Array:
         """û of the uploads ``part`` (c, …) of the clients ``picks``."""
         assert self.compressor is not None
+        # single numbers travel as they are
         if part.ndim < 2:
             return part
         u = part.reshape(len(part), -1)

@@ -8,6 +8,7 @@ from mpifed.core.promises import Keeps, Reasons
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
+from mpifed.features.graph.neighbours import Neighbours
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
@@ -84,7 +85,7 @@ class OnGraph(Feature):
         c = self.config
         assert c.graph is not None
         self.weights = Weights(c.graph, c.seed, data.m)
-        return setup._replace(weights=self.weights)
+        return setup
 
     def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
         if self.config.system is None:
@@ -113,6 +114,7 @@ class OnGraph(Feature):
     def host(self, host: Host, housing: Housing) -> None:
         self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)
         host.verbs |= self.neighbourhood.verbs(host)
+        host.views.append(Neighbours(self.weights))
 
     def linked(self, link: Callable[[Neighbourhood], Links]) -> None:
         self.neighbourhood.links = link(self.neighbourhood)

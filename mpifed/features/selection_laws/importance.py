@@ -79,7 +79,10 @@ def drawing(seed: int, size: int, odds: Array, scale: Array) -> Selector:
 
     def select(round: int, again: int) -> Array:
         rng = stream(seed, "selection", round, again)
+        # the factor Σ scale_i splits the law into one for each client that is surely drawn: that one is drawn first
         sure = None if plain else int(np.searchsorted(first[:-1], rng.random() * first[-1], side="right"))
+        # independent draws, given that there are ``size`` of them, have the law wanted; a try succeeds once in √size or
+        # so
         while True:
             taken = rng.random(m) < p
             if sure is not None:
@@ -96,6 +99,7 @@ def bernoulli(odds: Array, size: int) -> tuple[Array, Array]:
     Given that there are ``size``, the clients drawn have the law Π θ_i, whatever c.
     """
     low, high = -math.log(odds.max() * len(odds)) - 1, math.log(len(odds) / odds.min()) + 1
+    # bisection on a logarithmic scale: odds may be 1e100 apart, and 100 halvings reach the last bit of c
     for _ in range(100):
         c = math.exp((low + high) / 2)
         low, high = (math.log(c), high) if (c * odds / (1 + c * odds)).sum() < size else (low, math.log(c))

@@ -94,6 +94,7 @@ class Sampled(Selection):
 
     def size(self, m: int) -> int:
         if self.count is None:
+            # 0.3 · 10 is 3.0000000000000004 in binary: without the 1e-9 that would be 4 clients
             return max(1, math.ceil(self.share * m - 1e-9))
         if not 1 <= self.count <= m:
             raise UserError(f"selection.count = {self.count} is wrong: it must be between 1 and the {m} clients")
@@ -137,6 +138,8 @@ class Cover(Sampled, tag="cover"):
 
         def select(round: int, again: int) -> Array | None:
             group, turn = divmod(round - 1, s0)
+            # a permutation lasts for a group of rounds; a run that is resumed in its midst draws it again from the same
+            # key
             if again not in deals or deals[again][0] != group:
                 deals[again] = group, stream(seed, "selection", group, again, 1).permutation(m)
             own = np.sort(deals[again][1][turn * m // s0 : (turn + 1) * m // s0])

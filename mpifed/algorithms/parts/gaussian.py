@@ -71,11 +71,15 @@ class Gaussian(Struct, frozen=True):
         if not self.multiplier:
             return w + self.clipped(Z - w)
         deviation = self.multiplier * self.clip / math.sqrt(parts)
-        step = float(power_of_two(np.asarray(deviation / FINE)))
+        step = self.step(parts)
         steps = np.full(len(Z), math.ceil(deviation / step * (1 + 1e-9)))
         origin = np.rint(w.astype(np.float64) / step) * step
         moved = np.trunc(self.clipped(Z - origin) / step) + exact(discrete_gaussian, f, steps, self.seed)
         return origin + moved * step
+
+    def step(self, parts: int) -> float:
+        """The number of which all that is sent is a multiple, a power of two."""
+        return float(power_of_two(np.asarray(self.multiplier * self.clip / math.sqrt(parts) / FINE)))
 
     def rho(self) -> float:
         """ρ of zero-concentrated privacy of one release."""

@@ -18,7 +18,7 @@ from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.stage import Keeper
 from mpifed.federation.traits import needs
-from mpifed.problems.base import Problem
+from mpifed.problems.kept import FUNCTIONS
 
 OWN = "where it does, write {} into its class (docs/extending.md)"  # the cure of a class of a user's own
 
@@ -91,7 +91,7 @@ def functions(c: Experiment) -> Iterator[Part]:
     """What the method calls of the problem beside f and its gradient."""
     for name in needs(c.algorithm):
         what = c.problem.offers.get(name, name).partition(";")[0]
-        yield Part(f"{name} of {c.problem.label()}", *Problem.kept.get(name, SILENT), words={"what": what})
+        yield Part(f"{name} of {c.problem.label()}", *FUNCTIONS.get(name, SILENT), words={"what": what})
 
 
 def keys(c: Experiment) -> Iterator[Part]:

@@ -3,10 +3,10 @@
 Blocks have them from the start, and the problem itself computes with them.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Keeps, Reasons
 from mpifed.data.base import Dataset
 from mpifed.data.sample_columns import COLUMNS
 from mpifed.features.feature import Feature
@@ -64,8 +64,9 @@ RULES: list[Rule[Columned]] = [
 class SampleColumns(Feature):
     """Weights and offsets of samples."""
 
-    # It has rules and computes nothing; each column says what it keeps (data/tables/kept.py).
-    keeps = Keeps.EVERYTHING
+    # Whether noise hides what they weigh, each column says: data.tables.kept.
+    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
+    unkept: ClassVar[Reasons] = {Keeps.DEVICES: "numpy alone reads weights and offsets of samples"}
 
     def prepared(self, setup: Setup, data: Dataset) -> Setup:
         """UserError where the problem, the method or the kernels cannot have them."""

@@ -34,6 +34,7 @@ class World:
 
         All ranks enter and leave together. Raises UserError, or the Trouble of a disk that is full.
         """
+        # new exceptions with the text alone: they travel by pickle, which a traceback or a class of a user's does not
         found: Exception | None = None
         try:
             yield

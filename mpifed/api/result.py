@@ -52,7 +52,8 @@ def draw(
     if path is not None:
         style.save(figure, os.fspath(path), force)
 
-    def png() -> bytes:  # what a notebook shows
+    # a figure that no backend of pyplot manages has no picture of its own for a notebook
+    def png() -> bytes:
         file = io.BytesIO()
         with style.drawing():
             figure.savefig(file, format="png", dpi=150)

@@ -61,6 +61,7 @@ def sweep(
             layout = wished(jobs, points)
             shown = over_all(progress if world.first else False, [point.cost for point in points])
         folder = Path(temporary if path is None else path)
+        # cheapest first, as the command does; the results come in the order of the grid all the same
         *lines, _ = carry_out(grids.ordered(points), folder, world, force, shown, layout)  # the last one sums up
         return collected(points, folder, path is None, [line.text for line in lines if not line.fine])
 
@@ -116,6 +117,7 @@ def collected(points: Sequence[Point], folder: Path, in_memory: bool, failures: 
     for file in (folder / point.file for point in points):
         if file.exists():
             found.append(load(file))
+            # the folder is temporary: the bytes of the file are kept for ``save``, and no path says that it is there
             if in_memory:
                 found[-1].path = None
                 found[-1].image = file.read_bytes()

@@ -146,6 +146,7 @@ def option(field: Any) -> tuple[str, str, str]:
         default = "-" if value is None else toml_value(msgspec.to_builtins(value))
     kind = field.type
     meaning = bounds = ""
+    # Annotated may be around X | None and inside of it, each with a part of what there is to say; from the outside in
     while typing.get_origin(kind) is typing.Annotated or len(typing.get_args(kind)) == 2:
         inner, extra = typing.get_args(kind)
         if isinstance(extra, msgspec.Meta):

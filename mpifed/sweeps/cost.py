@@ -36,6 +36,7 @@ def cost(config: Experiment) -> float:
     """
     algorithm = config.algorithm
     selection = config.selection
+    # asked for a thousand samples: the answer need not be linear in d, and mini-batches of fewer are whole then
     work = algorithm.work(np.array([1000.0]))
     units = algorithm.units() if isinstance(algorithm, DrawnWork) else 1.0
     gradients = units * (SOLVER if work is None else float(np.ravel(work)[0]) / 1000)

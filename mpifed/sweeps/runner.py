@@ -52,6 +52,7 @@ def look_for_data(points: Sequence[Point]) -> None:
     reasons: dict[bytes, str] = {}
     lacking: list[tuple[Point, str]] = []
     for point in points:
+        # points mostly share their data, and to look for files on a parallel file system takes time
         key = msgspec.json.encode(point.config.data)
         if key not in reasons:
             try:
@@ -102,6 +103,7 @@ def missing(points: Sequence[Point], runs: Runs, tally: Tally, done: Callable[[P
 def carried_out(todo: Sequence[Point], runs: Runs, layout: Layout) -> Iterator[Ended]:
     """Run the points of rank 0, on every rank; rank 0 yields how each of them ended."""
     if layout.each is not None:
+        # only here: groups import mpi4py, which a sweep in processes does without
         from mpifed.sweeps.groups import in_groups
 
         yield from in_groups(todo, runs, layout.each)

@@ -95,6 +95,7 @@ def tune(wanted: Sequence[Point], runs: Runs, layout: Layout, tally: Tally) -> I
 
     A run that diverges is no failure: its setting is a bad one.
     """
+    # cheap runs first: mistakes in options show early, and the estimate of the time left gets better
     todo = missing(sorted(wanted, key=lambda point: point.cost), runs, tally, lambda point: done(point, runs))
     yield from tally.already()
     for ended in carried_out(todo, runs, layout):
@@ -141,6 +142,7 @@ def examined(setting: Try, points: Sequence[Point], plan: Plan, folder: Path) ->
     for point in points:
         path = folder / point.file
         result = load(path) if path.exists() else None
+        # it counts for its setting: leaving it out would reward settings that fail on hard seeds
         scores.append(FAILED if result is None else plan.measure.score(result))
         diverged += result is not None and has_diverged(result.attrs)
     middle = median if plan.middle == "median" else fmean

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
-from mpifed.algorithms.bases.inexact_admm import InexactADMM
+from mpifed.algorithms.bases.inexact_admm import InexactADMM, Penalty
 from mpifed.algorithms.parts.curvature import Path, begun, followed
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
 from mpifed.federation.traits import Look, Takes, Theorem
@@ -46,6 +46,9 @@ class OneGradientADMM(InexactADMM):
         sigma = self.scale(fed.problem.logistic_loss, fed.samples, fed.n) * r / fed.m
         x = self.joint(fed, fed.m * sigma)  # (11) at k = 0
         return begun(x, sigma, r / fed.m) if self.adaptive else Server(x, sigma)
+
+    def report(self, server: Penalty, row: dict[str, float], m: int) -> dict[str, float]:
+        return super().report(server, row, m) | ({"penalty": server.sigma} if self.adaptive else {})
 
     def scale(self, logistic: bool, samples: int, n: int) -> float:
         """t of Table III, by the loss of the problem."""

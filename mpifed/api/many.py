@@ -28,7 +28,7 @@ def gathered(runs: Runs) -> list[Result]:
     found = list[Result]()
     for one in several:
         if isinstance(one, results.Result):
-            found.append(Result.of(one))
+            found.append(one if isinstance(one, Result) else Result.of(one))
         else:
             found += map(load, files(os.fspath(one)))
     if not found:

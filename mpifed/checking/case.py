@@ -3,6 +3,7 @@
 import copy
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.families import MATRICES, Place, Table, graph_of, of_matrices, place_of, pool, sources
 from mpifed.checking.table import Open
+from mpifed.compressors.base import Compressor
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.guards import Slip
@@ -87,6 +90,7 @@ class Case:
     def run(self, cache: Cache | None = None, path: Path | None = None, **changes: Any) -> Result:
         """The result of the study with other settings, in this process; Open where these are refused."""
         config = msgspec.structs.replace(self.config, **changes)
+        # a change that does not go with the study leaves a check open; without changes the study itself is wrong
         try:
             found = start(Job(config, path, True), cache=cache)
         except Slip:
@@ -130,33 +134,34 @@ def case_of(cls: type[Component], own: Table, table: Table, folder: Path) -> Cas
     given = within(table, place.key)
     if isinstance(given, dict) and given.get("name", name) == name:
         own = own | given
-    component = place.family.build(copy.deepcopy(own), place.key)
-    if of_matrices(component):
+    component: Any = place.family.build(copy.deepcopy(own), place.key)
+    if place.family is Compressor and of_matrices(component):
         place = MATRICES
-    wholes = [merged(study | graph_of(component), table) for study in place.studies]
+    graph = graph_of(component) if place.family is Algorithm else {}
+    wholes = [merged(study | graph, table) for study in place.studies]
     data = place.family is Partition and "name" not in table.get("data", {})
     choices = [pool(folder)] if data else sources(place, component)
     if place.key == "data" or ("data" in table and not data):
         choices = [table.get("data", {})]
     wrong: UserError | None = None
+    # a method may refuse a problem, and a problem data: the first study that goes together, or else the first reason,
+    # which is about the study that was meant
     for whole, choice in itertools.product(wholes, choices):
-        case = attempted(name, component, place, put(whole | {"data": choice}, place.key, own), folder)
-        if isinstance(case, Case):
-            return case
-        wrong = wrong or case
+        try:
+            return attempted(name, component, place, put(whole | {"data": choice}, place.key, own), folder)
+        except UserError as error:
+            wrong = wrong or error
     assert wrong is not None
     raise wrong
 
 
-def attempted(name: str, component: Component, place: Place, table: Table, folder: Path) -> Case | UserError:
-    """The case with one source of data, or why this cannot be; a mistake in a user's class is one to be found."""
-    try:
-        case = Case(name, component, place, table, folder)
+def attempted(name: str, component: Component, place: Place, table: Table, folder: Path) -> Case:
+    """The case with one source of data. UserError where this cannot be; a mistake in a user's class is one to be
+    found.
+    """
+    case = Case(name, component, place, table, folder)
+    with suppress(Slip):
         case.prepared  # noqa: B018 - made here
-    except Slip:
-        pass
-    except UserError as error:
-        return error
     return case
 
 

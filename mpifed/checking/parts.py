@@ -62,6 +62,7 @@ def errors(case: Case) -> str:
         found = samples(case, x, symmetric)
         ratio = lengths(found - x, symmetric) / lengths(x, symmetric)
         largest = max(largest, float(ratio.mean()))
+        # a wrong bound is found where the mean is beyond it for certain: a draw may be far off, their mean is not
         for limit, what in ((None if delta is None else 1 - delta, "delta"), (omega, "omega")):
             if limit is not None and ratio.mean() - DEVIATIONS * ratio.std() / np.sqrt(DRAWS) > limit + 1e-9:
                 raise Found(

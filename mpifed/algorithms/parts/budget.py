@@ -1,11 +1,33 @@
 """The privacy budget that noisy uploads spend."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from mpifed.algorithms.bases.algorithm import Privacy
 from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.federation.method import ServerState
 
 # how much more ε covers the Rényi divergence of discrete Laplace noise of a scale of 1024 steps or more
 GRID = 1 + 1e-6
+
+
+class Counting(ServerState, Protocol):
+    """The state of a server that counts the noisy uploads of each client so far."""
+
+    @property
+    def uploads(self) -> Array: ...  # (m,)
+
+
+State = TypeVar("State", bound=Counting)
+
+
+def recounted(server: State, rounds: int, privacy: Privacy | None) -> State:
+    """The server's state with ``rounds`` more ``uploads`` of each client, where noise with a guarantee is drawn anew.
+
+    The lost draws may have left their clients, so they count too.
+    """
+    # noise of a stream is drawn again as it was: whoever saw it twice has not seen more
+    return server._replace(uploads=server.uploads + rounds) if privacy and privacy.holds else server
 
 
 def accounting() -> Any:
@@ -38,6 +60,7 @@ class Budget(NamedTuple):
         """
         if self.releases == 0:
             return 0.0
+        # Rényi accounting tries orders from a list, and can lose to the plain sum where there are few releases
         return min(self.basic(), composed("LaplaceDpEvent", 1 / (self.epsilon * GRID), self.releases, delta))
 
 

@@ -38,6 +38,7 @@ def followed(path: Path, x: Array, error: float) -> Path:
     if length > 0:
         change, off = norm(slope - path.slope), error + path.error
         least, c = (min(max(v, 0.0) / length, path.most) for v in (change - off, change + off))
+        # by powers of two alone, so that σ is the same number in single and in double precision
         if least > 2 * sigma:
             return path._replace(x=path.before, sigma=math.ldexp(sigma, math.ceil(math.log2(least / sigma))))
         sigma = math.ldexp(sigma, max(-1, round(math.log2(2 * c / sigma))) if c > 0 else -1)
@@ -45,4 +46,5 @@ def followed(path: Path, x: Array, error: float) -> Path:
 
 
 def norm(x: Array) -> float:
+    # in double precision: near the end the last step is a few units of the last place of a single one
     return float(np.linalg.norm(x.astype(float)))

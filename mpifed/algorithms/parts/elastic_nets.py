@@ -52,6 +52,7 @@ class ElasticNets(NamedTuple):
 
 def elastic_nets(near: Near, own: Array) -> ElasticNets:
     """The nets over the rows ``near`` of the neighbours and the ``own`` (c, n)."""
+    # nodes with equally many neighbours fill one array without padding, which would be a point like any other
     counts = np.diff(to_numpy(near.first))
     return ElasticNets(own, [group(np.flatnonzero(counts == p), int(p), near, own) for p in np.unique(counts)])
 
@@ -61,6 +62,7 @@ def group(nodes: Array, p: int, near: Near, own: Array) -> Group:
     xp = namespace(own)
     picks = near.first[nodes][:, None] + xp.arange(p)
     others = near.weights[picks]
+    # cumulative sums and not sums: their order is fixed, where that of a sum depends on the shape of its array
     rest = 1 - xp.cumulative_sum(others, axis=1)[:, -1:] if p else xp.ones((len(nodes), 1), dtype=own.dtype)
     weights = xp.concat([rest, others], axis=1)[:, :, None]
     points = xp.concat([own[nodes][:, None, :], near.rows[picks]], axis=1)

@@ -12,6 +12,7 @@ def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
     z_i. Either way it is the median of the 2m + 1 numbers z_1 … z_m, w(0) … w(m). Both lists are sorted, so bisection
     finds it.  Source: fedepm (Zhou, Li, arXiv:2208.11231, 2022), Lemma III.2, (15) with its sign corrected (errata).
     """
+    # not Newton or subgradients: the median is exact, and takes the same steps whatever the numbers are
     m = len(Z)
     Z = np.sort(Z, axis=0)
     mean, slope = Z.mean(axis=0), Z.dtype.type(2 * lam / eta / m)

@@ -40,12 +40,10 @@ class ServerOptimizer(Component):
     @abstractmethod
     def rate(self, delta: Array, spread: float) -> float:
         """η for Δ = ``delta`` (n,) and the mean ``spread`` of ‖w_i − x‖²."""
-        raise NotImplementedError
 
     @abstractmethod
     def direction(self, memory: Memory, delta: Array) -> tuple[Array, Memory]:
         """d (n,) for Δ = ``delta`` (n,), and the new memory."""
-        raise NotImplementedError
 
 
 class Momentum(ServerOptimizer, tag="momentum"):
@@ -88,7 +86,6 @@ class Adaptive(ServerOptimizer):
     @abstractmethod
     def squares(self, v: Array, new: Array) -> Array:
         """The new v (n,), given Δ² = ``new`` (n,)."""
-        raise NotImplementedError
 
 
 class Adagrad(Adaptive, tag="adagrad"):

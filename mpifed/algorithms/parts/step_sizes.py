@@ -33,10 +33,13 @@ class Step(Component):
         number = isinstance(table, int | float) and not isinstance(table, bool)
         return super().build({"name": "constant", "a": table} if number else table, path)
 
+    def within(self, by: str | None) -> "Step":
+        """The rule as part of a schedule in the unit ``by``, which it takes where it has none of its own."""
+        return self
+
     @abstractmethod
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:
         """γ of iteration k for clients with d (c, 1) samples, ``k0`` iterations a round: (c, 1) or one number."""
-        raise NotImplementedError
 
 
 class Log2(Step, tag="log2"):

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from mpifed.kernels.torch_device import pytorch
+from mpifed.networks.torch_layers import normalising
 from mpifed.networks.torch_side_by_side import convolved, normed, pooled
 
 
@@ -15,6 +16,8 @@ def mode() -> Any:
     base: Any = torch.overrides.TorchFunctionMode
 
     class Mode(base):  # type: ignore[misc]
+        # a mode and no patched module: it holds for the calls of this thread inside of the context, whoever makes them,
+        # and a network of the user may call torch.nn.functional itself
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             own = REPLACED.get(function.__name__)
             found = own(*args, **(kwargs or {})) if own else None
@@ -28,9 +31,7 @@ def suits(net: Any) -> bool:
 
     For those torch.func.vmap needs channels first, and to move them takes longer than is gained.
     """
-    by_channel = pytorch().nn.modules.batchnorm._NormBase
-    plain = not any(isinstance(part, by_channel) for part in net.module.modules())
-    return plain and net.device.type == "cpu" and net.options.autocast is None
+    return not normalising(net.module) and net.device.type == "cpu" and net.options.autocast is None
 
 
 def last(wanted: bool) -> Any:
@@ -41,6 +42,7 @@ def last(wanted: bool) -> Any:
 def convolution(*args: Any, **named: Any) -> Any:
     """torch.nn.functional.conv2d of batches of images in single precision; None for others."""
     x, w, bias, stride, padding, dilation, groups = bound(CONVOLUTION, args, named)
+    # "same" and "valid" are words of torch that the derivative below does not know
     if not usual(x) or isinstance(padding, str):
         return None
     return convolved().apply(x, w, bias, *map(pair, (stride, padding, dilation)), groups)[0]

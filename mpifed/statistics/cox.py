@@ -77,6 +77,7 @@ class Cox(Problem, tag="cox"):
         """∇²f_i(x_i) = (1/d_i) Σ_k Σ_j p_kj (a_j − ā_k)(a_j − ā_k)ᵀ + lam I, ā_k = Σ_j p_kj a_j: (c, n, n)."""
         if not isinstance(block, SparseBlock):
             return self._matrices(block, X, block.A)
+        # one client at a time, for the dense rows of all would be the memory that a sparse block saves
         H = np.empty((len(block), block.n, block.n), block.b.dtype)
         for i in range(len(block)):
             A = np.zeros((1, block.b.shape[1], block.n), block.b.dtype)
@@ -88,6 +89,7 @@ class Cox(Problem, tag="cox"):
         """``hess`` of clients with rows A (c, D, n), from which their means are taken: no covariance changes."""
         at = self.hazards(block, X)
         sets = at.sets
+        # centred first: H is a difference of two matrices of the size of ‖a‖², which would cancel where means are large
         A = (A - block.vecmat(block.w)[:, None]).reshape(-1, block.n)[sets.order]
         roots = np.sqrt(at.expected() * block.w).take(sets.order)
         M = np.zeros_like(A)

@@ -58,6 +58,7 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
         raise UserError("the result has no final model: the run did not come to its end")
     if not len(result.rounds.get("round", ())):
         raise UserError("the result has no round")
+    # in double precision and with numpy, whatever the run had: standard errors come of an inverse, which loses digits
     parts = gathered(msgspec.structs.replace(config, dtype="float64", kernels="numpy"), cache)
     x = result.x.astype(float)
     if len(x) != parts.setup.start.size:
@@ -104,6 +105,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     model = modelled(parts, sums, x)
     error = model_errors(parts, sums, model, inverse)
     robust = client_errors(sums, inverse, m)
+    # without a likelihood there is no dispersion, and errors come of the differences between clients
     used = robust if np.isnan(model.dispersion) else error
     width = model.law.ppf((1 + LEVEL) / 2) * used
     squared = max(0.0, float(sums.gradient @ inverse @ sums.gradient))
@@ -142,6 +144,7 @@ def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
     d = samples_of(parts.data)
     totals = totals_of(parts.data)
     shares = np.ones(len(totals)) if parts.setup.factors is None else parts.setup.factors
+    # f weighs clients, a likelihood weighs samples: they are the same where clients weigh as their samples do
     whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
     if not (whole and problem.has("log_likelihood")):
         return Model(d, whole, math.nan, math.nan, norm())
@@ -190,16 +193,15 @@ def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> A
     found: Array | None = inverse if sums.expected is sums.hessian else inverted(sums.expected)
     if found is None:
         raise UserError("expected_hess at this model is singular, so there are no standard errors of the model")
-    errors: Array = np.sqrt(model.dispersion * np.diag(found) / totals_of(parts.data).sum())
-    return errors
+    return np.sqrt(model.dispersion * np.diag(found) / totals_of(parts.data).sum())
 
 
 def client_errors(sums: Sums, inverse: Array, m: int) -> Array:
     """Standard errors by client (n,); one client has none."""
     if m == 1:
         return np.full(len(inverse), np.nan)
-    errors: Array = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
-    return errors
+    # the usual correction for few clusters: their scores add up to 0 at the optimum, so that one of them is not free
+    return np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
 
 
 def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
 from mpifed.algorithms.bases.inexact_admm import InexactADMM, Penalty
-from mpifed.algorithms.parts.curvature import Path, begun, followed
+from mpifed.algorithms.parts.curvature import Path, begun
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
 from mpifed.federation.traits import Look, Takes, Theorem
 
@@ -22,6 +22,10 @@ class Client(NamedTuple):
 class Server(NamedTuple):
     x: Array  # (n,) model
     sigma: float  # penalty
+
+    def after(self, mean: Any) -> "Server":
+        """The state after a round whose uploads have this mean."""
+        return self._replace(x=mean)
 
 
 class OneGradientADMM(InexactADMM):
@@ -72,7 +76,7 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
     def round(self, fed: Federation, server: Server | Path) -> Server | Path:
         sigma = np.asarray(server.sigma, fed.dtype) if self.adaptive else server.sigma  # an array is charged
         mean = fed.mean(self.update, server.x, sigma, each=fed.mask(fed.select(server.x)))  # (11)
-        return followed(server, *mean) if isinstance(server, Path) else server._replace(x=mean)
+        return server.after(mean)
 
     def update(self, f: Local, client: Client, x: Array, sigma: float, selected: Array) -> tuple[Client, Any]:
         """(12)–(17): with the gradient at x, k0 steps of the selected clients, one of the others."""

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import msgspec
 import numpy as np
 
 from mpifed.api import html
@@ -122,19 +121,12 @@ class Result(results.Result):
         .state_dict(), "model.pt")``. Batch normalisation that was trained has no running statistics, as in the run.
         Raises UserError for a problem that is no network of PyTorch, and where the file has no such model.
         """
-        problem: Any = Problem.build(self.config["problem"], "problem")
-        if not hasattr(problem, "module_of"):
-            raise UserError(
-                f"module() is for networks of PyTorch, the problems torch and cnn: the model of {problem.label()} is "
-                "the array x of the result"
-            )
+        problem = Problem.build(self.config["problem"], "problem")
         x = self.x if client is None else self._personal(client)
         if x is None:
             raise UserError(f"the result has no final model, for its status is {self.status}")
-        problem = msgspec.structs.replace(problem, device="cpu")
-        features = int(self.attrs.get("features", 0)) or math.prod(problem.shape or (0,))
         try:
-            return problem.module_of(features, x)
+            return problem.module_of(int(self.attrs.get("features", 0)), x)
         except (RuntimeError, ValueError) as error:
             wrong = f"the model of {self.path or 'the result'} is none of its problem, {problem.label()}"
             raise UserError(f"{wrong}: {message(error)}") from error

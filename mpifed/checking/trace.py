@@ -14,6 +14,7 @@ from mpifed.core.typing import Array
 from mpifed.experiment.prepare import federation
 from mpifed.experiment.rounds import played
 from mpifed.federation.host import Host
+from mpifed.federation.method import ServerState
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
@@ -118,7 +119,7 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     transport = Watching(host)
     fed = federation(config, transport, parts)
     watch = Watch(case, fed)
-    server: Any = None
+    server: ServerState | None = None
     found = []
     sizes = []
     with watching(watch):

@@ -12,6 +12,7 @@ from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.ending import Ending
 from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.ids import named
+from mpifed.federation.method import ServerState
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, SERVICE, WHOLE, Request
@@ -112,7 +113,7 @@ class Federation(Calls):
             mask[selected if known else named(selected, self.m, "the array that fed.mask gets")] = True
         return mask
 
-    def observed(self, server: Any) -> Any:
+    def observed(self, server: ServerState) -> ServerState:
         """The server's state with the model that is recorded in its field x."""
         for ending in self.endings:
             server = ending.observed(server)

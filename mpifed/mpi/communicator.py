@@ -68,13 +68,19 @@ class Communicator(World):
         if not MPI.Is_initialized():
             with warnings.catch_warnings(action="ignore"):  # of a launcher that does not go with the library
                 MPI.Init()
-        self.comm = MPI.COMM_WORLD
-        self.rank, self.size = self.comm.rank, self.comm.size
+        self.place(MPI.COMM_WORLD)
         self.library = library()
         self.cores_shared: bool | None = None  # of a group, where other groups count too
         # the other way round each process comes up as the only rank, and would run the whole study by itself
         if announced is not None and announced > 1 and self.size == 1:
             raise UserError(mismatch(announced))
+
+    def place(self, comm: MPI.Intracomm) -> None:
+        """Take the ranks of ``comm`` for all there are."""
+        self.comm = comm
+        self.rank, self.size = comm.rank, comm.size
+        self.first = self.rank == 0
+        self.hosting = self.size == 1 or not self.first
 
     def crowded(self) -> bool:
         """Whether ranks share cores on any machine; all ranks must call it."""
@@ -156,8 +162,7 @@ class Communicator(World):
     def shrink(self) -> Communicator:
         """The ranks that live. Trouble where rank 0 is not among them, which the first of them says."""
         other = copy(self)
-        other.comm = cast(MPI.Intracomm, self.comm.Shrink())
-        other.rank, other.size = other.comm.rank, other.comm.size
+        other.place(cast(MPI.Intracomm, self.comm.Shrink()))
         global shrunk
         shrunk = True
         if 0 not in other.comm.allgather(self.rank):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 from mpi4py import MPI
 
 from mpifed.mpi.communicator import Communicator, patiently
+from mpifed.mpi.world import World
 
 
 class Mailbox:
@@ -45,8 +46,10 @@ class Group(NamedTuple):
             self.world.comm.Free()
 
 
-def split(world: Communicator, size: int) -> Group:
+def split(world: World, size: int) -> Group:
     """The group of ``size`` consecutive ranks that this rank belongs to; all ranks call it."""
+    # groups are refused where no launcher of MPI started this process, before anything runs
+    world = cast(Communicator, world)
     left_over = world.size % size
     mine = world.rank // size if world.rank < world.size - left_over else MPI.UNDEFINED
     # before the split, while all ranks are together: cores are shared with the ranks of other groups as well
@@ -58,7 +61,6 @@ def split(world: Communicator, size: int) -> Group:
     if mine == MPI.UNDEFINED:
         return Group(None, None)
     group = copy(world)
-    group.comm = comm
-    group.rank, group.size = comm.rank, comm.size
+    group.place(comm)
     group.cores_shared = crowded
     return Group(group, Mailbox(leaders) if first else None)

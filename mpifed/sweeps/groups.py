@@ -118,7 +118,7 @@ def in_groups(todo: Sequence[Point], runs: Runs, each: int) -> Iterator[Ended]:
 
     Rank 0 alone has ``todo``, and yields how the points ended. Ranks that are left over wait.
     """
-    world: Any = runs.world
+    world = runs.world
     if world.first:
         runs.progress.lanes = world.size // (each + 1)
         if left_over := world.size % (each + 1):

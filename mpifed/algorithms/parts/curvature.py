@@ -19,6 +19,10 @@ class Path(NamedTuple):
     error: float  # a quarter of the mean of the clients' distances from s to ∇f(x)/m there
     most: float  # max r_i/m, which no curvature of f/m exceeds
 
+    def after(self, mean: tuple[Array, float]) -> "Path":
+        """The state after a round whose uploads, models and distances, have these means."""
+        return followed(self, *mean)
+
 
 def begun(x: Array, sigma: float, most: float) -> Path:
     return Path(x, float(x.dtype.type(sigma)), x, np.zeros_like(x), 0.0, most)

@@ -8,9 +8,9 @@ import msgspec
 
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.data.cache import Cache
-from mpifed.experiment import optimum
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.optimum import alone
+from mpifed.features.certificate import minimum as lowest
 
 
 class Optima:
@@ -49,4 +49,4 @@ def minimum(config: Experiment, cache: Cache) -> float:
     """f* of an experiment, from its initial model in double precision."""
     algorithm = FedAvg()  # any algorithm; this one prepares nothing
     fed, _ = alone(msgspec.structs.replace(config, algorithm=algorithm, start=None, graph=None), cache)
-    return optimum.minimum(fed, algorithm, fed.initial()).f
+    return lowest.minimum(fed, algorithm, fed.initial()).f

@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed import Array, Problem, Result
 from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.prepare import gathered
+from mpifed.experiment.housing import gathered
 from mpifed.federation.host import Host
 from mpifed.kernels.blocks import Block
 

@@ -16,7 +16,6 @@ from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.features.listed import refuse_counts, refuse_study
 from mpifed.features.matching import missing
-from mpifed.features.rule import Counted
 from mpifed.problems.base import Problem
 
 FIELD = runpy.run_path(str(Path(__file__).parent / "field.py"))
@@ -102,7 +101,7 @@ def refused(method: Algorithm, settings: dict[str, Any]) -> str:
     try:
         config = experiment(table | {"algorithm": own})
         refuse_study(config)
-        refuse_counts(Counted(config, config.selection.selector(0, M, 1), M))
+        refuse_counts(config, config.selection.selector(0, M, 1), M)
     except UserError as error:
         return told(str(error), method.label())
     return ""

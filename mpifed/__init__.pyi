@@ -39,13 +39,13 @@ from mpifed.data.pool import Pool as Pool
 from mpifed.data.sources.arrays import arrays as arrays
 from mpifed.data.sources.frame import table as table
 from mpifed.data.sources.torch_dataset import datasets as datasets
+from mpifed.features.simulated_time.distributions import Distribution as Distribution
 from mpifed.federation.local import Local as Local
 from mpifed.federation.participation.selection import Selection as Selection
 from mpifed.federation.participation.selection import Selector as Selector
 from mpifed.federation.peers.neighbourhood import Near as Near
 from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.server import Federation as Federation
-from mpifed.federation.timing.distributions import Distribution as Distribution
 from mpifed.federation.traits import Max as Max
 from mpifed.federation.traits import Mean as Mean
 from mpifed.federation.traits import Need as Need

@@ -15,7 +15,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment
-from mpifed.federation.timing.system import System
+from mpifed.features.simulated_time.system import System
 from mpifed.results.result import Result
 
 CACHE = Cache()

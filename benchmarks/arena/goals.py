@@ -12,7 +12,7 @@ from benchmarks.running import side_by_side
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.experiment import config as configuration
-from mpifed.experiment.prepare import gathered, selecting
+from mpifed.experiment.housing import gathered
 
 POWER = 30  # iterations for the curvature of a network
 STEP = 1e-6  # of differences between gradients; with longer ones the kinks of ReLU count as curvature
@@ -34,7 +34,7 @@ def seen(workload: Workload) -> Facts:
     skew = float(np.mean(np.sum((rows - mean) ** 2, axis=1)) / np.sum(mean**2))
     sizes = np.asarray(parts.data.sizes)
     m = len(sizes)
-    share = selecting(config, m).size / m
+    share = parts.selector.size / m
     r = curvature(config.problem, parts.host.blocks, x)
     return Facts(m, x.size, short(float(sizes.mean())), short(r), short(skew), short(share), config.problem.has("hess"))
 

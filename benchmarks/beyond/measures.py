@@ -14,14 +14,14 @@ from mpifed import Array, Result, stream
 from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.experiment import config as configuration
 from mpifed.experiment.optimum import alone
-from mpifed.federation.participation.importance import Importance
-from mpifed.federation.participation.scored import Greedy
+from mpifed.features.selection_laws.importance import Importance
+from mpifed.features.selection_laws.scored import Greedy
+from mpifed.features.simulated_time.device_rounds import DeviceRounds
+from mpifed.features.simulated_time.devices import Devices
+from mpifed.features.simulated_time.distributions import Constant, Lognormal
+from mpifed.features.simulated_time.system import RATES, System
 from mpifed.federation.participation.selection import Uniform
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.device_rounds import DeviceRounds
-from mpifed.federation.timing.devices import Devices
-from mpifed.federation.timing.distributions import Constant, Lognormal
-from mpifed.federation.timing.system import RATES, System
 from mpifed.results.columns import ALL
 from mpifed.theory import feddcd
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed import Array, Dataset, Federation, Local
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.sources.quadratic import Quadratics, RandomQuadratic
-from mpifed.federation.timing.distributions import Distribution
+from mpifed.features.simulated_time.distributions import Distribution
 
 
 class Uneven(Quadratics):

@@ -12,8 +12,9 @@ import numpy as np
 from benchmarks.repeating import Key, agree
 from mpifed import Array, Problem
 from mpifed.experiment import config
-from mpifed.experiment.certify import known
-from mpifed.experiment.optimum import alone, minimum
+from mpifed.experiment.optimum import alone
+from mpifed.features.certificate.constants import known
+from mpifed.features.certificate.minimum import minimum
 from mpifed.kernels.blocks import Block
 from mpifed.theory import fedepm
 from mpifed.theory.statements import Known

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from mpifed import Federation
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.experiment.optimum import minimum
+from mpifed.features.certificate.minimum import minimum
 
 
 class Threshold(FedEPM):

@@ -38,7 +38,7 @@ from mpifed.experiment import config
 from mpifed.experiment import run as launch
 from mpifed.experiment.job import Job
 from mpifed.experiment.rounds import rounds
-from mpifed.federation.block_sizes import SIZES
+from mpifed.features.block_sizes.block_sizes import SIZES
 from mpifed.results.result import Result
 
 CASES = {  # clients, samples, features, and how many clients take part

@@ -1,5 +1,5 @@
 """Distributions by their classes: ``mpifed.distributions.Lognormal(median=1e4)``."""
 
-from mpifed.federation.timing.distributions import Constant, Exponential, Lognormal, Pareto, Uniform
+from mpifed.features.simulated_time.distributions import Constant, Exponential, Lognormal, Pareto, Uniform
 
 __all__ = ["Constant", "Exponential", "Lognormal", "Pareto", "Uniform"]

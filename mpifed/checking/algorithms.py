@@ -9,10 +9,11 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.case import Case, Order, Rearranged, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import ROUNDS, Round, Trace, traced
-from mpifed.experiment.optimum import alone, minimum
+from mpifed.experiment.optimum import alone
+from mpifed.features.asynchrony.arrivals import Asynchronous
+from mpifed.features.certificate.minimum import minimum
+from mpifed.features.simulated_time.system import System
 from mpifed.federation.participation.selection import All, Uniform
-from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.timing.system import System
 from mpifed.federation.traits import Refused, Takes, needs
 from mpifed.graphs.base import Graph
 from mpifed.results.result import Result
@@ -122,7 +123,7 @@ def carriers(case: Case, trace: Trace, one: Round, number: int) -> int:
     if algorithm.on_graph:
         if algorithm.takes.selections:
             raise Open("nodes that are selected alone send")
-        weights = trace.fed._setup.weights
+        weights = trace.fed.setup.weights
         assert weights is not None
         return 2 * weights.at(number).edges
     if algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL):

@@ -24,8 +24,9 @@ from mpifed.data.cache import Cache
 from mpifed.data.partition import Partition
 from mpifed.data.reordered import Reordered
 from mpifed.experiment.config import experiment
+from mpifed.experiment.housing import gathered
 from mpifed.experiment.job import Job
-from mpifed.experiment.prepare import Prepared, gathered
+from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment
 from mpifed.results.result import Result

@@ -18,8 +18,8 @@ from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
 from mpifed.data.base import Data
 from mpifed.data.partition import Partition
+from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.participation.selection import Selection
-from mpifed.federation.timing.distributions import Distribution
 from mpifed.graphs.base import Graph
 from mpifed.problems.base import Problem
 

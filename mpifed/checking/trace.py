@@ -11,7 +11,7 @@ import numpy as np
 
 from mpifed.checking.case import Case
 from mpifed.core.typing import Array
-from mpifed.experiment.prepare import federation
+from mpifed.experiment.housing import federation
 from mpifed.experiment.rounds import played
 from mpifed.federation.host import Host
 from mpifed.federation.method import ServerState

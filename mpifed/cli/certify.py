@@ -5,7 +5,7 @@ import argparse
 from mpifed.cli.mistakes import is_result
 from mpifed.cli.run import study
 from mpifed.core.errors import UserError, concerning
-from mpifed.experiment import certify as certifying
+from mpifed.experiment import optimum
 from mpifed.experiment.config import experiment
 from mpifed.experiment.stored_sizes import check_sizes
 from mpifed.report.certificate import page
@@ -23,7 +23,7 @@ def certify(args: argparse.Namespace) -> str:
         if result is not None:
             check_sizes(result, config)
         rounds = config.rounds if result is None else result.cr
-        found = certifying.study(config) if result is None else certifying.study(config, result.x, rounds)
+        found = optimum.study(config) if result is None else optimum.study(config, result.x, rounds)
         parts = (part.label().rpartition(":")[2] for part in (config.algorithm, config.problem, config.data))
         name, problem, data = parts
         after = "" if result is None else f": {result.status} after {result.cr} rounds"

@@ -19,12 +19,12 @@ from mpifed.core import plugins
 from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
+from mpifed.features.asynchrony.arrivals import Asynchronous
+from mpifed.features.compression.compress import Compress
+from mpifed.features.masks.masks import Masks
 from mpifed.features.matching import Matrix, matrix
 from mpifed.features.settings import Objective
-from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.timing.system import System
-from mpifed.federation.wire.compress import Compress
-from mpifed.federation.wire.masks import Masks
+from mpifed.features.simulated_time.system import System
 from mpifed.graphs.base import Graph
 from mpifed.mpi.library import library
 from mpifed.report.layout import aligned

@@ -11,8 +11,11 @@ import numpy as np
 
 from mpifed.core.arrays import pytorch
 from mpifed.experiment.checkpoint import Saved
-from mpifed.experiment.kernels import device, on_device, recorded
+from mpifed.experiment.kernels import recorded
 from mpifed.experiment.prepare import Prepared
+from mpifed.features.settings import DEVICES
+from mpifed.kernels import torch_device
+from mpifed.kernels.torch_device import device
 from mpifed.mpi.world import World
 from mpifed.results import provenance
 from mpifed.results.result import Result
@@ -44,12 +47,8 @@ def device_here(parts: Prepared) -> str:
     if parts.host is None:
         return ""
     setup = parts.setup
-    where = device(setup.kernels) if on_device(setup.kernels) else setup.problem.computer()
-    if where is None:
-        return ""
-    from mpifed.kernels import torch_device
-
-    return torch_device.told(where)
+    where = device(setup.kernels) if setup.kernels in DEVICES else setup.problem.computer()
+    return "" if where is None else torch_device.told(where)
 
 
 def computed_by(parts: Prepared) -> dict[str, Any]:
@@ -73,13 +72,6 @@ def different(blas: Sequence[str], devices: Sequence[str]) -> list[str]:
                 "depend on which rank has which clients"
             )
     return found
-
-
-def sparse_on_gpu(parts: Prepared) -> list[str]:
-    """A sentence where sparse products of PyTorch compute on a GPU: what their bits depend on is not known."""
-    if parts.setup.kernels != "cuda" or not parts.data.sparse:
-        return []
-    return ["sparse products on a GPU were not tested: the last bits of this run may depend on the number of ranks"]
 
 
 def otherwise(now: Mapping[str, Any], before: Result | None, saved: Saved | None) -> list[str]:

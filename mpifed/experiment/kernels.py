@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.arrays import pytorch, standard
+from mpifed.core.arrays import pytorch
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.experiment.job import Job
@@ -13,30 +13,13 @@ from mpifed.experiment.progress import Progress
 from mpifed.features.settings import DEVICES
 from mpifed.federation.traits import needs
 from mpifed.kernels.compiled import compiling
+from mpifed.kernels.torch_device import device
 from mpifed.mpi.world import World
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
 
 INSTALL = "pip install 'mpifed[fast]'"
 DENSE = ' computes with sparse data in memory alone, so it must be "auto" or "numpy"'
-
-
-def on_device(kernels: str) -> bool:
-    """Whether samples and clients' state live on a device, not in memory as arrays of numpy."""
-    return kernels in DEVICES
-
-
-def device(kernels: str) -> Any:
-    """The device of this rank on which samples and clients' state live; None: in memory, as arrays of numpy.
-
-    UserError where there is none.
-    """
-    if not on_device(kernels):
-        return None
-    from mpifed.kernels.torch_device import device_of
-
-    standard()
-    return device_of("cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU')
 
 
 def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
@@ -48,7 +31,8 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
         if data.sparse and not isinstance(job.config.problem, LinearModel | Classifier):
             raise UserError(f'kernels = "{job.config.kernels}" is wrong: {job.config.problem.label()}{DENSE}')
         with world.agreeing():
-            device(job.config.kernels if world.hosting else "numpy")  # UserError where there is none
+            if world.hosting:
+                device(job.config.kernels)  # UserError where there is none
         return job.config.kernels
     if job.config.kernels == "auto" and on_gpus(job.config.problem, world):
         return "cuda"

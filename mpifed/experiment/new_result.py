@@ -1,14 +1,10 @@
 """What a run's result file says of it before the first round."""
 
-from typing import Any
-
-from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise, sparse_on_gpu
-from mpifed.experiment.config import Experiment
+from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise
 from mpifed.experiment.job import Job
-from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect
+from mpifed.experiment.notes import notes, redrawn, without_effect
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.resume import forget_end
-from mpifed.features.guarantee.prepared_data import levels
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
 
@@ -20,6 +16,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     computed = computed_by(parts)
     past = earlier(before)
     new = otherwise(computed, job.before, job.saved)
+    own = {name: value for feature in parts.features for name, value in feature.attributes(again).items()}
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
@@ -30,10 +27,9 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "block_bytes_because": parts.block.reason,
         **computed,
         "changed": " ".join(job.config.changed()),
-        **private(job.config, again),
-        **described(parts.setup.weights),
+        **own,
         **({FIELD: "\n".join([*past, *new])} if past or new else {}),
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *past, *circumstances(job, parts)]),
+        "notes": "\n".join([*notes(job.config, parts.setup.m, parts.features), *past, *circumstances(job, parts)]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
@@ -44,17 +40,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
 
 
 def circumstances(job: Job, parts: Prepared) -> list[str]:
-    """What a user should know of a run's options that are too large, of its graph, its data and its machines."""
+    """What a user should know of options that are too large, of the data, and of what computes."""
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
-    kernels = [*different(parts.blas, parts.devices), *sparse_on_gpu(parts)]
-    resumed = otherwise(computed_by(parts), job.before, job.saved)
-    told = [*levels(job.config, parts.data), *parts.data.notes]
-    return [*sizes, *drawn(parts.setup.weights), *told, *kernels, *resumed]
-
-
-def private(config: Experiment, again: int) -> dict[str, Any]:
-    """The root attributes that say what uploads guarantee, where the algorithm has noise; ``again``: rounds redrawn."""
-    privacy = config.algorithm.privacy()
-    if privacy is None:
-        return {}
-    return {"privacy": str(privacy), **({"rounds_redrawn": again} if privacy.holds else {})}
+    kernels = different(parts.blas, parts.devices)
+    return [*sizes, *parts.data.notes, *kernels, *otherwise(computed_by(parts), job.before, job.saved)]

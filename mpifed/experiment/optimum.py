@@ -1,79 +1,21 @@
-"""The minimiser of a convex f, by evaluations of all clients that no ledger is charged."""
-
-from collections.abc import Callable
-from typing import Any, NamedTuple
+"""A study whose clients all live in this process: its federation before round one, and its certificate."""
 
 import msgspec
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import totals_of
-from mpifed.experiment.prepare import gathered
-from mpifed.features.penalty.ending import penalty_of
+from mpifed.experiment.housing import gathered
+from mpifed.features.certificate.constants import certified, known
 from mpifed.features.penalty.feature import Penalised
-from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
-
-GRADIENT = 1e-9  # largest entry of the gradient at the optimum
-Objective = Callable[[Array], tuple[float, Any]]  # x -> f(x), ∇f(x)
-
-
-class Optimum(NamedTuple):
-    """x* (n,) and f*."""
-
-    x: Array
-    f: float
-
-
-def minimum(fed: Federation, algorithm: Algorithm, x: Array) -> Optimum:
-    """Minimise f, or F = f + h, by L-BFGS from x (n,), if possible until no entry of ∇f exceeds GRADIENT."""
-
-    def f(x: Array) -> tuple[float, Any]:
-        value, gradient = fed.inspect(algorithm.certify_objective, "sum", (x.astype(fed.dtype),))
-        return float(value) / fed.m, np.asarray(gradient, float) / fed.m
-
-    penalty = penalty_of(fed)
-    if penalty is None:
-        found = lbfgs(f, x.astype(float))
-        return Optimum(found.x, float(found.fun))
-    return split_minimum(f, penalty, x.astype(float))
-
-
-def lbfgs(f: Objective, x: Array, bounds: Bounds | None = None) -> Any:
-    """What scipy's L-BFGS-B finds from x."""
-    options = {"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30}
-    return minimize(f, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-
-
-def split_minimum(f: Objective, penalty: Penalty, x: Array) -> Optimum:
-    """Minimise f + h over x = u − v with u, v >= 0, where ‖x‖₁ is Σ (u_j + v_j) and smooth; v_j = 0 without l1.
-
-    Source: M. Schmidt, G. Fung, R. Rosales, "Fast optimization methods for L1 regularization: a comparative study and
-    two new approaches", ECML 2007, doi:10.1007/978-3-540-74958-5_28, on bound-constrained formulations.
-    """
-    n = len(x)
-    sparse = penalty.l1 > 0
-    low = np.concatenate([np.where(sparse, 0.0, -np.inf), np.zeros(n)])
-    high = np.concatenate([np.full(n, np.inf), np.where(sparse, np.inf, 0.0)])
-
-    def split(uv: Array) -> tuple[float, Array]:
-        u, v = np.split(uv, 2)
-        value, gradient = f(u - v)
-        slope = gradient + penalty.l2 * (u - v)
-        value += float(penalty.l1 @ (u + v) + penalty.l2 @ (u - v) ** 2 / 2)
-        return value, np.concatenate([slope + penalty.l1, penalty.l1 - slope])
-
-    first = np.concatenate([np.where(sparse, np.maximum(x, 0), x), np.where(sparse, np.maximum(-x, 0), 0)])
-    found = lbfgs(split, first, Bounds(low, high)).x
-    least = found[:n] - found[n:]
-    return Optimum(least, f(least)[0] + penalty.value(least))
+from mpifed.theory.statements import Certificate
 
 
 def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, Dataset]:
@@ -92,3 +34,12 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
         if isinstance(feature, Penalised):
             feature.server(fed)
     return fed, parts.data
+
+
+def study(config: Experiment, x: Array | None = None, rounds: int | None = None) -> Certificate:
+    """The certificate of an experiment, computed in this process, or of its run with final model x after ``rounds``."""
+    fed, data = alone(config)
+    if x is not None and len(x) != fed.n:
+        raise UserError(f"the data have changed: the result has {len(x)} parameters, and now there are {fed.n}")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return certified(config, known(config, fed, data.sizes, config.rounds if rounds is None else rounds, x))

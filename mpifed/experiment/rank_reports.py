@@ -82,3 +82,14 @@ def reported(world: World, parts: Prepared, transport: Transport, recorder: Reco
     for name, table in {"ranks": ranks, **own}.items():
         recorder.table(name, table)
     return ranks
+
+
+def block_sizes(ranks: dict[str, Any]) -> dict[str, Any]:
+    """Root attributes at the end of a run: the size of blocks of the first rank with clients, and why."""
+    first = next(k for k, clients in enumerate(ranks["clients"]) if clients)
+    sizes = sorted({size for size, clients in zip(ranks["block_bytes"], ranks["clients"], strict=True) if clients})
+    others = f"; ranks chose {sizes[0]:,} to {sizes[-1]:,} bytes" if len(sizes) > 1 else ""
+    return {
+        "block_bytes": ranks["block_bytes"][first],
+        "block_bytes_because": ranks["block_bytes_because"][first] + others,
+    }

@@ -8,27 +8,24 @@ import numpy as np
 
 from mpifed.core.errors import Trouble, UserError, failure, printable
 from mpifed.core.files import checked_target
-from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.computers import told
 from mpifed.experiment.config import experiment
+from mpifed.experiment.housing import federation, housed
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
-from mpifed.experiment.measured_blocks import measure, recorded
 from mpifed.experiment.misfit import check_rows, check_server, fitting, rounds_of
 from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
-from mpifed.experiment.prepare import Prepared, federation, housed, prepare
+from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.rank_reports import collect, reported
+from mpifed.experiment.rank_reports import block_sizes, collect, reported
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import Personalised
-from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
@@ -113,17 +110,20 @@ def carried_out(
             x = given_start(job.config.start) if world.first else None
         x = world.share(x)
     with world.agreeing():
-        parts = prepare(job, world, cache, x)
+        parts = prepare(job, world.size, cache, x)
         if world.first and job.path is not None:
             checked_target(os.fspath(job.path), job.force or job.before is not None)
     kernels = choose(job, world, parts.data, progress)
     with world.agreeing():
-        parts = housed(parts, job, world, kernels)
+        if world.hosting:
+            lo, hi = parts.cuts[max(world.rank - 1, 0) :][:2]
+            parts = housed(parts, job, (lo, hi), kernels)
+        else:
+            parts = parts._replace(setup=parts.setup._replace(kernels=kernels))
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
         begin(parts, job, world.first)
-        measure(parts, job)
     parts = told(parts, world)
     recorder = None
     try:
@@ -181,26 +181,23 @@ def serve(
 ) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     config = job.config
-    sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)
         fed = federation(config, transport, parts)
         again = redrawn(job.before, job.saved)
         checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run
-        for note in [*worth_saying(config, fed.m), *circumstances(job, parts)]:
+        for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
             progress.note(note)
         looks = {table: look for feature in parts.features for table, look in feature.looks(fed).items()}
         try:
-            settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
+            certified(recorder, {name: found for one in parts.features for name, found in one.before(fed).items()})
             with rounds_of(job):
                 outcome = rounds(config, fed, recorder, progress, checkpoints, looks)
-            if config.algorithm.certify and not settled:
-                certify(config, fed, recorder, sizes, outcome.server.x)
-            personal = None
-            if config.record.personal and isinstance(config.algorithm, Personalised):
-                personal = fed.inspect(config.algorithm.personalised)
-            recorder.model(outcome.server.x, personal)
+            x = outcome.server.x
+            after = {name: found for one in parts.features for name, found in one.after(fed, x).items()}
+            certified(recorder, after)
+            recorder.model(x, after.get("personal"))
             recorder.snapshot(outcome.server.x, config.record.models, last=True)
         except (UserError, Trouble):
             transport.stop(collect=False)
@@ -210,22 +207,17 @@ def serve(
         transport.stop()
         ranks = reported(world, parts, transport, recorder, fed)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
-        recorder.finish(outcome.status, outcome.reason, transport.reduction, **recorded(ranks))
+        recorder.finish(outcome.status, outcome.reason, transport.reduction, **block_sizes(ranks))
         lost_at_the_end(recorder)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
 
 
-def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Array, x: Array | None = None) -> bool:
-    """Record the certificate of a run if its point is there: x* before the first round, else its final model x."""
-    from mpifed.experiment.certify import FIRST, certified, known
-
-    constants = known(config, fed, sizes, config.rounds if x is None else recorder.count - 1, x)
-    if constants.at == FIRST:
-        return False
-    recorder.certificate(certified(config, constants))
-    return True
+def certified(recorder: Recorder, found: dict[str, Any]) -> None:
+    """Write the certificate among what features found, if one is there."""
+    if "certificate" in found:
+        recorder.certificate(found["certificate"])
 
 
 def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:

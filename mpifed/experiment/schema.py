@@ -6,7 +6,7 @@ import msgspec
 
 from mpifed.core.component import Component, Table, fields_of, within
 from mpifed.features.settings import Experiment
-from mpifed.federation.timing.distributions import Distribution
+from mpifed.features.simulated_time.distributions import Distribution
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ABOUT = "An experiment of mpifed. Every key has a default. A family, such as algorithm, takes a name or a table."

@@ -4,7 +4,7 @@ from mpifed.compressors.base import Compressor, Identity
 from mpifed.core.toml import toml_value
 from mpifed.features.rule import Counted, Found
 from mpifed.features.settings import Experiment
-from mpifed.federation.timing.system import System
+from mpifed.features.simulated_time.system import System
 from mpifed.federation.traits import Mean, Refused, Takes
 
 

@@ -1,12 +1,32 @@
 """All features in their order, which of them a study has, and what their rules say of it."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from mpifed.core.component import fields_of
+from mpifed.core.guards import own
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Counted, refuse
-from mpifed.features.settings import DEVICES, Experiment
+from mpifed.features.settings import DEVICES, MEASURED, Experiment
+from mpifed.federation.participation.selection import Selector
+
+
+def half(c: Experiment) -> Any:
+    """The half precision that a network computes in."""
+    return getattr(c.problem, "autocast", None)
+
+
+def wants_gpu(c: Experiment) -> bool:
+    """Whether the problem asks for GPUs where the study leaves open what computes."""
+    return c.kernels == "auto" and bool(c.problem.gpu())
+
+
+def decays(c: Experiment) -> bool:
+    """Whether an optimiser of the method lets weights decay, and no other parameters."""
+    parts = (getattr(c.algorithm, field.name) for field in fields_of(type(c.algorithm)).values())
+    return any(getattr(part, "decay", "") == "weights" and part.weight_decay for part in parts)
+
 
 # "module:Class" of a feature -> whether a study has it; the modules of others are not imported.
 FEATURES: dict[str, Callable[[Experiment], Any]] = {
@@ -14,7 +34,9 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.asynchrony.feature:Asynchrony": lambda c: c.asynchronous,
     "mpifed.features.by_client.feature:ByClient": lambda c: c.evaluate.clients or c.evaluate.unseen,
     "mpifed.features.unseen.feature:Unseen": lambda c: c.evaluate.about_unseen,
-    "mpifed.features.devices.feature:Devices": lambda c: c.kernels in DEVICES,
+    "mpifed.features.devices.feature:Devices": lambda c: (
+        c.kernels in DEVICES or (c.kernels == "auto" and c.problem.gpu())
+    ),
     "mpifed.features.network_training.feature:NetworkTraining": lambda c: c.problem.augments() or half(c),
     "mpifed.features.personal_models.feature:PersonalModels": lambda c: c.record.personal,
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
@@ -22,15 +44,15 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.graph.feature:OnGraph": lambda c: c.graph,
     "mpifed.features.guarantee.feature:Guarantee": lambda c: c.algorithm.privacy(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
-    "mpifed.features.masks.feature:Masked": lambda c: c.masks,
     "mpifed.features.compression.feature:Compressed": lambda c: c.compress,
+    "mpifed.features.masks.feature:Masked": lambda c: c.masks,
     "mpifed.features.simulated_time.feature:SimulatedTime": lambda c: c.system,
+    "mpifed.features.weight_decay.feature:WeightDecay": decays,
+    "mpifed.features.certificate.feature:Certified": lambda c: c.algorithm.certify,
+    "mpifed.features.own_classes.feature:OwnClasses": lambda c: own(type(c.algorithm)),
+    # last: it puts clocks around the verbs of all others
+    "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
-
-
-def half(c: Experiment) -> Any:
-    """The half precision that a network computes in."""
-    return getattr(c.problem, "autocast", None)
 
 
 def every_feature() -> list[type[Feature]]:
@@ -56,13 +78,14 @@ def refuse_tables(c: Experiment) -> None:
         refuse(c, feature.tables)
 
 
-def refuse_study(c: Experiment) -> None:
+def refuse_study(c: Experiment, features: Iterable[Feature] | None = None) -> None:
     """UserError where settings do not go together, as far as can be known before data are loaded."""
-    for feature in features_of(c):
+    for feature in features_of(c) if features is None else features:
         refuse(c, feature.rules)
 
 
-def refuse_counts(c: Counted) -> None:
-    """UserError where settings do not go together with the number of clients, or with the selector of a round."""
-    for feature in features_of(c.config):
-        refuse(c, feature.counted)
+def refuse_counts(c: Experiment, selector: Selector, m: int, features: Iterable[Feature] | None = None) -> None:
+    """UserError where settings do not go together with the number m of clients, or with the selector of a round."""
+    for feature in features_of(c) if features is None else features:
+        if feature.counted:
+            refuse(Counted(c, selector, m), feature.counted)

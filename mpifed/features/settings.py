@@ -11,15 +11,16 @@ from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.toml import join, to_toml
 from mpifed.core.typing import Positive
 from mpifed.data.base import Data
+from mpifed.features.asynchrony.arrivals import Asynchronous
+from mpifed.features.compression.compress import Compress
+from mpifed.features.masks.masks import Masks
+from mpifed.features.simulated_time.system import System
 from mpifed.features.stop import Stop, ran_out
 from mpifed.federation.participation.selection import Selection
-from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.timing.system import System
-from mpifed.federation.wire.compress import Compress
-from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.base import Graph
 from mpifed.problems.base import Problem
 
+MEASURED = 10  # rounds of a run whose first ones are worth measuring
 DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
 FAMILIES: dict[str, type[Component]] = {
     "data": Data,

@@ -10,13 +10,12 @@ from mpifed.core.typing import Array
 from mpifed.federation.ids import arranged, in_order, there, with_rows
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, unpack
+from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import Setup
+from mpifed.federation.stage import WEIGHTED, Postage, ServerStage
 from mpifed.federation.sums import divided
-from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import steering
 from mpifed.federation.transport import Transport
-from mpifed.federation.wire.stage import WEIGHTED, Postage
-from mpifed.federation.wire.stages import server_stages
 
 ClientMethod = Callable[..., Any]
 
@@ -41,11 +40,11 @@ class Calls:
     ) -> None:
         self.m, self.dtype = setup.m, setup.start.dtype
         self.schedule = Schedule(setup.m) if schedule is None else schedule
-        self.stages = server_stages(setup, self.schedule)
+        self.stages: list[ServerStage] = [*self.schedule.stages]  # a list that is empty is not walked
         self.ledger = Ledger()
         self.round = self.calls = 0
         self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
-        self._transport, self._setup = transport, setup
+        self._transport, self.setup = transport, setup
         self._sum = "sum" if reproducible else "plain sum"
         self._count = setup.m  # how many clients the last request called
         self._there: tuple[Array | None] | None = None  # whose uploads ``arrivals`` said may be asked for
@@ -198,7 +197,7 @@ class Calls:
             what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
             raise Trouble(
                 f"the {what} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "
-                f"{request.method}: the iterates diverge or the data do, so {steering(self._setup.algorithm)}"
+                f"{request.method}: the iterates diverge or the data do, so {steering(self.setup.algorithm)}"
             )
         if request.verb not in FOR_THE_RECORD:
             self.slowest += report.slowest

@@ -17,7 +17,7 @@ from mpifed.data.base import Dataset
 from mpifed.federation import sums
 from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.local import Local
-from mpifed.federation.method import Method
+from mpifed.federation.method import Joining
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
@@ -36,14 +36,15 @@ from mpifed.federation.request import (
 )
 from mpifed.federation.running_sums import Running
 from mpifed.federation.setup import Setup
+from mpifed.federation.stage import WEIGHTED, HostStage, Keeper, Visit, Weighted
 from mpifed.federation.traits import needs
-from mpifed.federation.wire.stage import Visit
-from mpifed.federation.wire.stages import host_stages
 from mpifed.kernels.blocks import SPARSE, plan
 from mpifed.kernels.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.kernels.fill import Layout as Filling
 from mpifed.kernels.fill import add_tests, between, by_padded_size, fill
 
+ClientMethod = Callable[..., Any]
+Wrap = Callable[[str, Any], ClientMethod]  # name of a client method, the method or None -> the method in its place
 Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a request -> new state and reply
 
 
@@ -54,7 +55,9 @@ class Host:
     collected: Any = Collected  # … and others
 
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int) -> None:
-        self.setup, self.algorithm = setup, setup.algorithm
+        self.setup = setup
+        self.algorithm: Joining = setup.algorithm  # whose methods clients run
+        self.wraps: list[Wrap] = []  # what is put around a client method where it is called
         self.inspected: Any = setup.algorithm  # whose methods return numbers for the record alone
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
@@ -81,11 +84,9 @@ class Host:
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
-        self.stages = host_stages(setup, len(self.order))
-        self.keepers = [*self.stages.values()]  # of more than the clients' state
+        self.stages: dict[str, HostStage] = {WEIGHTED: Weighted()}
+        self.keepers: list[Keeper] = []  # of more than the clients' state
         self.reductions = sums.AT_ONCE | {"sum": lambda request, rows, ids: sums.subtotals(rows, ids, lo, self.tree)}
-        for stage in self.stages.values():
-            self.reductions |= stage.reductions(np.arange(lo, hi))
         self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
         self.services: dict[str, Callable[[Request], tuple[Reply, HostReport]]] = {"save": self._save}
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
@@ -99,14 +100,29 @@ class Host:
         edges = pairwise(self.starts.tolist())
         self.whole = [(slice(a, b), own, self.ids[a:b]) for (a, b), own in zip(edges, self.blocks, strict=True)]
 
-    def use(self, method: Method) -> None:
-        """Call the client methods of ``method``."""
-        self.algorithm = method
+    def add_stage(self, name: str, stage: HostStage) -> None:
+        """Let requests that name it, and their replies, pass a stage."""
+        self.stages[name] = stage
+        self.keepers.append(stage)
+        self.reductions |= stage.reductions(np.arange(self.lo, self.hi))
+
+    def client_method(self, name: str) -> ClientMethod:
+        """A client method of the algorithm as clients here run it."""
+        found: Any = getattr(self.algorithm, name, None)
+        for wrap in self.wraps:
+            found = wrap(name, found)
+        return found
+
+    def evaluating(self, name: str) -> ClientMethod:
+        """A method that returns numbers for the record: one of the evaluation, or of what is inspected."""
+        own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
+        return own.get(name) or getattr(self.inspected, name)
 
     def join(self) -> None:
         """The first state of every client."""
+        join = self.client_method("join")
         for picks, f in self.blocks_of(None, (0, 0)):
-            client = self.algorithm.join(f)
+            client = join(f)
             if self.state is None:
                 numbers = sum(math.prod(field.shape[1:]) for field in client) * len(self.order)
                 check_memory(numbers * self.dtype.itemsize, f"what clients {self.lo} to {self.hi - 1} keep")
@@ -175,13 +191,12 @@ class Host:
 
     def _method(self, request: Request) -> Answer:
         """A client method of the algorithm."""
-        method = getattr(self.algorithm, request.method)
+        method = self.client_method(request.method)
         return lambda visit, *args: method(visit.f, visit.state, *args)
 
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
-        own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
-        method: Any = own.get(request.method) or getattr(self.inspected, request.method)
+        method = self.evaluating(request.method)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mpifed.federation.request import Request
-from mpifed.federation.wire.stage import Postage
+from mpifed.federation.stage import Postage
 
 
 class Ledger:

@@ -1,6 +1,7 @@
 """The server's side of a round: who takes part, what is evaluated, and the model that a run starts from."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from mpifed.federation.method import ServerState
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, SERVICE, WHOLE, Request
+from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.transport import Transport
 
 
@@ -47,13 +48,12 @@ class Federation(Calls):
         self.participants = Participants(selector, setup)
         self._draw = draws(self, self.participants)
         self._rng: np.random.Generator | None = None
-        self._first = [self.participants.learn] * (selector.learn is not None)  # what is to be done before round one
+        self.first: list[Callable[[Callable[..., Any]], None]] = []  # what is done, by inspect, before anything else
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
-        for learn in self._first:
-            learn(self.inspect)
-        self._first = []
+        while self.first:
+            self.first.pop(0)(self.inspect)
         self.round = round
         self.calls = 0
         self._rng = None
@@ -64,12 +64,12 @@ class Federation(Calls):
     def rng(self) -> np.random.Generator:
         """The server's random stream of this round; it goes on from one use to the next."""
         if self._rng is None:
-            self._rng = stream(self._setup.seed, "server", self.round)
+            self._rng = stream(self.setup.seed, "server", self.round)
         return self._rng
 
     def initial(self) -> Array:
         """The model (n,) that the run starts from: 0, but for networks."""
-        return self._setup.start.copy()
+        return self.setup.start.copy()
 
     def select(self, x: Array, units: int = 1, given: tuple[Any, ...] = ()) -> Array | None:
         """The clients selected for this round, rising, or None for all; a second call selects anew.

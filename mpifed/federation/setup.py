@@ -6,8 +6,6 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method
-from mpifed.federation.wire.compress import Compress
-from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.weights import Weights
 from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
@@ -26,8 +24,6 @@ class Setup(NamedTuple):
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
-    masks: Masks | None = None  # secure aggregation
-    compress: Compress | None = None  # compressed messages
     weights: Weights | None = None  # of the graph whose nodes are the clients
     factors: Array | None = None  # (m,) m p_i, where clients have weights
     per_sample: float = 0.0  # m/d, where these weights are by samples

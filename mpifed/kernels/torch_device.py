@@ -35,6 +35,15 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
     return torch.device("cuda", local % count)
 
 
+def device(kernels: str) -> Any:
+    """The device of this rank on which samples and clients' state live with the kernels "torch" or "cuda".
+
+    UserError where there is none.
+    """
+    arrays.standard()
+    return device_of("cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU')
+
+
 def of_problem(problem: Any) -> Any:
     """The device of this rank on which a network computes from samples in memory."""
     return device_of(problem.device)

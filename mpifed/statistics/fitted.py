@@ -16,9 +16,10 @@ from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import samples_of, totals_of
 from mpifed.data.sources.held import SHORT
-from mpifed.experiment.notes import of_fit
-from mpifed.experiment.prepare import Prepared, gathered
+from mpifed.experiment.housing import gathered
+from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.features.guarantee.notes import of_fit
 from mpifed.features.penalty.coefficients import names
 from mpifed.features.settings import Experiment
 from mpifed.results.fit import LEVEL, Fit, sent

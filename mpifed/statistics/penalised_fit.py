@@ -9,8 +9,8 @@ import numpy as np
 from mpifed.core.soft_threshold import soft
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import samples_of
-from mpifed.experiment.notes import of_fit
 from mpifed.experiment.prepare import Prepared
+from mpifed.features.guarantee.notes import of_fit
 from mpifed.features.penalty.coefficients import names
 from mpifed.features.penalty.feature import penalty_among
 from mpifed.features.penalty.penalty import Penalty

@@ -7,8 +7,8 @@ from mpifed import Compressor, Pool, UserError, stream
 from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
+from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.federation.participation.selection import All, Uniform
-from mpifed.federation.timing.device_rounds import DeviceRounds
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
 from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle

@@ -9,9 +9,9 @@ import mpifed
 from benchmarks.beyond import factors
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.federation.participation.importance import Importance
+from mpifed.features.selection_laws.importance import Importance
+from mpifed.features.selection_laws.scored import Greedy
 from mpifed.federation.participation.participants import UNIFORM
-from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Uniform, nth_other
 from mpifed.theory import feddcd as theory
 from tests.helpers.algorithm_runs import Run, build, quadratics

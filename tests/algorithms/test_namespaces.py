@@ -8,7 +8,7 @@ from tests.helpers.algorithm_cases import CASES, GRAPH_CASES, start
 from tests.helpers.algorithm_runs import build
 
 torch = pytest.importorskip("torch")
-from mpifed.federation.device_host import DeviceHost  # noqa: E402
+from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -15,8 +15,10 @@ from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.notes import notes, privacy_notes
+from mpifed.experiment.notes import notes
 from mpifed.experiment.run import start
+from mpifed.features.guarantee.notes import privacy_notes
+from mpifed.features.listed import features_of
 from mpifed.federation.host import Host
 from mpifed.mpi.world import World
 from mpifed.report.summary import show
@@ -247,9 +249,10 @@ def test_columns_that_all_clients_scale_together_are_named_where_a_guarantee_is_
     table = TABLE | {"rounds": 1, "algorithm": algorithm, "problem": "logistic"}
     config = experiment(table)
     config = msgspec.structs.replace(config, data=Scaled(clients=5))
-    assert told in " ".join(notes(config, 5))
+    assert told in " ".join(notes(config, 5, features_of(config)))
     plain = experiment(table | {"algorithm": {"name": "fedepm"}})
-    assert told not in " ".join(notes(msgspec.structs.replace(plain, data=Scaled(clients=5)), 5))
+    plain = msgspec.structs.replace(plain, data=Scaled(clients=5))
+    assert told not in " ".join(notes(plain, 5, features_of(plain)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 import mpifed
 from mpifed.cli.main import main
-from mpifed.experiment import certify, config
+from mpifed.experiment import config
+from mpifed.experiment import optimum as certify
 from mpifed.report.certificate import measured
 from tests.experiment.conftest import run
 

@@ -7,7 +7,7 @@ import pytest
 
 import mpifed
 from mpifed.experiment import computers
-from mpifed.experiment.computers import different, otherwise, sparse_on_gpu
+from mpifed.experiment.computers import different, otherwise
 from tests.experiment.conftest import run
 
 H100 = "NVIDIA H100 80GB HBM3, CUDA 12.8"
@@ -51,12 +51,6 @@ def test_ranks_on_other_devices_are_a_note_and_ranks_without_clients_have_none()
     assert not different(["a"] * 3, ["", H100, H100])
     (note,) = different(["a"] * 3, ["", H100, "NVIDIA A100, CUDA 12.8"])
     assert note.startswith(f"devices of PyTorch differ between the 2 ranks: {H100} on 1, NVIDIA A100, CUDA 12.8 on 1")
-
-
-@pytest.mark.parametrize(("kernels", "sparse", "count"), [("cuda", True, 1), ("cuda", False, 0), ("torch", True, 0)])
-def test_what_is_not_known_of_the_bits_of_sparse_products_on_a_gpu_is_said(kernels, sparse, count):
-    parts = SimpleNamespace(setup=SimpleNamespace(kernels=kernels), data=SimpleNamespace(sparse=sparse))
-    assert len(sparse_on_gpu(parts)) == count
 
 
 @pytest.mark.torch

@@ -43,9 +43,9 @@ def test_a_method_that_asks_all_clients_says_what_selection_decides_where_the_us
 
 def test_advice_is_said_whatever_was_set():
     config = experiment({"algorithm": "flame"})
-    (advice,) = notes(config, 128)
+    (advice,) = notes(config, 128, [])
     assert "Theorem 2" in advice
-    assert worth_saying(config, 128) == [advice]
+    assert worth_saying(config, 128, []) == [advice]
 
 
 def test_what_is_changed_is_recorded():

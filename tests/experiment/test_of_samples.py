@@ -10,7 +10,7 @@ import mpifed
 from mpifed.api.study import study
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
-from mpifed.experiment.prepare import gathered
+from mpifed.experiment.housing import gathered
 
 SIZES = (7, 12, 7, 9)
 D, N = sum(SIZES), 3

@@ -9,8 +9,9 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.core.processor import block_size
 from mpifed.experiment.config import experiment
+from mpifed.experiment.housing import housed
 from mpifed.experiment.job import Job
-from mpifed.experiment.prepare import housed, prepare
+from mpifed.experiment.prepare import prepare
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
@@ -44,25 +45,24 @@ def test_ranks_that_exchange_vectors_with_each_other_cannot_survive_a_dead_one(m
 NINE = {"data": {"clients": 9, "features": 4}, "dtype": "float32"}
 
 
-def of_ranks(rank, size):
-    """A world of several ranks, as far as prepare() looks at it."""
-    world = World()
-    world.rank, world.size = rank, size
-    return world
+def hosted(job, rank):
+    """What a rank of four has before round one."""
+    parts = prepare(job, 4)
+    return housed(parts, job, (parts.cuts[rank - 1], parts.cuts[rank]), "numpy") if rank else parts
 
 
 def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_all():
     job = Job(experiment(NINE))
-    parts = [housed(prepare(job, of_ranks(rank, 4)), job, of_ranks(rank, 4), "numpy") for rank in range(4)]
+    parts = [hosted(job, rank) for rank in range(4)]
     cuts = parts[0].cuts
     assert parts[0].host is None
     assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
     assert (cuts[0], cuts[-1]) == (0, 9)
-    parts = housed(prepare(job, World()), job, World(), "numpy")
+    parts = housed(prepare(job, 1), job, (0, 9), "numpy")
     assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
     assert parts.setup.start.dtype == np.float32
     with pytest.raises(UserError, match=r"^11 ranks are too many for 9 clients: start at most 10"):
-        prepare(job, of_ranks(0, 11))
+        prepare(job, 11)
 
 
 def test_a_world_of_one_rank_agrees_with_itself_and_a_mistake_is_one_sentence_and_other_errors_pass():

@@ -7,8 +7,8 @@ import pytest
 
 from mpifed.core import signals
 from mpifed.core.errors import UserError
-from mpifed.federation.participation.importance import Importance
-from mpifed.federation.participation.scored import Greedy
+from mpifed.features.selection_laws.importance import Importance
+from mpifed.features.selection_laws.scored import Greedy
 from mpifed.federation.participation.selection import Biased
 from mpifed.federation.request import EVALUATE, SAVE, WHOLE, HostReport, Request, together
 from mpifed.federation.transport import InProcess

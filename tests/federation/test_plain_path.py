@@ -17,8 +17,7 @@ from mpifed.federation.request import Request
 
 ROOT = Path(mpifed.__file__).parent
 OFF = re.compile(  # files of features that a plain run has not
-    r"core/soft_threshold|federation/(wire/(compress|mask|stage.py: Weighted)|timing/(?!schedule\.py)|peers/|penal|"
-    r"participation/(importance|scored|cyclic))"
+    r"core/soft_threshold|features/|federation/(stage.py: Weighted|peers/)"
 )
 MOST_FUNCTIONS, MOST_FILES = 67, 20
 TRAITS = ("requires", "takes", "mean", "upload", "asynchronous")
@@ -68,7 +67,7 @@ def called():
 
 
 def test_a_plain_round_calls_no_function_of_a_feature_that_is_off(called):
-    assert "federation/timing/schedule.py: Schedule.select" in called
+    assert "federation/schedule.py: Schedule.select" in called
     assert not [name for name in called if OFF.match(name)]
 
 

@@ -7,7 +7,7 @@ from mpifed.core import signals
 from mpifed.core.errors import Trouble
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import HostReport, Request
-from mpifed.federation.wire.stage import Postage
+from mpifed.federation.stage import Postage
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 

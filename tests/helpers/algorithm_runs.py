@@ -13,6 +13,14 @@ from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.experiment.rounds import evaluate
+from mpifed.features.asynchrony.arrivals import Arrivals, Asynchronous
+from mpifed.features.asynchrony.computed_ahead import ComputedAhead
+from mpifed.features.compression.compress import Compress
+from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
+from mpifed.features.graph.node_clocks import NodeClocks
+from mpifed.features.simulated_time.device_rounds import DeviceRounds
+from mpifed.features.simulated_time.devices import Devices
+from mpifed.features.simulated_time.system import System
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import Selection, Selector, Uniform
@@ -22,15 +30,8 @@ from mpifed.federation.request import ARRIVE, REST, HostReport, together
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finish
-from mpifed.federation.timing.arrivals import Arrivals, Asynchronous
-from mpifed.federation.timing.computed_ahead import ComputedAhead
-from mpifed.federation.timing.device_rounds import DeviceRounds
-from mpifed.federation.timing.devices import Devices
-from mpifed.federation.timing.node_clocks import NodeClocks
-from mpifed.federation.timing.system import System
 from mpifed.federation.traits import Takes
 from mpifed.federation.transport import InProcess
-from mpifed.federation.wire.compress import Compress
 from mpifed.graphs.base import Graph
 from mpifed.graphs.weights import Weights
 from mpifed.kernels.fill import Layout, fill
@@ -149,12 +150,15 @@ class Run:
         self.m, self.n = self.data.m, len(start)
         cuts = (0, self.m) if cuts is None else cuts
         table = None if compress is None else Compress.build(compress, "compress")
-        setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes, compress=table)
+        ways = {} if table is None else table.ways()
+        setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes)
         if graph is not None:
             setup = setup._replace(weights=Weights(Graph.build(graph, "graph"), seed, self.m))
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             host.join()
+            if table is not None:
+                host.add_stage(COMPRESSED, HostCompression(setup, table, len(host.order)))
             if graph is not None:
                 NEIGHBOURHOODS[host] = Neighbourhood(setup.weights, host.lo, host.hi, list(cuts), host.dtype)
                 host.verbs |= NEIGHBOURHOODS[host].verbs(host)
@@ -166,17 +170,23 @@ class Run:
         transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts)
         self.selector = (selection or Uniform(share=SHARE)).selector(seed, self.m, 1000)
         schedule = None
-        devices = None if system is None else Devices(System.build(system, "system"), setup, self.data.sizes)
+        devices = None if system is None else Devices(System.build(system, "system"), setup, self.data.sizes, ways)
         if asynchronous is not None:
-            table = Asynchronous.build(asynchronous, "asynchronous")
-            self.selector = Selector(table.arrivals, lambda round, again: None)
-            schedule = Arrivals(table, devices)
+            arrivals = Asynchronous.build(asynchronous, "asynchronous")
+            self.selector = Selector(arrivals.arrivals, lambda round, again: None)
+            schedule = Arrivals(arrivals, devices)
         elif graph is not None and system is not None:
             schedule = NodeClocks(devices, algorithm.takes is Takes.ALL)
         elif system is not None:
             schedule = DeviceRounds(devices, algorithm, 1)
         kind = Federation if graph is None else Network
         self.fed = kind(transport, setup, self.selector, self.data.sizes, schedule)
+        if graph is not None:
+            self.fed.weights = setup.weights
+        if self.selector.learn is not None:
+            self.fed.first.append(self.fed.participants.learn)
+        if table is not None:
+            self.fed.stages.append(ServerCompression(setup, table))
         self.algorithm, self.round = algorithm, 0
         self.server = self.fed.observed(algorithm.start(self.fed))
 

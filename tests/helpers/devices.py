@@ -3,9 +3,9 @@
 import numpy as np
 
 from mpifed.algorithms.fedavg import FedAvg
+from mpifed.features.simulated_time.devices import Devices
+from mpifed.features.simulated_time.system import System
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.devices import Devices
-from mpifed.federation.timing.system import System
 
 
 def devices(sizes, seed=0, algorithm=None, **table):

@@ -3,8 +3,8 @@
 import msgspec
 import numpy as np
 
+from mpifed.features.masks.masked_sums import MASKS
 from mpifed.federation.request import EVALUATE, MASKED, WHOLE, Request
-from mpifed.federation.wire.masked_sums import MASKS
 
 
 def kept(k, step, first, to, key):

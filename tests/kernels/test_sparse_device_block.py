@@ -11,7 +11,7 @@ from mpifed.kernels.fill import Layout, fill
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import on, to_numpy  # noqa: E402
-from mpifed.federation.device_memory import client_bytes  # noqa: E402
+from mpifed.features.devices.device_memory import client_bytes  # noqa: E402
 from mpifed.kernels.sparse_device_block import SparseDeviceBlock  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mpifed.federation import block_sizes
+from mpifed.features.block_sizes import block_sizes
 from mpifed.mpi import plan
 from tests.helpers.commands import alone, mpifed
 from tests.helpers.killed_runs import content

@@ -10,12 +10,12 @@ import pytest
 from mpifed import Algorithm
 from mpifed.core.errors import Trouble
 from mpifed.experiment import config
+from mpifed.features.masks.masks import Masks
 from mpifed.federation import sums
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
-from mpifed.federation.wire.masks import Masks
 from mpifed.mpi.channel import Server, Service
 from mpifed.mpi.plan import BIG
 

@@ -12,7 +12,8 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.core.toml import flat
 from mpifed.experiment import config as configuration
-from mpifed.experiment.optimum import alone, minimum
+from mpifed.experiment.optimum import alone
+from mpifed.features.certificate.minimum import minimum
 from mpifed.sweeps.measure import parsed
 from mpifed.sweeps.search import Axis, Method, as_range, assign, method
 from mpifed.sweeps.tune import Plan

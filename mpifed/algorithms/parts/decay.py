@@ -14,7 +14,7 @@ from mpifed.problems.base import Problem
 Method = TypeVar("Method", bound=msgspec.Struct)
 
 
-def told(algorithm: Method, problem: Problem, data: Dataset, dtype: str) -> Method:
+def decayed(algorithm: Method, problem: Problem, data: Dataset, dtype: str) -> Method:
     """The method whose optimisers know which parameters decay; itself where all of them do, or none.
 
     There ``weight_decay`` is λ for each parameter (n,) as ``dtype``, 0 for those that do not decay. UserError where the

@@ -1,12 +1,18 @@
 """Asynchronous runs: what goes with the table [asynchronous]."""
 
+from mpifed.data.base import Dataset
+from mpifed.features.asynchrony.arrivals import Arrivals
+from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen, last_uploads, lossy
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.features.simulated_time.feature import devices
 from mpifed.federation.host import Host
+from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import ARRIVE, REST
-from mpifed.federation.timing.computed_ahead import ComputedAhead
+from mpifed.federation.schedule import Schedule
+from mpifed.federation.setup import Setup
 from mpifed.federation.traits import Mean, Refused
 
 
@@ -71,6 +77,10 @@ class Asynchrony(Feature):
 
     tables = TABLES
     rules = RULES
+
+    def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule:
+        assert self.config.asynchronous is not None
+        return Arrivals(self.config.asynchronous, devices(self.config, setup, data))
 
     def host(self, host: Host, housing: Housing) -> None:
         ahead = ComputedAhead(host, len(host.order))

@@ -6,16 +6,18 @@ from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.sample_columns import totals_of
-from mpifed.features.feature import Feature
+from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import promises
 from mpifed.features.rule import Found, Rule
+from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.settings import Experiment
-from mpifed.federation.participation.importance import Importance
+from mpifed.federation.host import Host
 from mpifed.federation.scaled_local import shares
 from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
+from mpifed.federation.wire.averages import AVERAGES, HostAverages, ServerAverages
 
 
 def wrong_weights(c: Experiment) -> Found:
@@ -77,3 +79,8 @@ class ClientWeights(Feature):
     def server(self, fed: Federation) -> None:
         if self.config.algorithm.upload.averaged:
             fed.counts = self.factors
+            fed.stages.append(ServerAverages(fed.setup))
+
+    def host(self, host: Host, housing: Housing) -> None:
+        if self.config.algorithm.upload.averaged:
+            host.add_stage(AVERAGES, HostAverages(host.setup))

@@ -1,10 +1,20 @@
 """Short messages: what goes with the table [compress]."""
 
+from collections.abc import Iterator
+
 from mpifed.core.errors import UserError
-from mpifed.features.feature import Feature
+from mpifed.data.base import Dataset
+from mpifed.features.compression.compress import Compress
+from mpifed.features.compression.notes import above
+from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
+from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import compressors, last_uploads, lossy
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
+from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
+from mpifed.federation.traits import needs
 
 
 def inexact(c: Experiment) -> Found:
@@ -53,3 +63,30 @@ class Compressed(Feature):
     """Messages that compressors make short."""
 
     rules = RULES
+    numbers = 0
+
+    @property
+    def table(self) -> Compress:
+        assert self.config.compress is not None
+        return self.config.compress
+
+    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+        n = setup.start.size
+        self.numbers = n * (n + 1) // 2 if "hess" in needs(setup.algorithm) else n  # of a message
+        return setup
+
+    def notes(self) -> Iterator[str]:
+        up = self.table.up
+        if up is not None and self.table.biased():
+            yield (
+                f'compress.feedback = "none": the errors of {up.label()} do not cancel, so the run ends elsewhere than '
+                'without them; "memory" and "error" make up for them'
+            )
+        for way, C in self.table.ways().items():
+            yield from above(f"compress.{way}", C, self.numbers)
+
+    def server(self, fed: Federation) -> None:
+        fed.stages.append(ServerCompression(fed.setup, self.table))
+
+    def host(self, host: Host, housing: Housing) -> None:
+        host.add_stage(COMPRESSED, HostCompression(host.setup, self.table, len(host.order)))

@@ -1,16 +1,22 @@
 """Clients as nodes of a graph: what goes with the table [graph]."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
+from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.features.simulated_time.feature import devices
 from mpifed.federation.host import Host
+from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Links, Neighbourhood
 from mpifed.federation.peers.network import Network
+from mpifed.federation.schedule import Schedule
+from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import Takes
 from mpifed.graphs.weights import Weights
@@ -67,15 +73,40 @@ class OnGraph(Feature):
     federation = Network
     rules = RULES
     neighbourhood: Neighbourhood
+    weights: Weights
 
     def prepared(self, setup: Setup, data: Dataset) -> Setup:
         c = self.config
         assert c.graph is not None
-        return setup._replace(weights=Weights(c.graph, c.seed, data.m))
+        self.weights = Weights(c.graph, c.seed, data.m)
+        return setup._replace(weights=self.weights)
+
+    def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
+        if self.config.system is None:
+            return None
+        return NodeClocks(devices(self.config, setup, data), setup.algorithm.takes is Takes.ALL)
+
+    def server(self, fed: Federation) -> None:
+        assert isinstance(fed, Network)
+        fed.weights = self.weights
+
+    def attributes(self, redrawn: int) -> dict[str, Any]:
+        spectrum = self.weights.spectrum
+        return {
+            "graph_edges": self.weights.first.edges,
+            "graph_parts": spectrum.parts,
+            "spectral_gap": spectrum.gap,
+            "least_eigenvalue": spectrum.least,
+        }
+
+    def notes(self) -> Iterator[str]:
+        parts = self.weights.spectrum.parts
+        which = "the graph that is drawn first" if self.weights.graph.drawn_anew else "the graph"
+        if parts > 1:
+            yield f"{which} is not connected: it has {parts} parts, and only nodes of the same part can agree"
 
     def host(self, host: Host, housing: Housing) -> None:
-        assert host.setup.weights is not None
-        self.neighbourhood = Neighbourhood(host.setup.weights, host.lo, host.hi, housing.cuts, host.dtype)
+        self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)
         host.verbs |= self.neighbourhood.verbs(host)
 
     def linked(self, link: Callable[[Neighbourhood], Links]) -> None:

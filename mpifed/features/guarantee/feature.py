@@ -1,10 +1,16 @@
 """Uploads whose privacy is guaranteed: what would break it."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.findings import promises
-from mpifed.features.guarantee.prepared_data import leaking
+from mpifed.features.guarantee.notes import privacy_notes
+from mpifed.features.guarantee.prepared_data import leaking, levels
 from mpifed.features.rule import Counted, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.setup import Setup
 
 DATA_SHOW = (
     "selection = {selected_toml} is wrong: it asks clients for exact numbers of their data, and these and the clients "
@@ -46,3 +52,16 @@ class Guarantee(Feature):
 
     rules = RULES
     counted = COUNTED
+    levels: Sequence[str] = ()
+
+    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+        self.levels = levels(self.config, data)
+        return setup
+
+    def attributes(self, redrawn: int) -> dict[str, Any]:
+        privacy = self.config.algorithm.privacy()
+        assert privacy is not None
+        return {"privacy": str(privacy)} | ({"rounds_redrawn": redrawn} if privacy.holds else {})
+
+    def notes(self) -> list[str]:
+        return [*privacy_notes(self.config), *self.levels]

@@ -1,9 +1,13 @@
 """Secure aggregation: what goes with the table [masks]."""
 
-from mpifed.features.feature import Feature
+from mpifed.features.feature import Feature, Housing
+from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
+from mpifed.features.masks.masks import Masks
 from mpifed.features.rule import Counted, Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Scored
+from mpifed.federation.server import Federation
 from mpifed.federation.traits import given
 
 SCORES_SHOW = (
@@ -64,3 +68,15 @@ class Masked(Feature):
 
     rules = RULES
     counted = COUNTED
+
+    @property
+    def table(self) -> Masks:
+        assert self.config.masks is not None
+        return self.config.masks
+
+    def server(self, fed: Federation) -> None:
+        # after compression: masks hide what is left of an upload
+        fed.stages.append(ServerMasks(fed.setup, self.table, fed.schedule))
+
+    def host(self, host: Host, housing: Housing) -> None:
+        host.add_stage(MASKS, HostMasks(host.setup, self.table))

@@ -1,6 +1,6 @@
 """A penalty h beside f: which methods take it into account."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
@@ -58,6 +58,10 @@ class Penalised(Feature):
         own = penalised(objective.unpenalised, self.config.problem, data)
         self.penalty = Penalty.of(objective.l1, objective.l2, own)
         return setup
+
+    def notes(self) -> Iterator[str]:
+        if self.config.objective.penalised:
+            yield "objective is f with its penalty, F, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖², 0 where F is least"
 
     def server(self, fed: Federation) -> None:
         fed.endings.append(ProximalEnding(fed, self.penalty, cast(Proximal, self.config.algorithm)))

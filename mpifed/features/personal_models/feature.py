@@ -1,9 +1,13 @@
 """Personal models in the result."""
 
+from typing import Any
+
+from mpifed.core.typing import Array
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Rule
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import Personalised
+from mpifed.federation.server import Federation
 
 RULES: list[Rule[Experiment]] = [
     Rule(
@@ -17,3 +21,7 @@ class PersonalModels(Feature):
     """The personal model of each client, stored."""
 
     rules = RULES
+
+    def after(self, fed: Federation, x: Array) -> dict[str, Any]:
+        assert isinstance(self.config.algorithm, Personalised)
+        return {"personal": fed.inspect(self.config.algorithm.personalised)}

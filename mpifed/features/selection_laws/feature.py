@@ -3,11 +3,12 @@
 from mpifed.features.feature import Feature
 from mpifed.features.findings import unequal
 from mpifed.features.rule import Counted, Rule
+from mpifed.features.selection_laws.cyclic import Cyclic
+from mpifed.features.selection_laws.importance import Importance
+from mpifed.features.selection_laws.scored import Greedy
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import MovesDuals
-from mpifed.federation.participation.cyclic import Cyclic
-from mpifed.federation.participation.importance import Importance
-from mpifed.federation.participation.scored import Greedy
+from mpifed.federation.server import Federation
 from mpifed.federation.traits import Mean, Refused
 
 
@@ -51,3 +52,7 @@ class SelectionLaws(Feature):
 
     rules = RULES
     counted = COUNTED
+
+    def server(self, fed: Federation) -> None:
+        if fed.participants.selector.learn is not None:
+            fed.first.append(fed.participants.learn)

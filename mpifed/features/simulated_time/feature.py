@@ -1,9 +1,15 @@
 """Slow and absent clients: what goes with the table [system]."""
 
+from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
-from mpifed.features.findings import absent, partial
+from mpifed.features.findings import absent, compressors, partial
 from mpifed.features.rule import ONE, Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.features.simulated_time.device_rounds import DeviceRounds
+from mpifed.features.simulated_time.devices import Devices
+from mpifed.federation.participation.selection import Selector
+from mpifed.federation.schedule import Schedule
+from mpifed.federation.setup import Setup
 
 
 def no_deadline(c: Experiment) -> Found:
@@ -41,3 +47,15 @@ class SimulatedTime(Feature):
     """Simulated devices, some of which are slow or absent."""
 
     rules = RULES
+
+    def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
+        # nodes of a graph and clients that arrive one by one wait for others: they have clocks of their own
+        if self.config.graph is not None or self.config.asynchronous is not None:
+            return None
+        return DeviceRounds(devices(self.config, setup, data), setup.algorithm, selector.size)
+
+
+def devices(c: Experiment, setup: Setup, data: Dataset) -> Devices:
+    """The devices of a study with a table [system]."""
+    assert c.system is not None
+    return Devices(c.system, setup, data.sizes, compressors(c))

@@ -1,14 +1,13 @@
 """Clients that never train: what goes with evaluate.unseen, evaluate.steps and evaluate.step."""
 
 from functools import partial
-from typing import cast
 
 import numpy as np
 
 from mpifed.core.errors import Trouble
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.features.feature import ByClient, Feature, Housing, Looks
+from mpifed.features.feature import ByClient, Feature, Housing, Looks, MakeHost
 from mpifed.features.guarantee.prepared_data import shared
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Evaluate, Experiment
@@ -16,9 +15,9 @@ from mpifed.features.unseen.newcomers import TESTED, Beside, Trying
 from mpifed.features.unseen.parted import Newcomers, parted
 from mpifed.federation.client_numbers import named, told
 from mpifed.federation.host import Host
-from mpifed.federation.method import Method
 from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 from mpifed.federation.traits import steering
 
 
@@ -62,19 +61,18 @@ class Unseen(Feature):
         """A share of the clients that never train; these have numbers above those of all others."""
         data, first, _ = self.newcomers
         count = data.m - first
-        lo, hi = housing.part(count)
-        own = None if lo == hi else self.own(housing, first + lo, first + hi)
+        lo, hi = housing.part(host, count)
+        own = None if lo == hi else self.own(host.setup, housing.make, first + lo, first + hi)
         host.services[TESTED] = Beside(host, own, lo, count).tested
 
-    def own(self, housing: Housing, lo: int, hi: int) -> Host:
+    def own(self, setup: Setup, make: MakeHost, lo: int, hi: int) -> Host:
         """The host of these clients, which keep nothing."""
         c, data = self.config, self.newcomers.data
         plain, _ = seen_by(c.problem)
-        setup = housing.setup._replace(m=data.m, masks=None, compress=None, weights=None, factors=None, local=plain)
-        made = housing.make(setup, data, (lo, hi), hi - lo)
+        setup = setup._replace(m=data.m, weights=None, factors=None, local=plain)
+        made = make(setup, data, (lo, hi), hi - lo)
         names = named(c.problem, c.evaluate.clients or True)
-        made.use(cast(Method, Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)))
-        made.inspected = made.algorithm
+        made.algorithm = made.inspected = Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)
         made.join()
         return made
 

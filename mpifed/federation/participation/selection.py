@@ -47,11 +47,11 @@ class Selection(Component):
         "all": "mpifed.federation.participation.selection:All",
         "uniform": "mpifed.federation.participation.selection:Uniform",
         "cover": "mpifed.federation.participation.selection:Cover",
-        "cyclic": "mpifed.federation.participation.cyclic:Cyclic",
-        "importance": "mpifed.federation.participation.importance:Importance",
+        "cyclic": "mpifed.features.selection_laws.cyclic:Cyclic",
+        "importance": "mpifed.features.selection_laws.importance:Importance",
         "biased": "mpifed.federation.participation.selection:Biased",
-        "power-of-choice": "mpifed.federation.participation.scored:PowerOfChoice",
-        "greedy": "mpifed.federation.participation.scored:Greedy",
+        "power-of-choice": "mpifed.features.selection_laws.scored:PowerOfChoice",
+        "greedy": "mpifed.features.selection_laws.scored:Greedy",
         "replay": "mpifed.federation.participation.selection:Replay",
     }
     default: ClassVar[str] = "uniform"

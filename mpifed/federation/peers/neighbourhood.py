@@ -126,7 +126,7 @@ class Neighbourhood:
 
         def exchange(request: Request) -> Callable[..., tuple[Any, Any]]:
             came = self.arrived(request, host.state, None if host.sorted else host.slot)
-            method = came.replace if request.method == REPLACE else getattr(host.algorithm, request.method)
+            method = came.replace if request.method == REPLACE else host.client_method(request.method)
             return lambda visit, *args: method(visit.f, visit.state, *came.of(visit.f.ids - self.lo), *args)
 
         return dict.fromkeys((MIX, ADD, GATHER), exchange)

@@ -12,8 +12,8 @@ from mpifed.federation.method import ServerState
 from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE
 from mpifed.federation.request import EVALUATE, FOR_THE_RECORD, Request
 from mpifed.federation.server import Federation
+from mpifed.federation.stage import Postage
 from mpifed.federation.sums import divided
-from mpifed.federation.wire.stage import Postage
 from mpifed.graphs.weights import Weights
 
 Fields = str | tuple[str, ...]
@@ -40,10 +40,7 @@ class Network(Federation):
     What rank 0 records is the mean of the field ``x`` of the clients' state.
     """
 
-    @property
-    def weights(self) -> Weights:
-        assert self._setup.weights is not None
-        return self._setup.weights
+    weights: Weights
 
     @property
     def least(self) -> float:
@@ -115,7 +112,7 @@ class Network(Federation):
         """Refuse what takes a server in a round."""
         if self.round and request.verb not in FOR_THE_RECORD:
             raise UserError(
-                f"{self._setup.algorithm.label()} calls {request.method} through a server in round {self.round}, and "
+                f"{self.setup.algorithm.label()} calls {request.method} through a server in round {self.round}, and "
                 "with a table [graph] there is none: a round may use local, mix, add and gather only"
             )
         return super()._ask(request, postage)

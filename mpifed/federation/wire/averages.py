@@ -6,8 +6,8 @@ from mpifed.core.typing import Array
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, parts_of
 from mpifed.federation.scaled_local import factors_of
 from mpifed.federation.setup import Setup
+from mpifed.federation.stage import HostStage, Postage, ServerStage, Visit, times
 from mpifed.federation.sums import AT_ONCE, Reduction, nodes, subtotals
-from mpifed.federation.wire.stage import HostStage, Postage, ServerStage, Visit, times
 
 AVERAGES = "averages"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
+from mpifed.features.selection_laws.cyclic import Cyclic
+from mpifed.features.selection_laws.scored import Greedy
 from mpifed.federation.participation import selection as module
-from mpifed.federation.participation.cyclic import Cyclic
-from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import All, Biased, Cover, Replay, Uniform
 
 shares = st.integers(1, 10000).map(lambda k: k / 10000)

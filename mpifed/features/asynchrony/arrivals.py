@@ -1,0 +1,216 @@
+"""Asynchronous runs: which uploads arrive first, what each client started from, and what is still to be computed."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.checksummed import check_array
+from mpifed.core.component import Table
+from mpifed.core.errors import UserError
+from mpifed.core.streams import streams
+from mpifed.core.typing import Array
+from mpifed.features.simulated_time.devices import Devices
+from mpifed.federation.request import ARRIVE, CALL, REST, Request
+from mpifed.federation.schedule import NOTHING_SENT, Draw, Schedule
+from mpifed.federation.stage import Postage, ServerStage
+
+FLIGHT = 2  # the stream of a client at its own count of uploads; those of rounds have 0 and 1
+ASYNCHRONOUS = "asynchronous "  # of names in checkpoints
+SAVED = {"away": "away", "due": "due", "begun": "begun", "count": "finished", "start": "start"}  # in checkpoints
+
+Start = tuple[tuple[int, int], tuple[Any, ...]]  # round and call, and arguments, of clients that began together
+
+
+class Asynchronous(Table):
+    """Asynchronous rounds: the server takes a step as soon as the first uploads arrive; the others are under way.
+
+    All clients are sent a model at the start, and work at the same time. An upload arrives T seconds after the model
+    was sent to its client: T as [system] states it, with the jitter of the client's own stream at its own count of
+    uploads. In a round
+
+    - the first ``arrivals`` uploads by time arrive, of equal times those of lower client numbers, and with them every
+      upload that would otherwise be more than ``staleness`` rounds old; simulated_seconds goes on to the last of these;
+    - the server makes its new model of them, as the method says;
+    - at the start of the next round it sends that model to the clients that arrived, and they begin anew.
+
+    The age of an upload is the number of rounds between the one that sent its client the model and the one in which it
+    arrives: 0 where it comes in the same round. The columns staleness and staleness_max have the mean and the largest.
+
+    Since T is computed and never measured, who arrives is known beforehand. Nothing is computed when a model is sent.
+    When an upload is needed that is not there, one request lets all clients under way compute, on all ranks, each from
+    its own model; their uploads rest with them until their time. computed_at_once says how many these are. The bits are
+    those of computing one upload after the other, on any number of ranks.
+
+    /selection has the clients that arrived, and [selection] has no say. A model sent counts as a download in the
+    round that sends it, an upload in the round in which it arrives.
+    """
+
+    arrivals: Annotated[int, Meta(ge=1, description="uploads with which the server takes a step")] = 1
+    staleness: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="rounds after which the server waits for an upload; 0: for all clients; absent: never"),
+    ] = None
+
+    def verify(self, devices: Devices) -> None:
+        """UserError where the clients of ``devices`` cannot be asynchronous."""
+        m = len(devices.sizes)
+        if self.arrivals > m:
+            raise UserError(
+                f"asynchronous.arrivals = {self.arrivals} is wrong: it must be between 1 and the {m} clients"
+            )
+        T = devices.usual(np.arange(m), 1.0)
+        if not (T > 0).all():
+            raise UserError(
+                f"asynchronous.arrivals = {self.arrivals} is wrong: with this [system] client {int(np.argmin(T))} "
+                "takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
+            )
+
+
+class Arrivals(Schedule):
+    """Which of m clients are under way, since when, and which of these have not been computed.
+
+    ``due`` (m,) is when the upload of a client arrives, ``begun`` the number of the step that sent it a model,
+    ``finished`` how many it has uploaded, ``start`` which of the ``starts`` it has, or −1 where it has been computed.
+    ``ages`` are those of the uploads that arrived last, ``at_once`` the clients that the round has computed.
+    """
+
+    ages: Array = np.zeros(0, np.int64)
+
+    def __init__(self, asynchronous: Asynchronous, devices: Devices) -> None:
+        asynchronous.verify(devices)
+        super().__init__(len(devices.sizes))
+        self.table, self.devices = asynchronous, devices
+        self.away = np.zeros(self.m, bool)
+        self.due = np.zeros(self.m)
+        self.begun = np.zeros(self.m, np.int64)
+        self.finished = np.zeros(self.m, np.int64)
+        self.start = np.full(self.m, -1)
+        self.starts: list[Start] = []
+        self.bits: int | None = None  # of an upload, where the method compresses it
+        self.steps_taken = 0  # calls of ``arrivals``
+        self.at_once = 0
+        self.stages = (Busy(self),)
+
+    def begin(self, round: int) -> None:
+        super().begin(round)
+        self.at_once = 0
+
+    def row(self) -> dict[str, float]:
+        some = len(self.ages) > 0
+        return {
+            "staleness": float(self.ages.mean()) if some else 0.0,
+            "staleness_max": float(self.ages.max()) if some else 0.0,
+            "computed_at_once": self.at_once,
+            "simulated_seconds": self.seconds,
+        }
+
+    def select(self, draw: Draw, units: int) -> Array | None:
+        """The clients that are not under way, rising; None: all."""
+        self.selected = np.flatnonzero(~self.away) if self.away.any() else None
+        return self.selected
+
+    def send(self, request: Request, postage: Postage) -> bool:
+        """Note that the clients of a request begin now."""
+        ids = np.arange(self.m) if request.to is None else request.to
+        self.refuse_away(request)
+        if request.each is not None:
+            raise UserError(f"{request.method} cannot be sent with each = … in an asynchronous run: use an argument")
+        if self.starts and request.method != self.under_way:
+            raise UserError(
+                f"{request.method} cannot be sent while {self.under_way} is under way: the clients of an asynchronous "
+                "round all begin with the same client method"
+            )
+        self.under_way, self.bits = request.method, postage.bits
+        factor: Any = 1.0
+        jitter = self.devices.system.jitter
+        if jitter:
+            draws = streams(self.devices.seed, "system", ids, self.finished[ids], FLIGHT)
+            factor = np.exp(jitter * np.array([draw.standard_normal() for draw in draws]))
+        self.due[ids] = self.seconds + self.devices.usual(ids, factor)
+        self.away[ids] = True
+        self.begun[ids] = self.steps_taken
+        self.start[ids] = len(self.starts)
+        self.starts.append((request.key, request.args))
+        return True
+
+    def arrivals(self) -> Array:
+        """The clients whose uploads arrive now, rising; the simulated time passes."""
+        away = np.flatnonzero(self.away)
+        if not len(away):
+            raise UserError(NOTHING_SENT)
+        last = min(self.table.arrivals, len(away)) - 1
+        near = away[self.due[away] <= np.partition(self.due[away], last)[last]]
+        first = near[np.argsort(self.due[near], kind="stable")][: last + 1]
+        if self.table.staleness is not None:
+            first = np.union1d(first, away[self.steps_taken - self.begun[away] >= self.table.staleness])
+        arrived = np.sort(first)
+        self.seconds = max(self.seconds, float(self.due[arrived].max()))
+        self.ages = self.steps_taken - self.begun[arrived]
+        self.steps_taken += 1
+        self.away[arrived] = False
+        self.finished[arrived] += 1
+        self.selected = arrived
+        self.count()
+        return arrived
+
+    def uploads(self, of: Array | None) -> tuple[Request | None, Request, Postage]:
+        """The request for uploads that have arrived; where one is lacking, all clients under way compute before."""
+        first = None
+        if (self.start[slice(None) if of is None else of] >= 0).any():
+            ids = np.flatnonzero(self.start >= 0)
+            to = None if len(ids) == self.m else ids
+            first = Request(self.under_way, table(self.starts), to, self.start[ids], verb=REST)  # they keep uploads
+            self.at_once += len(ids)
+            self.start[ids] = -1
+            self.starts = []
+        return first, Request(self.under_way, to=of, verb=ARRIVE), Postage(bits=self.bits)
+
+    def refuse_away(self, request: Request) -> None:
+        """UserError where a request calls clients that are under way."""
+        if self.away[slice(None) if request.to is None else request.to].any():
+            raise UserError(
+                f"{request.method} calls clients that are under way: in an asynchronous run a method can call only the "
+                "clients that have arrived, to=fed.arrivals()"
+            )
+
+    def saved(self) -> dict[str, Array]:
+        keys, *args = table(self.starts)
+        columns = {name: getattr(self, ours) for name, ours in SAVED.items()}
+        columns |= {"keys": keys, "steps": np.array(self.steps_taken), "bits": np.array(self.bits or 0)}
+        columns |= {f"argument {k}": column for k, column in enumerate(args)}
+        return {ASYNCHRONOUS + name: values for name, values in columns.items()}
+
+    def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
+        """Go on from a checkpoint. ValueError where its arrays are not those of these clients."""
+        own = {name.removeprefix(ASYNCHRONOUS): x for name, x in arrays.items() if name.startswith(ASYNCHRONOUS)}
+        for name, ours in SAVED.items():
+            mine = getattr(self, ours)
+            check_array(f"{ASYNCHRONOUS}{name}", own[name], mine.shape, mine.dtype)
+            mine[:] = own[name]
+        self.seconds, self.under_way = seconds, under_way
+        self.steps_taken = int(own["steps"])
+        self.bits = int(own["bits"]) or None
+        columns = [own[f"argument {k}"] for k in range(sum(name.startswith("argument") for name in own))]
+        rows = zip(*[column.tolist() if column.ndim == 1 else list(column) for column in columns], strict=True)
+        made = list(rows) if columns else [()] * len(own["keys"])
+        self.starts = [((int(a), int(b)), args) for (a, b), args in zip(own["keys"], made, strict=True)]
+        if self.start.min() < -1 or self.start.max() >= len(self.starts):
+            raise ValueError(f"{ASYNCHRONOUS}start must be below the {len(self.starts)} starts, and at least -1")
+
+
+class Busy(ServerStage):
+    """What every request passes in an asynchronous run: it must not call clients that are under way."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+
+    def down(self, request: Request, postage: Postage) -> None:
+        if request.verb == CALL:
+            self.arrivals.refuse_away(request)
+
+
+def table(starts: list[Start]) -> tuple[Array, ...]:
+    """Round and call of each start (K, 2), then each argument of all of them: (K,) numbers, or arrays (K, …)."""
+    keys = np.array([key for key, _ in starts], np.int64).reshape(-1, 2)
+    return keys, *[np.array(parts) for parts in zip(*(args for _, args in starts), strict=True)]

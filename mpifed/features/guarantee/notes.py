@@ -1,0 +1,68 @@
+"""What a user should know of a run whose uploads have noise: what is guaranteed, and what else leaves the clients."""
+
+from mpifed.features.findings import promises
+from mpifed.features.guarantee.prepared_data import before_it
+from mpifed.features.settings import Experiment
+
+TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
+
+
+def privacy_notes(config: Experiment) -> list[str]:
+    """Sentences about what the uploads guarantee, and what else leaves the clients; none without noise."""
+    privacy = config.algorithm.privacy()
+    if privacy is None:
+        return []
+    if not privacy.holds:
+        return [f"no privacy is guaranteed: {privacy.text}"]
+    found = [
+        f"privacy: {privacy.text}",
+        f"only models{'' if privacy.sums else ' and uploads'} may be published: {of_true_data(config)} are of the true "
+        "data",
+        "the noise comes from the operating system's entropy, so this run cannot be repeated to the bit",
+    ]
+    rules = [f"stop.{rule}" for rule in TRUE_DATA if getattr(config.stop, rule)]
+    if rules:
+        found.append(
+            f"{' and '.join(rules)} look{'s' if len(rules) == 1 else ''} at the true data: "
+            "the number of rounds is then not private"
+        )
+    found += elsewhere(config)
+    if config.start is not None:
+        found.append("start: if this model was trained on the same data, the privacy that it spent is not counted here")
+    return found
+
+
+def of_true_data(config: Experiment) -> str:
+    """What is recorded beside models."""
+    found = ["f", "‖∇f‖²", "accuracy"]
+    if config.evaluate.clients:
+        found.append("numbers of each client")
+    if config.evaluate.unseen:
+        found.append("/unseen")
+    if config.record.personal:
+        found.append("personal models")
+    return f"{', '.join(found)} and snr"
+
+
+def of_fit(config: Experiment) -> list[str]:
+    """A sentence about the fit of a model whose uploads have a guarantee."""
+    if not promises(config):
+        return []
+    return [
+        "the estimates alone are a model that may be published: f, standard errors and all else here are computed from "
+        "the true data, without noise, so the privacy that the run guarantees is not theirs"
+    ]
+
+
+def elsewhere(config: Experiment) -> list[str]:
+    """Sentences about data and clients that a guarantee takes to be otherwise than they may be."""
+    found = before_it(config)
+    system = config.system
+    if system is not None and system.absence():
+        found.append(
+            f"system.{system.absence()}: clients that do not reply are taken to send nothing, so an upload that leaves "
+            "one all the same is not counted"
+        )
+    if system is not None and system.deadline and system.speed:
+        found.append("system.deadline: who is late follows from the numbers of samples, which are public here")
+    return found

@@ -1,0 +1,116 @@
+"""Rounds on simulated devices, some of which are slow, far away or absent."""
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.features.simulated_time.devices import Devices
+from mpifed.federation.method import Method
+from mpifed.federation.schedule import Draw, Schedule
+from mpifed.federation.traits import Takes
+
+DROPOUT = 0  # the stream of a round
+
+
+class DeviceRounds(Schedule):
+    """Rounds of the clients that reply in time.
+
+    ``dropped``, ``late`` and ``shortened`` are clients of the round, ``called`` those that it selected.
+    """
+
+    def __init__(self, devices: Devices, algorithm: Method, cohort: int) -> None:
+        super().__init__(len(devices.sizes))
+        self.devices, self.system = devices, devices.system
+        if self.system.least > cohort:
+            raise UserError(
+                f"system.least = {self.system.least} is wrong: it must be at most the {cohort} clients that a round "
+                "selects"
+            )
+        self.everyone = algorithm.takes.everyone
+        self.asks_all = algorithm.takes is Takes.ALL
+        self.every = algorithm.local_steps(devices.sizes) if self.system.partial else None  # (m,) of a whole round
+        self.called = self.dropped = self.late = self.shortened = 0
+
+    def begin(self, round: int) -> None:
+        """A new round; of a method that never selects all clients reply."""
+        super().begin(round)
+        self.called = self.dropped = self.late = self.shortened = 0
+        if round and self.asks_all:
+            self.reply(None, 1)
+
+    def select(self, draw: Draw, units: int) -> Array | None:
+        self.asked = draw(self.again)
+        self.selected = self.reply(self.asked, units)
+        self.again += 1
+        self.count()
+        return self.selected
+
+    def row(self) -> dict[str, float]:
+        row = {"asked": self.called, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
+        return row if self.every is None else row | {"shortened": self.shortened}
+
+    def scored(self, candidates: Array, batch: int | None, size: int) -> None:
+        devices = self.devices
+        work = devices.work if batch is None else np.minimum(batch or np.inf, devices.sizes)
+        factor = devices.factor(candidates, self.round, self.again)
+        self.seconds += float(devices.times(candidates, factor, work, devices.model, size).max())
+
+    def fitted(self, ids: Array, T: Array) -> tuple[Array, Array]:
+        """The steps (c,) of clients that need T (c,) for all of theirs and have the deadline, and their own T."""
+        assert self.every is not None
+        assert self.system.deadline is not None
+        idle, every = self.devices.usual(ids, 0.0), self.every[ids]
+        step = (T - idle) / every
+        steps = np.clip(np.floor((self.system.deadline - idle) / step), 1, every)
+        steps -= (idle + steps * step > self.system.deadline) & (steps > 1) & (steps < every)  # rounding
+        short = (steps < every) & (self.system.deadline < T)
+        steps = np.where(short, steps, every).astype(np.int64)
+        return steps, np.where(short, idle + steps * step, T)
+
+    def reply(self, selected: Array | None, units: int) -> Array | None:
+        """Those of ``selected`` (rising; None: all) that reply, None for all; the simulated time passes.
+
+        Clients do ``units`` times the work that the algorithm states; ``passes`` of the table stand for all of it.
+        """
+        devices, system = self.devices, self.system
+        everyone = np.arange(self.m)
+        ids = everyone if selected is None else selected
+        work = devices.work if system.passes is not None else units * devices.work
+        T = devices.times(ids, devices.factor(ids, self.round, self.again), work, *devices.bytes)
+        steps = None
+        if self.every is not None:
+            steps, T = self.fitted(ids, T)
+        gone, late = self.absent(ids, T)
+        replies = ~(gone | late)
+        self.called += len(ids)
+        self.dropped += int(gone.sum())
+        self.late += int(late.sum())
+        waited = T[replies]
+        if self.everyone:  # clients that are not selected reply too, and the server waits for them
+            factor = devices.factor(everyone, self.round, self.again)
+            waited = devices.times(everyone, factor, work, *devices.bytes)
+        patience = system.deadline or 0.0 if late.any() else 0.0
+        self.seconds += max(float(waited.max()), patience)
+        if steps is not None and self.every is not None:
+            self.steps = steps[replies]
+            self.shortened += int((self.steps < self.every[ids[replies]]).sum())
+        return selected if replies.all() else ids[replies]
+
+    def absent(self, ids: Array, T: Array) -> tuple[Array, Array]:
+        """Which of the clients ``ids`` with times T drop out, and which are late: bool (c,) each."""
+        system = self.system
+        gone, late = np.zeros((2, len(ids)), bool)
+        if system.dropout:
+            draws = stream(self.devices.seed, "system", self.round, self.again, DROPOUT)
+            gone = draws.random(self.m)[ids] < system.dropout
+        if system.deadline is not None:
+            late = ~gone & (system.deadline < T)
+        replies = ~(gone | late)
+        missing = min(system.least, len(ids)) - int(replies.sum())
+        if missing > 0:
+            order = np.lexsort((T, gone))  # the late before those that dropped out, the fastest first
+            back = order[~replies[order]][:missing]
+            gone[back] = False
+            late[back] = False
+        return gone, late

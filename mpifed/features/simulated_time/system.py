@@ -1,0 +1,87 @@
+"""The table [system]: clients that are slow, far away or absent."""
+
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.component import Table
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array, Positive
+from mpifed.features.simulated_time.distributions import Distribution
+from mpifed.federation.method import Method
+
+KEYS = ("speed", "bandwidth_down", "bandwidth_up", "latency")
+RATES = KEYS[:3]
+Drawn = Distribution | None
+
+
+class System(Table):
+    """Slow, distant and absent clients, and simulated_seconds; without this table all clients are equal and reply.
+
+    From the request to its reply a selected client takes T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) +
+    latency + b/bandwidth_up  seconds. b are the bytes that the algorithm sends to a client, and gets back, between two
+    selections; w are the sample gradients that the client computes: as many as the algorithm states (FedADMM: at most),
+    or ``passes`` times its samples. T is computed from these numbers and never measured. Of the selected clients
+
+    - each drops out with probability ``dropout``, and the server does not wait for it;
+    - those with T > deadline are late, and the server goes on without them after ``deadline`` seconds;
+    - with ``partial``, a client that would be late takes as many of its local steps as fit into the deadline, and
+      replies in time; where not even one fits, it is late, and takes one. Each of its steps takes the same time;
+    - where fewer than ``least`` remain (or than were selected), the server waits for the fastest of the late ones until
+      there are that many; where these are too few, for the fastest of those that dropped out, which then reply in T.
+
+    To the algorithm, a client that does not reply looks like one that was not selected: it computes and sends nothing,
+    not even late, and the ledger charges only what the others exchange. A selection lasts as long as the largest T of
+    the clients that reply (FedGiA: of all clients, because it uses all), and at least ``deadline`` if a client is late.
+    All candidates of a selection by scores are awaited, each with the model down, one number up and its samples between
+    (greedy: the work of a selection). simulated_seconds adds these times up.
+    Numbers that an algorithm derives from the size of the selection do not change when clients are absent.
+    """
+
+    speed: Annotated[Drawn, Meta(description="sample gradients a second of a client; absent: no time")] = None
+    bandwidth_down: Annotated[Drawn, Meta(description="bytes a second to a client; absent: no time")] = None
+    bandwidth_up: Annotated[Drawn, Meta(description="bytes a second from a client; absent: no time")] = None
+    latency: Annotated[Drawn, Meta(description="seconds of a message, one way; absent: 0")] = None
+    jitter: Annotated[
+        float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every selection")
+    ] = 0.0
+    passes: Annotated[
+        Positive | None,
+        Meta(description="a client's passes over its samples between two selections; absent: the algorithm's"),
+    ] = None
+    dropout: Annotated[float, Meta(ge=0, lt=1, description="probability that a client does not reply")] = 0.0
+    deadline: Annotated[Positive | None, Meta(description="seconds until the server goes on; absent: never")] = None
+    least: Annotated[int, Meta(ge=1, description="fewest replies that the server goes on with")] = 1
+    partial: Annotated[
+        bool, Meta(description="clients take fewer local steps where all of them do not fit into the deadline")
+    ] = False
+
+    def absence(self) -> str | None:
+        """The key by which clients may be absent, or None."""
+        return next((key for key in ("dropout", "deadline") if getattr(self, key)), None)
+
+    def worked(self, algorithm: Method, sizes: Array) -> Array:
+        """Sample gradients between two selections of clients with ``sizes`` (m,) samples. UserError: not known."""
+        work = algorithm.work(sizes) if self.passes is None else self.passes * sizes
+        if work is None and self.speed is not None:
+            raise UserError(
+                f"system.passes is missing: {algorithm.label()} cannot tell beforehand how often its clients "
+                "pass over their samples, so system.speed needs it"
+            )
+        return np.zeros(len(sizes)) if work is None else work
+
+    def drawn(self, seed: int, key: str, m: int) -> Array:
+        """A property of m clients: (m,). UserError for rates that are not above 0."""
+        distribution: Drawn = getattr(self, key)
+        if distribution is None:
+            return np.full(m, np.inf if key in RATES else 0.0)
+        values = distribution.draw(stream(seed, "system", 0, KEYS.index(key)), m)
+        if not np.isfinite(values).all() or (key in RATES and not (values > 0).all()):
+            given = toml_value(msgspec.to_builtins(distribution))
+            right = "above 0 and finite" if key in RATES else "finite"
+            raise UserError(f"system.{key} = {given} is wrong: it must be {right} for every client")
+        return values

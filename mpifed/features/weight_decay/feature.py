@@ -1,0 +1,13 @@
+"""Weight decay of weights alone: the problem tells which parameters these are."""
+
+from mpifed.algorithms.parts.decay import decayed
+from mpifed.data.base import Dataset
+from mpifed.features.feature import Feature
+from mpifed.federation.setup import Setup
+
+
+class WeightDecay(Feature):
+    """A method whose optimisers let weights decay, and neither biases nor norms."""
+
+    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+        return setup._replace(algorithm=decayed(self.config.algorithm, self.config.problem, data, self.config.dtype))

@@ -35,7 +35,11 @@ ARROWS = {  # room -> the rooms right below it; what lies further down may be im
     "mpifed": ("api", "cli"),
 }
 
-BY_NAME = {"networks", "statistics"}  # rooms whose classes a family loads by their names; nothing below imports them
+BY_NAME = {
+    "features",
+    "networks",
+    "statistics",
+}  # rooms whose classes a family loads by their names; nothing below imports them
 
 
 def room(name):

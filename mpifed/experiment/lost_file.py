@@ -28,11 +28,10 @@ def lost(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> str:
     return said + f"move it back, and resume goes on from the checkpoint of round {checkpoints.round}, {place}"
 
 
-def lost_at_the_end(recorder: Recorder) -> None:
-    """Trouble where the file of a run that is over is not there."""
-    if recorder.lost:
-        right = "its result is there" if recorder.lost.startswith("moved") else "run it again"
-        raise Trouble(f"{recorder.path} was {recorder.lost} while the run wrote to it, and the run is over: {right}")
+def lost_at_the_end(recorder: Recorder) -> str:
+    """The sentence with which a run is over whose file is lost."""
+    right = "its result is there" if recorder.lost.startswith("moved") else "run it again"
+    return f"{recorder.path} was {recorder.lost} while the run wrote to it, and the run is over: {right}"
 
 
 def missing(path: str | os.PathLike[str]) -> str | None:

@@ -1,16 +1,24 @@
 """What a run's result file says of it before the first round."""
 
+from mpifed.core.errors import UserError
 from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise
 from mpifed.experiment.job import Job
 from mpifed.experiment.notes import notes, redrawn, without_effect
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.resume import forget_end
 from mpifed.mpi.world import World
+from mpifed.results.columns import COLUMNS, MEASURES, SCALES
 from mpifed.results.recorder import Recorder
 
 
 def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
-    """The result file of a job, with the rounds up to its checkpoint."""
+    """The result file of a job, with the rounds up to its checkpoint. UserError for a metric that has the name of a
+    column which is none of measures."""
+    for name in job.config.problem.measured():
+        if name in {*COLUMNS, *SCALES} - {*MEASURES}:
+            raise UserError(
+                f"the metric {name} of the problem is wrong: there is a column {name}, so rename the function"
+            )
     again = redrawn(job.before, job.saved)
     before = None if job.saved is None else job.before
     computed = computed_by(parts)

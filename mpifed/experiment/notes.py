@@ -32,7 +32,8 @@ def without_effect(config: Experiment, sizes: Array, n: int) -> list[str]:
     if size > most:
         found.append(f"algorithm.batch_size = {size} is above the {most} samples of the largest client: all are taken")
     numbers = n * (n + 1) // 2 if "hess" in needs(config.algorithm) else n
-    return found + above("algorithm.compressor", getattr(config.algorithm, "compressor", None), numbers)
+    own = getattr(config.algorithm, "compressor", None)
+    return found if own is None else found + above("algorithm.compressor", own, numbers)
 
 
 def selecting(config: Experiment) -> list[str]:

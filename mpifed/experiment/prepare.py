@@ -3,13 +3,13 @@
 from functools import partial
 from typing import NamedTuple
 
+from mpifed.core.errors import UserError
 from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.experiment.job import Job
 from mpifed.experiment.of_samples import problem_of
-from mpifed.experiment.refused import refuse_data, refuse_other_data, refuse_second_selection
 from mpifed.experiment.warm_start import fitting
 from mpifed.features.feature import Feature
 from mpifed.features.listed import features_of, refuse_counts, refuse_study
@@ -50,7 +50,11 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     data = config.problem.fitted(load(config.seed, config.dtype))
     for feature in features:
         data = feature.data(data)
-    refuse_data(config.problem, data.m, ranks)
+    if ranks > data.m + 1:
+        raise UserError(
+            f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
+            "and one for each client"
+        )
     block = block_size(config.block_bytes)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
@@ -59,9 +63,7 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     setup = Setup(problem_of(config, data), config.algorithm, config.seed, data.m, first, block.bytes)
     for feature in features:
         setup = feature.prepared(setup, data)
-    refuse_other_data(job.saved, data.m)
     selector = selecting(config, data.m, features)
-    refuse_second_selection(config, selector)
     found = (feature.schedule(setup, data, selector) for feature in features)
     schedule = next(filter(None, found), Schedule(data.m))
     return Prepared(data, setup, selector, schedule, cuts(data.sizes, max(1, ranks - 1)), block, features)
@@ -74,4 +76,8 @@ def selecting(config: Experiment, m: int, features: list[Feature]) -> Selector:
     selector = config.selection.selector(config.seed, m, config.rounds)
     refuse_counts(config, selector, m, features)
     config.algorithm.verify(selector.size)
+    selections = config.algorithm.takes.selections
+    if config.rounds and selections and selector.learn is None:
+        # a recorded selection may have nothing for the second time of a round, which is found out by asking
+        selector.select(1, selections - 1)
     return selector

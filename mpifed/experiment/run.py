@@ -9,24 +9,18 @@ import numpy as np
 from mpifed.core.errors import Trouble, UserError, failure, printable
 from mpifed.core.files import checked_target
 from mpifed.data.cache import Cache
-from mpifed.experiment import checkpoint
-from mpifed.experiment.checkpoint import CheckpointWriter
+from mpifed.experiment import serving
 from mpifed.experiment.computers import told
 from mpifed.experiment.config import experiment
-from mpifed.experiment.housing import federation, housed
+from mpifed.experiment.housing import housed
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
-from mpifed.experiment.lost_file import lost_at_the_end
-from mpifed.experiment.misfit import check_rows, check_server, fitting, rounds_of
-from mpifed.experiment.new_result import circumstances, new_recorder
-from mpifed.experiment.notes import redrawn, worth_saying
+from mpifed.experiment.misfit import check_rows, check_server, fitting
+from mpifed.experiment.new_result import new_recorder
 from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.rank_reports import block_sizes, collect, reported
-from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
 from mpifed.features.settings import Experiment
-from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
 
@@ -57,34 +51,11 @@ def start(
             "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
         )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
-        return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache, [])
+        if job.survive:
+            from mpifed.experiment.survival import surviving
 
-
-def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint, or else from the start.
-
-    Either way the result so far is handed on: it says how many uploads are lost.
-    """
-    while True:
-        done = None
-        begun: list[Recorder] = []
-        try:
-            done = attempt(job, world, progress, cache, begun)
-            if world.unhurt():
-                return done
-        except Exception as error:
-            if not world.lost(error):
-                raise
-            world.hurt()
-        world = world.shrink()
-        if world.share(done is not None):
-            return done
-        found = checkpoint.find(job.path) if begun and job.path is not None else job.saved
-        before = begun[0].result() if begun else job.before
-        job = job._replace(force=True, saved=world.share(found), before=before)
-        if world.first:
-            after = 0 if job.saved is None else job.saved.round
-            progress.note(f"a rank died; {world.size} ranks go on after round {after}")
+            return surviving(attempt, job, world, progress, cache)
+        return attempt(job, world, progress, cache, [])
 
 
 def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder]) -> Recorder | None:
@@ -137,9 +108,9 @@ def carried_out(
             recorder.finish("failed", "a rank died")
         raise
     if recorder is None:
-        host(job, world, parts)
+        serving.host(job, world, parts)
         return None
-    return serve(job, world, parts, recorder, progress, begun)
+    return serving.serve(job, world, parts, recorder, progress, begun)
 
 
 def begin(parts: Prepared, job: Job, first: bool) -> None:
@@ -152,6 +123,11 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
         host.join()
     if job.saved is None:
         return
+    m = parts.data.m
+    if job.saved.cuts[-1] != m:
+        raise UserError(
+            f"the data have changed: the checkpoint has {job.saved.cuts[-1]} clients, and now there are {m}"
+        )
     with fitting(job.saved.folder):
         if first:
             check_server(job.saved, job.config.algorithm, parts.setup.start)
@@ -159,74 +135,6 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
             rows = job.saved.clients(host.lo, host.hi)
             check_rows(rows, host.state, host.hi - host.lo)
             host.restore(rows)
-
-
-def host(job: Job, world: Any, parts: Prepared) -> None:
-    """Ranks above 0: reply to the server's requests until it says stop."""
-    from mpifed.mpi import channel
-    from mpifed.mpi.links import Ranks
-
-    assert parts.host is not None
-    service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
-    if len(parts.cuts) > 2:  # clients are on other ranks too
-        for feature in parts.features:
-            feature.linked(lambda near: Ranks(world.comm, near, service.traffic, service.crowded))
-    traffic = service.serve(parts.host)
-    if traffic is not None:
-        collect(world, parts.host, traffic)
-
-
-def serve(
-    job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress, begun: list[Recorder]
-) -> Recorder:
-    """Rank 0: the rounds, and what is written when they are over."""
-    config = job.config
-    with recorder:
-        transport = connected(config, world, parts)
-        fed = federation(config, transport, parts)
-        again = redrawn(job.before, job.saved)
-        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
-        begun.append(recorder)  # from here on a checkpoint beside it is one of this run
-        for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
-            progress.note(note)
-        looks = {table: look for feature in parts.features for table, look in feature.looks(fed).items()}
-        try:
-            certified(recorder, {name: found for one in parts.features for name, found in one.before(fed).items()})
-            with rounds_of(job):
-                outcome = rounds(config, fed, recorder, progress, checkpoints, looks)
-            x = outcome.server.x
-            after = {name: found for one in parts.features for name, found in one.after(fed, x).items()}
-            certified(recorder, after)
-            recorder.model(x, after.get("personal"))
-            recorder.snapshot(outcome.server.x, config.record.models, last=True)
-        except (UserError, Trouble):
-            transport.stop(collect=False)
-            raise
-        finally:
-            progress.close()
-        transport.stop()
-        ranks = reported(world, parts, transport, recorder, fed)
-        recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
-        recorder.finish(outcome.status, outcome.reason, transport.reduction, **block_sizes(ranks))
-        lost_at_the_end(recorder)
-        if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
-            checkpoints.drop()
-    return recorder
-
-
-def certified(recorder: Recorder, found: dict[str, Any]) -> None:
-    """Write the certificate among what features found, if one is there."""
-    if "certificate" in found:
-        recorder.certificate(found["certificate"])
-
-
-def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
-    """The transport from the server to the hosts: those of other ranks, or the one in this process."""
-    if parts.host is not None:
-        return InProcess(parts.host)
-    from mpifed.mpi.channel import Server
-
-    return Server(world, parts.cuts, config.dtype, config.reduction)
 
 
 def fail(world: World, error: BaseException) -> None:

@@ -1,0 +1,88 @@
+"""The two sides of a run at work: rank 0 plays the rounds, the other ranks reply."""
+
+from typing import Any
+
+from mpifed.core.errors import Trouble, UserError
+from mpifed.experiment.checkpoint import CheckpointWriter
+from mpifed.experiment.housing import federation
+from mpifed.experiment.job import Job
+from mpifed.experiment.lost_file import lost_at_the_end
+from mpifed.experiment.misfit import rounds_of
+from mpifed.experiment.new_result import circumstances
+from mpifed.experiment.notes import redrawn, worth_saying
+from mpifed.experiment.prepare import Prepared
+from mpifed.experiment.progress import Progress
+from mpifed.experiment.rank_reports import block_sizes, collect, reported
+from mpifed.experiment.rounds import rounds
+from mpifed.features.settings import Experiment
+from mpifed.federation.transport import InProcess, Transport
+from mpifed.results.recorder import Recorder
+
+
+def host(job: Job, world: Any, parts: Prepared) -> None:
+    """Ranks above 0: reply to the server's requests until it says stop."""
+    from mpifed.mpi import channel
+    from mpifed.mpi.links import Ranks
+
+    assert parts.host is not None
+    service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
+    if len(parts.cuts) > 2:  # clients are on other ranks too
+        for feature in parts.features:
+            feature.linked(lambda near: Ranks(world.comm, near, service.traffic, service.crowded))
+    traffic = service.serve(parts.host)
+    if traffic is not None:
+        collect(world, parts.host, traffic)
+
+
+def serve(
+    job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress, begun: list[Recorder]
+) -> Recorder:
+    """Rank 0: the rounds, and what is written when they are over."""
+    config = job.config
+    with recorder:
+        transport = connected(config, world, parts)
+        fed = federation(config, transport, parts)
+        again = redrawn(job.before, job.saved)
+        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
+        begun.append(recorder)  # from here on a checkpoint beside it is one of this run
+        for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
+            progress.note(note)
+        looks = {table: look for feature in parts.features for table, look in feature.looks(fed).items()}
+        try:
+            certified(recorder, {name: found for one in parts.features for name, found in one.before(fed).items()})
+            with rounds_of(job):
+                outcome = rounds(config, fed, recorder, progress, checkpoints, looks)
+            x = outcome.server.x
+            after = {name: found for one in parts.features for name, found in one.after(fed, x).items()}
+            certified(recorder, after)
+            recorder.model(x, after.get("personal"))
+            recorder.snapshot(outcome.server.x, config.record.models, last=True)
+        except (UserError, Trouble):
+            transport.stop(collect=False)
+            raise
+        finally:
+            progress.close()
+        transport.stop()
+        ranks = reported(world, parts, transport, recorder, fed)
+        recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
+        recorder.finish(outcome.status, outcome.reason, transport.reduction, **block_sizes(ranks))
+        if recorder.lost:
+            raise Trouble(lost_at_the_end(recorder))
+        if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
+            checkpoints.drop()
+    return recorder
+
+
+def certified(recorder: Recorder, found: dict[str, Any]) -> None:
+    """Write the certificate among what features found, if one is there."""
+    if "certificate" in found:
+        recorder.certificate(found["certificate"])
+
+
+def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
+    """The transport from the server to the hosts: those of other ranks, or the one in this process."""
+    if parts.host is not None:
+        return InProcess(parts.host)
+    from mpifed.mpi.channel import Server
+
+    return Server(world, parts.cuts, config.dtype, config.reduction)

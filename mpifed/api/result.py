@@ -44,7 +44,7 @@ def draw(
     if isinstance(names, Mapping):
         options["rename"] = [f"{old}={new}" for old, new in names.items()]
     if y is not None:
-        options["y"] = [y] if isinstance(y, str) else list(y)
+        options["y"] = np.atleast_1d(y).tolist()
     if path is not None:
         style.kind(os.fspath(path))
     figure = lines(results, x, **options)

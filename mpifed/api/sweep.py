@@ -16,6 +16,7 @@ from mpifed.api.study import Study, study
 from mpifed.core import plugins
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.guards import is_whole
 from mpifed.core.objects import plain
 from mpifed.core.toml import flat, toml_value
 from mpifed.data.sources.held import IN_PROGRAM
@@ -99,7 +100,7 @@ def several(values: Any, key: Any) -> Sequence[Any]:
 
 def wished(jobs: int | None, points: Sequence[Point]) -> Layout:
     """How points share the machine. UserError where ``jobs`` is impossible."""
-    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+    if jobs is not None and not is_whole(jobs, 1):
         raise UserError(f"jobs = {jobs!r} is wrong: it must be a whole number, at least 1, or None")
     if jobs is not None and jobs > 1 and launcher.announced()[0] is not None:
         raise UserError(

@@ -86,8 +86,7 @@ def travels(case: Case) -> str:
 def fields(case: Case) -> str:
     """The fields of the clients' state that ``upload`` names."""
     algorithm = case.config.algorithm
-    host = case.prepared.host
-    assert host is not None
+    host = case.host
     named = {"kept": algorithm.upload.kept, "known": algorithm.upload.known}
     watched(case)
     for key, name in named.items():

@@ -29,6 +29,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
 from mpifed.results.result import Result
 
 Order = Callable[[int], Array]  # m -> the m clients, as their numbers in the data set
@@ -71,6 +72,12 @@ class Case:
     def prepared(self) -> Prepared:
         """What the study needs before its first round, with all clients in one host."""
         return gathered(self.config)
+
+    @property
+    def host(self) -> Host:
+        found = self.prepared.host
+        assert found is not None
+        return found
 
     @property
     def title(self) -> str:
@@ -132,8 +139,10 @@ def case_of(cls: type[Component], own: Table, table: Table, folder: Path) -> Cas
     """
     name = str(own["name"])
     place = place_of(cls)
-    given = within(table, place.key)
-    if isinstance(given, dict) and given.get("name", name) == name:
+    given = table
+    for part in place.key.split("."):
+        given = part_of(given, part)
+    if given.get("name", name) == name:
         own = own | given
     component: Any = place.family.build(copy.deepcopy(own), place.key)
     if place.family is Compressor and of_matrices(component):
@@ -166,25 +175,21 @@ def attempted(name: str, component: Component, place: Place, table: Table, folde
     return case
 
 
-def within(table: Table, key: str) -> Any:
-    """The part of a table at a dotted key, or None."""
-    part: Any = table
-    for name in key.split("."):
-        part = part.get(name) if isinstance(part, dict) else None
-    return part
+def part_of(table: Table, key: str) -> Table:
+    """The table at a key, empty where there is none; a name alone stands for a table that has it."""
+    part = table.get(key, {})
+    return part if isinstance(part, dict) else {"name": part}
 
 
 def put(table: Table, key: str, value: Any) -> Table:
     name, _, rest = key.partition(".")
-    part = table.get(name, {})
-    part = {"name": part} if isinstance(part, str) else part
-    return table | {name: put(part, rest, value) if rest else value}
+    return table | {name: put(part_of(table, name), rest, value) if rest else value}
 
 
 def merged(usual: Table, own: Table) -> Table:
     """A table whose parts that name nothing else go on from ``usual``."""
     found = dict(usual)
     for key, value in own.items():
-        more = isinstance(value, dict) and "name" not in value and isinstance(usual.get(key), dict)
-        found[key] = merged(usual[key], value) if more else value
+        more = isinstance(value, dict) and "name" not in value
+        found[key] = merged(part_of(usual, key), value) if more else value
     return found

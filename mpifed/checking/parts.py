@@ -159,8 +159,7 @@ def server_optimizer(case: Case) -> str:
 def solver(case: Case) -> str:
     """The point found is no worse than where it began, and does not depend on the other rows."""
     rule: Any = case.component
-    host = case.prepared.host
-    assert host is not None
+    host = case.host
     f = max((f for _, f in host.blocks_of(None, (1, 0))), key=len)
     Y = 0.1 * stream(case.config.seed, "check").standard_normal((len(f), f.n))
     alpha = float(f.convexity().min())

@@ -35,8 +35,7 @@ class Points(NamedTuple):
 @lru_cache(maxsize=1)
 def points(case: Case) -> Points:
     """The largest block of the study, and random points near the first model."""
-    host = case.prepared.host
-    assert host is not None
+    host = case.host
     _, block, ids = max(host.whole, key=lambda one: len(one[1]))
     x = case.prepared.setup.start.astype(float)
     # not the first model itself: it is 0 for most problems, where many a mistake in a derivative is 0 too

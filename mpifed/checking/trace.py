@@ -113,17 +113,14 @@ class Trace(NamedTuple):
 def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     """Watch a method from its start."""
     config = case.config
-    parts = case.prepared
-    host = parts.host
-    assert host is not None
-    transport = Watching(host)
-    fed = federation(config, transport, parts)
+    transport = Watching(case.host)
+    fed = federation(config, transport, case.prepared)
     watch = Watch(case, fed)
     server: ServerState | None = None
     found = []
     sizes = []
     with watching(watch):
-        host.join()  # once more: what a method needs of the problem may be asked for here alone
+        case.host.join()  # once more: what a method needs of the problem may be asked for here alone
         for number in range(rounds + 1):
             before = fed.ledger.bytes_up
             transport.asked.clear()

@@ -16,7 +16,7 @@ import msgspec
 from mpifed.checking.families import KINDS as KINDS
 from mpifed.checking.families import outside
 from mpifed.core import plugins
-from mpifed.core.component import Component, Table
+from mpifed.core.component import Component, Table, family_of
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
 from mpifed.features.asynchrony.arrivals import Asynchronous
@@ -158,8 +158,8 @@ def option(field: Any) -> tuple[str, str, str]:
         kind = inner
     if typing.get_origin(kind) is typing.Literal:
         bounds = " | ".join(map(toml_value, typing.get_args(kind)))
-    family = next((k for k in (kind, *typing.get_args(kind)) if isinstance(k, type) and issubclass(k, Component)), None)
-    if family is not None and family.choices:
+    family = family_of(kind)
+    if family is not None and issubclass(family, Component) and family.choices:
         bounds = " | ".join(family.choices)
     return field.encode_name, default, meaning + (f"  [{bounds}]" if bounds else "")
 

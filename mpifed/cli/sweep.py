@@ -14,10 +14,9 @@ from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 from mpifed.sweeps import grid, runner, slurm
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runner import Layout, Line
 from mpifed.sweeps.runs import Overall
 from mpifed.sweeps.search import read
-from mpifed.sweeps.tally import Line
 
 
 def layout(args: argparse.Namespace, world: World) -> Layout:

@@ -19,8 +19,8 @@ from mpifed.report.tables import ABSENT, Number, Table, terminal
 from mpifed.sweeps import measure, search
 from mpifed.sweeps import tune as tuning
 from mpifed.sweeps.grid import Point, bare, pairs
+from mpifed.sweeps.runner import CONTINUE, Line, Tally
 from mpifed.sweeps.runs import Overall, Runs
-from mpifed.sweeps.tally import CONTINUE, Line, Tally
 from mpifed.sweeps.tune import Outcome, Plan
 
 

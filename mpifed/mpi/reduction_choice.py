@@ -57,7 +57,6 @@ class Choice:
         return found
 
     def link(self, one: int, other: int) -> Link:
-        """The link between two ranks."""
         return SHARED if self.nodes[one] == self.nodes[other] else NETWORK
 
     def used(self) -> str:

@@ -4,6 +4,8 @@ from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from mpifed.kernels.torch_device import pytorch
 from mpifed.networks.torch_layers import normalising
 from mpifed.networks.torch_side_by_side import convolved, normed, pooled
@@ -45,7 +47,7 @@ def convolution(*args: Any, **named: Any) -> Any:
     # "same" and "valid" are words of torch that the derivative below does not know
     if not usual(x) or isinstance(padding, str):
         return None
-    return convolved().apply(x, w, bias, *map(pair, (stride, padding, dilation)), groups)[0]
+    return convolved().apply(x, w, bias, *pairs(stride, padding, dilation), groups)[0]
 
 
 def pooling(*args: Any, **named: Any) -> Any:
@@ -53,8 +55,7 @@ def pooling(*args: Any, **named: Any) -> Any:
     x, sides, stride, padding, dilation, rounded_up, positions = bound(POOLING, args, named)
     if not usual(x) or positions:
         return None
-    sizes = map(pair, (sides, sides if stride is None else stride, padding, dilation))
-    return pooled().apply(x, *sizes, rounded_up)[0]
+    return pooled().apply(x, *pairs(sides, sides if stride is None else stride, padding, dilation), rounded_up)[0]
 
 
 def normalisation(*args: Any, **named: Any) -> Any:
@@ -75,14 +76,14 @@ def bound(defaults: dict[str, Any], args: tuple[Any, ...], named: dict[str, Any]
     return list({**defaults, **dict(zip(defaults, args, strict=False)), **named}.values())
 
 
+def pairs(*sides: Any) -> list[list[int]]:
+    """Height and width each, of a number that is both."""
+    return [np.broadcast_to(one, 2).tolist() for one in sides]
+
+
 def usual(values: Any) -> bool:
     """Whether these are batches of images (k, channels, height, width) in single precision."""
     return values.ndim == 4 and values.dtype == pytorch().float32
-
-
-def pair(sides: Any) -> list[int]:
-    """Height and width."""
-    return [sides, sides] if isinstance(sides, int) else [int(side) for side in sides]
 
 
 CONVOLUTION = {"input": None, "weight": None, "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}

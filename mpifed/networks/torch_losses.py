@@ -126,7 +126,6 @@ METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
 
 
 def metric_of(reference: str, targets: Targets) -> Metric:
-    """The metric called ``reference``."""
     if reference not in METRICS:
         return Metric(reference, function_of("metric", reference, METRICS))
     if targets == "classes":

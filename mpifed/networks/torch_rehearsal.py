@@ -115,7 +115,6 @@ class Rehearsal:
 
 
 def cut(found: Sequence[Any], rows: slice) -> tuple[Any, ...]:
-    """Some of the clients."""
     return tuple(None if part is None else part[rows] for part in found)
 
 

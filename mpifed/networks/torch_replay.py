@@ -203,5 +203,4 @@ def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 
 def bits(values: Any) -> bytes:
-    """The bytes of a tensor."""
     return values.detach().cpu().contiguous().numpy().tobytes()

@@ -160,5 +160,4 @@ class Training(Problem):
 
     def _changes(self, n: int) -> Images:
         """The changes of samples with n features, in order."""
-        names = (self.augment,) if isinstance(self.augment, str) else self.augment
-        return Images(names, self.padding, self.sample(n))
+        return Images(np.atleast_1d(self.augment).tolist(), self.padding, self.sample(n))

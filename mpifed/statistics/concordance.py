@@ -52,7 +52,6 @@ def comparable(block: Block) -> Array:
 
 
 def pairs_of(block: Block) -> Pairs:
-    """The pairs of a block's clients."""
     c, D = block.b.shape
     real = block.w > 0
     times = np.where(real, np.abs(block.b), np.inf)

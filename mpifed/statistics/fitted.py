@@ -106,7 +106,6 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     model = modelled(parts, sums, x)
     error = model_errors(parts, sums, model, inverse)
     robust = client_errors(sums, inverse, m)
-    # without a likelihood there is no dispersion, and errors come of the differences between clients
     used = robust if np.isnan(model.dispersion) else error
     width = model.law.ppf((1 + LEVEL) / 2) * used
     squared = max(0.0, float(sums.gradient @ inverse @ sums.gradient))

@@ -49,26 +49,18 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
     # both are bounds, and which is the tighter one depends on λ, on μ and on how far the run came
     gap = min(strong_gap(penalty, x, g, least), dual_gap(parts, penalty, x, least))
     convexity = least + float(penalty.l2.min())
-    nothing = np.full(len(x), np.nan)
+    unknown: dict[str, Any] = dict.fromkeys(("dispersion", "likelihood", "aic", "decrement"), math.nan)
+    unknown |= dict.fromkeys(("error", "robust", "statistic", "p", "low", "high"), np.full(len(x), np.nan))
     return Fit(
+        **unknown,
         names=names(parts.data, len(x)),
         x=x,
-        error=nothing,
-        robust=nothing,
-        statistic=nothing,
-        p=nothing,
-        low=nothing,
-        high=nothing,
         law="z",
         samples=samples_of(parts.data),
         clients=parts.setup.m,
-        dispersion=math.nan,
-        likelihood=math.nan,
-        aic=math.nan,
         f=f + penalty.value(x),
         gradient=float(np.linalg.norm(penalty.residual(x, g))),
         distance=math.sqrt(2 * gap / convexity) if convexity > 0 and math.isfinite(gap) else math.nan,
-        decrement=math.nan,
         rounds=result.cr,
         bytes=sent(result),
         hessian_bytes=0,

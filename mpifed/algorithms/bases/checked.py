@@ -61,7 +61,6 @@ def refuse_name(name: Any, taken: set[str], what: str) -> None:
 
 
 def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -> Any:
-    """Numbers of each client by name."""
     RECORDED(algorithm, result)
     for name, part in result.items():
         refuse_name(name, {*COMMON, *PERSONAL}, "a number")

@@ -43,7 +43,6 @@ class CompressedGradients(Algorithm):
         return n, -(-self.compressor.bits(n, 8) // 8) / 8
 
     def bits(self, fed: Federation) -> int:
-        """The bits of one compressed gradient."""
         return self.compressor.bits(fed.n, fed.dtype.itemsize)
 
     def compressed(self, f: Local, rows: Array) -> Array:

@@ -27,6 +27,7 @@ from mpifed.results.columns import Column
 HERE = Path(__file__).parent
 FIELD = runpy.run_path(str(HERE / "field.py"))
 COMBINATIONS = runpy.run_path(str(HERE / "combinations.py"))
+PROMISES = runpy.run_path(str(HERE / "promises.py"))
 OUTCOMES = runpy.run_path(str(HERE / "outcomes.py"))
 
 TABLES: dict[str, type[Table]] = {
@@ -123,9 +124,9 @@ def methods() -> list[str]:
 
 
 def what_goes_with_what() -> list[str]:
-    """Which method goes with which selection and which table, and why not."""
+    """Which method goes with which selection and which table, and why not; and what keeps which promise."""
     lines: list[str] = COMBINATIONS["lines"](table)
-    return lines
+    return [*lines, *PROMISES["lines"](table, COMBINATIONS["private"])]
 
 
 def combinations() -> list[str]:

@@ -30,6 +30,8 @@ from mpifed.api.sweep import sweep as sweep
 from mpifed.compressors.base import Compressor as Compressor
 from mpifed.core.errors import Trouble as Trouble
 from mpifed.core.errors import UserError as UserError
+from mpifed.core.promises import Keeps as Keeps
+from mpifed.core.promises import keeping as keeping
 from mpifed.core.streams import stream as stream
 from mpifed.core.typing import Array as Array
 from mpifed.data.base import Data as Data

@@ -214,8 +214,8 @@ BOUNDS = {
     "members of the house typed Any": 49,
     "isinstance": 364,
     "lists and texts times a condition": 16,
-    "lines of mpifed": 43_700,
-    "lines of tests": 39_300,
+    "lines of mpifed": 45_050,
+    "lines of tests": 39_600,
     "lines of benchmarks": 11_700,
 }
 

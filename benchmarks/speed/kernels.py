@@ -34,9 +34,9 @@ from benchmarks.speed.printing import Table, spread, tiny, told
 from mpifed.core.processor import CPUS, block_size, in_bytes
 from mpifed.core.typing import Array
 from mpifed.data.pool import Pool
-from mpifed.kernels.blocks import SPARSE, Block, plan
-from mpifed.kernels.compiled.block import CompiledBlock
+from mpifed.kernels.blocks import Block
 from mpifed.kernels.fill import Layout, fill
+from mpifed.kernels.plan import SPARSE, plan
 from mpifed.problems.base import Problem
 
 CLASSES = 10
@@ -105,8 +105,7 @@ class Task(NamedTuple):
         data = Pool(X, rng.integers(0, max(2, self.classes), rows).astype(self.dtype), None, sizes, self.dtype)
         groups = list(plan(sizes, n, X.dtype.itemsize, block_size().bytes * (SPARSE if share < 1 else 1)))
         labels = self.build().labels
-        kind = CompiledBlock if self.kind == "compiled" else Block
-        blocks = fill(data, data.rows, Layout(0, sizes, groups, X.dtype, kind=kind), labels)
+        blocks = fill(data, data.rows, Layout(0, sizes, groups, X.dtype, kernels=self.kind), labels)
         return Clients(blocks, groups, [data.rows(i, i + 1) for i in range(m)])
 
     def amounts(self) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Share
 from mpifed.algorithms.bases.dual_method import DualMethod
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Takes, Theorem
 
 
@@ -38,6 +39,9 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
 
     title = "AccFedDCD"
     look = Look("wine", 0, 1)
+    # Three sequences of each client and six numbers of the server are all of a round.
+    # α and β are exact maxima of data: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.feddcd:accfeddcd")
 
     r: Annotated[Share | None, Meta(description="r (default: (τ−1)/(N−1))")] = None

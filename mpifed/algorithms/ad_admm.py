@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, tuned
 from mpifed.algorithms.parts.local_solvers import Newton, Penalised, Solver
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Theorem, Upload
 
 
@@ -35,6 +36,8 @@ class ADADMM(Algorithm, tag="ad-admm"):
 
     title = "AD-ADMM"
     look = Look("vermilion", 4, 3)
+    # The server adds up last uploads, which clients keep in z, so that late ones come out of a checkpoint too.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.ad_admm:certificate", delayed=True)
 
     rho: Annotated[Positive | None, tuned("penalty ρ (default: max r_i/4)")] = None

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import FedAvg
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
 
 
@@ -26,6 +27,8 @@ class APFL(FedAvg, tag="apfl"):
 
     title = "APFL"
     look = Look("brown", 4, 4)
+    # Step sizes count rounds from f.round, not from a counter of its own.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "those of arXiv:2003.13461 ask for step sizes by a theorem, and for bounds of variance and diversity"
     )

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server, StepSize
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
 
@@ -27,6 +28,8 @@ class DGD(GraphMethod, tag="dgd"):
 
     title = "DGD"
     look = Look("orange", 4, 2)
+    # Nodes keep models alone, and W follows from seed and round.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("those of arXiv:1310.7063 lead to a distance of order γ, and need the least value of every f_i")
 
     gamma: StepSize = None

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, passes
 from mpifed.algorithms.fedavg import FedAvg
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
 
 
@@ -25,6 +26,8 @@ class Ditto(FedAvg, tag="ditto"):
 
     title = "Ditto"
     look = Look("brown", 6, 3)
+    # Personal models are in the state of clients; memories of optimisers begin anew in every round.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "those of arXiv:2012.04221 begin from a rate of the global model, and bound norms of all iterates"
     )

@@ -10,6 +10,7 @@ from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import TopK
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
 
 
@@ -35,6 +36,8 @@ class EF21(CompressedGradients, tag="ef21"):
 
     title = "EF21"
     look = Look("purple", 0, 1)
+    # What the server knows of gradients is kept on both sides, and each side is in the checkpoint.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is"
     )

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server, StepSize
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
 
@@ -25,6 +26,8 @@ class Extra(GraphMethod, tag="extra"):
 
     title = "EXTRA"
     look = Look("orange", 0, 3)
+    # The correction is a sum over rounds, which u has; W is the same in all.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "those of arXiv:1404.6264 bound norms of the models and duals of all nodes, which no model of a run is"
     )

@@ -7,6 +7,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, tuned
 from mpifed.algorithms.bases.inexact_admm import InexactADMM
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Recorded, Sum, Theorem, Upload
 
 
@@ -33,6 +34,8 @@ class FedADMM(InexactADMM, tag="fedadmm"):
 
     title = "FedADMM"
     look = Look("vermilion", 1)
+    # Accuracies and inner steps of clients are arrays of their state, not counters of the process.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.fedadmm:certificate")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10

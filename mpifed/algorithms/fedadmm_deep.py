@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
 
@@ -24,6 +25,8 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     title = "FedADMM (deep)"
     look = Look("vermilion", 6, 1)
+    # Duals and last uploads are kept, optimisers begin anew in every round.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("its local problems are solved by epochs of SGD, to an accuracy that nothing controls")
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01

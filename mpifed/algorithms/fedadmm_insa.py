@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Upload
 
 
@@ -29,6 +30,8 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
 
     title = "FedADMM-InSa"
     look = Look("vermilion", 3, 4)
+    # Penalties adapt to residuals that a client computes from its own state, β and w, alone.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2402.13989, for strongly convex f_i, could not be read")
 
     r0: Annotated[float, tuned("first β_i = r0·r_i", gt=0)] = 0.2

@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, counted, passes, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
 
 
@@ -38,7 +39,7 @@ class LocalSteps(Algorithm):
         return counted(d, self.k0, self.epochs, self.batch_size)
 
     def join(self, f: Local) -> Client:
-        return Client(w=f.initial() if self.keeps() else f.zeros(0))
+        return Client(w=f.initial() if self.remembers() else f.zeros(0))
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), k=0)
@@ -50,9 +51,9 @@ class LocalSteps(Algorithm):
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
-        return (client._replace(w=w) if self.keeps() else client), w
+        return (client._replace(w=w) if self.remembers() else client), w
 
-    def keeps(self) -> bool:
+    def remembers(self) -> bool:
         return self.aggregate == "all"  # whether clients keep their last local models
 
     def origin(self, client: Client, x: Array) -> Array:
@@ -75,6 +76,8 @@ class FedAvg(LocalSteps, tag="fedavg"):
 
     title = "FedAvg"
     look = Look("black", 5)
+    # Optimisers begin anew in every round and mini-batches come from f.rng: a round reads x and k.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:fedavg")
 
     mean = Mean.UNBIASED

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, passes, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
 
@@ -23,6 +24,8 @@ class FedBuff(Algorithm, tag="fedbuff"):
 
     title = "FedBuff"
     look = Look("sky", 4, 2)
+    # Changes that are under way are kept where clients live, and how old they are follows from arrivals.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5

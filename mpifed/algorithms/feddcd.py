@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.dual_method import DualMethod
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Theorem
 
 
@@ -33,6 +34,9 @@ class FedDCD(DualMethod, tag="feddcd"):
 
     title = "FedDCD"
     look = Look("wine", 7)
+    # Σ y_i = 0 holds to rounding whatever dies: duals go back to the checkpoint together.
+    # α and β are exact extremes of data: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.feddcd:feddcd", delayed=True)
 
     asynchronous = True

@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Mean, Refused, Upload
 
 
@@ -30,6 +31,8 @@ class FedDyn(Algorithm, tag="feddyn"):
 
     title = "FedDyn"
     look = Look("green", 0, 1)
+    # Linear terms of clients and their mean at the server come from one checkpoint.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "those of arXiv:2111.04263 ask for the exact minimiser of the local problem, which steps do not give"
     )

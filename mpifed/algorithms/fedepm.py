@@ -9,6 +9,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
 from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
 from mpifed.algorithms.parts.noise import NOISES, Guaranteed, Noise, NoiseSeed, Noisy
+from mpifed.core.promises import Keeps
 from mpifed.core.soft_threshold import soft
 from mpifed.federation.traits import Look, Need, Theorem, Upload
 from mpifed.theory.fedepm import penalties
@@ -68,6 +69,12 @@ class FedEPM(ExactPenalty, tag="fedepm"):
     theorem = Theorem("mpifed.theory.fedepm:certificate")
 
     upload = Upload(kept="z", known="z", single={})
+
+    @property
+    def keeps(self) -> Keeps:
+        # η and λ follow from numbers of clients, the first upload from no data, μ_i with clipped noise from k and d_i:
+        # of samples there is what is in z_i. Steps are sized for n and d_i, which are public.
+        return self.mechanism().keeps
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial(), z=f.zeros(), reach=self.unreached(f), ratio=f.xp.full(len(f), math.inf))

@@ -12,6 +12,7 @@ from mpifed.algorithms.fedepm import ExactPenalty, Server
 from mpifed.algorithms.parts.budget import Counting
 from mpifed.algorithms.parts.elastic_nets import elastic_nets
 from mpifed.algorithms.parts.noise import Noisy
+from mpifed.core.promises import Keeps
 from mpifed.federation.peers.neighbourhood import Near
 from mpifed.federation.traits import Look, Recorded, Refused, Takes, Upload
 from mpifed.theory.fedepm import penalties
@@ -40,6 +41,11 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
 
     takes = Takes.SELECTED
     upload = Upload(vectors=2)
+
+    @property
+    def keeps(self) -> Keeps:
+        # Copies, which nodes send too, are made of noisy uploads alone; survival is what the graph says.
+        return self.mechanism().keeps
 
     def join(self, f: Local) -> Client:
         return Client(f.initial(), f.zeros(), f.initial(), reach=self.unreached(f), ratio=f.xp.full(len(f), math.inf))

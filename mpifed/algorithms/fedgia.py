@@ -11,6 +11,7 @@ from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive
 from mpifed.algorithms.bases.inexact_admm import InexactADMM, Penalty
 from mpifed.algorithms.parts.curvature import Path, begun
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Takes, Theorem
 
 
@@ -69,6 +70,8 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
 
     title = "FedGiA"
     look = Look("blue", 0)
+    # Penalty and duals are state; σ comes from an exact maximum of r_i in round 0: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.fedgia:certificate")
 
     takes = Takes.SELECTED_AND_ALL

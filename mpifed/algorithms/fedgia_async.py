@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedgia import OneGradientADMM, Server
 from mpifed.algorithms.parts.metric import inverse
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
 
@@ -30,6 +31,8 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
 
     title = "FedGiA (async)"
     look = Look("blue", 2, 1)
+    # The last uploads that the server adds up are kept where clients live.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("those of FedGiA need a gradient of every client at the new model, which is not there in time")
 
     upload = Upload(kept="z")

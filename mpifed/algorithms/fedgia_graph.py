@@ -9,6 +9,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Local, tuned
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Takes
 
 
@@ -35,6 +36,8 @@ class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
 
     title = "FedGiA, graph"
     look = Look("blue", 1, 2)
+    # Copies, duals and uploads of nodes are state; W follows from seed and round.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("those of FedGiA take all gradients at one model, and nodes have one each")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10

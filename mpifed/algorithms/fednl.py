@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
 from mpifed.algorithms.parts.newton_steps import backtrack
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import entries, frobenius
 from mpifed.federation.traits import Look, Need, Refused, Takes
 
@@ -37,6 +38,8 @@ class FedNL(LearnedHessians, tag="fednl"):
 
     title = "FedNL"
     look = Look("green", 7, 3)
+    # The H_i of clients and their mean come from one checkpoint; packed matrices are those of numpy: no devices.
+    keeps = Keeps.REPEATED
     theorem = Refused(
         "those of arXiv:2106.02969 hold near x*, in a ball of which they need Lipschitz constants of ∇²f_i"
     )

@@ -7,6 +7,7 @@ import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import entries, frobenius, unpack
 from mpifed.federation.traits import Look, Need, Refused
 
@@ -35,6 +36,8 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
 
     title = "FedNL-PP"
     look = Look("green", 3, 4)
+    # As in fednl; what clients that rest have sent is in the means of the server.
+    keeps = Keeps.REPEATED
     theorem = Refused("those of arXiv:2106.02969 hold near x*, as those of fednl")
 
     requires = (Need("hess", also=REGULAR),)

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedavg import Client, LocalSteps, Server
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
 
@@ -20,6 +21,8 @@ class FedNova(LocalSteps, tag="fednova"):
 
     title = "FedNova"
     look = Look("sky", 5, 3)
+    # The number of local steps follows from samples and options, not from time that is measured.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show")
 
     aggregate: Annotated[Literal["chosen"], Meta(description="means are over the selected clients")] = "chosen"

@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.personal import square
 from mpifed.algorithms.fedavg import Client, LocalSteps
 from mpifed.algorithms.parts.server_optimizers import Adam, Memory, ServerOptimizer
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Mean, Refused, Upload
 
 
@@ -29,6 +30,8 @@ class FedOpt(LocalSteps, tag="fedopt"):
 
     title = "FedOpt"
     look = Look("black", 3, 2)
+    # The memory of the server's optimiser is a part of its state.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "those of arXiv:2003.00295 and 2301.09604 ask for bounds of gradients and of variances that no run shows"
     )

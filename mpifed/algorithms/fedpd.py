@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Loca
 from mpifed.algorithms.fedavg import Server
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
 
@@ -27,6 +28,8 @@ class FedPD(Algorithm, tag="fedpd"):
 
     title = "FedPD"
     look = Look("green", 2)
+    # Duals and last uploads are state of clients, and step sizes follow from the server's k.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "that of arXiv:2005.11418 asks for an accuracy of the local problems that a number of steps does not give"
     )

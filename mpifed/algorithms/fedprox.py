@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import Client, FedAvg
 from mpifed.algorithms.parts.optimizers import SGD
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
 
 
@@ -21,6 +22,8 @@ class FedProx(FedAvg, tag="fedprox"):
 
     title = "FedProx"
     look = Look("sky", 4)
+    # As fedavg: the proximal term is about the model that was received.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "that of arXiv:1812.06127 needs the dissimilarity B of the f_i at every point, which no run shows"
     )
@@ -35,8 +38,8 @@ class FedProx(FedAvg, tag="fedprox"):
     def work(self, d: Array) -> Array:
         return self.inner * super().work(d)
 
-    def keeps(self) -> bool:
-        return self.begin == "own" or super().keeps()
+    def remembers(self) -> bool:
+        return self.begin == "own" or super().remembers()
 
     def origin(self, client: Client, x: Array) -> Array:
         return client.w if self.begin == "own" else x

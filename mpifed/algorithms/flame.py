@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal, square
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Recorded, Sum, Theorem, Upload
 from mpifed.theory.flame import c1
 
@@ -73,6 +74,8 @@ class Flame(MoreauADMM, tag="flame"):
 
     title = "FLAME"
     look = Look("brown", 1)
+    # Personal models, duals and last uploads are state. Uploads are exact: no privacy, which flame-dp has.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.flame:certificate")
 
     asynchronous = True

@@ -10,10 +10,11 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Privacy
 from mpifed.algorithms.flame import Client, MoreauADMM
-from mpifed.algorithms.parts.budget import accounting, recounted
+from mpifed.algorithms.parts.budget import DRAWN_ANEW, accounting, recounted
 from mpifed.algorithms.parts.gaussian import Gaussian
 from mpifed.algorithms.parts.noise import NoiseSeed
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
 
 
@@ -63,6 +64,12 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
         released = {"uploads": "each upload", "sum": "each model, but no upload by itself,"}[self.seen]
         text = f"{released} is ρ-zCDP with {self.promised()} (neighbours: all data of a client replaced)"
         return Privacy(True, text, double=self.seen == "sum", sums=self.seen == "sum", clients=True)
+
+    @property
+    def keeps(self) -> Keeps:
+        # θ_i, w_i and π_i are exact and stay at home; whatever they are, what is sent is clipped and noisy.
+        private = DRAWN_ANEW | Keeps.CLIENTS | Keeps.SUMS | Keeps.DOUBLE
+        return private if self.privacy().holds else Keeps.REPEATED | Keeps.DEVICES
 
     def promised(self) -> str:
         """ρ of one release, and to whom."""

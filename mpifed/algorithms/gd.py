@@ -4,6 +4,7 @@ heterogeneous data", arXiv:1909.04715 (2019)."""
 from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload
 
 
@@ -22,6 +23,8 @@ class GD(Algorithm, tag="gd"):
 
     title = "GD"
     look = Look("black", 0, 3)
+    # A round reads x alone, and its mean runs along one tree.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.gradient_descent:gd")
 
     gamma: StepSize = None

@@ -5,6 +5,7 @@ from typing import Annotated, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
 
@@ -27,6 +28,8 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
 
     title = "Gradient tracking"
     look = Look("orange", 2, 4)
+    # Gradients of the round before are kept, so that the estimate of their mean goes on.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
 
     gamma: Annotated[Positive | None, tuned("step size γ (default: (1 + λ)²/(4 max r_i))")] = None

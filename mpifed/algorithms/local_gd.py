@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.algorithms.gd import Server
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Mean, Need, Refused
 
 
@@ -19,6 +20,8 @@ class LocalGD(Algorithm, tag="local-gd"):
 
     title = "Local GD"
     look = Look("black", 2, 4)
+    # A round reads x alone, without random numbers.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is")
 
     gamma: StepSize = None

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
 
@@ -35,6 +36,8 @@ class LTADMM(GraphMethod, tag="lt-admm"):
 
     title = "LT-ADMM"
     look = Look("wine", 3, 2)
+    # The sum of corrections over all rounds is state of nodes.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("those of arXiv:2501.13516 could not be read, and its abstract names no conditions")
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Client, Federation, Local, Share
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Takes
 
 
@@ -28,6 +29,8 @@ class Marina(CompressedGradients, tag="marina"):
 
     title = "MARINA"
     look = Look("purple", 2, 3)
+    # Its coin comes from fed.rng; gradients of the last model are computed again, not kept.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2102.07845 bounds an expectation at a random one of all iterates")
 
     p: Annotated[Share | None, Meta(description="probability p of whole gradients (default: 1/(1 + ω))")] = None

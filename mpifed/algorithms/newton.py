@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, tuned
 from mpifed.algorithms.bases.learned_hessians import REGULAR
 from mpifed.algorithms.parts.newton_steps import backtrack, direction
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import entries, unpack
 from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
 
@@ -27,6 +28,8 @@ class Newton(Algorithm, tag="newton"):
 
     title = "Newton"
     look = Look("green", 5, 2)
+    # A round reads x alone. Hessians are computed in memory by the problem, and the server factorises them: no devices.
+    keeps = Keeps.REPEATED
     theorem = Refused("that of section 9.5.3 needs a Lipschitz constant of ∇²f, which no problem tells")
 
     c: Annotated[float, tuned("share of the slope by which f must go down", gt=0, lt=0.5)] = 0.49

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
 
@@ -25,6 +26,8 @@ class PFedMe(Personal, tag="pfedme"):
 
     title = "pFedMe"
     look = Look("brown", 2, 1)
+    # Personal models are state, and the inner problem is solved anew.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "that of arXiv:2006.08848 asks for an accuracy of θ_i and bounds of variance that epochs do not give"
     )

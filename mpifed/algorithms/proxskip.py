@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Share, StepSize, passes
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload, demands, needs
 
 
@@ -32,6 +33,8 @@ class ProxSkip(Algorithm, tag="proxskip"):
 
     title = "ProxSkip"
     look = Look("orange", 1, 1)
+    # The number of steps of a round is drawn from fed.rng; control variates are state.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Theorem("mpifed.theory.proxskip:certificate")
 
     gamma: StepSize = None

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
 from mpifed.algorithms.parts.step_sizes import Log2, Step
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Mean, Refused, Upload
 
 
@@ -29,6 +30,8 @@ class Scaffold(Algorithm, tag="scaffold"):
 
     title = "SCAFFOLD"
     look = Look("orange", 3)
+    # Control variates of clients and their mean come from one checkpoint.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:1910.06378 holds up to constants that it does not state")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5

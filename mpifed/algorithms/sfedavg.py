@@ -9,6 +9,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, tuned
 from mpifed.algorithms.parts.noise import NOISES, Noise, Noisy, Unproven
 from mpifed.algorithms.parts.step_sizes import SqrtSamples, Step
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
 MU0 = 0.05
@@ -37,6 +38,8 @@ class SFedAvg(Noisy, tag="sfedavg"):
 
     title = "SFedAvg"
     look = Look("black", 7, 1)
+    # Noise comes from f.rng, which the seed tells: it repeats, and guarantees no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("the FedEPM paper states none for it")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12

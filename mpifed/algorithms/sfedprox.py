@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.sfedavg import SFedAvg
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
 
 
@@ -19,6 +20,8 @@ class SFedProx(SFedAvg, tag="sfedprox"):
 
     title = "SFedProx"
     look = Look("sky", 3, 1)
+    # As sfedavg, with other local steps.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("the FedEPM paper states none for it")
 
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-5

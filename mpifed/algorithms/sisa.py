@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, passes, tuned
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
 
@@ -33,6 +34,8 @@ class SISA(Algorithm, tag="sisa"):
 
     title = "SISA"
     look = Look("vermilion", 2, 2)
+    # Second moments and penalties of clients are state, and so is γ^k.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(
         "that of arXiv:2502.10784 could not be read; its abstract speaks of a bounded region, which no run shows"
     )

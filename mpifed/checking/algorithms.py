@@ -14,6 +14,7 @@ from mpifed.features.asynchrony.arrivals import Asynchronous
 from mpifed.features.certificate.minimum import minimum
 from mpifed.features.simulated_time.system import System
 from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.peers.network import Network
 from mpifed.federation.traits import Refused, Takes, needs
 from mpifed.graphs.base import Graph
 from mpifed.results.result import Result
@@ -122,9 +123,8 @@ def carriers(case: Case, trace: Trace, one: Round, number: int) -> int:
     if algorithm.on_graph:
         if algorithm.takes.selections:
             raise Open("nodes that are selected alone send")
-        weights = trace.fed.setup.weights
-        assert weights is not None
-        return 2 * weights.at(number).edges
+        assert isinstance(trace.fed, Network)
+        return 2 * trace.fed.weights.at(number).edges
     if algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL):
         return int(one.asked.sum())
     return sum(int(selection.sum()) for selection in one.selections)

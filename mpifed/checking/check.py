@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from mpifed.checking import algorithms, curvature, parts, problems, runs, studies
+from mpifed.checking import algorithms, curvature, parts, problems, promises, runs, studies
 from mpifed.checking.case import case_of
 from mpifed.checking.families import Table
 from mpifed.checking.table import Check, Report, carried_out
@@ -18,7 +18,7 @@ CHECKS: dict[str, list[Check]] = {
 
 
 def checks_of(cls: type[Component]) -> list[Check]:
-    return [*runs.EVERY, *CHECKS[cls.kind]]
+    return [*runs.EVERY, *CHECKS[cls.kind], *promises.EVERY, *promises.PRIVATE.get(cls.kind, [])]
 
 
 def check(cls: type[Component], own: Table, table: Table) -> Report:

@@ -30,8 +30,9 @@ class Watch:
     Watched from outside, problem and federation are those of any run, and no call of theirs takes another way.
     """
 
-    def __init__(self, case: Case, fed: Federation) -> None:
+    def __init__(self, case: Case, fed: Federation, names: dict[str, str] = NEEDS) -> None:
         self.fed = fed
+        self.names = names  # method of a problem -> need
         self.method = codes(type(case.config.algorithm))
         self.problem = codes(type(case.config.problem)) | codes(type(case.prepared.setup.problem))
         self.select = type(fed).select.__code__
@@ -39,7 +40,7 @@ class Watch:
         self.selections: list[Array] = []
 
     def __call__(self, frame: FrameType, event: str, found: Any) -> None:
-        need = NEEDS.get(self.problem.get(frame.f_code, ""), "")
+        need = self.names.get(self.problem.get(frame.f_code, ""), "")
         if event == "call" and need and need not in self.called and (caller := self.caller(frame.f_back)):
             self.called[need] = caller
         if event == "return" and frame.f_code is self.select:

@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.core import symmetric as packed
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 
 Generators = Sequence[np.random.Generator]
@@ -75,6 +76,9 @@ class Compressor(Component):
 
 class Identity(Compressor, tag="identity"):
     """C(x) = x: δ = 1, ω = 0, all N numbers are sent."""
+
+    # What travels is what was uploaded.
+    keeps = Keeps.EVERYTHING
 
     def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
         return rows

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.compressors.base import Compressor, Draws, order
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import pack, unpack
 from mpifed.core.typing import Array
 
@@ -19,6 +20,9 @@ class Rank(Compressor, tag="rank"):
     Source: M. Safaryan, R. Islamov, X. Qian, P. Richtárik, "FedNL: Making Newton-type methods applicable to federated
     learning", arXiv:2106.02969 (2022), Rank-R.
     """
+
+    # It looks at uploads after their noise.
+    keeps = Keeps.EVERYTHING
 
     r: Annotated[int, Meta(ge=1, description="rank, at most n")] = 1
 

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.compressors.base import Compressor, Draws, order
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import frobenius
 from mpifed.core.typing import Array
 
@@ -21,6 +22,9 @@ class Natural(Compressor, tag="natural"):
     Source: S. Horváth, C.-Y. Ho, Ľ. Horváth, A. N. Sahu, M. Canini, P. Richtárik, "Natural compression for distributed
     deep learning", arXiv:1905.10988 (2019).
     """
+
+    # It looks at an upload after its noise, and draws from f.rng.
+    keeps = Keeps.EVERYTHING
 
     def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
         mantissa = MANTISSA[rows.itemsize]
@@ -52,6 +56,9 @@ class Dither(Compressor, tag="dither"):
     Source: D. Alistarh, D. Grubic, J. Li, R. Tomioka, M. Vojnovic, "QSGD: Communication-efficient SGD via gradient
     quantization and encoding", arXiv:1610.02132 (2017), whose bound of ω is min(N/s², √N/s).
     """
+
+    # It looks at an upload after its noise, and draws from f.rng.
+    keeps = Keeps.EVERYTHING
 
     s: Annotated[int, Meta(ge=1, description="levels above 0")] = 4
     norm: Annotated[

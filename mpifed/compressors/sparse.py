@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.compressors.base import Compressor, Draws, order
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 
@@ -77,6 +78,9 @@ class TopK(Sparse, tag="topk"):
     Source: S. U. Stich, J.-B. Cordonnier, M. Jaggi, "Sparsified SGD with memory", arXiv:1809.07599 (2018).
     """
 
+    # Which entries it takes follows from an upload whose noise is drawn before.
+    keeps = Keeps.EVERYTHING
+
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         k = self.count(rows.shape[1], symmetric)
         step = max(1, AT_ONCE // rows.shape[1])
@@ -104,6 +108,9 @@ class RandK(Sparse, tag="randk"):
     J. Wangni, J. Wang, J. Liu, T. Zhang, arXiv:1710.09854 (2018).
     """
 
+    # It looks at an upload after its noise, and draws from f.rng.
+    keeps = Keeps.EVERYTHING
+
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         N = rows.shape[1]
         k = self.count(N, symmetric)
@@ -128,6 +135,9 @@ class RandSeqK(RandK, tag="randseqk"):
     Source: K. Burlachenko, P. Richtárik, "Unlocking FedNL: Self-contained compute-optimized implementation",
     arXiv:2410.08760 (2024).
     """
+
+    # It looks at an upload after its noise, and draws from f.rng.
+    keeps = Keeps.EVERYTHING
 
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         N = rows.shape[1]

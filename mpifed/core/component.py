@@ -13,6 +13,7 @@ import msgspec
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError, unknown
+from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
 from mpifed.core.toml import join, toml_value
 
 LONGEST = 200  # characters of a value in a message
@@ -82,6 +83,16 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     default: ClassVar[str] = ""
     kind: ClassVar[str] = ""  # plural name of the family; mpifed.KIND is its group of entry points
     checks: ClassVar[str] = ""  # the module whose GUARDS say what the methods of a user's own class must return
+
+    @property
+    def keeps(self) -> Keeps:
+        """Promises that hold with this component and its options, as its own class says."""
+        return NOTHING_KEPT
+
+    @property
+    def unkept(self) -> Reasons:
+        """Why other promises do not hold with it, and what would be right."""
+        return NO_REASONS
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mpifed.core.guards import guarded, message
+from mpifed.core.promises import NOTHING_KEPT, Keeps
 
 FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 HERE = "__main__"  # the module that a class is said to be from where only the program that defines it can name it
@@ -53,8 +54,12 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     missing = [key for key in dir(found) if getattr(getattr(found, key), "__isabstractmethod__", False)]
     if missing:
         raise ValueError(f"{own} does not define {', '.join(missing)}")
-    names = ("__module__", "__qualname__", "__doc__", "__firstlineno__")  # the last since Python 3.13
+    # __firstlineno__ since Python 3.13; what a class keeps is its own word, which one that it derives from cannot give
+    names = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "keeps")
     body = {key: vars(found)[key] for key in names if key in vars(found)}
+    if type(body.get("keeps", NOTHING_KEPT)) not in (Keeps, property):
+        right = "it must be of mpifed.Keeps, such as Keeps.PRIVACY | Keeps.SURVIVAL"
+        raise ValueError(f"{own}: keeps = {body['keeps']!r} is wrong: {right}")
     if module is not None:
         try:
             for field in msgspec.structs.fields(found):

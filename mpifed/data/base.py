@@ -15,6 +15,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.arrays import starts_of
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Options, keeping
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.sample_columns import SampleColumns
 
@@ -83,6 +84,11 @@ class Dataset:
     notes: tuple[str, ...] = ()
     columns: SampleColumns | None = None
     client_weights: Array | None = None
+
+    @property
+    def totals(self) -> Array:
+        """What f_i divides by: the sums of the weights of clients' samples, or how many these are: (m,)."""
+        return self.sizes if self.columns is None else self.columns.totals()
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
@@ -180,6 +186,9 @@ class Data(Component):
     checks: ClassVar[str] = "mpifed.data.checked"
     objective: ClassVar[str] = "least-squares"  # default problem for this data
     common: ClassVar[str] = ""  # what is done to samples with the help of those of other clients
+    # What a run keeps with the options that are set. One that is not here is refused where a promise is asked for; a
+    # derived class adds its own to those of its bases. How many clients there are, and the seed, tell of no sample.
+    options: ClassVar[Options] = keeping("clients", "seed")
 
     clients: Clients = 128
     seed: Annotated[

@@ -9,8 +9,10 @@ from msgspec import Meta
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
+from mpifed.data.label_shares import apportion, classes_of
 
 TRIES = 100  # attempts to leave no client empty
 
@@ -56,12 +58,18 @@ class Partition(Component):
 class Iid(Partition, tag="iid"):
     """Shuffled samples in parts of equal size, up to a difference of 1."""
 
+    # Rows by number, from the seed.
+    keeps = Keeps.EVERYTHING
+
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         return rng.permutation(len(y)), np.diff(edges(len(y), m))
 
 
 class Contiguous(Partition, tag="contiguous"):
     """Consecutive samples in the order of the data, not shuffled; the first d mod m clients have one more."""
+
+    # Rows by number.
+    keeps = Keeps.EVERYTHING
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         least, more = divmod(len(y), m)
@@ -70,6 +78,9 @@ class Contiguous(Partition, tag="contiguous"):
 
 class Sizes(Partition, tag="sizes"):
     """Shuffled samples; sizes as given, the rest is left out, or random ones with min d_i > least·d/m (errata)."""
+
+    # Rows by number and sizes from the seed or as given.
+    keeps = Keeps.EVERYTHING
 
     sizes: Annotated[
         list[int] | int | None,
@@ -114,6 +125,10 @@ class Shards(Partition, tag="shards"):
     arXiv 1602.05629, section 3.
     """
 
+    # Labels of all say whose a sample is. A partition stands for who collected what, which is given:
+    # a guarantee is for the samples after it (docs/privacy.md).
+    keeps = Keeps.EVERYTHING
+
     per_client: Annotated[int, Meta(ge=1, description="shards per client")] = 2
     pure: Annotated[bool, Meta(description="cut at class boundaries, so that each shard has one label")] = False
 
@@ -153,6 +168,9 @@ class Classes(Partition, tag="classes"):
     Source: FedDCD, 2022, arXiv 2201.11183.
     """
 
+    # As shards: labels say whose a sample is, and a guarantee is for the samples after that.
+    keeps = Keeps.EVERYTHING
+
     per_client: Annotated[int, Meta(ge=1, description="classes per client")] = 2
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -189,6 +207,9 @@ class Dirichlet(Partition, tag="dirichlet"):
     Classification, 2019, arXiv 1909.06335.
     """
 
+    # As shards: labels say whose a sample is, and a guarantee is for the samples after that.
+    keeps = Keeps.EVERYTHING
+
     alpha: Annotated[float, Meta(ge=1e-3, le=1e9, description="concentration; large: all classes at every client")] = (
         0.5
     )
@@ -214,29 +235,5 @@ class Dirichlet(Partition, tag="dirichlet"):
         return np.argsort(owner, kind="stable"), counts.sum(axis=0)
 
 
-def apportion(expected: Array, members: Array) -> Array:
-    """Round ``expected`` (classes, m) to whole numbers with row sums ``members`` (classes,).
-
-    Rounding errors of a client are carried over to the next class. If each class were rounded separately, equal shares
-    of classes smaller than m would leave the same clients empty in all of them.
-    """
-    counts = np.floor(expected).astype(np.int64)
-    owed = np.zeros(expected.shape[1])
-    for row, want, total in zip(counts, expected, members, strict=True):
-        owed += want - row
-        up = np.argsort(-owed, kind="stable")[: total - row.sum()]
-        row[up] += 1
-        owed[up] -= 1
-    return counts
-
-
 def edges(d: int, parts: int) -> Array:
     return np.arange(parts + 1) * d // parts
-
-
-def classes_of(y: Array, name: str) -> tuple[Array, Array]:
-    """The class 0 … C-1 of each sample (d,) and the size of each class (C,); UserError if labels are not classes."""
-    if not np.all(y == np.floor(y)):
-        raise UserError(f'data.partition = "{name}" needs classes: the labels of this data are not whole numbers')
-    _, label, members = np.unique(y, return_inverse=True, return_counts=True)
-    return label.ravel(), members

@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
+from mpifed.core.promises import keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
@@ -119,6 +120,9 @@ def check_finite(values: Matrix, numbers: Any, name: str) -> None:
 
 class Pooled(Data):
     """Base of sources whose labelled samples are divided among the clients by ``partition``."""
+
+    # A partition speaks for itself; which samples test follows from their numbers.
+    options = keeping("partition", "test")
 
     objective = "softmax"
     usual: ClassVar[Partition] = Iid()  # default partition

@@ -68,11 +68,6 @@ class SampleColumns(NamedTuple):
         return f"samples have {what}, which numpy reads: there are no compiled kernels for them"
 
 
-def totals_of(data: Any) -> Array:
-    """What f_i divides by: the sums of the weights of clients' samples, or how many these are: (m,)."""
-    return data.sizes if data.columns is None else data.columns.totals()
-
-
 def combined(given: Mapping[str, Array], called: Callable[[str], str], row: Callable[[int], str]) -> Array:
     """Weights and offsets (2, d) of columns by their names in COLUMNS.
 
@@ -150,5 +145,5 @@ def check_weights(values: Array, called: str) -> None:
 
 def samples_of(data: Any) -> int:
     """How many samples there are, each as often as its frequency says."""
-    counts = totals_of(data) if data.columns is not None and "frequency" in data.columns.names else data.sizes
+    counts = data.totals if data.columns is not None and "frequency" in data.columns.names else data.sizes
     return int(counts.sum())

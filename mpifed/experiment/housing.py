@@ -4,10 +4,8 @@ from functools import partial
 
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
-from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.job import Job
-from mpifed.experiment.of_samples import block_of, put
 from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.warm_start import given_start
 from mpifed.features.feature import Housing
@@ -20,7 +18,7 @@ from mpifed.federation.transport import Transport
 
 def housed(parts: Prepared, job: Job, clients: tuple[int, int], kernels: str) -> Prepared:
     """The same with the samples of the clients lo <= i < hi in a host that computes with these kernels."""
-    setup = parts.setup._replace(kernels=kernels, block=block_of(parts.data))
+    setup = parts.setup._replace(kernels=kernels)
     makers = (feature.hosts(kernels) for feature in parts.features)
     make = next(filter(None, makers), in_memory)
     host = make(setup, parts.data, clients, parts.selector.size)
@@ -37,15 +35,13 @@ def housed(parts: Prepared, job: Job, clients: tuple[int, int], kernels: str) ->
 
 def in_memory(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
     """A host whose clients are arrays of numpy."""
-    made = Host(setup, data, *clients)
-    put(data.columns, made)
-    return made
+    return Host(setup, data, *clients)
 
 
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = next((feature.federation for feature in parts.features if feature.federation), Federation)
-    made = kind(transport, parts.setup, parts.selector, totals_of(parts.data), parts.schedule, config.reproducible)
+    made = kind(transport, parts.setup, parts.selector, parts.data.totals, parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
     for feature in parts.features:
         feature.server(made)

@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
-from mpifed.features.settings import DEVICES
+from mpifed.features.settings import DEVICES, Experiment
 from mpifed.federation.traits import needs
 from mpifed.kernels.compiled import compiling
 from mpifed.kernels.torch_device import device
@@ -34,7 +34,7 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
             if world.hosting:
                 device(job.config.kernels)  # UserError where there is none
         return job.config.kernels
-    if job.config.kernels == "auto" and on_gpus(job.config.problem, world):
+    if job.config.kernels == "auto" and on_gpus(job.config, world):
         return "cuda"
     lacking = unable(job.config.problem, job.config.algorithm, data)
     if lacking and job.config.kernels == "compiled":
@@ -56,11 +56,15 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
     raise UserError(f"{world.share(demand(job))}, but numba cannot be used here: {mistake}")
 
 
-def on_gpus(problem: Any, world: World) -> bool:
-    """Whether the problem asks for GPUs and, where it leaves that open, every rank with clients has one."""
-    wish = problem.gpu()
+def on_gpus(c: Experiment, world: World) -> bool:
+    """Whether the problem asks for GPUs; where it leaves that open, whether all parts and all ranks have them."""
+    wish = c.problem.gpu()
     if wish != "auto":
         return bool(wish)
+    from mpifed.features.promises.feature import computes_on_devices
+
+    if not computes_on_devices(c):
+        return False
     there = not world.hosting or bool(pytorch().cuda.is_available())
     return world.agree(None if there else "a rank has none") is None
 

@@ -7,12 +7,10 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
-from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.housing import gathered
 from mpifed.features.certificate.constants import certified, known
 from mpifed.features.penalty.feature import Penalised
 from mpifed.features.settings import Experiment
-from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
 from mpifed.theory.statements import Certificate
@@ -26,10 +24,11 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
     parts = gathered(msgspec.structs.replace(config, dtype="float64"), cache)
     host = parts.host
     assert host is not None
-    if parts.setup.factors is not None:
-        host.setup = parts.setup._replace(local=ScaledLocal)  # f itself, whatever a method computes with
+    # f itself, whatever a method computes with
+    host.views += host.evaluation.views
+    host.evaluation.views.clear()
     host.join()
-    fed = Federation(InProcess(host), host.setup, parts.selector, totals_of(parts.data))
+    fed = Federation(InProcess(host), host.setup, parts.selector, parts.data.totals)
     for feature in parts.features:
         if isinstance(feature, Penalised):
             feature.server(fed)

@@ -9,10 +9,9 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.experiment.job import Job
-from mpifed.experiment.of_samples import problem_of
 from mpifed.experiment.warm_start import fitting
 from mpifed.features.feature import Feature
-from mpifed.features.listed import features_of, refuse_counts, refuse_study
+from mpifed.features.listed import brought, features_of, refuse_counts, refuse_study
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
@@ -44,12 +43,13 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     that can be known before data are loaded.
     """
     config = job.config
-    features = features_of(config)
+    features = features_of(config, job.survive)
     refuse_study(config, features)
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))
     for feature in features:
         data = feature.data(data)
+    features = [*brought(config, data), *features]
     if ranks > data.m + 1:
         raise UserError(
             f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
@@ -60,7 +60,7 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
         first = config.problem.initial(data, config.seed).astype(config.dtype)
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
-    setup = Setup(problem_of(config, data), config.algorithm, config.seed, data.m, first, block.bytes)
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
     for feature in features:
         setup = feature.prepared(setup, data)
     selector = selecting(config, data.m, features)

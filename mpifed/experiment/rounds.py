@@ -154,9 +154,9 @@ def counters(fed: Federation, spent: float) -> dict[str, float]:
 
 def evaluate(algorithm: Algorithm, fed: Federation, server: ServerState) -> dict[str, float]:
     """f, ‖∇f‖² and accuracies at the server's model, and what the algorithm reports of itself."""
-    sums = fed.evaluate(server.x)
-    own = algorithm.report(server, fed.evaluation.recorded(sums), fed.m)  # type: ignore[arg-type]
-    return fed.evaluation.means(sums, fed.m, fed.samples) | own
+    found = fed.evaluate(server.x)
+    own = algorithm.report(server, fed.evaluation.recorded(found), fed.m)  # type: ignore[arg-type]
+    return fed.evaluation.means(found.sums, fed.m, fed.samples) | own
 
 
 def evaluated(

@@ -46,10 +46,10 @@ def start(
             "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
             "resume goes on from the last checkpoint everywhere"
         )
-    if job.survive and job.config.graph is not None:
-        raise UserError(
-            "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
-        )
+    if job.survive:
+        from mpifed.features.promises.feature import refuse_dying
+
+        refuse_dying(job.config)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
         if job.survive:
             from mpifed.experiment.survival import surviving
@@ -123,11 +123,9 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
         host.join()
     if job.saved is None:
         return
-    m = parts.data.m
-    if job.saved.cuts[-1] != m:
-        raise UserError(
-            f"the data have changed: the checkpoint has {job.saved.cuts[-1]} clients, and now there are {m}"
-        )
+    now, then = parts.data.m, job.saved.cuts[-1]
+    if now != then:
+        raise UserError(f"the data have changed: the checkpoint has {then} clients, and now there are {now}")
     with fitting(job.saved.folder):
         if first:
             check_server(job.saved, job.config.algorithm, parts.setup.start)

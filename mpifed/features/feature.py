@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.features.rule import Counted, Rule
@@ -43,6 +44,8 @@ class Feature:
     but where they say that they are about the server.
     """
 
+    keeps: ClassVar[Keeps] = NOTHING_KEPT  # promises that hold with it
+    unkept: ClassVar[Reasons] = NO_REASONS  # why others do not, and what would be right
     federation: ClassVar[type[Federation] | None] = None  # in the place of a server
     tables: ClassVar[Sequence[Rule[Experiment]]] = ()
     rules: ClassVar[Sequence[Rule[Experiment]]] = ()

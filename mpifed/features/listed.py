@@ -6,15 +6,16 @@ from typing import Any
 
 from mpifed.core.component import fields_of
 from mpifed.core.guards import own
+from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Counted, refuse
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.federation.participation.selection import Selector
 
 
-def half(c: Experiment) -> Any:
-    """The half precision that a network computes in."""
-    return getattr(c.problem, "autocast", None)
+def training(c: Experiment) -> Any:
+    """Whether local steps are random, as with dropout or changes of samples, or in half precision."""
+    return c.problem.has("seeded_grad") or c.problem.augments() or getattr(c.problem, "autocast", None)
 
 
 def wants_gpu(c: Experiment) -> bool:
@@ -28,6 +29,8 @@ def decays(c: Experiment) -> bool:
     return any(getattr(part, "decay", "") == "weights" and part.weight_decay for part in parts)
 
 
+SURVIVED = "mpifed.features.promises.feature:Survived"  # which no study asks for, but a job
+PROMISED = "mpifed.features.promises.feature:Promised"
 # "module:Class" of a feature -> whether a study has it; the modules of others are not imported.
 FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.plain:Plain": lambda c: True,
@@ -37,7 +40,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.devices.feature:Devices": lambda c: (
         c.kernels in DEVICES or (c.kernels == "auto" and c.problem.gpu())
     ),
-    "mpifed.features.network_training.feature:NetworkTraining": lambda c: c.problem.augments() or half(c),
+    "mpifed.features.network_training.feature:NetworkTraining": lambda c: training(c),
     "mpifed.features.personal_models.feature:PersonalModels": lambda c: c.record.personal,
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:Penalised": lambda c: c.objective.penalised or c.objective.unpenalised is not None,
@@ -50,19 +53,29 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.weight_decay.feature:WeightDecay": decays,
     "mpifed.features.certificate.feature:Certified": lambda c: c.algorithm.certify,
     "mpifed.features.own_classes.feature:OwnClasses": lambda c: own(type(c.algorithm)),
+    # after those that bring stages, which it looks at
+    PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
     # last: it puts clocks around the verbs of all others
     "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
 
+SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumns"
+
 
 def every_feature() -> list[type[Feature]]:
     """All features."""
-    return [found(place) for place in FEATURES]
+    return [found(place) for place in (SAMPLE_COLUMNS, *FEATURES)]
 
 
-def features_of(c: Experiment) -> list[Feature]:
-    """The features that a study has."""
-    return [found(place)(c) for place, there in FEATURES.items() if there(c)]
+def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
+    """The features that a study has, and that its survival asks for where ranks may die."""
+    made = [found(place)(c) for place, there in FEATURES.items() if there(c)]
+    return [*made, found(SURVIVED)(c)] if survive else made
+
+
+def brought(c: Experiment, data: Dataset) -> list[Feature]:
+    """The features that only loaded data tell of: a file of arrays may bring columns, and so may a Python program."""
+    return [] if data.columns is None else [found(SAMPLE_COLUMNS)(c)]
 
 
 def found(place: str) -> type[Feature]:

@@ -2,6 +2,7 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.memory import check_memory, size_of
+from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.matching import missing, refusal
@@ -57,6 +58,9 @@ MATRICES = 4  # of a client or of the mean: made, packed, unpacked and factorise
 
 class Plain(Feature):
     """What every run has."""
+
+    # It has rules and computes nothing.
+    keeps = Keeps.EVERYTHING
 
     tables = TABLES
     rules = RULES

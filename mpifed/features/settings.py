@@ -184,6 +184,11 @@ class Experiment(Table, kw_only=True):
     compress: Compress | None = None
     graph: Graph | None = None
 
+    @property
+    def on_device(self) -> bool:
+        """Whether the study asks for a device, by ``kernels`` or by its network."""
+        return self.kernels in DEVICES or (self.kernels == "auto" and self.problem.gpu() == "cuda")
+
     def toml(self) -> str:
         """The complete experiment file."""
         return to_toml(msgspec.to_builtins(self))

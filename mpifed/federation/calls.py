@@ -144,6 +144,7 @@ class Calls:
         if to is not self.schedule.selected:
             arranged(request, self.m)
         postage = Postage(bits=bits)
+        # where nothing is simulated, sending and asking for uploads are one request: no key is used up before it
         if self.schedule.send(request, postage):
             self.calls += 1
             if self.round > 0:
@@ -172,8 +173,10 @@ class Calls:
         weights = rare.get("weights")
         if of is not self._there[0] and of is not None:
             of, weights, places = there(of, weights, self._there[0], self.m)
+        # once only: a second request for the same uploads would compute them again, with other random numbers
         self._there = None
         lacking, request, postage = self.schedule.uploads(of)
+        # all clients under way compute in one request, so that ranks are busy together and not one after the other
         if lacking is not None:
             lacking.key = (self.round, self.calls)  # no call of its own: what clients draw does not depend on it
             self._pass(lacking, Postage())
@@ -193,6 +196,7 @@ class Calls:
         reply, report = self._transport.send(request), self._transport.report
         if report.failed:
             raise self._transport.complaint()
+        # the smallest client number of all ranks is reported as m − number, because reports keep the largest
         if report.fault:
             what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
             raise Trouble(
@@ -209,6 +213,7 @@ class Calls:
         """Send a request, charge it, and unpack the reply."""
         postage = postage or Postage()
         places = None
+        # the schedule's own array is in order; asking for its identity saves a look at every number of it
         if request.to is not None and request.to is not self.schedule.selected:
             places = arranged(request, self.m)
         self._count = self.m if request.to is None else len(request.to)
@@ -217,6 +222,8 @@ class Calls:
         request.key = (self.round, self.calls)
         self.calls += 1
         reply = self._pass(request, postage)
+        # round 0 is the start: what clients and server must agree on before the first round is no communication of a
+        # round
         charged = self.round > 0 if postage.charge is None else postage.charge
         if charged and request.verb not in FOR_THE_RECORD:
             for stage in self.stages:

@@ -1,6 +1,7 @@
 """What the record wants to know of every client at the server's model, and under which names it travels."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,12 +9,20 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.method import Personalised
-from mpifed.federation.scaled_local import ScaledLocal
+from mpifed.federation.request import MAXIMA, WHOLE
 from mpifed.federation.setup import Setup
-from mpifed.federation.traits import Max, Recorded, Sum
+from mpifed.federation.traits import Sum
+from mpifed.federation.view import View
 
-COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
 PERSONAL = ("personal_objective", "personal_accuracy")
+COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
+
+
+class Evaluated(NamedTuple):
+    """Numbers of all clients together by name: those that are added up, and those of which the largest counts."""
+
+    sums: dict[str, Array]
+    maxima: dict[str, Array]
 
 
 class Evaluation:
@@ -22,43 +31,58 @@ class Evaluation:
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
     ``personal_objective`` and ``personal_accuracy``; then what the problem has ``measured`` and the algorithm
-    ``records``; a number of which the largest counts stands among the sums as an array without numbers.
+    ``records``. ``views`` is what f has beside what client methods see of it.
     """
 
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm
-        self.record = self.algorithm.record
         self.personalised = self.algorithm.personalised if isinstance(self.algorithm, Personalised) else None
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
+        self.views: list[View] = []
+        # what hosts may be asked for beside methods of the algorithm: name -> method(f, client, *args)
+        self.looks: dict[str, Callable[..., dict[str, Array]]] = {WHOLE: self.evaluate, MAXIMA: self.maxima}
         self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
 
-    def clients(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
-        """The quantities of each of the clients at the server's model x (n,): (c,) each, the gradient (c, n)."""
-        value, gradient, *accuracy = f.evaluate(x)
-        found = {"objective": value, "objective_samples": f.d * value, "gradient": gradient}
-        found |= zip(("accuracy", "correct", "tested"), accuracy, strict=False)
+    def evaluate(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
+        """The quantities of each of the clients that are added up, at the server's model x (n,): (c,) each, the
+        gradient (c, n); and the names of the others, with arrays without numbers.
+        """
+        # f is the same whatever a method computes with, but what the method records of itself is not
+        whole = f.beside(self.views) if self.views else f
+        value, gradient, *accuracy = whole.evaluate(x)
+        samples = f.d * value
+        if whole.views and whole.factors is not None:
+            # a mean over samples has no weights of clients. Divided, for one pass over the samples is what takes time
+            samples = samples / whole.factors
+        sums = {"objective": value, "objective_samples": samples, "gradient": gradient}
+        sums |= zip(("accuracy", "correct", "tested"), accuracy, strict=False)
         if self.personalised is not None:
-            theta = self.personalised(f, client)
-            found["personal_objective"] = f.value(theta)
+            theta = self.personalised(whole, client)
+            sums["personal_objective"] = whole.value(theta)
             if self.classes:
-                found["personal_accuracy"] = f.accuracy(theta)[0]
+                sums["personal_accuracy"] = whole.accuracy(theta)[0]
         if self.measured:
-            found |= zip(self.measured, f.measure(x), strict=True)
-        for name, part in self.record(f, client, x).items():
-            found[name] = part.values if isinstance(part, Sum) else f.zeros(0)
-        self.names = self.names or tuple(found)
-        if tuple(found) != self.names:
+            sums |= zip(self.measured, f.measure(x), strict=True)
+        recorded = self.algorithm.record(f, client, x)
+        sums |= {name: part.values for name, part in recorded.items() if isinstance(part, Sum)}
+        maxima = [name for name, part in recorded.items() if not isinstance(part, Sum)]
+        names = (*sums, *maxima)
+        self.names = self.names or names
+        if names != self.names:
             raise UserError(
-                f"record of {self.algorithm.label()} returns {', '.join(found)} of some clients and "
+                f"record of {self.algorithm.label()} returns {', '.join(names)} of some clients and "
                 f"{', '.join(self.names)} of others: the names of what is recorded stay"
             )
-        return found
+        # a name without numbers tells rank 0 to ask for maxima, which are reduced in another way. It is part of the
+        # layout of a reply, which ranks agree on once, so that no message is longer for it
+        return sums | {name: f.zeros(0) for name in maxima}
 
     def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """The recorded numbers of which the largest counts: (c,) each."""
-        recorded = self.record(f, client, x)
-        return {name: part.values for name, part in recorded.items() if isinstance(part, Max)}
+        # recorded again, for the first reply has left: what has maxima records them from the state, without samples
+        recorded = self.algorithm.record(f, client, x)
+        return {name: part.values for name, part in recorded.items() if not isinstance(part, Sum)}
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
         """The recorded columns, from the sums over all m clients, which together have so many samples."""
@@ -70,35 +94,13 @@ class Evaluation:
         }
         if self.classes:
             row["accuracy"] = float(sums["accuracy"]) / m
+            # the mean over clients counts each client once, this one each sample
             row["accuracy_pooled"] = float(sums["correct"]) / float(sums["tested"])
         means = [name for name in sums if name in self.measured or name in PERSONAL]
         return row | {name: float(sums[name]) / m for name in means}
 
-    def recorded(self, sums: dict[str, Array]) -> dict[str, float]:
+    def recorded(self, found: Evaluated) -> dict[str, float]:
         """What the algorithm records, of all clients together."""
         others = {*COMMON, *PERSONAL, *self.measured}
-        return {name: float(value) for name, value in sums.items() if name not in others}
-
-
-class WeightedEvaluation(Evaluation):
-    """f and its gradient with weights of clients; what a method records of itself is what it computes with."""
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self.setup = setup
-        self.record = self.recorded_with
-
-    def clients(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
-        scaled = ScaledLocal(f.block, self.setup, f.ids, (f.round, 0))
-        found = super().clients(scaled, client, x)
-        found["objective_samples"] = found["objective_samples"] / scaled.factors
-        return found
-
-    def recorded_with(self, f: Local, client: Any, x: Array) -> Recorded:
-        """What the algorithm records, of clients as its methods meet them."""
-        return self.algorithm.record(self.setup.local(f.block, self.setup, f.ids, (f.round, 0)), client, x)
-
-
-def evaluation_of(setup: Setup) -> Evaluation:
-    """What is evaluated in a run."""
-    return Evaluation(setup) if setup.factors is None else WeightedEvaluation(setup)
+        own = {name: value for name, value in found.sums.items() if name not in others}
+        return {name: float(value) for name, value in (own | found.maxima).items()}

@@ -15,17 +15,15 @@ from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.federation import sums
-from mpifed.federation.evaluation import evaluation_of
+from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
 from mpifed.federation.method import Joining
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
     FOR_THE_RECORD,
-    MAXIMA,
     SAVE,
     SERVICE,
-    WHOLE,
     Collected,
     HostReport,
     Layout,
@@ -38,10 +36,10 @@ from mpifed.federation.running_sums import Running
 from mpifed.federation.setup import Setup
 from mpifed.federation.stage import WEIGHTED, HostStage, Keeper, Visit, Weighted
 from mpifed.federation.traits import needs
-from mpifed.kernels.blocks import SPARSE, plan
-from mpifed.kernels.compiled.block import CompiledBlock, CompiledSparseBlock
+from mpifed.federation.view import View
 from mpifed.kernels.fill import Layout as Filling
 from mpifed.kernels.fill import add_tests, between, by_padded_size, fill
+from mpifed.kernels.plan import SPARSE, plan
 
 ClientMethod = Callable[..., Any]
 Wrap = Callable[[str, Any], ClientMethod]  # name of a client method, the method or None -> the method in its place
@@ -58,11 +56,10 @@ class Host:
         self.setup = setup
         self.algorithm: Joining = setup.algorithm  # whose methods clients run
         self.wraps: list[Wrap] = []  # what is put around a client method where it is called
-        self.inspected: Any = setup.algorithm  # whose methods return numbers for the record alone
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.nodes(lo, hi, setup.m)
-        self.evaluation = evaluation_of(setup)
+        self.evaluation = Evaluation(setup)
         sizes = np.asarray(data.sizes[lo:hi])
         self.block_size = BlockSize(setup.block_bytes, "it was set up so")
         block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
@@ -73,10 +70,7 @@ class Host:
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
-        kind = setup.block
-        if setup.kernels == "compiled":
-            kind = CompiledSparseBlock if data.sparse else CompiledBlock
-        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind, together)
+        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, setup.kernels, together)
         labels = setup.problem.checked_labels
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin
@@ -84,6 +78,7 @@ class Host:
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
+        self.views: list[View] = []  # what client methods see that is not the problem's
         self.stages: dict[str, HostStage] = {WEIGHTED: Weighted()}
         self.keepers: list[Keeper] = []  # of more than the clients' state
         self.reductions = sums.AT_ONCE | {"sum": lambda request, rows, ids: sums.subtotals(rows, ids, lo, self.tree)}
@@ -114,9 +109,8 @@ class Host:
         return found
 
     def evaluating(self, name: str) -> ClientMethod:
-        """A method that returns numbers for the record: one of the evaluation, or of what is inspected."""
-        own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
-        return own.get(name) or getattr(self.inspected, name)
+        """A method that returns numbers for the record: one of the evaluation, or of the algorithm of the run."""
+        return self.evaluation.looks.get(name) or getattr(self.setup.algorithm, name)
 
     def join(self) -> None:
         """The first state of every client."""
@@ -255,11 +249,11 @@ class Host:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""
         if slots is None:
             for part, block, ids in self.whole:
-                yield part, self.setup.local(block, self.setup, ids, key)
+                yield part, Local(block, self.setup, ids, key, self.views)
             return
         edges = slots.searchsorted(self.edges)
         for k in np.flatnonzero(np.diff(edges)).tolist():
             own = slots[edges[k] : edges[k + 1]]
             for begin, end, block in self.same_size[k].pieces(own - self.edges[k]):
                 picks = between(own[begin:end])
-                yield picks, self.setup.local(block, self.setup, self.ids[picks], key)
+                yield picks, Local(block, self.setup, self.ids[picks], key, self.views)

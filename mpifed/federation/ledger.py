@@ -31,6 +31,7 @@ class Ledger:
         arrays = [a for a in request.args if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
         shared, receivers = 8 * sum(a.nbytes for a in arrays), clients
         if postage.down is not None:
+            # compressed downloads go to all clients, who must know x̂ to understand the next one
             shared, receivers = postage.down
         own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
         if shared or own:

@@ -101,10 +101,13 @@ class Collected:
         if self.layout is None or not self.layout.shapes:
             self.layout = Layout(tuple([part.shape[1:] for part in parts]), names)
             alone = len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice)
+            # the method has made this array for us alone: a copy of all replies would take as much time as small
+            # methods do
             if self.lend and alone and parts[0].dtype == dtype:
                 self.rows = parts[0].reshape(count, -1)
                 return
             columns = sum(width(shape) for shape in self.layout.shapes)
+            # asked for before it is allocated: an overcommitting kernel would end the process later, without a word
             size = count * columns * dtype.itemsize
             if size > SMALL:
                 check_memory(size, f"the replies of {count:,} clients")

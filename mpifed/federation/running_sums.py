@@ -31,6 +31,7 @@ class Running(Collected):
         """The replies of the next clients."""
         if self.layout is None or not self.layout.shapes:
             length = sum(width(part.shape[1:]) for part in parts)
+            # short rows are kept and added up in a few calls of numpy; long ones would take the memory of all clients
             self.kept = length < LONG or len(self.clients) < 2
             if not self.kept:
                 self.ids = self.clients.tolist()
@@ -44,6 +45,7 @@ class Running(Collected):
         block = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1, dtype=self.rows.dtype)
         if self.bad is None and not finite(block):
             self.bad = self.next + int(np.argmin(np.isfinite(block).all(axis=1)))
+        # clients come in rising order, so a stack of unfinished subtrees is as deep as the tree, whatever their number
         for row in block:
             self._add(row)
         # what stays is copied: a row of a block keeps all of the block in memory
@@ -60,6 +62,7 @@ class Running(Collected):
         while client >= self.ends[self.node]:
             self._finish()
             self.node += 1
+        # the level at which this client meets the one before: everything below it on the stack is complete
         meets = (client ^ self.ids[self.next - 1]).bit_length() if self.parts else 0
         self._merge(meets)
         self.parts.append((meets, row))

@@ -11,7 +11,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.ending import Ending
-from mpifed.federation.evaluation import evaluation_of
+from mpifed.federation.evaluation import Evaluated, Evaluation
 from mpifed.federation.ids import named
 from mpifed.federation.method import ServerState
 from mpifed.federation.participation.participants import Participants, draws, recentred
@@ -42,7 +42,7 @@ class Federation(Calls):
         super().__init__(transport, setup, schedule, reproducible)
         self.problem, self.n = setup.problem, len(setup.start)
         self.samples, self.cohort = np.sum(sizes).item(), selector.size
-        self.evaluation = evaluation_of(setup)
+        self.evaluation = Evaluation(setup)
         self.endings: list[Ending] = []
         self.counts: Array | None = None  # (m,) what clients count in ``share``, where that is not 1 each
         self.participants = Participants(selector, setup)
@@ -52,6 +52,8 @@ class Federation(Calls):
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
+        # in an evaluation, for what a selection learns of clients is charged to no ledger; once, also after a
+        # resumption
         while self.first:
             self.first.pop(0)(self.inspect)
         self.round = round
@@ -91,6 +93,7 @@ class Federation(Calls):
         weights = self.participants.selector.weights
         if weights is None or of is None or last is not None:
             return self.mean(of=of, last=last)
+        # about the point ``around`` the errors of the weights cancel where all uploads are alike, as near an optimum
         own = weights[of]
         return recentred(self.mean(of=of, weights=own), 1.0 - float(own.mean()), around)
 
@@ -119,17 +122,17 @@ class Federation(Calls):
             server = ending.observed(server)
         return server
 
-    def evaluate(self, x: Array) -> dict[str, Array]:
-        """The sums over all clients of what ``evaluation`` computes of each at x, by name; charged to no ledger.
-
-        Of a number of which the largest counts, that one.
-        """
+    def evaluate(self, x: Array) -> Evaluated:
+        """The sums and maxima over all clients of what ``evaluation`` computes of each at x; charged to no ledger."""
         found: dict[str, Array] = self._ask(Request(WHOLE, (x,), reduce=self._sum, verb=EVALUATE))
-        if any(not np.size(value) for value in found.values()):
-            found |= self._ask(Request(MAXIMA, (x,), reduce="max", verb=EVALUATE))
+        sums = {name: value for name, value in found.items() if np.size(value)}
+        maxima: dict[str, Array] = {}
+        # names alone are those of maxima: a request of their own, which methods without any are spared
+        if len(sums) < len(found):
+            maxima = self._ask(Request(MAXIMA, (x,), reduce="max", verb=EVALUATE))
         for ending in self.endings:
-            found = ending.evaluated(x, found)
-        return found
+            sums = ending.evaluated(x, sums)
+        return Evaluated(sums, maxima)
 
     def inspect(self, method: ClientMethod, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:
         """The replies of all clients to method(f, client, *args), charged to no ledger: rows, "sum" or "max"."""

@@ -4,10 +4,7 @@ from typing import NamedTuple
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.method import Method
-from mpifed.graphs.weights import Weights
-from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Problem
 
 
@@ -24,8 +21,3 @@ class Setup(NamedTuple):
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
-    weights: Weights | None = None  # of the graph whose nodes are the clients
-    factors: Array | None = None  # (m,) m p_i, where clients have weights
-    per_sample: float = 0.0  # m/d, where these weights are by samples
-    local: type[Local] = Local  # what client methods see
-    block: type[Block] = Block  # in what samples are, without kernels of their own

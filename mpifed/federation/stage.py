@@ -1,9 +1,10 @@
 """What messages between server and clients may pass on their way."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.request import Reply, Request, parts_of
@@ -31,6 +32,9 @@ class Visit(NamedTuple):
 
 class Keeper:
     """What has a state of its own beside that of the method; by default it has none."""
+
+    keeps: ClassVar[Keeps] = NOTHING_KEPT
+    unkept: ClassVar[Reasons] = NO_REASONS
 
     def saved(self) -> dict[str, Array]:
         """What a checkpoint keeps, on hosts of the clients in block order: arrays with a blank in their names."""
@@ -67,6 +71,9 @@ class HostStage(Keeper):
 
 class Weighted(HostStage):
     """Uploads are multiplied with the weights (c,) of the clients called, which travel with the request."""
+
+    # Weights are known without the data; the selection that they come from speaks for itself.
+    keeps = Keeps.EVERYTHING
 
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
         weights = request.stages[WEIGHTED]

@@ -31,6 +31,8 @@ def cuts(sizes: Array, ranks: int) -> list[int]:
     run, mean = end[-1] / ranks, sizes.mean()
     result = [0] * ranks + [m]
     for r in range(1, ranks):
+        # a cut that is also one of the tree leaves fewer subtrees on each side of it: a run of equal length would cut
+        # most subtrees of a rank in two, and each of them travels as a vector of its own
         first, last = np.searchsorted(end, [r * run - run / 16, r * run + run / 16]) + 1
         near = int(np.clip(np.searchsorted(end, r * run - mean / 2) + 1, first, last))
         cut = roundest(int(first), int(last), near)
@@ -41,6 +43,7 @@ def cuts(sizes: Array, ranks: int) -> list[int]:
 def roundest(first: int, last: int, near: int) -> int:
     """The number first <= p <= last that is divisible by the highest power of 2, of those the nearest to ``near``."""
     grain = 1
+    # multiples of a large power of 2 are where subtrees begin: 96 = 3·32 closes one of 32 clients, 97 closes none
     while -(-first // (2 * grain)) * 2 * grain <= last:
         grain *= 2
     low = -(-first // grain) * grain
@@ -55,6 +58,7 @@ def depth(m: int) -> int:
 def nodes(lo: int, hi: int, m: int) -> list[Node]:
     """The largest subtrees within the clients lo <= i < hi, in order."""
     found = []
+    # the last rank closes the tree: clients that do not exist add nothing, and fewer vectors travel
     end = 1 << depth(m) if hi == m else hi
     while lo < end:
         level = min((lo & -lo).bit_length() - 1 if lo else depth(m), (end - lo).bit_length() - 1)
@@ -76,6 +80,7 @@ def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Arra
         if ids is None:
             part = rows[start - lo : stop - lo]
             if len(part):
+                # adding +0 in the end makes −0 and +0 the same, whether a subtree was empty, skipped or summed to zero
                 total[k] = dense(part)
         else:
             a, b = np.searchsorted(ids, [start, stop])
@@ -101,8 +106,12 @@ def scattered(rows: Any, indices: Array) -> Any:
     if len(rows) == 1:
         return rows[0]
     rows = namespace(rows).asarray(rows, copy=True)
+    # two neighbours i < j meet at the level of the highest bit in which they differ: 5 = 101 and 6 = 110 differ from
+    # bit 1 on, so they meet at level 2. frexp gives the number of bits without a loop
     level = np.frexp((indices[1:] ^ indices[:-1]).astype(float))[1]  # at which neighbours meet
     left = indices.searchsorted(indices[:-1] >> level << level)  # the first row of the subtree where they do
+    # rows 1, 2, 5, 6 stand at levels 2 (1|2), 3 (2|5), 2 (5|6): first 1+2 and 5+6 at once, then (1+2) + (5+6), which is
+    # how the full tree adds them when the other clients are absent
     order = level.argsort(kind="stable")
     ends = np.flatnonzero(np.diff(level[order])) + 1
     for gaps in np.split(order, ends):  # no row twice, so that no two additions meet
@@ -117,6 +126,8 @@ def total(parts: Array, tree: Sequence[Node]) -> Array:
     """
     stack: list[tuple[int, int, Array]] = []
     for (level, index), vector in zip(tree, parts, strict=True):
+        # a right child whose left sibling is complete is added to it at once, in this order: left + right.
+        # Floating-point addition commutes, but the order says which of two NaNs or zeros stays
         while stack and index & 1 and stack[-1][:2] == (level, index - 1):
             vector = stack.pop()[2] + vector
             level, index = level + 1, index >> 1
@@ -158,12 +169,14 @@ def divided(total: Array, count: int) -> Array:
             f"fed.mean gets {'nothing' if total is None else 'a dict'}: the client method must upload an array or a "
             "tuple of arrays, and at least one client must be called"
         )
+    # the sum belongs to this call alone, and a model of many parameters would be copied
     return np.divide(total, count, out=total) if total.ndim else total / count
 
 
 def finite(rows: Array) -> bool:
     """Whether all numbers are finite; then mostly their sum of squares is too, which is found in half the time."""
     flat = rows.reshape(-1)
+    # a sum of squares is infinite or NaN where a number is; it may also overflow by itself, so then all are looked at
     return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 

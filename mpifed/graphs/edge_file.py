@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.files import text_of
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.graphs.base import Edges, Graph
 
@@ -20,6 +21,9 @@ class EdgeFile(Graph, tag="file", kw_only=True):
     Numbers are separated by spaces, tabs or commas; # begins a comment. Either all lines have a weight, or none, and
     then weights are those of Metropolis. A line ``i i w`` is W_ii; where there is none, W_ii = 1 − Σ_j W_ij.
     """
+
+    # Edges are given before the run. Survival is what its feature says.
+    keeps = Keeps.EVERYTHING
 
     path: Annotated[str, Meta(description="text file")]
 

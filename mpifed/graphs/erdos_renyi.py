@@ -7,12 +7,16 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.memory import check_memory
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array, Share
 from mpifed.graphs.base import EDGE, Edges, Graph
 
 
 class ErdosRenyi(Graph, tag="erdos-renyi"):
     """Every pair of nodes is an edge with probability p, independently of the others; drawn once, or in each round."""
+
+    # Edges come from the seed and the round. Survival is what its feature says.
+    keeps = Keeps.EVERYTHING
 
     p: Annotated[Share | None, Meta(description="probability of an edge (default: 2 ln(m)/m, at most 1)")] = None
     redraw: Annotated[bool, Meta(description="draw another graph in every round")] = False

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Count
 from mpifed.graphs.base import EDGE, Edges, Graph, pairs
 
@@ -32,12 +33,18 @@ class Circle(Graph):
 class Ring(Circle, tag="ring"):
     """Node i and node i + 1, modulo m."""
 
+    # Edges follow from the number of clients. Survival is what its feature says.
+    keeps = Keeps.EVERYTHING
+
     def hops(self, m: int) -> list[int]:
         return [1]
 
 
 class Torus(Graph, tag="torus"):
     """A grid of ``rows`` × m/rows nodes, row by row, with neighbours above, below, left and right, cyclic."""
+
+    # Edges follow from the number of clients. Survival is what its feature says.
+    keeps = Keeps.EVERYTHING
 
     rows: Annotated[
         Count | None, Meta(description="rows of the grid (default: so that it is as square as possible)")
@@ -69,12 +76,18 @@ class Torus(Graph, tag="torus"):
 class Exponential(Circle, tag="exponential"):
     """Node i and the nodes i ± 2^k, k = 0, 1 … ⌈log₂ m⌉ − 1, modulo m: about 2 log₂ m neighbours, undirected."""
 
+    # Edges follow from the number of clients. Survival is what its feature says.
+    keeps = Keeps.EVERYTHING
+
     def hops(self, m: int) -> list[int]:
         return [1 << k for k in range((m - 1).bit_length())]
 
 
 class Complete(Graph, tag="complete"):
     """All pairs of nodes; Metropolis weights are 1/m, so that mixing is the mean of all."""
+
+    # Edges follow from the number of clients. Survival is what its feature says.
+    keeps = Keeps.EVERYTHING
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         check_memory(EDGE * m * (m - 1) // 2, f"a complete graph of {m:,} nodes")
@@ -86,6 +99,9 @@ class Complete(Graph, tag="complete"):
 
 class Star(Graph, tag="star"):
     """Node 0 and every other node."""
+
+    # Edges follow from the number of clients. Survival is what its feature says.
+    keeps = Keeps.EVERYTHING
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         others = np.arange(1, m)

@@ -14,8 +14,11 @@ from mpifed.core.memory import check_memory
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.kernels.blocks import Block, dense_block, padded, plan
-from mpifed.kernels.sparse_block import SparseBlock, sparse_block
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.compiled.products import Compiled, CompiledSparse
+from mpifed.kernels.plan import dense_block, padded, plan
+from mpifed.kernels.products import DENSE, Dense
+from mpifed.kernels.sparse_products import CSR, sparse_block
 
 Rows = Callable[[int, int], tuple[Any, Array]]  # Dataset.rows or rows_test
 Labels = Callable[[Array], Array]  # converts labels for a problem; UserError for impossible ones
@@ -85,14 +88,15 @@ class SameSizeBlocks:
             found, firsts = np.unique(self._blocks_of(positions), return_index=True)
             own = np.split(positions, firsts[1:])
             parts = [(self.blocks[k], rows - self.starts[k]) for k, rows in zip(found, own, strict=True)]
-            return type(self.blocks[0]).gather(parts)
+            return Block.gather(parts)
         made = self.whole.part(between(positions))
         made.parts = [(self, positions)]
         return made
 
     def values(self, key: str, compute: Callable[[Block], Array], positions: Array) -> Array:
         """``compute(block)`` of Block.once for the clients at ``positions``: (c, …)."""
-        return self._computed(key, compute, np.unique(self._blocks_of(positions)))[positions]
+        found = self._computed(key, compute, np.unique(self._blocks_of(positions)))
+        return found[self.blocks[0].xp.asarray(positions)]
 
     def values_of(self, key: str, compute: Callable[[Block], Array], k: int) -> Array:
         return self._computed(key, compute, np.array([k]))[self.starts[k] : self.starts[k + 1]]
@@ -101,9 +105,11 @@ class SameSizeBlocks:
         """The values of all clients, of which those of the blocks ``numbers`` are there."""
         missing = numbers if key not in self.kept else numbers[~self.kept[key][1][numbers]]
         for k in missing.tolist():
-            found = compute(self.blocks[k])
+            xp = self.blocks[k].xp
+            found = xp.asarray(compute(self.blocks[k].copied()))
             if key not in self.kept:
-                self.kept[key] = np.empty((len(self), *found.shape[1:]), found.dtype), np.zeros(len(self.blocks), bool)
+                room = xp.empty((len(self), *found.shape[1:]), dtype=found.dtype)
+                self.kept[key] = room, np.zeros(len(self.blocks), bool)
             values, known = self.kept[key]
             values[self.starts[k] : self.starts[k + 1]] = found
             known[k] = True
@@ -124,19 +130,17 @@ def between(positions: Array) -> slice | Array:
     return slice(first, last) if last - first == len(positions) else positions
 
 
-def dense_blocks(sizes: Sequence[Array], n: int, dtype: Any, kind: type[Block] = Block, group: int = 1) -> list[Block]:
-    """Blocks of zeros for clients of these sizes, in one array, to be filled."""
-    whole = dense_block(np.concatenate(sizes), n, dtype, kind, group)
-    edges = np.cumsum([0, *map(len, sizes)]).tolist()
-    blocks = [whole.part(slice(a, b)) for a, b in pairwise(edges)]
-    return SameSizeBlocks(blocks, whole).blocks
+def cut(whole: Block, groups: Sequence[Array]) -> list[Block]:
+    """The blocks of neighbours in ``whole``, as many clients in each as in each of ``groups``."""
+    edges = np.cumsum([0, *map(len, groups)]).tolist()
+    return SameSizeBlocks([whole.part(slice(a, b)) for a, b in pairwise(edges)], whole).blocks
 
 
 class Layout(NamedTuple):
     """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
 
-    ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``kind`` is the class of blocks,
-    of those of CSR samples where it derives from SparseBlock; ``group`` is how many clients a problem computes at once.
+    ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``kernels`` compute with them;
+    ``group`` is how many clients a problem computes at once; ``test``: whether these are test samples.
     """
 
     lo: int
@@ -144,13 +148,22 @@ class Layout(NamedTuple):
     groups: list[Array]
     dtype: np.dtype[Any]
     block_bytes: int = UNKNOWN
-    kind: type[Block] = Block
+    kernels: str = "numpy"
     group: int = 1
+    test: bool = False
+
+
+def products_of(kernels: str, sparse: bool) -> Dense:
+    """What multiplies with samples in memory, CSR or not; from there a device takes its own."""
+    if kernels == "compiled":
+        return CompiledSparse() if sparse else Compiled()
+    return CSR if sparse else DENSE
 
 
 def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Block]:
     """The blocks of a layout with the samples that ``rows`` reads; UserError where they do not fit into memory."""
-    lo, sizes, groups, dtype, _, kind, together = layout
+    lo, sizes, groups, dtype, _, kernels, together, test = layout
+    products = products_of(kernels, data.sparse)
     step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
     pieces = ((k, rows(lo + k, lo + min(k + step, len(sizes)))) for k in range(0, len(sizes), step))
     if data.sparse:
@@ -159,15 +172,24 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
             y = labels(y)
             edges = starts_of(sizes[first : first + step])
             parts |= {first + i: (X[a:b], y[a:b]) for i, (a, b) in enumerate(pairwise(edges))}
-        own = kind if issubclass(kind, SparseBlock) else SparseBlock
+        # Popped as blocks are made, so that all samples are never in memory twice.
         taken = ([parts.pop(i) for i in group] for group in groups)
         pairs = zip(taken, groups, strict=True)
-        return [sparse_block(given, sizes[group], data.n, dtype, own, together) for given, group in pairs]
+        made = [sparse_block(own, sizes[group], data.n, dtype, products, together) for own, group in pairs]
+        if data.columns is not None:
+            for block, group in zip(made, groups, strict=True):
+                block.weigh(data.columns, lo + group, test)
+        return made
     what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
     check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks: list[Block] = []
-    for _, alike in groupby(groups, lambda group: int(padded(sizes[group[:1]], together)[0])):
-        blocks += dense_blocks([sizes[group] for group in alike], data.n, dtype, kind, together)
+    for _, neighbours in groupby(groups, lambda group: int(padded(sizes[group[:1]], together)[0])):
+        alike = list(neighbours)
+        every = np.concatenate(alike)
+        whole = dense_block(sizes[every], data.n, dtype, products, together)
+        if data.columns is not None:
+            whole.weigh(data.columns, lo + every, test)
+        blocks += cut(whole, alike)
     home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
@@ -201,7 +223,7 @@ def by_padded_size(blocks: list[Block]) -> list[SameSizeBlocks]:
 
 def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels) -> None:
     """Append to ``tests`` of every block the test samples of its clients, in blocks of their own."""
-    lo, _, groups, dtype, block_bytes, _, together = layout
+    lo, _, groups, dtype, block_bytes, _, together, _ = layout
     sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
     split = [
         (k, rows)
@@ -209,7 +231,7 @@ def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels
         for rows in plan(sizes[group], data.n, dtype.itemsize, block_bytes, group=together)
         if sizes[group[rows[0]]]
     ]
-    parts = layout._replace(sizes=sizes, groups=[groups[k][rows] for k, rows in split])
+    parts = layout._replace(sizes=sizes, groups=[groups[k][rows] for k, rows in split], test=True)
     tests = fill(data, data.rows_test, parts, labels)
     for (k, rows), block in zip(split, tests, strict=True):
         blocks[k].tests.append((rows, block))

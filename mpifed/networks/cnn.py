@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps
 from mpifed.kernels.torch_device import pytorch
 from mpifed.networks.torch_problem import TorchProblem
 
@@ -21,6 +22,9 @@ class CNN(TorchProblem, tag="cnn"):
     A sample is an image (channels, height, width), row-major; square ones of 1 or 3 channels need no ``shape``.
     Source: section V (CNN on Medical MNIST); errata.
     """
+
+    # Clients are computed side by side and no layer mixes them.
+    keeps = Keeps.EVERYTHING
 
     dropout: Annotated[float, Meta(ge=0, lt=1, description="share of features that dropout sets to zero")] = 0.2
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
@@ -22,6 +23,9 @@ class MLP(Problem, tag="mlp"):
     Parameters flat, layer by layer, [W row-major (out × in) | bias]; at first uniform in ±1/√in, from the seed.
     Labels 0 … C−1.  Source: section V (784–100–10: 79,510 parameters).
     """
+
+    # Layers do not mix clients, and their products are numpy's.
+    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
 
     hidden: Annotated[tuple[Count, ...], Meta(min_length=1, description="widths of the hidden layers")] = (100,)
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of the weights, not of the biases")] = 0.0

@@ -12,7 +12,6 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.sparse_block import SparseBlock
 from mpifed.networks import torch_channels, torch_dropout
 from mpifed.networks.torch_network import Network
 from mpifed.networks.torch_rehearsal import Form, Rehearsal
@@ -166,13 +165,7 @@ class Groups:
 
     def samples(self, block: Block, dtype: Any) -> tuple[Any, Any, Any]:
         """Samples (c, D, features), labels and weights (c, D) on the device; padding is a copy of the first sample."""
-        A: Any = block.A
-        if isinstance(block, SparseBlock):
-            A = np.zeros((*block.b.shape, block.n), block.b.dtype)
-            for i, rows in enumerate(A):
-                own = block.dense(i)[: len(rows)]
-                rows[: len(own)] = own
-        A, b, w = (self.tensor(part) for part in (A, block.b, block.w))
+        A, b, w = (self.tensor(part) for part in (block.products.full(block), block.b, block.w))
         # zeros might be no samples to the network, such as a word without a number; with weight 0 any sample will do
         if not bool((w > 0).all()):
             A = self.torch.where((w > 0)[:, :, None], A, A[:, :1])

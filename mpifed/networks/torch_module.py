@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
 from mpifed.kernels.torch_device import first_line, pytorch
 from mpifed.networks.torch_problem import TorchProblem
@@ -26,6 +27,9 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
 
     Source: FLAME, 2023, arXiv 2311.06756, section V.
     """
+
+    # Clients are computed side by side without mixing, whatever the module: each has weights of its own.
+    keeps = Keeps.EVERYTHING
 
     module: Annotated[str, Meta(description="package.module:Class or path.py:Class; a function that returns a module")]
     arguments: Annotated[dict[str, Any], Meta(description="keyword arguments of the class")] = {}  # noqa: RUF012

@@ -133,9 +133,6 @@ class TorchProblem(Training):
         elif scores == 1 and net.output not in ((2,), (2, 1)):
             raise ValueError(f"{gives} [2, 1], one score per sample")
 
-    def on_devices(self) -> bool:
-        return True
-
     def gpu(self) -> str:
         return "" if self.device == "cpu" or self.batched is False else self.device
 

@@ -11,11 +11,15 @@ import numpy as np
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, Option, Options, keeping
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.labels import Kind, fitted
 from mpifed.kernels.blocks import Block
+
+ON_DEVICES = {Keeps.DEVICES: "{loss} does not compute with tensors on a device"}
+IN_MEMORY = {Keeps.DEVICES: "{name} needs {what}, which are computed in memory alone"}
 
 
 def ones(block: Block) -> float:
@@ -35,6 +39,7 @@ class Problem(Component):
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     normal: ClassVar[bool] = False  # whether labels are normal: a fit has Student's tests and the variance ‖r‖²/d
     likelihood: ClassVar[str] = ""  # which likelihood that of a fit is, where it is not the whole one
+    sample_columns: ClassVar[bool] = False  # whether samples may have weights and offsets
     ratio: ClassVar[str] = ""  # what e to the power of a coefficient is, where a fit prints that: "odds ratio"
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
         "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
@@ -47,6 +52,12 @@ class Problem(Component):
         "pearson": "Pearson's statistic, from which a dispersion is estimated",
         "expected_hess": "the means of ∇²f_i over the labels, from which standard errors of the model are taken",
     }
+    # What a method calls of a problem; one that is added later is refused until it is named here.
+    kept: ClassVar[Options] = {
+        **keeping("lipschitz", "convexity", "majorizer_inverse", "clipped_grad"),
+        **dict.fromkeys(("hessian", "hess"), Option(Keeps.EVERYTHING & ~Keeps.DEVICES, IN_MEMORY)),
+    }
+    unkept = ON_DEVICES
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
@@ -82,6 +93,11 @@ class Problem(Component):
         """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, "binary", 0 and 1 or -1 and 1, or
         "survival", times with a minus where censored."""
         return "numbers"
+
+    @classmethod
+    def takes_column(cls, name: str) -> bool:
+        """Whether samples may have a "weight", "frequency", "offset" or "exposure"."""
+        return False
 
     def fitted(self, data: Dataset) -> Dataset:
         """The data set with labels that this problem takes; its notes say what was mapped. UserError if impossible."""
@@ -169,10 +185,6 @@ class Problem(Component):
 
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
-        return False
-
-    def on_devices(self) -> bool:
-        """Whether it computes with tensors on a device: with operators and ``block.xp`` in place of numpy."""
         return False
 
     def gpu(self) -> str:

@@ -27,9 +27,6 @@ class Classifier(Problem):
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         """ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
 
-    def on_devices(self) -> bool:
-        return True
-
     def slopes(self, Z: Array, b: Array) -> Array:
         """∂ℓ/∂z alone, where that takes less time: (c, D, C)."""
         return self.losses(Z, b)[1]

@@ -8,25 +8,15 @@ from mpifed.core.arrays import namespace
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.sparse_block import SparseBlock
 from mpifed.problems.base import Solve
 
 LARGE = 4096  # above this order Lanczos and conjugate gradients are used and no Gram matrix is formed
 
 
 def small_gram(block: Block) -> Array:
-    """A_iA_iᵀ (c, D, D) where D < n, else A_iᵀA_i (c, n, n)."""
-    wide = block.b.shape[1] < block.n
-    if isinstance(block, SparseBlock):
-        D = block.b.shape[1]
-        result = np.zeros((len(block), D, D) if wide else (len(block), block.n, block.n), block.b.dtype)
-        for i in range(len(block)):
-            A = block.matrix(i)
-            G = (A @ A.T if wide else A.T @ A).toarray()
-            result[i, : len(G), : len(G)] = G
-        return result
-    A = block.A
-    return np.matmul(A, A.mT) if wide else np.matmul(A.mT, A)
+    """A_iA_iᵀ (c, D, D) where D < n, else A_iᵀA_i (c, n, n); of samples with weights v_j those of rows √v_j a_j."""
+    block = block.rooted()
+    return block.products.small_gram(block)
 
 
 def order(block: Block) -> int:
@@ -40,12 +30,13 @@ def largest_eigenvalue(block: Block) -> Array:
         return np.linalg.eigvalsh(small_gram(block))[:, -1]
     from scipy.sparse.linalg import LinearOperator, eigsh
 
+    block = block.rooted()
     top = np.empty(len(block), block.b.dtype)
     for i in range(len(block)):
-        A = block.matrix(i) if isinstance(block, SparseBlock) else block.dense(i)
+        A = block.products.matrix(block, i)
         B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
         squares = np.asarray((A * A).sum(axis=1)).ravel()
-        # the start of Lanczos' method: AᵀA does not map the longest row to 0
+        # Lanczos' method starts here: AᵀA does not map the longest row to 0, and a random start would need a stream.
         longest = np.asarray(A[[int(np.argmax(squares))]].sum(axis=0)).ravel()
         top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False, rng=stream(0, "model"))[0] if longest.any() else 0
     return top
@@ -77,18 +68,25 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
             G *= c[:, :, None]
         diagonal = np.einsum("cii->ci", G)
         diagonal += s / c if wide else s
+        # From the Cholesky factor, as LᵀL, the inverse is symmetric to the bit; an LU factor's would not be.
         L = np.linalg.inv(np.linalg.cholesky(G))
         return np.matmul(L.mT, L)
+
+    def matvec(V: Array) -> Array:
+        return block.matvec(V) if block.offset is None else block.roots * block.matvec(V)
+
+    def vecmat(R: Array) -> Array:
+        return block.vecmat(R) if block.offset is None else block.vecmat(block.roots * R)
 
     c, s = rows(block)
     if order(block) > LARGE:
         accuracy = block.xp.full(len(block), 16 * block.xp.finfo(c.dtype).eps)
-        product = lambda V: c * block.vecmat(block.matvec(V)) + s * V  # noqa: E731
+        product = lambda V: c * vecmat(matvec(V)) + s * V  # noqa: E731
         return lambda V: conjugate_gradients(product, V, accuracy, 2 * order(block))
     wide = block.b.shape[1] < block.n
     K = block.once(key, inverse)
     if wide:
-        return lambda V: (V - block.vecmat(block.multiply(K, block.matvec(V)))) / s
+        return lambda V: (V - vecmat(block.multiply(K, matvec(V)))) / s
     return lambda V: block.multiply(K, V)
 
 

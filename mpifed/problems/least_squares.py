@@ -5,6 +5,7 @@ import math
 from typing import ClassVar, Literal
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.gram import smallest_eigenvalue
@@ -17,9 +18,13 @@ class LeastSquares(LinearModel, tag="least-squares"):
     r_i = λ_max(A_iᵀA_i)/d_i.  Source: (2); fedadmm (arXiv:2204.10607, 2022), Example 5.1.
     """
 
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them.
+    keeps = Keeps.EVERYTHING
+
     curvature: ClassVar[float] = 1.0
     mean: ClassVar[Literal["identity"]] = "identity"
     normal: ClassVar[bool] = True
+    sample_columns: ClassVar[bool] = True
 
     def loss(self, Z: Array, b: Array) -> Array:
         return (Z - b) ** 2 / 2
@@ -30,15 +35,8 @@ class LeastSquares(LinearModel, tag="least-squares"):
     def bend(self, Z: Array) -> Array:
         return namespace(Z).ones_like(Z)
 
-    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """Of normal labels with the variance ``dispersion``: −(d_i ln(2πφ) + ‖A_i x − b_i‖²/φ)/2."""
-        return -(block.sizes * math.log(2 * math.pi * dispersion) + self.pearson(block, X) / dispersion) / 2
-
-    def pearson(self, block: Block, X: Array) -> Array:
-        """‖A_i x − b_i‖²: (c,)."""
-        return 2 * block.sizes * self.value(block, X)
-
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
+        """Of normal labels with the variance φ: −(ln(2πφ) + (z − b)²/φ)/2."""
         return -(namespace(Z).log(2 * math.pi * dispersion) + self.squares(Z, b) / dispersion) / 2
 
     def squares(self, Z: Array, b: Array) -> Array:

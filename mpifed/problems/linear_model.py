@@ -14,6 +14,10 @@ from mpifed.kernels.blocks import Block
 from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 
+READING = (  # methods that read scores, weights of samples, or their rows
+    *("value", "grad", "value_grad", "evaluate", "measure", "predict", "_value", "_pass"),
+    *("lipschitz", "least_curvature", "majorizer_inverse", "log_likelihood", "pearson"),
+)
 TERMS = {"log_likelihood": "log_density", "pearson": "squares"}  # what is added up over samples
 
 
@@ -30,6 +34,7 @@ class LinearModel(Problem):
         "hessian": f"{Problem.offers['hessian']}; a LinearModel has them where it defines bends",
         "hess": f"{Problem.offers['hess']}; a LinearModel has them where it defines bends",
     }
+    sample_columns: ClassVar[bool] = True  # weights and offsets; see ``takes_column``
     log_link: ClassVar[bool] = False  # whether the mean of a label is e^z, so that it may have an exposure
     mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)
 
@@ -62,13 +67,24 @@ class LinearModel(Problem):
         raise NotImplementedError
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """The sums of ``log_density`` over the samples of each client: (c,)."""
-        logs = self.log_density(self.scores(block, X), self._labels(block), dispersion)
-        return np.where(block.w > 0, logs, 0).sum(axis=1)
+        """The sums of ``log_density`` over the samples of each client: (c,).
+
+        A sample with a frequency is there so often; one with a weight v has the dispersion φ/v. Where φ is 1 both are
+        Σ v_j ln p_j.
+        """
+        real = block.w > 0
+        v = self._given_weights(block)
+        Z = block.scores(X)
+        if block.frequencies or not self.has("pearson"):
+            logs = v * self.log_density(Z, self._labels(block), dispersion)
+        else:
+            logs = self.log_density(Z, self._labels(block), dispersion / v)
+        return np.where(real, logs, 0).sum(axis=1)
 
     def pearson(self, block: Block, X: Array) -> Array:
-        """The sums of ``squares`` over the samples of each client: (c,)."""
-        return np.where(block.w > 0, self.squares(self.scores(block, X), self._labels(block)), 0).sum(axis=1)
+        """The sums of ``squares`` over the samples of each client, by their weights: (c,)."""
+        squares = self.squares(block.scores(X), self._labels(block))
+        return block.d * np.vecdot(block.w, np.where(block.w > 0, squares, 0))
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """Twice what ℓ is above its least value for the label b, elementwise; of a problem that records it."""
@@ -79,8 +95,8 @@ class LinearModel(Problem):
         return block.xp.vecdot(block.w, self.deviance(self.scores(block, X), block.b))
 
     def scores(self, block: Block, X: Array) -> Array:
-        """z_j = ⟨a_j, x_i⟩ of each sample: (c, D)."""
-        return block.matvec(X)
+        """z_j = ⟨a_j, x_i⟩ and its offset of each sample: (c, D)."""
+        return block.scores(X)
 
     @classmethod
     def has(cls, name: str) -> bool:
@@ -93,14 +109,23 @@ class LinearModel(Problem):
         bends = cls.bend is not LinearModel.bend or cls.bends is not LinearModel.bends
         return super().has(name) and (name not in ("hessian", "hess") or bends)
 
+    @classmethod
+    def takes_column(cls, name: str) -> bool:
+        """Whether a class states ``sample_columns`` and those derived from it read scores in no way of their own.
+
+        One that does states it again, once it reads block.scores(X), block.w and block.d.
+        """
+        return cls._as_stated("sample_columns", *READING) and (name != "exposure" or cls.log_link)
+
     def compiles(self) -> bool:
         """Whether the slope is that of the class that states ``mean``."""
-        states = next(base for base in type(self).__mro__ if "mean" in vars(base))
-        same = all(unwrap(getattr(type(self), name)) is getattr(states, name) for name in ("slope", "residual"))
-        return self.mean is not None and same
+        return self.mean is not None and self._as_stated("mean", "slope", "residual")
 
-    def on_devices(self) -> bool:
-        return True
+    @classmethod
+    def _as_stated(cls, trait: str, *methods: str) -> bool:
+        """Whether these methods are those of the class that states a trait, which says nothing of later ones."""
+        states = next(base for base in cls.__mro__ if trait in vars(base))
+        return all(unwrap(getattr(cls, name)) is getattr(states, name) for name in methods)
 
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
@@ -118,7 +143,7 @@ class LinearModel(Problem):
         return namespace(X).ones_like(X)
 
     def value(self, block: Block, X: Array) -> Array:
-        return self._value(block, X, block.matvec(X))
+        return self._value(block, X, block.scores(X))
 
     def grad(self, block: Block, X: Array) -> Array:
         return self._pass(block, X)[1]
@@ -129,7 +154,7 @@ class LinearModel(Problem):
         Replacing one sample of client i moves it by at most 2·bound/d_i in the 1-norm.
         """
         xp = block.xp
-        R = self.slope(block.matvec(X), block.b)
+        R = self.slope(block.scores(X), block.b)
         size = xp.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
         R *= xp.minimum(bound / xp.maximum(size, bound), 1) * block.w
         factor = self._factor(block)
@@ -185,7 +210,7 @@ class LinearModel(Problem):
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
         factor = block.real(self.weight(block.d))[:, None]
-        return self.bends(block, block.matvec(X)), factor * self.penalty_hessian(X)
+        return self.bends(block, block.scores(X)), factor * self.penalty_hessian(X)
 
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
         f = block.xp.vecdot(block.w, self.loss(Z, block.b))
@@ -200,6 +225,10 @@ class LinearModel(Problem):
         if factor is not None and ridge is None:
             G += factor * self.penalty_grad(X)
         return Z, G
+
+    def _given_weights(self, block: Block) -> Array | float:
+        """The weights v_j of samples, 1 on the padding: (c, D)."""
+        return 1.0 if block.offset is None else np.where(block.w > 0, block.w * block.d[:, None], 1)
 
     def _labels(self, block: Block) -> Array:
         """The labels, 1 on the padding, which every density takes: (c, D)."""

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.labels import Kind
 from mpifed.kernels.blocks import Block
@@ -21,6 +22,7 @@ class LogisticLoss(LinearModel):
     curvature: ClassVar[float] = 0.25
     logistic_loss: ClassVar[bool] = True
     mean: ClassVar[Literal["logistic"]] = "logistic"
+    sample_columns: ClassVar[bool] = True
     ratio: ClassVar[str] = "odds ratio"
 
     def takes(self) -> Kind:
@@ -33,10 +35,6 @@ class LogisticLoss(LinearModel):
         if np.isin(-1, b) and np.isin(0, b):
             raise ValueError("labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
         return np.maximum(b, 0)
-
-    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """−Σ_j ℓ(z_j, b_j): (c,)."""
-        return -block.sizes * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
 
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
         return -self.loss(Z, b)
@@ -105,6 +103,9 @@ class Logistic(LogisticLoss, tag="logistic"):
     {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i ("whole": + mu).
     Source: (3); fedadmm (arXiv:2204.10607, 2022), Example 5.2.
     """
+
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them.
+    keeps = Keeps.EVERYTHING
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-3
     regulariser: Annotated[Literal["per-sample", "whole"], Meta(description="inside or outside of 1/d_i")] = (

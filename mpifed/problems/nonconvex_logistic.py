@@ -1,10 +1,11 @@
 """Logistic regression with a non-convex regulariser, Example V.3 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid
 algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.logistic import LogisticLoss
@@ -15,6 +16,10 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
 
     Labels {0, 1} or {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i. Source: Example V.3.
     """
+
+    sample_columns: ClassVar[bool] = True
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them. The regulariser knows no data.
+    keeps = Keeps.EVERYTHING
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-2
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.kernels.blocks import Block
@@ -17,10 +18,10 @@ class Quadratic(Problem, tag="quadratic"):
     r_i = λ_max(Q_i), α_i = λ_min(Q_i). Q_i must be symmetric.  Source: the lower bounds (41), (42) are of this kind.
     """
 
-    sampled: ClassVar[bool] = False
+    # f_i knows the matrix of one client.
+    keeps = Keeps.EVERYTHING
 
-    def on_devices(self) -> bool:
-        return True
+    sampled: ClassVar[bool] = False
 
     def dim(self, data: Dataset) -> int:
         wrong = np.flatnonzero(data.sizes != data.n)

@@ -8,6 +8,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
@@ -23,6 +24,9 @@ class Softmax(Classifier, tag="softmax"):
     Labels 0 … C−1. r_i = λ_max(A_iᵀA_i)/(2d_i) + lam, A_i with its column of ones where there is a bias.
     Source: section 8.1 (no bias; λ: errata); flame (arXiv:2311.06756, 2023), section V (MLR).
     """
+
+    # f_i knows the samples of one client; a method that needs gradients of single ones clipped asks for them.
+    keeps = Keeps.EVERYTHING
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         return cross_entropy(Z, b)

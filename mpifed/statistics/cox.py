@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.labels import SURVIVAL, Kind
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.sparse_block import SparseBlock
 from mpifed.problems.base import Problem, Solve
 from mpifed.statistics.concordance import comparable, concordance
 from mpifed.statistics.hazards import Hazards, risk_sets
@@ -27,6 +27,10 @@ class Cox(Problem, tag="cox"):
     r_i = (1/d_i) Σ_k max_{j: t_j >= t_k} ‖a_j − c_i‖² + lam, c_i the mean of the a_j: ∇²f_i is a sum of covariances.
     Source: the partial likelihood; ties of N. Breslow (1974) and of B. Efron, doi:10.1080/01621459.1977.10480613.
     """
+
+    # Risk sets are those of one client, so that a sample moves others of it alone: clipped_grad, which would have to
+    # bound a single one, is not offered. Times are sorted in memory.
+    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
 
     lam: Annotated[float, Meta(ge=0, description="regularisation λ")] = 0.0
     ties: Annotated[Literal["efron", "breslow"], Meta(description="events at one time")] = "efron"
@@ -75,14 +79,9 @@ class Cox(Problem, tag="cox"):
 
     def hess(self, block: Block, X: Array) -> Array:
         """∇²f_i(x_i) = (1/d_i) Σ_k Σ_j p_kj (a_j − ā_k)(a_j − ā_k)ᵀ + lam I, ā_k = Σ_j p_kj a_j: (c, n, n)."""
-        if not isinstance(block, SparseBlock):
-            return self._matrices(block, X, block.A)
-        # one client at a time, for the dense rows of all would be the memory that a sparse block saves
         H = np.empty((len(block), block.n, block.n), block.b.dtype)
-        for i in range(len(block)):
-            A = np.zeros((1, block.b.shape[1], block.n), block.b.dtype)
-            A[0, : block.d[i]] = block.dense(i)
-            H[i] = self._matrices(block.take(np.array([i])), X if X.ndim == 1 else X[i : i + 1], A)[0]
+        for rows, own, A in block.products.in_full(block):
+            H[rows] = self._matrices(own, X if X.ndim == 1 else X[rows], A)
         return H
 
     def _matrices(self, block: Block, X: Array, A: Array) -> Array:
@@ -149,13 +148,7 @@ def largest_variances(block: Block) -> Array:
     """
     sets = risk_sets(block)
     center = block.vecmat(block.w)
-    if isinstance(block, SparseBlock):
-        squares = np.asarray((block.A * block.A).sum(axis=1)).reshape(block.b.shape)
-        distances = squares - 2 * block.matvec(center) + np.vecdot(center, center)[:, None]
-    else:
-        squares = np.vecdot(block.A, block.A)
-        spans = block.A - center[:, None]
-        distances = np.vecdot(spans, spans)
+    squares, distances = block.products.squares(block, center)
     most = np.maximum.accumulate(distances.take(sets.order), axis=1)
     terms = np.zeros_like(most)
     terms.reshape(-1)[sets.events] = most.reshape(-1)[sets.risk]

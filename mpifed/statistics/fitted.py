@@ -14,11 +14,12 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
-from mpifed.data.sample_columns import samples_of, totals_of
+from mpifed.data.sample_columns import samples_of
 from mpifed.data.sources.held import SHORT
 from mpifed.experiment.housing import gathered
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.features.client_weights.feature import shares_among
 from mpifed.features.guarantee.notes import of_fit
 from mpifed.features.penalty.coefficients import names
 from mpifed.features.settings import Experiment
@@ -142,8 +143,8 @@ def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
     """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
     problem = parts.setup.problem
     d = samples_of(parts.data)
-    totals = totals_of(parts.data)
-    shares = np.ones(len(totals)) if parts.setup.factors is None else parts.setup.factors
+    totals = parts.data.totals
+    shares = shares_among(parts.features, len(totals))
     # f weighs clients, a likelihood weighs samples: they are the same where clients weigh as their samples do
     whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
     if not (whole and problem.has("log_likelihood")):
@@ -168,7 +169,7 @@ def added(parts: Prepared, x: Array) -> Sums:
     gradient = np.zeros(n)
     hessian, expected = np.zeros((n, n)), np.zeros((n, n))
     meat = np.zeros((n, n))
-    total = totals_of(parts.data).sum()
+    total = parts.data.totals.sum()
     for local in clients(parts):
         block = local.block
         values, G = local.value_grad(x)
@@ -193,7 +194,7 @@ def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> A
     found: Array | None = inverse if sums.expected is sums.hessian else inverted(sums.expected)
     if found is None:
         raise UserError("expected_hess at this model is singular, so there are no standard errors of the model")
-    return np.sqrt(model.dispersion * np.diag(found) / totals_of(parts.data).sum())
+    return np.sqrt(model.dispersion * np.diag(found) / parts.data.totals.sum())
 
 
 def client_errors(sums: Sums, inverse: Array, m: int) -> Array:

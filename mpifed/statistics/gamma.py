@@ -5,6 +5,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
@@ -17,6 +18,9 @@ class Gamma(LogLink, tag="gamma"):
     z = ⟨a, w⟩ + bias. f_i is half the mean deviance plus (lam/2)‖w‖², but for a number of the labels alone; the
     dispersion, which moves no minimum, is left out. There is no r_i. Below z = −236 e^{−z} goes on as its quadratic.
     """
+
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them.
+    keeps = Keeps.EVERYTHING
 
     def labels(self, b: Array) -> Array:
         wrong = b[b <= 0]

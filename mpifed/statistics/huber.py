@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.statistics.regression import Regression
@@ -17,6 +18,9 @@ class Huber(Regression, tag="huber"):
     z = ⟨a, w⟩ + bias; h(r) = r²/2 where |r| <= delta, else delta(|r| − delta/2). delta is in the unit of the labels.
     r_i = λ_max(A_iᵀA_i)/d_i + lam, A_i with its column of ones where there is a bias. ∇²f_i jumps at |r| = delta.
     """
+
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them.
+    keeps = Keeps.EVERYTHING
 
     delta: Annotated[float, Meta(gt=0, description="residual at which the square ends")] = 1.345
 

@@ -16,7 +16,6 @@ from mpifed.features.penalty.feature import penalty_among
 from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.local import Local
-from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.results.fit import Fit, sent
 from mpifed.results.result import Result
 from mpifed.theory.statements import is_convex
@@ -33,12 +32,9 @@ WHY = (
 def clients(parts: Prepared) -> Iterator[Local]:
     """The clients of a study, block by block, with the f_i whose plain mean is f."""
     host = parts.host
-    setup = parts.setup
     assert host is not None
-    if setup.factors is not None:
-        setup = setup._replace(local=ScaledLocal)
     for _, block, ids in host.whole:
-        yield setup.local(block, setup, ids, (0, 0))
+        yield Local(block, parts.setup, ids, (0, 0), [*host.views, *host.evaluation.views])
 
 
 def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:

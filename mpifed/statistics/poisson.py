@@ -6,6 +6,7 @@ from typing import ClassVar
 from scipy.special import gammaln
 
 from mpifed.core.arrays import namespace
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.statistics.regression import LogLink, exponential
 
@@ -17,6 +18,9 @@ class Poisson(LogLink, tag="poisson"):
     or not. There is no r_i. Above z = 236 e^z goes on as its quadratic, so that f_i is finite: `newton`, and `fednl`
     with its line search, come back from there.
     """
+
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them.
+    keeps = Keeps.EVERYTHING
 
     ratio: ClassVar[str] = "rate ratio"
 

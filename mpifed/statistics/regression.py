@@ -58,6 +58,7 @@ class LogLink(Regression):
     """A regression whose mean is e^z, and whose deviance is recorded."""
 
     log_link: ClassVar[bool] = True
+    sample_columns: ClassVar[bool] = True
     ratio: ClassVar[str] = "ratio of means"
     offers: ClassVar[dict[str, str]] = Regression.offers | {
         name: f"{Regression.offers[name].partition(';')[0]}, but that of e^z has none"

@@ -69,7 +69,7 @@ def path(place, dtype="float64"):
 def least_value(run):
     """f at its minimiser."""
     best = lowest(run) if run.problem.label() == "quadratic" else minimiser(run)
-    return run.fed.evaluate(best)["objective"] / M
+    return run.fed.evaluate(best).sums["objective"] / M
 
 
 @every

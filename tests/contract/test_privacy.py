@@ -20,9 +20,9 @@ from mpifed.experiment.run import start
 from mpifed.features.guarantee.notes import privacy_notes
 from mpifed.features.listed import features_of
 from mpifed.federation.host import Host
-from mpifed.mpi.world import World
 from mpifed.report.summary import show
 from tests.helpers.killed_runs import content
+from tests.helpers.mortal import Mortal, RankDies
 
 pytest.importorskip("dp_accounting")
 
@@ -79,9 +79,10 @@ def test_the_selections_that_the_refusal_advises_do_not(selection, tmp_path):
 
 
 OWN = """
-from mpifed import Selection, Selector
+from mpifed import Keeps, Selection, Selector
 
 class Own(Selection):
+    keeps = Keeps.PRIVACY
     learns: bool = False
 
     def selector(self, seed, m, rounds):
@@ -101,29 +102,6 @@ def test_a_selection_of_a_users_own_that_asks_clients_for_numbers_is_refused(lea
         mpifed.run(table, path=tmp_path / "out.h5", progress=None)
     assert not (tmp_path / "out.h5").exists()
     assert mpifed.run(table | {"algorithm": {"name": "fedavg"}, "data": {"clients": 5}}, progress=None).cr == 2
-
-
-class RankDies(Exception):
-    """What a call of MPI raises where another rank is dead."""
-
-
-class Mortal(World):
-    """One rank that takes RankDies for the death of another one, and lives on."""
-
-    def survives(self):
-        return True
-
-    def lost(self, error):
-        return isinstance(error, RankDies)
-
-    def hurt(self):
-        pass
-
-    def unhurt(self):
-        return True
-
-    def shrink(self):
-        return self
 
 
 def survived(monkeypatch, path, deaths, **settings):

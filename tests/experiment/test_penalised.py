@@ -7,9 +7,9 @@ import pytest
 
 import mpifed
 from mpifed.core.errors import Trouble
+from mpifed.experiment import optimum as certify
 from mpifed.experiment.config import experiment
 from mpifed.experiment.optimum import alone
-from mpifed.features.certificate import constants as certify
 from mpifed.features.certificate.minimum import minimum
 from mpifed.features.penalty.ending import penalty_of
 from tests.federation.test_penalty import LASSO, LEARNT, LOGISTIC, NET, NUMBERS, OPEN, A, D, N, run

@@ -41,7 +41,7 @@ def test_quantities_travel_by_name_in_order_are_charged_to_nobody_and_what_is_no
     run = Run(build(name, options), problem)
     run.rounds(1)
     before, computing = dict(vars(run.fed.ledger)), (run.fed.computing, run.fed.slowest)
-    assert tuple(run.fed.evaluate(run.server.x)) == names
+    assert tuple(run.fed.evaluate(run.server.x).sums) == names
     assert vars(run.fed.ledger) == before
     assert (run.fed.computing, run.fed.slowest) == computing
 
@@ -49,7 +49,7 @@ def test_quantities_travel_by_name_in_order_are_charged_to_nobody_and_what_is_no
 def test_columns_are_means_over_clients_or_over_samples():
     run = Run(build("fedavg"), "softmax")
     x = np.random.default_rng(0).normal(size=run.n)
-    sums = run.fed.evaluate(x)
+    sums = run.fed.evaluate(x).sums
     row = run.fed.evaluation.means(sums, run.m, run.fed.samples)
     block_values = [run.problem.value(block, x) for block in run.hosts[0].blocks]
     f = np.concatenate(block_values)[run.hosts[0].slot]
@@ -76,7 +76,7 @@ def test_what_a_problem_measures_is_a_mean_over_clients_on_their_test_samples():
     X, y = rng.standard_normal((34, 3)), rng.standard_normal(34)
     data = Pool(X[:18], y[:18], None, sizes, "float64", (X[18:29], y[18:29], None, tests))
     run, x = Run(FedAvg(k0=1), Measuring(), data=data), np.ones(3)
-    sums = run.fed.evaluate(x)
+    sums = run.fed.evaluate(x).sums
     row = run.fed.evaluation.means(sums, run.m, 18)
     rows = np.split(np.abs(X @ x - y), [5, 11, 18, 20, 29])
     assert np.isclose(row["off"], np.mean([rows[3].mean(), rows[1].mean(), rows[4].mean()]), rtol=1e-12)

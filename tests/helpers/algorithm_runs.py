@@ -17,6 +17,7 @@ from mpifed.features.asynchrony.arrivals import Arrivals, Asynchronous
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
+from mpifed.features.graph.neighbours import Neighbours
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import Devices
@@ -153,14 +154,16 @@ class Run:
         ways = {} if table is None else table.ways()
         setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes)
         if graph is not None:
-            setup = setup._replace(weights=Weights(Graph.build(graph, "graph"), seed, self.m))
+            weights = Weights(Graph.build(graph, "graph"), seed, self.m)
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
+            if graph is not None:
+                host.views.append(Neighbours(weights))
             host.join()
             if table is not None:
                 host.add_stage(COMPRESSED, HostCompression(setup, table, len(host.order)))
             if graph is not None:
-                NEIGHBOURHOODS[host] = Neighbourhood(setup.weights, host.lo, host.hi, list(cuts), host.dtype)
+                NEIGHBOURHOODS[host] = Neighbourhood(weights, host.lo, host.hi, list(cuts), host.dtype)
                 host.verbs |= NEIGHBOURHOODS[host].verbs(host)
             if asynchronous is not None:
                 ahead = ComputedAhead(host, len(host.order))
@@ -182,7 +185,7 @@ class Run:
         kind = Federation if graph is None else Network
         self.fed = kind(transport, setup, self.selector, self.data.sizes, schedule)
         if graph is not None:
-            self.fed.weights = setup.weights
+            self.fed.weights = weights
         if self.selector.learn is not None:
             self.fed.first.append(self.fed.participants.learn)
         if table is not None:
@@ -202,7 +205,7 @@ class Run:
 
     def measure(self):
         """f and ‖∇f‖² at the server's model."""
-        sums = self.fed.evaluate(self.server.x)
+        sums = self.fed.evaluate(self.server.x).sums
         g = sums["gradient"] / self.m
         return float(sums["objective"] / self.m), float(g @ g)
 

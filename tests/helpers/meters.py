@@ -29,9 +29,9 @@ RUNS: dict[str, dict[str, Any]] = {
 # Files of features that none of these runs has. A file that is added to a feature is added here, or lies in its folder.
 OFF = re.compile(
     r"features/(?!(feature|listed|plain|settings|stop|rule|matching)\.py|__init__)|"
-    r"experiment/(of_samples|lost_file|warm_start|optimum|survival)|"
-    r"federation/(augmented|client_numbers|scaled_local|seeded|stage|wire/|peers/)|"
-    r"data/(sample_columns|sample_block|sources/held|unseen|device|cuda|sparse|compiled)|"
+    r"experiment/(lost_file|warm_start|optimum|survival)|"
+    r"federation/(stage|peers/)|"
+    r"data/(sample_columns|sources/held|unseen|device|cuda|sparse|compiled)|"
     r"algorithms/parts/(decay|budget|noise)|algorithms/launched|mpi/signs"
 )
 

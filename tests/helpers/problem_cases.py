@@ -5,8 +5,6 @@ import scipy.sparse as sp
 
 from mpifed.data.base import Dataset
 from mpifed.data.pool import Pool
-from mpifed.kernels.blocks import Block
-from mpifed.kernels.compiled.block import CompiledBlock
 from mpifed.kernels.fill import Layout, fill
 from mpifed.problems.base import Problem
 from tests.oracles.problems import function
@@ -83,8 +81,8 @@ def drawn(name, rng, d):
 
 def one_block(problem, data: Dataset):
     """All clients of ``data`` in one block: their sizes have one padded size."""
-    kind = CompiledBlock if isinstance(data, Compiled) else Block
-    layout = Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), kind=kind)
+    kernels = "compiled" if isinstance(data, Compiled) else "numpy"
+    layout = Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), kernels=kernels)
     (block,) = fill(data, data.rows, layout, problem.labels)
     return block
 

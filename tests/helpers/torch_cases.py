@@ -37,14 +37,14 @@ def network(module, **options):
     return Problem.build({"name": "torch", "module": module, **options}, "problem")
 
 
-def local(problem, data, kind=Local):
+def local(problem, data, views=()):
     """All clients of ``data``, of one padded size, in one block with their test samples."""
     layout = Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype))
     blocks = fill(data, data.rows, layout, problem.labels)
     if data.sizes_test is not None:
         add_tests(blocks, data, layout, problem.labels)
     setup = Setup(problem, None, 0, data.m, problem.initial(data, 0).astype(data.dtype))
-    return kind(blocks[0], setup, np.arange(data.m), (1, 0))
+    return Local(blocks[0], setup, np.arange(data.m), (1, 0), views)
 
 
 def point(f, shape=()):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.symmetric import pack
-from mpifed.kernels.blocks import dense_block, padded, plan
-from mpifed.kernels.sparse_block import products, sparse_block
+from mpifed.kernels.plan import dense_block, padded, plan
+from mpifed.kernels.sparse_products import CSR, products, sparse_block
 from mpifed.problems import gram as spectral
 from mpifed.problems.base import Problem
 from mpifed.problems.logistic import Logistic
@@ -202,7 +202,7 @@ def test_rows_with_many_numbers_are_left_to_a_product_of_dense_rows():
     assert products(few_numbers(n=12)) is None
     parts, W = [few_numbers(), few_numbers(share=0.9, seed=1)], np.random.default_rng(2).random((2, 40))
     whole = csr_block(parts)  # of clients with and without products
-    assert [P is None for P in whole.products()] == [False, True]
+    assert [P is None for P in CSR.pair_products(whole)] == [False, True]
     assert np.allclose(whole.packed_gram(W), pack(whole.gram(W)), rtol=1e-12)
 
 
@@ -215,9 +215,9 @@ def test_a_client_has_the_same_bits_in_every_block_and_those_of_weights_below_0_
     for picked in ([0, 3], [4], [1, 2, 4]):
         assert whole.take(np.array(picked)).packed_gram(W[picked]).tobytes() == found[picked].tobytes()
         assert csr_block([parts[i] for i in picked]).packed_gram(W[picked]).tobytes() == found[picked].tobytes()
-    first = whole.products()  # computed once for the whole block
-    assert whole.products() is first
-    assert whole.take(np.array([2])).products()[0] is first[2]
+    first = CSR.pair_products(whole)  # computed once for the whole block
+    assert CSR.pair_products(whole) is first
+    assert CSR.pair_products(whole.take(np.array([2])))[0] is first[2]
 
 
 def test_where_clients_come_in_groups_blocks_have_whole_ones_and_few_padded_sizes():

@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 
 from mpifed.data.pool import Pool
 from mpifed.kernels import fill as module
-from mpifed.kernels.blocks import plan
-from mpifed.kernels.fill import Layout, SameSizeBlocks, add_tests, by_padded_size, dense_blocks, fill
+from mpifed.kernels.fill import Layout, SameSizeBlocks, add_tests, by_padded_size, cut, fill
+from mpifed.kernels.plan import dense_block, plan
 from tests.kernels.test_blocks import KINDS, block_of, normal, samples
 
 SIZES = np.array([5, 1, 9, 4, 12, 3, 8])
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(SIZES.sum(), 3)), RNG.integers(0, 2, SIZES.sum()).astype(float)
 TEST = (RNG.normal(size=(11, 3)), np.ones(11), None, np.array([2, 0, 3, 1, 0, 5, 0]))
+
+
+def dense_blocks(sizes, n, dtype):
+    return cut(dense_block(np.concatenate(sizes), n, dtype), sizes)
 
 
 def layout(lo, hi):

@@ -5,7 +5,9 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.federation.augmented import Augmented
+from mpifed.features.network_training.augmentation import Augmentation
+from mpifed.features.network_training.dropout import Dropout
+from mpifed.federation.local import Local
 from mpifed.networks.torch_augment import Images
 from tests.helpers.commands import mpifed
 from tests.helpers.torch_cases import Layout, Pool, Setup, fill, torch
@@ -113,7 +115,7 @@ def test_mini_batches_change_and_full_batches_and_evaluations_do_not_and_without
     plain = Images.changed
     monkeypatch.setattr(Images, "changed", lambda *args: sizes.append(args[1].shape[1]) or plain(*args))
     result = run()
-    monkeypatch.setattr(Augmented, "__init__", None)
+    monkeypatch.setattr(Augmentation, "__init__", None)
     without = run(**{"problem.augment": []})
     assert not np.array_equal(result.x, without.x)
     assert result.rounds["objective"][0] == without.rounds["objective"][0]
@@ -154,7 +156,7 @@ def clients():
     data = Pool(X, np.arange(36) % 2, None, np.full(4, 9))
     block = fill(data, data.rows, Layout(0, data.sizes, [np.arange(4)], np.dtype(float)), problem.labels)[0]
     study = Setup(problem, None, 0, 4, np.zeros(3))
-    return lambda: Augmented(block, study, np.arange(4), (1, 0))
+    return lambda: Local(block, study, np.arange(4), (1, 0), [Dropout(0), Augmentation(0)])
 
 
 def batches(f, size=4):

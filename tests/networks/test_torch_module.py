@@ -8,7 +8,7 @@ import pytest
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
-from mpifed.federation.seeded import Seeded
+from mpifed.features.network_training.dropout import Dropout
 from mpifed.kernels.blocks import weights
 from mpifed.networks.mlp import MLP
 from mpifed.problems.base import Problem
@@ -102,7 +102,7 @@ def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
 
 
 def test_dropout_draws_anew_for_every_client_and_step_and_not_for_every_point():
-    f = local(network("Thinned"), dataset(), Seeded)
+    f = local(network("Thinned"), dataset(), [Dropout(0)])
 
     def struck(batch, x):
         return [mask.tobytes() for mask in batch.grad(np.full(64, x)) == 0]

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
-from mpifed.kernels import sparse_block as csr_block
+from mpifed.kernels import sparse_products as csr_block
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.sparse_block import sparse_block
+from mpifed.kernels.sparse_products import sparse_block
 from mpifed.problems.linear_model import LinearModel
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.svm import SVM

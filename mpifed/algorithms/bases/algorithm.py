@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.by_client import ByClient
+from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
 from mpifed.core.toml import toml_value
@@ -59,7 +59,7 @@ class Privacy(NamedTuple):
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"
 
 
-class Answers(ByClient, kw_only=True):
+class Answers(Component, kw_only=True):
     """What the server may ask the clients of any method: constants, scores for selections, numbers for a certificate.
 
     ``certify_…`` are evaluations: method(f, client, *args) returns numbers of each client and is charged to no ledger.

@@ -4,9 +4,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mpifed.algorithms.bases.algorithm import Privacy
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.federation.method import ServerState
 
+# of noise that no seed repeats: it has other bits on other ranks and after resuming, and lost uploads count again
+DRAWN_ANEW = Keeps.SURVIVAL | Keeps.DEVICES
 # how much more ε covers the Rényi divergence of discrete Laplace noise of a scale of 1024 steps or more
 GRID = 1 + 1e-6
 

@@ -2,16 +2,17 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array, Count
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Need
+from mpifed.federation.view import Steps
 from mpifed.problems.base import Solve
 from mpifed.problems.gram import conjugate_gradients
 
@@ -46,6 +47,9 @@ class Solver(Component):
 class Newton(Solver, tag="newton"):
     """Newton's method until ‖∇f_i(w) − y_i‖ <= tol·shrink^(k − 1) in round k; section 8.1 takes 10 steps."""
 
+    # What a client computes for itself; its tolerances and ∇²f_i are in memory.
+    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
+
     tol: Annotated[float, Meta(gt=0, description="bound of the 2-norm of ∇f_i − y_i")] = 1e-10
     steps: Annotated[int, Meta(ge=1, description="largest number of Newton steps")] = 100
     economical: Annotated[
@@ -67,6 +71,9 @@ class GradientDescent(Solver, tag="gd"):
     delta = "theorem" is (1 − κ)/4 with κ = (τ − 1)α/(32(N − 1)β) of Theorem 5.2 (use eta = ¼).
     Source: feddcd (Fan, Fang, Friedlander, arXiv:2201.11183, 2022), section 5.
     """
+
+    # What a client computes for itself, from its own bounds; nothing of it is sent.
+    keeps = Keeps.EVERYTHING
 
     steps: Annotated[Count | None, Meta(description="number of steps")] = None
     delta: Annotated[
@@ -165,7 +172,7 @@ class Penalised(Local):
     def take(self, rows: Array) -> Local:
         return Penalised(self.f.take(rows), self.rho)
 
-    def _steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
+    def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
         for j, batch, has in self.f._steps(k0, epochs, size):
             yield j, self if batch is self.f else Penalised(batch, self.rho), has
 

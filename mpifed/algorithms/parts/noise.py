@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
-from mpifed.algorithms.parts.budget import Budget, Counting, accounting, recounted
+from mpifed.algorithms.parts.budget import DRAWN_ANEW, Budget, Counting, accounting, recounted
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.discrete_noise import (
     UP,
@@ -22,6 +22,7 @@ from mpifed.core.discrete_noise import (
     to_grid,
 )
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Max, Recorded
 
 MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"
@@ -69,6 +70,11 @@ class Noise(Struct, frozen=True):
         return Privacy(
             False, "the noise does not cover what a sample changes, and whoever knows the seed can subtract it"
         )
+
+    @property
+    def keeps(self) -> Keeps:
+        # It comes from streams of the seed: it falls alike again, and whoever knows the seed takes it off.
+        return Keeps.REPEATED | Keeps.DEVICES
 
     def gradient(self, f: Local, x: Array) -> Array:
         """What clients step along: (c, n)."""
@@ -123,6 +129,11 @@ class Clipped(Noise, frozen=True):
             return Privacy(False, f"whoever knows algorithm.noise_seed = {self.seed} can subtract the noise")
         named = f"each upload is ε-private with ε = {self.epsilon:g}"
         return Privacy(True, f"{named} (neighbours: one sample of one client replaced)", double=True)
+
+    @property
+    def keeps(self) -> Keeps:
+        # The system's entropy gives other noise on other ranks and after a resumption, where draws count once more.
+        return super().keeps if self.seed is not None else DRAWN_ANEW | Keeps.SAMPLES | Keeps.DOUBLE
 
     def verify(self) -> None:
         accounting()

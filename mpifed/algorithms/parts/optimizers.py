@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.core.arrays import is_tensor, namespace
 from mpifed.core.component import Component
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 
 EPS = 1e-6  # of torch.nn.utils.clip_grad_norm_, against division by zero
@@ -96,6 +97,9 @@ LocalOptimizer = Annotated[Optimizer, Meta(description="direction of the local s
 class SGD(Optimizer, tag="sgd"):
     """d = g: plain gradient steps."""
 
+    # Without memory; whatever direction a client takes, its upload is what is accounted for.
+    keeps = Keeps.EVERYTHING
+
     def linear(self) -> bool:
         return not self.clip
 
@@ -133,6 +137,9 @@ class Momentum(Decaying, tag="momentum"):
     Source: the heavy ball of B. T. Polyak, 1964, as torch.optim.SGD has it.
     """
 
+    # Memory begins anew in every round, so that no checkpoint needs it.
+    keeps = Keeps.EVERYTHING
+
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
     nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
 
@@ -161,6 +168,9 @@ class Adam(Decaying, tag="adam"):
     Source: D. P. Kingma, J. Ba, "Adam: A method for stochastic optimization", arXiv:1412.6980 (2015), Algorithm 1.
     """
 
+    # Moments begin anew in every round, so that no checkpoint needs them.
+    keeps = Keeps.EVERYTHING
+
     beta1: Annotated[float, Meta(ge=0, lt=1, description="β₁, memory of the mean")] = 0.9
     beta2: Annotated[float, Meta(ge=0, lt=1, description="β₂, memory of the squares")] = 0.999
     eps: Annotated[float, Meta(gt=0, description="ε, against division by zero")] = 1e-8
@@ -188,6 +198,9 @@ class AdamW(Adam, tag="adamw"):
 
     Source: I. Loshchilov, F. Hutter, "Decoupled weight decay regularization", arXiv:1711.05101 (2019), Algorithm 2.
     """
+
+    # As adam; decay follows from the model.
+    keeps = Keeps.EVERYTHING
 
     weight_decay: Decay = 0.01
 

@@ -7,6 +7,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from mpifed.algorithms.parts.step_sizes import Constant, Factor, Step
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 
 
@@ -35,6 +36,9 @@ class StepDecay(Schedule, tag="step"):
     Source: torch.optim.lr_scheduler.StepLR, whose gamma is ``decay`` and whose step_size is ``every``.
     """
 
+    # γ follows from the round and from options.
+    keeps = Keeps.EVERYTHING
+
     a: Factor = 0.01
     decay: Annotated[float, Meta(gt=0, le=1, description="what γ is multiplied by")] = 0.1
     every: Annotated[int, Meta(ge=1, description="rounds or local steps from one factor to the next")] = 30
@@ -50,6 +54,9 @@ class Cosine(Schedule, tag="cosine"):
     again afterwards. I. Loshchilov, F. Hutter, "SGDR: Stochastic gradient descent with warm restarts", arXiv:1608.03983
     (2017), (5).
     """
+
+    # γ follows from the round and from options.
+    keeps = Keeps.EVERYTHING
 
     a: Factor = 0.01
     least: Annotated[float, Meta(ge=0, description="γ at the end")] = 0.0
@@ -72,6 +79,9 @@ class Warmup(Schedule, tag="warmup"):
     Source: torch.optim.lr_scheduler.LinearLR, whose start_factor is ``first`` and whose total_iters is ``over``, and
     another schedule after it by SequentialLR.
     """
+
+    # γ follows from the round, from options and from the rule after it, which speaks for itself.
+    keeps = Keeps.EVERYTHING
 
     over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is that of the rule ``then``")] = 5
     first: Annotated[float, Meta(gt=0, le=1, description="share of γ⁰ to begin with")] = 1 / 3

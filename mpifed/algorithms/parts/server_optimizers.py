@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 
 Rate = Annotated[float, Meta(gt=0, description="step size η of the server")]
@@ -53,6 +54,9 @@ class Momentum(ServerOptimizer, tag="momentum"):
     visual classification", arXiv:1909.06335 (2019), section 4 (FedAvgM).
     """
 
+    # The server alone computes it, from replies; the method keeps its memory.
+    keeps = Keeps.EVERYTHING
+
     lr: Rate = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
 
@@ -94,6 +98,9 @@ class Adagrad(Adaptive, tag="adagrad"):
     beta2 has no effect: v is a sum.  Source: FedAdagrad of S. J. Reddi et al., arXiv:2003.00295 (2021), Algorithm 2.
     """
 
+    # As momentum: from replies, with a memory that the method keeps.
+    keeps = Keeps.EVERYTHING
+
     def squares(self, v: Array, new: Array) -> Array:
         return v + new
 
@@ -104,6 +111,9 @@ class Adam(Adaptive, tag="adam"):
     Source: FedAdam of S. J. Reddi et al., arXiv:2003.00295 (2021), Algorithm 2, which does not correct the bias.
     """
 
+    # As momentum: from replies, with a memory that the method keeps.
+    keeps = Keeps.EVERYTHING
+
     def squares(self, v: Array, new: Array) -> Array:
         return self.beta2 * v + (1 - self.beta2) * new
 
@@ -113,6 +123,9 @@ class Yogi(Adaptive, tag="yogi"):
 
     Source: FedYogi of S. J. Reddi et al., arXiv:2003.00295 (2021), Algorithm 2.
     """
+
+    # As momentum: from replies, with a memory that the method keeps.
+    keeps = Keeps.EVERYTHING
 
     def squares(self, v: Array, new: Array) -> Array:
         return v - (1 - self.beta2) * new * np.sign(v - new)
@@ -125,6 +138,9 @@ class FedExP(ServerOptimizer, tag="fedexp"):
     Source: D. Jhunjhunwala, S. Wang, G. Joshi, "FedExP: Speeding up federated averaging via extrapolation",
     arXiv:2301.09604 (2023), Algorithm 1.
     """
+
+    # Its step follows from exact norms of uploads, which clients send beside these: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
 
     eps: Annotated[float, Meta(ge=0, description="ε, against steps that are too long")] = 1e-3
 

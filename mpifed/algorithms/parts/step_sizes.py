@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 from msgspec import Meta
 
 from mpifed.core.component import Component
+from mpifed.core.promises import Keeps
 from mpifed.core.toml import is_number
 from mpifed.core.typing import Array
 
@@ -45,6 +46,9 @@ class Step(Component):
 class Log2(Step, tag="log2"):
     """γ_k = a / log2(k + 2).  Source: fedgia (Zhou, Li, arXiv:2205.01438, 2022), section V.D."""
 
+    # γ follows from the iteration.
+    keeps = Keeps.EVERYTHING
+
     a: Factor = 0.01
 
     def gamma(self, k: int, k0: int, d: Array) -> float:
@@ -54,6 +58,9 @@ class Log2(Step, tag="log2"):
 class Constant(Step, tag="constant"):
     """γ = a."""
 
+    # γ is an option.
+    keeps = Keeps.EVERYTHING
+
     a: Factor = 0.01
 
     def gamma(self, k: int, k0: int, d: Array) -> float:
@@ -62,6 +69,9 @@ class Constant(Step, tag="constant"):
 
 class SqrtSamples(Step, tag="sqrt-samples"):
     """γ_i = a d_i / √(2 k0 + ⌊k/k0⌋).  Source: fedepm (Zhou, Li, arXiv:2208.11231, 2022), (38)."""
+
+    # γ follows from numbers of samples, which are public here.
+    keeps = Keeps.EVERYTHING
 
     a: Factor = 2.0
 

@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.algorithm import Array, Local, passes
 from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.local_solvers import Solver
 from mpifed.algorithms.parts.optimizers import Clip
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Count
 
 Rate = Annotated[float, Meta(gt=0, description="step size γ")]
@@ -18,6 +19,9 @@ Batch = Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all, 
 
 class SGD(Solver, tag="sgd"):
     """w ← w − lr (∇f_B(w) − y_i) on mini-batches B: stochastic gradient descent, section 8.1."""
+
+    # What a client computes for itself, mini-batches from f.rng.
+    keeps = Keeps.EVERYTHING
 
     lr: Rate = 0.1
     epochs: Epochs = 5
@@ -47,6 +51,9 @@ class Adam(SGD, tag="adam"):
     Source: D. P. Kingma, J. Ba, "Adam: A method for stochastic optimization", arXiv:1412.6980 (2015), Algorithm 1.
     """
 
+    # What a client computes for itself; moments begin anew in every round.
+    keeps = Keeps.EVERYTHING
+
     lr: Rate = 1e-3
     epochs: Epochs = 20
     batch_size: Batch = 0
@@ -64,6 +71,9 @@ class SVRG(Solver, tag="svrg"):
     An epoch is one pass over the samples in random order. Source: R. Johnson, T. Zhang, "Accelerating stochastic
     gradient descent using predictive variance reduction", NeurIPS (2013).
     """
+
+    # What a client computes for itself; the full gradient is taken anew in every round.
+    keeps = Keeps.EVERYTHING
 
     lr: Rate = 0.1
     epochs: Epochs = 5

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.objects import plain
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
@@ -64,6 +65,10 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     Only a Python program that holds the same arrays can run and resume such an experiment.
     """
+
+    # Samples as they are; every rank has the arrays of the program.
+    keeps = Keeps.EVERYTHING
+    options = keeping("shape", "sha256", "partition", "test")
 
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
     sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of test samples")] = ""

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.base import SUFFIXES, Dataset
@@ -43,6 +44,11 @@ class File(Tabular, kw_only=True, tag="file"):
     ``test`` keeps a share of each client's rows for testing. Labels that are text are numbered from 0 in sorted order;
     features that are text become columns of zeros and ones.
     """
+
+    # Samples as they are in the file; what options change of them, each says itself.
+    keeps = Keeps.EVERYTHING
+    # How the file is read, cell by cell.
+    options = keeping("path", "join", "header", "decimal", "missing_texts", "zero_based")
 
     path: Annotated[
         str | list[str],

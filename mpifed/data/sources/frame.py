@@ -10,6 +10,7 @@ from msgspec import Meta
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_text
 from mpifed.core.objects import plain
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.toml import toml_value
 from mpifed.data.base import Data, Dataset
 from mpifed.data.sources.held import Words, found, kept
@@ -115,6 +116,10 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
 
     Only a Python program that holds the same frame can run and resume such an experiment.
     """
+
+    # As file; every rank has the frame of the program.
+    keeps = Keeps.EVERYTHING
+    options = keeping("shape", "sha256")
 
     shape: Annotated[list[int] | None, Meta(description="rows and columns")] = None
     sha256: Annotated[str, Meta(description="hash of names and values")] = ""

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.arrays import starts_of
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Data, Dataset, Generated
@@ -58,6 +59,10 @@ class LinregNoniid(Data, tag="linreg-noniid"):
     both a and b. The samples are then shuffled among the clients (thirds of the samples, not of the clients: errata).
     Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
+
+    # Generated client by client from the seed: nobody's samples, and the same on every rank.
+    keeps = Keeps.EVERYTHING
+    options = keeping("features", "least", "most")
 
     features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 100
     least: Annotated[int, Meta(ge=1, le=10**9, description="fewest samples of a client")] = 50

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array
 from mpifed.data.base import Clients, Dataset, Test
 from mpifed.data.download import find
@@ -35,6 +36,9 @@ class Digits(ImageSet, tag="digits"):
     Default partition, as in flame: two shards of one class each per client; 80/20 for training and testing at each.
     """
 
+    # Pixels over a constant.
+    keeps = Keeps.EVERYTHING
+
     def check(self) -> None:
         if find_spec("sklearn") is None:
             raise UserError(LACKING)
@@ -50,6 +54,9 @@ class Digits(ImageSet, tag="digits"):
 
 class IdxImages(ImageSet):
     """Images in the four files of MNIST, plain or gzip; pixels are (x/255 - mean)/deviation, or x/255."""
+
+    # Both scales are constants known without the data.
+    options = keeping("pixels", "part")
 
     scale: ClassVar[tuple[float, float]]  # mean and deviation
 
@@ -104,6 +111,9 @@ class Mnist(IdxImages, tag="mnist"):
     Source: FLAME, 2023, arXiv 2311.06756.
     """
 
+    # Pixels by mean and deviation that are constants known without the data.
+    keeps = Keeps.EVERYTHING
+
     scale = (0.1307, 0.3081)
 
 
@@ -114,6 +124,9 @@ class Fmnist(IdxImages, tag="fmnist"):
     Files: train-images-idx3-ubyte.gz and so on.
     Sources: FLAME, 2023, arXiv 2311.06756; Xiao, Rasul and Vollgraf, Fashion-MNIST, 2017, arXiv 1708.07747.
     """
+
+    # Pixels by mean and deviation that are constants known without the data.
+    keeps = Keeps.EVERYTHING
 
     scale = (0.2860, 0.3530)
 
@@ -126,6 +139,10 @@ class MedicalMnist(ImageSet, tag="medical-mnist"):
     Default partition: two shards of one class each per client; 80/20 for training and testing at each (errata, FLAME).
     Source: FLAME, 2023, arXiv 2311.06756.
     """
+
+    # Pixels over a constant.
+    keeps = Keeps.EVERYTHING
+    options = keeping("colour", "size")
 
     colour: Annotated[bool, Meta(description="true: three channels, as the CNN of flame expects; false: one, grey")] = (
         True

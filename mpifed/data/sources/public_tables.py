@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Clients, Dataset
 from mpifed.data.download import find
@@ -24,6 +25,8 @@ Sparse = Annotated[bool, Meta(description="keep X as CSR; false: dense rows")]
 
 class UnitColumns(Pooled):
     """A table whose columns are scaled to unit Euclidean norm before its rows are divided among clients (errata)."""
+
+    options = keeping("sparse")
 
     objective = "logistic"
     common = "columns are scaled to unit norm over the samples of all clients"
@@ -62,6 +65,9 @@ class Qot(UnitColumns, tag="qot"):
     Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
+    # Columns are scaled over all clients, which ``common`` says: a guarantee is for the samples after that.
+    keeps = Keeps.EVERYTHING
+
     def locate(self) -> list[Path]:
         path = find("qot", "toxicity.mat", "qsar_oral_toxicity.csv")
         return [path] if path.suffix == ".csv" else [path, find("qot", "toxicityclass.mat")]
@@ -85,6 +91,9 @@ class Sct(UnitColumns, tag="sct"):
     Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
+    # As qot: what all clients scale together is said.
+    keeps = Keeps.EVERYTHING
+
     def locate(self) -> list[Path]:
         return [find("sct", "train.csv")]
 
@@ -106,6 +115,9 @@ class Adult(UnitColumns, tag="adult"):
     Default partition: random cut points with min d_i > 0.01·d/m.
     Source: FedEPM, 2022, arXiv 2208.11231.
     """
+
+    # As qot: what all clients scale together is said.
+    keeps = Keeps.EVERYTHING
 
     usual: ClassVar[Partition] = Sizes(least=0.01)
 
@@ -148,6 +160,10 @@ class Rcv1(Pooled, tag="rcv1"):
     Source: FedDCD, 2022, arXiv 2201.11183.
     """
 
+    # Samples as they are in the file; scaled before it was published.
+    keeps = Keeps.EVERYTHING
+    options = keeping("labels")
+
     clients: Clients = 100
     labels: Annotated[Literal["binary", "multiclass"], Meta(description="which of the two LIBSVM files")] = "binary"
 
@@ -163,6 +179,8 @@ class Rcv1(Pooled, tag="rcv1"):
 
 class LibsvmTable(Pooled):
     """A table of two classes in LIBSVM's text format, plain, .gz or .bz2; the smaller label becomes 0, the larger 1."""
+
+    options = keeping("ones", "sparse")
 
     objective = "logistic"
 
@@ -192,12 +210,18 @@ class A9a(LibsvmTable, tag="a9a"):
     Labels become 0 and 1. Files: a9a, a9a.gz or a9a.bz2, in the folder a9a or libsvm. Default partition: iid.
     """
 
+    # Samples as they are in the file.
+    keeps = Keeps.EVERYTHING
+
 
 class W8a(LibsvmTable, tag="w8a"):
     """Web pages as 300 binary features, 49,749 samples (Platt; LIBSVM), 4 % of them nonzero; labels −1 and 1.
 
     Labels become 0 and 1. Files: w8a, w8a.gz or w8a.bz2, in the folder w8a or libsvm. Default partition: iid.
     """
+
+    # Samples as they are in the file.
+    keeps = Keeps.EVERYTHING
 
 
 class Phishing(LibsvmTable, tag="phishing"):
@@ -206,6 +230,9 @@ class Phishing(LibsvmTable, tag="phishing"):
     Labels are 0 and 1. Files: phishing, phishing.gz or phishing.bz2, in the folder phishing or libsvm. Dense rows by
     default. Default partition: iid.
     """
+
+    # Samples as they are in the file.
+    keeps = Keeps.EVERYTHING
 
     sparse: Sparse = False
 
@@ -216,3 +243,6 @@ class Mushrooms(LibsvmTable, tag="mushrooms"):
     Labels become 0 and 1. Files: mushrooms, mushrooms.gz or mushrooms.bz2, in the folder mushrooms or libsvm. Default
     partition: iid.
     """
+
+    # Samples as they are in the file.
+    keeps = Keeps.EVERYTHING

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import ClientByClient, Data, Dataset
@@ -44,6 +45,10 @@ class RandomQuadratic(Data, tag="quadratic"):
     Q_i = U diag(e) Uᵀ with a uniformly random rotation U, e_1 = mu, e_n = L, and the other eigenvalues uniform in
     [mu, L].
     """
+
+    # Generated client by client from the seed: nobody's samples, and the same on every rank.
+    keeps = Keeps.EVERYTHING
+    options = keeping("features", "mu", "L")
 
     objective = "quadratic"
 
@@ -89,6 +94,10 @@ class LowerBound(Data, tag="lower-bound"):
     The data are not random.
     Source: FedDCD (arXiv 2201.11183, 2022), Theorem 7.1 and appendix F.
     """
+
+    # Matrices that are written down, the same on every rank.
+    keeps = Keeps.EVERYTHING
+    options = keeping("features", "alpha", "beta")
 
     objective = "quadratic"
 

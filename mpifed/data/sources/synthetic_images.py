@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
@@ -55,6 +56,10 @@ class ImageClasses(Data, tag="images"):
     four random waves in each channel. A row of X is an image (channels, size, size) in row-major order. A client has
     images of ``per_client`` classes, the same number of each. A rank generates the images of its own clients only.
     """
+
+    # Generated client by client from the seed: nobody's samples, and the same on every rank.
+    keeps = Keeps.EVERYTHING
+    options = keeping("samples", "size", "channels", "classes", "per_client", "noise", "test")
 
     objective = "softmax"
 

@@ -17,6 +17,7 @@ from mpifed.data.sample_columns import COLUMNS, added, combined, in_order, one_f
 from mpifed.data.standardise import How, Standardised
 from mpifed.data.tables import samples
 from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
+from mpifed.data.tables.kept import TABULAR
 from mpifed.data.tables.missing import fill, known_rows, rows_of
 from mpifed.data.tables.outcomes import labels
 from mpifed.data.tables.roles import Roles, roles_of
@@ -29,6 +30,8 @@ Share = Annotated[float, Meta(ge=0, lt=1)]
 
 class Tabular(Data):
     """Base of data from tables: one sample a row, columns by name or, in a table without header, by number from 0."""
+
+    options = TABULAR
 
     refused: ClassVar[dict[str, str]] = {
         "label": "the column of the labels is data.target (or data.time and data.event)",

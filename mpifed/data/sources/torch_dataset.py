@@ -10,6 +10,7 @@ from msgspec import Meta
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
+from mpifed.core.promises import Keeps, keeping
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Data, Dataset, Test
@@ -87,6 +88,10 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
     len() and [position] is a dataset. Samples are flattened; ``problem.shape`` gives a network their shape. Every rank
     reads all items once, before the first round, so transforms must not be random.
     """
+
+    # Samples as the function gives them, which must not depend on those of others.
+    keeps = Keeps.EVERYTHING
+    options = keeping("path", "path_test", "arguments", "partition", "test")
 
     objective: ClassVar[str] = "softmax"
     usual: ClassVar[Partition] = Iid()

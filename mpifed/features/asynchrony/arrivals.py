@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.core.checksummed import check_array
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
 from mpifed.features.simulated_time.devices import Devices
@@ -140,11 +141,15 @@ class Arrivals(Schedule):
         if not len(away):
             raise UserError(NOTHING_SENT)
         last = min(self.table.arrivals, len(away)) - 1
+        # partition finds the time of the last arrival in linear time; only those at or before it are sorted
         near = away[self.due[away] <= np.partition(self.due[away], last)[last]]
+        # stable: of equal times the lower client numbers arrive first
         first = near[np.argsort(self.due[near], kind="stable")][: last + 1]
         if self.table.staleness is not None:
+            # the server waits for uploads that would become too old, also where that is long
             first = np.union1d(first, away[self.steps_taken - self.begun[away] >= self.table.staleness])
         arrived = np.sort(first)
+        # time never goes back: an upload that arrived while the server waited for an older one is used now
         self.seconds = max(self.seconds, float(self.due[arrived].max()))
         self.ages = self.steps_taken - self.begun[arrived]
         self.steps_taken += 1
@@ -157,12 +162,17 @@ class Arrivals(Schedule):
     def uploads(self, of: Array | None) -> tuple[Request | None, Request, Postage]:
         """The request for uploads that have arrived; where one is lacking, all clients under way compute before."""
         first = None
+        # Who arrives when follows from samples, gradients and bytes, so nothing need be computed to know it. Example:
+        # clients 0 and 1 begin from x0; 0 arrives, begins anew from x1, arrives again; only now is 1 needed. When the
+        # first upload of 0 was asked for, 1 was computed too, from its own x0, and its upload has rested since then. So
+        # all ranks compute together, and the bits are those of computing one upload after the other
         if (self.start[slice(None) if of is None else of] >= 0).any():
             ids = np.flatnonzero(self.start >= 0)
             to = None if len(ids) == self.m else ids
             first = Request(self.under_way, table(self.starts), to, self.start[ids], verb=REST)  # they keep uploads
             self.at_once += len(ids)
             self.start[ids] = -1
+            # no client under way needs an old model any more: what rests with clients are their new states
             self.starts = []
         return first, Request(self.under_way, to=of, verb=ARRIVE), Postage(bits=self.bits)
 
@@ -192,6 +202,7 @@ class Arrivals(Schedule):
         self.steps_taken = int(own["steps"])
         self.bits = int(own["bits"]) or None
         columns = [own[f"argument {k}"] for k in range(sum(name.startswith("argument") for name in own))]
+        # numbers become Python's again, as they were when they were sent: hosts pack ints and floats in other ways
         rows = zip(*[column.tolist() if column.ndim == 1 else list(column) for column in columns], strict=True)
         made = list(rows) if columns else [()] * len(own["keys"])
         self.starts = [((int(a), int(b)), args) for (a, b), args in zip(own["keys"], made, strict=True)]
@@ -201,6 +212,9 @@ class Arrivals(Schedule):
 
 class Busy(ServerStage):
     """What every request passes in an asynchronous run: it must not call clients that are under way."""
+
+    # Who is busy follows from the seed and numbers of samples; those that are not there lack in a sum.
+    keeps = Keeps.EVERYTHING & ~Keeps.SUMS
 
     def __init__(self, arrivals: Arrivals) -> None:
         self.arrivals = arrivals

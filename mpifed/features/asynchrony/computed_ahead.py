@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.federation.host import Host
 from mpifed.federation.request import Request, parts_of
@@ -22,6 +23,9 @@ class ComputedAhead(HostStage):
     ``fields`` are those of the clients' state, ``uploads`` the arrays of a reply: name or position -> (count, …).
     """
 
+    # Replies that rest are in checkpoints; those that have not arrived lack in a sum.
+    keeps = Keeps.EVERYTHING & ~Keeps.SUMS
+
     def __init__(self, host: Host, count: int) -> None:
         self.host, self.count = host, count
         self.fields: dict[str, Array] = {}
@@ -34,8 +38,10 @@ class ComputedAhead(HostStage):
 
         def computed(visit: Visit, keys: Array, *table: Array) -> tuple[Any, None]:
             *columns, own = table
+            # the random streams are those of the round in which the client was sent its model, whenever it is computed
             f = visit.f.keyed((keys[own, 0], keys[own, 1]))
             places = self.host.slot[f.ids - self.host.lo]
+            # clients that began together get shared arguments; the others are computed in groups of equal numbers
             for rows, args in starts(tuple(columns), own):
                 state = type(visit.state)(*[field[rows] for field in visit.state])
                 some = Visit(f.take(rows), places[rows], state)
@@ -62,6 +68,7 @@ class ComputedAhead(HostStage):
     def put(self, places: Array, new: Any, reply: Any) -> None:
         """Keep what the clients at ``places`` have computed."""
         if not self.fields:
+            # copies: the clients' state stays as it is until their time comes
             state = self.host.state
             self.fields = {name: field.copy() for name, field in zip(state._fields, state, strict=True)}
         for name, field in zip(new._fields, new, strict=True):

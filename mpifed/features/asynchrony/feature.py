@@ -1,5 +1,6 @@
 """Asynchronous runs: what goes with the table [asynchronous]."""
 
+from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.asynchrony.arrivals import Arrivals
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
@@ -74,6 +75,9 @@ RULES: list[Rule[Experiment]] = [
 
 class Asynchrony(Feature):
     """Clients that arrive one after the other."""
+
+    # Who arrives first follows from seed and numbers of samples, which are public here. Others lack in a sum.
+    keeps = Keeps.EVERYTHING & ~Keeps.SUMS
 
     tables = TABLES
     rules = RULES

@@ -16,7 +16,7 @@ from mpifed.features.settings import MEASURED
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.request import FOR_THE_RECORD, Request
 from mpifed.federation.stage import Visit
-from mpifed.kernels.blocks import clients_in
+from mpifed.kernels.plan import clients_in
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB
 ENOUGH = 2  # rounds of a size that say how fast it is, if they take these seconds together …
@@ -76,6 +76,7 @@ class BlockSizes:
 
     def next_round(self, round: int) -> None:
         """Close the round before, and go on to another size where this one has had enough of them."""
+        # the first round is not measured: it pays for pages, caches and compiled code
         if self.round > self.warm and self.samples:
             self.costs.append(self.seconds / self.samples)
             self.spent += self.seconds

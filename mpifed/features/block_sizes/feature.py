@@ -1,6 +1,7 @@
 """Sizes of blocks of samples that the first rounds measure."""
 
 from mpifed.core.guards import own
+from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.block_sizes.block_sizes import BlockSizes
 from mpifed.features.feature import Feature, Housing
@@ -14,6 +15,9 @@ from mpifed.problems.linear_model import LinearModel
 
 class MeasuredBlocks(Feature):
     """The first rounds try some sizes of blocks, and the fastest stays."""
+
+    # Times are measured, on which no number depends: blocks have the same bits whatever their size.
+    keeps = Keeps.EVERYTHING
 
     dense = False
 

@@ -1,12 +1,12 @@
 """Numbers of each client: which a study may ask for."""
 
-import numpy as np
-
+from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
-from mpifed.features.feature import Feature, Looks
+from mpifed.features.by_client.client_numbers import OfClients, known, named, told, usual
+from mpifed.features.feature import Feature, Housing, Looks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
-from mpifed.federation.client_numbers import known, named, told, usual
+from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 
 
@@ -39,12 +39,16 @@ RULES: list[Rule[Experiment]] = [
 class ByClient(Feature):
     """Numbers of each client, which are evaluated beside f."""
 
+    # Numbers for the record alone, which a note says are of the true data.
+    keeps = Keeps.EVERYTHING
+
     rules = RULES
 
+    def host(self, host: Host, housing: Housing) -> None:
+        names = named(self.config.problem, self.config.evaluate.clients)
+        host.evaluation.looks[OfClients.by_client.__name__] = OfClients(host.setup.algorithm, names).by_client
+
     def looks(self, fed: Federation) -> Looks:
-        c = self.config
-        if not c.evaluate.clients:
+        if not self.config.evaluate.clients:
             return {}
-        there = known(c.problem)
-        wanted = np.array([there.index(name) for name in named(c.problem, c.evaluate.clients)])
-        return {"clients": lambda x: told(fed.inspect(c.algorithm.by_client, args=(x, wanted)))}
+        return {"clients": lambda x: told(fed.inspect(OfClients.by_client, args=(x,)))}

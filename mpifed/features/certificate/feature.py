@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.features.certificate.constants import FIRST, certified, known
@@ -12,6 +13,9 @@ from mpifed.federation.setup import Setup
 
 class Certified(Feature):
     """A certificate at the minimum where that can be computed, else at the final model."""
+
+    # Constants of the true data, for the record alone: docs/privacy.md says that they are not for publication.
+    keeps = Keeps.EVERYTHING
 
     sizes: Array
     settled = False

@@ -1,23 +1,25 @@
 """Weights p_i of clients: f = Σ p_i f_i, and which methods and tables go with them."""
 
+from collections.abc import Iterable
+from typing import ClassVar
+
 import numpy as np
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, Reasons
+from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.sample_columns import totals_of
+from mpifed.features.client_weights.averages import AVERAGES, HostAverages, ServerAverages
+from mpifed.features.client_weights.factors import Factors, shares
 from mpifed.features.feature import Feature, Housing
-from mpifed.features.findings import promises
 from mpifed.features.rule import Found, Rule
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
-from mpifed.federation.scaled_local import shares
-from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
-from mpifed.federation.wire.averages import AVERAGES, HostAverages, ServerAverages
 
 
 def wrong_weights(c: Experiment) -> Found:
@@ -26,9 +28,7 @@ def wrong_weights(c: Experiment) -> Found:
         return None
     name, averaged = c.algorithm.label(), c.algorithm.upload.averaged
     why = ""
-    if promises(c):
-        why = f'the noise of {name} is that of uploads without weights, so it must be "clients"'
-    elif averaged and isinstance(c.algorithm, GraphMethod):
+    if averaged and isinstance(c.algorithm, GraphMethod):
         mean = "which is about a server's mean of models, and it has no server"
         right = "so leave averaged out of its upload: weights are then those of the f_i"
         why = f"{name} says Upload(averaged=True), {mean}, {right}"
@@ -58,29 +58,45 @@ RULES: list[Rule[Experiment]] = [
 class ClientWeights(Feature):
     """Weights of the clients' f_i."""
 
+    # Uploads are multiplied after the noise was sized for them as they are.
+    keeps = Keeps.EVERYTHING & ~Keeps.PRIVACY
+    unkept: ClassVar[Reasons] = {
+        Keeps.PRIVACY: 'the noise of {name} is that of uploads without weights, so it must be "clients"'
+    }
+
     rules = RULES
+    shares: Array  # (m,) m p_i
+    view: Factors
 
     def prepared(self, setup: Setup, data: Dataset) -> Setup:
         """UserError for weights of another number of clients."""
         weights = self.config.objective.weights
         given = weights if data.client_weights is None else data.client_weights
-        sizes = totals_of(data)
+        sizes = data.totals
         if not isinstance(given, str) and len(given) != setup.m:
             raise UserError(
                 f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for "
                 "each"
             )
-        averaged = setup.algorithm.upload.averaged
-        plain, scaled = seen_by(self.config.problem)
         per_sample = setup.m / np.sum(sizes).item() if weights == "samples" else 0.0
-        self.factors = shares(given, sizes)
-        return setup._replace(factors=self.factors, per_sample=per_sample, local=plain if averaged else scaled)
+        self.shares = shares(given, sizes)
+        self.view = Factors(self.shares.astype(setup.start.dtype), per_sample)
+        return setup
 
     def server(self, fed: Federation) -> None:
         if self.config.algorithm.upload.averaged:
-            fed.counts = self.factors
-            fed.stages.append(ServerAverages(fed.setup))
+            fed.counts = self.shares
+            fed.stages.append(ServerAverages(self.shares))
 
     def host(self, host: Host, housing: Housing) -> None:
-        if self.config.algorithm.upload.averaged:
-            host.add_stage(AVERAGES, HostAverages(host.setup))
+        if not self.config.algorithm.upload.averaged:
+            host.views.append(self.view)
+            return
+        # clients train on their f_i as they are and the means of their models have the weights; f has them too
+        host.evaluation.views.append(self.view)
+        host.add_stage(AVERAGES, HostAverages(self.shares))
+
+
+def shares_among(features: Iterable[Feature], m: int) -> Array:
+    """m p_i of the m clients of a study: (m,)."""
+    return next((one.shares for one in features if isinstance(one, ClientWeights)), np.ones(m))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.notes import above
@@ -61,6 +62,9 @@ RULES: list[Rule[Experiment]] = [
 
 class Compressed(Feature):
     """Messages that compressors make short."""
+
+    # Its compressors and stages speak for themselves.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
     numbers = 0

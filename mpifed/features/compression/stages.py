@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.compressors.base import Compressor, Generators, Identity
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.compression.compress import Compress
@@ -40,6 +41,9 @@ def shrunk(C: Compressor, rows: Array, draws: Callable[[], Generators]) -> Array
 class ServerCompression(ServerStage):
     """The server's side: it compresses what it sends, and knows what uploads cost. ``kept``: x̂ less its start."""
 
+    # Memories are in checkpoints, and hold what was sent; whether C keeps sums private, C says.
+    keeps = Keeps.EVERYTHING
+
     def __init__(self, setup: Setup, table: Compress) -> None:
         self.setup, self.up = setup, table.up
         self.compressor = changed(table.down)
@@ -67,6 +71,7 @@ class ServerCompression(ServerStage):
     def _received(self, name: str, x: Array, draws: np.random.Generator) -> Array:
         """x̂, which all clients have after this message."""
         assert self.compressor is not None
+        # memory begins at the first model, which both sides know, and at 0 for what is no model
         start = self.setup.start if x.shape == self.setup.start.shape else np.zeros_like(x)
         kept = self.kept.get(name, np.zeros_like(x))
         self.kept[name] = kept + shrunk(self.compressor, (x - (start + kept))[None], lambda: [draws])[0]
@@ -90,6 +95,9 @@ class ServerCompression(ServerStage):
 class HostCompression(HostStage):
     """The side of ``count`` clients of a host: what becomes of their uploads. ``kept``: h less its start, or e."""
 
+    # It comes after the method, so that it compresses uploads that have their noise; memories are in checkpoints.
+    keeps = Keeps.EVERYTHING
+
     def __init__(self, setup: Setup, table: Compress, count: int) -> None:
         self.setup = setup
         self.table = table
@@ -107,6 +115,7 @@ class HostCompression(HostStage):
         draws = cache(lambda: f.streams(self.setup.seed, "compression"))
         if request.last is not None:
             self.table.refuse_feedback(self.algorithm.label())
+            # the last upload that the server keeps is the memory: the change is compressed, and both sides add it up
             before = getattr(visit.state, request.last)
             after = getattr(new, request.last)
             return new._replace(**{request.last: before + shrunk(self.compressor, after - before, draws)}), reply
@@ -126,6 +135,7 @@ class HostCompression(HostStage):
     ) -> Array:
         """û of the uploads ``part`` (c, …) of the clients ``picks``."""
         assert self.compressor is not None
+        # single numbers travel as they are
         if part.ndim < 2:
             return part
         u = part.reshape(len(part), -1)

@@ -25,9 +25,9 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.stage import Visit
 from mpifed.federation.sums import finite
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.kernels.fill import SameSizeBlocks
-from mpifed.kernels.sparse_device_block import SparseDeviceBlock
+from mpifed.kernels.sparse_tensor_products import tensors_of
+from mpifed.kernels.tensor_products import FEW, Tensors, coarse, grouped
 
 ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
 
@@ -46,7 +46,6 @@ class DeviceHost(Host):
         self.adds = self.reductions["sum"]  # which this host does on its device, unless a stage has another
         self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
-        self.kind: type[DeviceBlock] = SparseDeviceBlock if data.sparse else DeviceBlock
         with fitting(f"the samples of clients {lo} to {hi - 1}"):
             self._move(data, cohort)
         self.lay()
@@ -66,33 +65,21 @@ class DeviceHost(Host):
         self.blocks = []
         self.whole = []
         for alike in groups:
-            self.same_size.append(self._grouped(alike))
+            self.same_size.append(self._grouped(alike, tensors_of(data.sparse, on(self.device), alike.room)))
             for block in alike.blocks:  # numpy's samples are freed now, not when Python looks for circles
                 block.place = None
                 block.tests.clear()
             alike.blocks.clear()
 
-    def _grouped(self, alike: Alike) -> SameSizeBlocks:
+    def _grouped(self, alike: Alike, products: Tensors) -> SameSizeBlocks:
         """Clients on the device in groups, with their test samples."""
-        group = grouped(alike.blocks, alike.D, self.device, alike.room, self.kind)
+        group = grouped(alike.blocks, alike.D, products)
         begin = 0
         for block in alike.blocks:
             for rows, tests in block.tests:
-                self._add_tests(group, begin + rows, tests)
+                add_tests(group, begin + rows, products.moved([tests], tests.b.shape[1]))
             begin += len(block)
         return group
-
-    def _add_tests(self, group: SameSizeBlocks, positions: Array, tests: Block) -> None:
-        """Give test samples to the blocks of the clients at ``positions`` of a group, rising."""
-        assert isinstance(group.whole, DeviceBlock)
-        whole = self.kind.moved([tests], tests.b.shape[1], on(self.device))
-        numbers = group.starts.searchsorted(positions, "right") - 1
-        for k in np.unique(numbers).tolist():
-            found = np.flatnonzero(numbers == k)
-            own = whole.part(slice(int(found[0]), int(found[-1]) + 1))
-            rows = positions[found] - group.starts[k]
-            group.blocks[k].tests.append((rows, own))
-            own.training = group.blocks[k], rows
 
     def client_method(self, name: str) -> ClientMethod:
         return on_device(super().client_method(name), name)
@@ -132,6 +119,17 @@ class DeviceHost(Host):
         return super()._closed(request, found, ids)
 
 
+def add_tests(group: SameSizeBlocks, positions: Array, whole: Block) -> None:
+    """Give test samples on the device to the blocks of the clients at ``positions`` of a group, rising."""
+    numbers = group.starts.searchsorted(positions, "right") - 1
+    for k in np.unique(numbers).tolist():
+        found = np.flatnonzero(numbers == k)
+        own = whole.part(slice(int(found[0]), int(found[-1]) + 1))
+        rows = positions[found] - group.starts[k]
+        group.blocks[k].tests.append((rows, own))
+        own.training = group.blocks[k], rows
+
+
 @contextmanager
 def fitting(what: str) -> Iterator[None]:
     """UserError where ``what`` is put on a device does not fit there."""
@@ -152,7 +150,8 @@ def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, A
     ``each``: the last argument has a row for each client.
     """
     f, picks, state = visit
-    count, room = len(f), f.block.room  # type: ignore[attr-defined]
+    count = len(f)
+    room = f.block.products.room
     if count == room or (not f.block.parts and f.block.place is None):
         return answer(visit, *args)
     rows = np.concatenate([np.arange(count), np.zeros(room - count, np.intp)])

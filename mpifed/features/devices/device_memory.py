@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.sparse_block import SparseBlock
 from mpifed.kernels.torch_device import free_bytes
 
 MB = 1e6
@@ -25,14 +24,8 @@ class Alike(NamedTuple):
 
 
 def client_bytes(block: Block, D: int) -> int:
-    """Bytes of the clients of a block with D rows each on a device: of each sample label, weight and features.
-
-    For CSR samples these are nonzeros, the two matrices, and where rows begin.
-    """
-    size = block.b.itemsize
-    if not isinstance(block, SparseBlock):
-        return len(block) * D * (block.n + 2) * size
-    return 3 * int(block.A.nnz) * (size + 4) + len(block) * D * (2 * size + 24)
+    """Bytes of the clients of a block with D rows each on a device."""
+    return block.products.device_bytes(block, D)
 
 
 def refuse_full(device: Any, groups: Sequence[Alike]) -> None:

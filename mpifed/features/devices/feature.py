@@ -1,40 +1,23 @@
-"""Kernels on a device: what they cannot compute."""
+"""Kernels on a device: samples and state of clients are tensors of PyTorch."""
 
 from collections.abc import Iterator
 
+from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.devices.device_host import DeviceHost
 from mpifed.features.feature import Feature, MakeHost
-from mpifed.features.rule import Found, Rule
-from mpifed.features.settings import DEVICES, Experiment
+from mpifed.features.settings import DEVICES
 from mpifed.federation.host import Host
 from mpifed.federation.setup import Setup
-from mpifed.federation.traits import needs
 from mpifed.kernels.torch_device import device
-
-
-def matrices(c: Experiment) -> Found:
-    """The second derivatives that a method needs on a device."""
-    second = [c.problem.offers[name].partition(";")[0] for name in ("hessian", "hess") if name in needs(c.algorithm)]
-    return {"what": " and ".join(second)} if second and c.kernels in DEVICES else None
-
-
-RULES: list[Rule[Experiment]] = [
-    Rule(
-        lambda c: c.kernels in DEVICES and not c.problem.on_devices(),
-        'kernels = "{kernels}" is wrong: {loss} does not compute with tensors on a device, so it must be "auto"',
-    ),
-    Rule(
-        matrices,
-        'kernels = "{kernels}" is wrong: {name} needs {what}, which are computed in memory alone, so it must be "auto"',
-    ),
-]
 
 
 class Devices(Feature):
     """Samples and state as tensors on a device."""
 
-    rules = RULES
+    # Tensors hold the same numbers and sums run along the same tree. What cannot compute there does not keep it.
+    keeps = Keeps.EVERYTHING
+
     sparse = False
     kernels = ""
 

@@ -1,12 +1,14 @@
 """Clients as nodes of a graph: what goes with the table [graph]."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.core.promises import Keeps, Reasons
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
+from mpifed.features.graph.neighbours import Neighbours
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
@@ -70,6 +72,10 @@ RULES: list[Rule[Experiment]] = [
 class OnGraph(Feature):
     """Clients that exchange vectors with their neighbours."""
 
+    # Neighbours see single vectors, which sums do not protect.
+    keeps = Keeps.EVERYTHING & ~(Keeps.SUMS | Keeps.SURVIVAL)
+    unkept: ClassVar[Reasons] = {Keeps.SURVIVAL: "ranks exchange vectors with each other, also with a dead one"}
+
     federation = Network
     rules = RULES
     neighbourhood: Neighbourhood
@@ -79,7 +85,7 @@ class OnGraph(Feature):
         c = self.config
         assert c.graph is not None
         self.weights = Weights(c.graph, c.seed, data.m)
-        return setup._replace(weights=self.weights)
+        return setup
 
     def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
         if self.config.system is None:
@@ -108,6 +114,7 @@ class OnGraph(Feature):
     def host(self, host: Host, housing: Housing) -> None:
         self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)
         host.verbs |= self.neighbourhood.verbs(host)
+        host.views.append(Neighbours(self.weights))
 
     def linked(self, link: Callable[[Neighbourhood], Links]) -> None:
         self.neighbourhood.links = link(self.neighbourhood)

@@ -64,6 +64,7 @@ class NodeClocks(Schedule):
         sent = received = mixing.degrees
         if sending is not None:
             sent = sent * sending
+            # reduceat over the rows of W sums over each node and its neighbours; the node itself is taken out again
             received = np.add.reduceat(sending[W.indices].astype(np.int64), W.indptr[:-1]) - sending
         left = self.t + np.where(sent > 0, devices.latency + sent * size / devices.up, 0.0)
         last = np.maximum.reduceat(np.where(sent > 0, left, 0.0)[W.indices], W.indptr[:-1])

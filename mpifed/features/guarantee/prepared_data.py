@@ -1,38 +1,11 @@
 """What a guarantee of privacy says of samples that others have changed, as means of several samples do."""
 
-from mpifed.core.toml import toml_value
 from mpifed.data.base import Dataset
 from mpifed.data.labels import folded
 from mpifed.features.findings import promises
-from mpifed.features.rule import Found
 from mpifed.features.settings import Experiment
 
-SENT = "every client sends exact sums of its features before round one, which no noise hides"
-OWN = {
-    "standardise": ("own", "one sample moves the mean and deviation of its client, and so all other samples of it"),
-    "missing": ("client-mean", "one sample moves the means of its client, and so others of it, whose cells these fill"),
-}  # option of [data] -> the value with which samples of one client change each other, and how
-RIGHT = {
-    "standardise": '"pooled", which guarantees privacy for the data after it, or absent, with features that are scaled '
-    "by constants known without the data",
-    "missing": '"mean", which guarantees privacy for the data after it, or "drop"',
-}
 ALL = "the training samples of all clients"
-
-
-def leaking(c: Experiment) -> Found:
-    """The option of [data] by which more of a client reaches its uploads than their noise hides, or travels beside."""
-    if not promises(c):
-        return None
-    whole = promises(c, "clients")
-    if getattr(c.data, "standardise", None) == "federated":
-        right = f'"own" or {RIGHT["standardise"]}' if whole else RIGHT["standardise"]
-        return {"key": "standardise", "value": toml_value("federated"), "why": SENT, "right": right}
-    for key, (value, why) in OWN.items():
-        if getattr(c.data, key, None) == value and not whole:
-            hides = f"{why}, and the noise of {c.algorithm.label()} hides one"
-            return {"key": key, "value": toml_value(value), "why": hides, "right": RIGHT[key]}
-    return None
 
 
 def of_all(c: Experiment) -> list[str]:

@@ -1,5 +1,6 @@
 """Secure aggregation: what goes with the table [masks]."""
 
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
 from mpifed.features.masks.masks import Masks
@@ -65,6 +66,9 @@ COUNTED: list[Rule[Counted]] = [
 
 class Masked(Feature):
     """Uploads under masks that cancel in their sum."""
+
+    # Its stages speak for themselves.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
     counted = COUNTED

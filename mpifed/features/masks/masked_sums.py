@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.masks.masks import Masks
@@ -38,6 +39,7 @@ def add_masks(uploads: Array, ids: Array, peers: Array, draw: Draw) -> None:
     row = {client: k for k, client in enumerate(ids.tolist())}
     for i, k in row.items():
         for j in peers.tolist():
+            # a pair with both clients on this host is drawn once, by the smaller number, and used twice
             if j < i and j not in row:
                 uploads[k] -= draw(j, i)
             elif i < j:
@@ -49,6 +51,9 @@ def add_masks(uploads: Array, ids: Array, peers: Array, draw: Draw) -> None:
 
 class ServerMasks(ServerStage):
     """The server's side of the stage [masks]: clients that were selected have agreed on masks, also the absent."""
+
+    # Adds integers, in any order alike, and knows no single upload.
+    keeps = Keeps.EVERYTHING
 
     def __init__(self, setup: Setup, masks: Masks, schedule: Schedule) -> None:
         self.setup = setup
@@ -98,6 +103,9 @@ class ServerMasks(ServerStage):
 class HostMasks(HostStage):
     """The side of a host: uploads are added up in fixed point, under masks where the run computes them."""
 
+    # It comes last, so that uploads have their noise; masks come from seed, round and pair.
+    keeps = Keeps.EVERYTHING
+
     def __init__(self, setup: Setup, masks: Masks) -> None:
         self.setup, self.masks = setup, masks
 
@@ -106,6 +114,7 @@ class HostMasks(HostStage):
 
         def reduced(request: Request, rows: Array, ids: Array | None) -> Array:
             if not finite(rows):
+                # integers have no NaN: the host says so in the place of a sum, and the server names the client
                 return np.full((1, rows.shape[1]), np.nan)
             called = own if request.to is None else request.to
             return subtotal(self.setup, self.masks, request, rows, own if ids is None else ids, called)
@@ -147,6 +156,7 @@ def opened(setup: Setup, masks: Masks, request: Request, total: Array) -> Array:
     """The sum (N,) of all uploads as real numbers: the server removes the masks of clients that did not reply."""
     peers = request.stages.get(MASKS)
     if masks.sums == "masked" and peers is not None and request.to is not None:
+        # clients that dropped out had agreed on masks that are never subtracted: the server rebuilds and removes these
         left = np.zeros((1, len(total)), np.uint64)
         gone = np.setdiff1d(peers, request.to)
         draw = draws(setup, request.key, len(total))

@@ -19,6 +19,7 @@ class FixedPoint(NamedTuple):
     def limit(self, count: int) -> float:
         """Entries up to this in absolute value can be added up over ``count`` clients."""
         most = ((1 << (self.bits - 1)) - 1) // count
+        # 2^63 − 1 is no double: rounded up it would not fit any more, so the next one below is taken
         whole = float(most)
         return math.ldexp(whole if whole <= most else math.nextafter(whole, 0), -self.fraction)
 

@@ -1,8 +1,13 @@
-"""Options of networks in training: random changes of samples, and half precision."""
+"""Networks in training: dropout, random changes of samples, and half precision."""
 
-from mpifed.features.feature import Feature
+from mpifed.core.promises import Keeps
+from mpifed.features.feature import Feature, Housing
+from mpifed.features.network_training.augmentation import Augmentation
+from mpifed.features.network_training.dropout import Dropout
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
+from mpifed.federation.view import View
 
 
 def whole_batches(c: Experiment) -> bool:
@@ -32,6 +37,19 @@ RULES: list[Rule[Experiment]] = [
 
 
 class NetworkTraining(Feature):
-    """A network that augments samples or computes in half precision."""
+    """A network whose local steps are random, or compute in half precision."""
+
+    # Changes of samples come from f.rng and stay where the samples are.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
+
+    def host(self, host: Host, housing: Housing) -> None:
+        host.views += training_views(self.config)
+
+
+def training_views(c: Experiment) -> list[View]:
+    """What is random in the local steps of a study's problem."""
+    found: list[View] = [Dropout(c.seed)] if c.problem.has("seeded_grad") else []
+    # after dropout, which gives every step an f of its own: the samples of that one are changed
+    return [*found, Augmentation(c.seed)] if c.problem.augments() else found

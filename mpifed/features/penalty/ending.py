@@ -25,6 +25,7 @@ class ProximalEnding(Ending):
 
     def observed(self, server: ServerState) -> ServerState:
         """The server's state with the model x⁺ = prox(x) after a round; the model that a run starts from stays."""
+        # the start is no step of the method: a run that is resumed from round 0 would take it twice
         if self.fed.round == 0:
             return server
         return server._replace(x=self.penalty.prox(server.x, self.method.proximal_step(server, self.fed.m)))
@@ -35,6 +36,8 @@ class ProximalEnding(Ending):
         counts = dict(zip(OF_F, (fed.m, fed.samples, 1), strict=True))
         h = self.penalty.value(x)
         found = found | {name: found[name] + counts[name] * h for name in OF_F if name in found}
+        # grad_norm_sq is recorded from the sum of gradients: with m times the residual in its place it becomes
+        # ‖residual‖²
         residual = self.penalty.residual(x, np.asarray(found["gradient"], float) / fed.m)
         return found | {"gradient": fed.m * residual}
 

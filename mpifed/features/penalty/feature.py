@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.penalty.coefficients import penalised
@@ -48,6 +49,9 @@ RULES: list[Rule[Experiment]] = [
 
 class Penalised(Feature):
     """F = f + h with h(x) = λ₁‖x‖₁ + (λ₂/2)‖x‖²."""
+
+    # The server takes a step of its own, from what it has received.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
     penalty: Penalty

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.features.feature import Feature
 from mpifed.features.rule import Rule
@@ -19,6 +20,9 @@ RULES: list[Rule[Experiment]] = [
 
 class PersonalModels(Feature):
     """The personal model of each client, stored."""
+
+    # They are stored when the run is over; a note says that they are of the true data.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
 

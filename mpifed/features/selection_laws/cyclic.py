@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.participation.selection import Sampled, Selector
@@ -17,6 +18,9 @@ class Cyclic(Sampled, tag="cyclic"):
     A set begins with the last ``overlap`` clients of the one before, which then train twice in a turn. The second
     selection of a round is the first one of the next.
     """
+
+    # Turns follow from the round.
+    keeps = Keeps.EVERYTHING
 
     overlap: Annotated[int, Meta(ge=0, description="clients that a set shares with the one before")] = 0
     shuffled: Annotated[

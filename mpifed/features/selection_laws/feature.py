@@ -1,5 +1,6 @@
 """Laws that select by what clients are or send: which methods go with them."""
 
+from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
 from mpifed.features.findings import unequal
 from mpifed.features.rule import Counted, Rule
@@ -49,6 +50,9 @@ COUNTED: list[Rule[Counted]] = [
 
 class SelectionLaws(Feature):
     """Selections by turns, by odds and by scores."""
+
+    # It has rules alone: the selection speaks for itself.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
     counted = COUNTED

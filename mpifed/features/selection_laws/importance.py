@@ -7,9 +7,10 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.participation.selection import Sampled, Selector
+from mpifed.federation.participation.selection import DATA_SHOW, Sampled, Selector
 
 RANGE = 1e100  # largest ratio of two odds
 TINY = 1e-40
@@ -31,9 +32,12 @@ class Importance(Sampled, tag="importance"):
     ] = None
     power: Annotated[float, Meta(description="θ_i is raised to this power")] = 1.0
 
+    unkept = DATA_SHOW
+
     @property
-    def asks(self) -> bool:
-        return self.odds is None
+    def keeps(self) -> Keeps:
+        # Without odds every client tells an exact bound of its curvature before round one, and is in sets by it.
+        return Keeps.REPEATED | Keeps.DEVICES if self.odds is None else Keeps.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
@@ -75,7 +79,10 @@ def drawing(seed: int, size: int, odds: Array, scale: Array) -> Selector:
 
     def select(round: int, again: int) -> Array:
         rng = stream(seed, "selection", round, again)
+        # the factor Σ scale_i splits the law into one for each client that is surely drawn: that one is drawn first
         sure = None if plain else int(np.searchsorted(first[:-1], rng.random() * first[-1], side="right"))
+        # independent draws, given that there are ``size`` of them, have the law wanted; a try succeeds once in √size or
+        # so
         while True:
             taken = rng.random(m) < p
             if sure is not None:
@@ -92,6 +99,7 @@ def bernoulli(odds: Array, size: int) -> tuple[Array, Array]:
     Given that there are ``size``, the clients drawn have the law Π θ_i, whatever c.
     """
     low, high = -math.log(odds.max() * len(odds)) - 1, math.log(len(odds) / odds.min()) + 1
+    # bisection on a logarithmic scale: odds may be 1e100 apart, and 100 halvings reach the last bit of c
     for _ in range(100):
         c = math.exp((low + high) / 2)
         low, high = (math.log(c), high) if (c * odds / (1 + c * odds)).sum() < size else (low, math.log(c))

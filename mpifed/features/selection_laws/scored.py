@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.federation.participation.selection import Scored, Selector
 
 
@@ -16,6 +17,9 @@ class PowerOfChoice(Scored, tag="power-of-choice"):
     Source: the method of Y. J. Cho, J. Wang, G. Joshi, "Client selection in federated learning: Convergence analysis
     and power-of-choice selection strategies", arXiv:2010.01243 (2020), with p_k = 1/m as in f.
     """
+
+    # As biased: candidates send exact losses.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
 
     batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 0
 
@@ -30,6 +34,9 @@ class Greedy(Scored, tag="greedy"):
     the norm of Λ if the mean were x; they keep w_i. The model down, that number up and the work of a selection are
     charged for each of them. Without a uniform part clients that are ahead together but agree can stop all progress.
     """
+
+    # As biased: candidates send the exact length of their step.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
 
     uniform: Annotated[int, Meta(ge=0, description="so many of the selected are drawn uniformly from the others")] = 1
 

@@ -35,6 +35,7 @@ class Devices:
         """By how much the computing of the clients ``ids`` differs in a selection: (c,), or one number."""
         if not self.system.jitter:
             return 1.0
+        # drawn for all m clients and then indexed: what a client gets does not depend on who else is selected
         normal = stream(self.seed, "system", round, again, JITTER).standard_normal(len(self.sizes))
         return np.exp(self.system.jitter * normal[ids])
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.core.component import Component, in_seconds
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 
@@ -46,6 +47,9 @@ class Distribution(Component):
 class Constant(Distribution, tag="constant"):
     """The same for every client."""
 
+    # A number that is given.
+    keeps = Keeps.EVERYTHING
+
     value: Annotated[float, Meta(ge=0, description="the value")]
 
     def draw(self, rng: np.random.Generator, m: int) -> Array:
@@ -54,6 +58,9 @@ class Constant(Distribution, tag="constant"):
 
 class Uniform(Distribution, tag="uniform"):
     """Uniform on [low, high)."""
+
+    # Drawn from the seed, one number a client, without its data.
+    keeps = Keeps.EVERYTHING
 
     low: Annotated[float, Meta(ge=0, description="least value")]
     high: Annotated[float, Meta(ge=0, description="largest value")]
@@ -69,6 +76,9 @@ class Uniform(Distribution, tag="uniform"):
 class Lognormal(Distribution, tag="lognormal"):
     """median·exp(sigma·N(0, 1)); the mean is median·exp(sigma²/2)."""
 
+    # Drawn from the seed, one number a client, without its data.
+    keeps = Keeps.EVERYTHING
+
     median: Annotated[float, Meta(gt=0, description="median")]
     sigma: Annotated[float, Meta(ge=0, description="standard deviation σ of the natural logarithm")] = 1.0
 
@@ -79,6 +89,9 @@ class Lognormal(Distribution, tag="lognormal"):
 class Exponential(Distribution, tag="exponential"):
     """Exponential with density exp(−v/mean)/mean."""
 
+    # Drawn from the seed, one number a client, without its data.
+    keeps = Keeps.EVERYTHING
+
     mean: Annotated[float, Meta(gt=0, description="mean")]
 
     def draw(self, rng: np.random.Generator, m: int) -> Array:
@@ -87,6 +100,9 @@ class Exponential(Distribution, tag="exponential"):
 
 class Pareto(Distribution, tag="pareto"):
     """Pareto of type I: P(V > v) = (scale/v)^shape, v >= scale; the mean is scale·shape/(shape − 1) if shape > 1."""
+
+    # Drawn from the seed, one number a client, without its data.
+    keeps = Keeps.EVERYTHING
 
     scale: Annotated[float, Meta(gt=0, description="least value")]
     shape: Annotated[float, Meta(gt=0, description="tail index; the smaller, the more extreme clients there are")] = 2.0

@@ -1,5 +1,6 @@
 """Slow and absent clients: what goes with the table [system]."""
 
+from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.findings import absent, compressors, partial
@@ -45,6 +46,9 @@ RULES: list[Rule[Experiment]] = [
 
 class SimulatedTime(Feature):
     """Simulated devices, some of which are slow or absent."""
+
+    # Times follow from the seed and numbers of samples, which are public here. Absent clients: see KEYS.
+    keeps = Keeps.EVERYTHING
 
     rules = RULES
 

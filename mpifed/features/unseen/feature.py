@@ -5,17 +5,18 @@ from functools import partial
 import numpy as np
 
 from mpifed.core.errors import Trouble
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
+from mpifed.features.by_client.client_numbers import named, told
 from mpifed.features.feature import ByClient, Feature, Housing, Looks, MakeHost
 from mpifed.features.guarantee.prepared_data import shared
+from mpifed.features.network_training.feature import training_views
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Evaluate, Experiment
 from mpifed.features.unseen.newcomers import TESTED, Beside, Trying
 from mpifed.features.unseen.parted import Newcomers, parted
-from mpifed.federation.client_numbers import named, told
 from mpifed.federation.host import Host
-from mpifed.federation.seen import seen_by
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import steering
@@ -47,6 +48,9 @@ RULES: list[Rule[Experiment]] = [
 class Unseen(Feature):
     """Clients that never train and are only evaluated."""
 
+    # They send nothing to the rounds, and what is tested is for the record alone, which a note says.
+    keeps = Keeps.EVERYTHING
+
     rules = RULES
     newcomers: Newcomers
 
@@ -68,11 +72,13 @@ class Unseen(Feature):
     def own(self, setup: Setup, make: MakeHost, lo: int, hi: int) -> Host:
         """The host of these clients, which keep nothing."""
         c, data = self.config, self.newcomers.data
-        plain, _ = seen_by(c.problem)
-        setup = setup._replace(m=data.m, weights=None, factors=None, local=plain)
-        made = make(setup, data, (lo, hi), hi - lo)
+        made = make(setup._replace(m=data.m), data, (lo, hi), hi - lo)
+        # they have no weights and no neighbours, but take steps as the others do
+        made.views += training_views(c)
         names = named(c.problem, c.evaluate.clients or True)
-        made.algorithm = made.inspected = Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)
+        trying = Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)
+        made.algorithm = trying
+        made.evaluation.looks[TESTED] = trying.tested
         made.join()
         return made
 

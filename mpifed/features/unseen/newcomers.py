@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.client_numbers import numbers
+from mpifed.features.by_client.client_numbers import numbers
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method, PersonalFrom
@@ -34,10 +34,10 @@ class Trying:
         """
         X = self.trained(f, x)
         found = numbers(f, x, self.names)
-        found |= {f"{name}_after": values for name, values in numbers(f, X, self.names).items()}
+        found |= numbers(f, X, self.names, "{}_after")
         if isinstance(self.algorithm, PersonalFrom):
             own = self.algorithm.personal_from(f, x)
-            found |= {f"personal_{name}": values for name, values in numbers(f, own, self.names).items()}
+            found |= numbers(f, own, self.names, "personal_{}")
             X = X + own
         return found | {"check": 0 * f.xp.sum(X, axis=1)}
 
@@ -65,6 +65,8 @@ TESTED = Trying.tested.__name__
 class Beside:
     """The service of a host that has clients beside it that never train: ``own`` of all ``count``, from ``first`` on.
 
+    No verb: what a host does at a verb it does for each block of its own clients, and these are no clients of it.
+
     Their reply is one row with the numbers of all of them, 0 for those of other ranks: sums in any order put the rows
     together without rounding. Without ``own`` the rank has none of them.
     """
@@ -84,6 +86,7 @@ class Beside:
         self.host.evaluated += report.evaluating
         assert reply.layout is not None
         names = reply.layout.names
+        # one row a rank with zeros for the clients of others: a sum in any order puts them together without rounding
         rows = np.zeros((len(names), self.count), reply.rows.dtype)
         rows[:, self.first : self.first + len(reply.rows)] += reply.rows.T  # -0 becomes 0, as it does in sums
         return Reply(rows.reshape(1, -1), Layout(((self.count,),) * len(names), names)), report._replace(fault=0.0)

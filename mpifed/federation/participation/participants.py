@@ -41,10 +41,12 @@ class Participants:
         rest = given if moved else ()
         scores = server.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *rest, to=selected)
         server.schedule.scored(selected, None if moved else selector.batch_size, server.dtype.itemsize)
+        # stable: of equal scores the lower client numbers, on every machine
         ahead = np.sort(selected[np.argsort(-scores, kind="stable")[: selector.size - selector.uniform]])
         if not selector.uniform:
             return ahead
         rng = stream(self.setup.seed, "selection", round, again, UNIFORM)
+        # drawn among positions of the others, so that one stream serves any number of candidates
         places = rng.choice(server.m - len(ahead), selector.uniform, replace=False, shuffle=False)
         return np.sort(np.concatenate([ahead, nth_other(ahead, places)]))
 

@@ -14,9 +14,20 @@ from msgspec import Meta
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, Option
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count
 from mpifed.data.formats.on_disk import open_npz, reading
+
+# Why a selection keeps no privacy: scores and odds are exact numbers, and who takes part tells of them too.
+DATA_SHOW = {
+    Keeps.PRIVACY: "it asks clients for exact numbers of their data, and these and the clients that it selects break "
+    "the privacy that {name} guarantees here, so it must be one that looks at no data, such as uniform, or importance "
+    "with selection.odds that are known without the data"
+}
+OF_ALL = {
+    Keeps.SUMS: '{name} guarantees privacy here for sums that have the noise of all {m} clients, so it must be "all"'
+}
 
 
 class Selector(NamedTuple):
@@ -34,10 +45,12 @@ class Selector(NamedTuple):
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
 
-    @property
-    def asks(self) -> bool:
-        """Whether clients are asked for numbers of their data, of which the selection then tells."""
-        return self.batch_size is not None or self.learn is not None
+    def kept(self, m: int) -> Option:
+        """What a run of m clients keeps with it."""
+        # Everything but size, select and weights makes it ask clients, what is added later too.
+        if self._replace(weights=None) != Selector(self.size, self.select):
+            return Option(Keeps.REPEATED | Keeps.DEVICES, DATA_SHOW)
+        return Option(Keeps.EVERYTHING if self.size >= m else Keeps.EVERYTHING & ~Keeps.SUMS, OF_ALL)
 
 
 class Selection(Component):
@@ -58,11 +71,6 @@ class Selection(Component):
     kind: ClassVar[str] = "selections"
     checks: ClassVar[str] = "mpifed.federation.checked"
 
-    @property
-    def asks(self) -> bool:
-        """Whether clients are asked for numbers of their data; the ``Selector`` says so too, when it is made."""
-        return False
-
     @abstractmethod
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         """The selector of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
@@ -70,6 +78,9 @@ class Selection(Component):
 
 class All(Selection, tag="all"):
     """Every client, every round."""
+
+    # Everyone, whatever the data are.
+    keeps = Keeps.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         return Selector(m, lambda round, again: None)
@@ -83,6 +94,7 @@ class Sampled(Selection):
 
     def size(self, m: int) -> int:
         if self.count is None:
+            # 0.3 · 10 is 3.0000000000000004 in binary: without the 1e-9 that would be 4 clients
             return max(1, math.ceil(self.share * m - 1e-9))
         if not 1 <= self.count <= m:
             raise UserError(f"selection.count = {self.count} is wrong: it must be between 1 and the {m} clients")
@@ -91,6 +103,9 @@ class Sampled(Selection):
 
 class Uniform(Sampled, tag="uniform"):
     """⌈share·m⌉ clients (or ``count``), uniform without replacement, drawn anew every round."""
+
+    # Drawn from seed and round; the selector says whether sums are over all clients.
+    keeps = Keeps.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
@@ -103,6 +118,9 @@ class Cover(Sampled, tag="cover"):
     In each group of s0 rounds a random permutation is dealt out, about m/s0 clients a round; the rest of a set is
     uniform.
     """
+
+    # Dealt from seed and group of rounds, also where a run begins within a group.
+    keeps = Keeps.EVERYTHING
 
     s0: Annotated[
         Count | None, Meta(description="rounds s0 in which every client is selected (default: the fewest)")
@@ -120,6 +138,8 @@ class Cover(Sampled, tag="cover"):
 
         def select(round: int, again: int) -> Array | None:
             group, turn = divmod(round - 1, s0)
+            # a permutation lasts for a group of rounds; a run that is resumed in its midst draws it again from the same
+            # key
             if again not in deals or deals[again][0] != group:
                 deals[again] = group, stream(seed, "selection", group, again, 1).permutation(m)
             own = np.sort(deals[again][1][turn * m // s0 : (turn + 1) * m // s0])
@@ -139,9 +159,7 @@ class Scored(Sampled):
 
     candidates: Annotated[Count | None, Meta(description="size of the pool (default: all clients)")] = None
 
-    @property
-    def asks(self) -> bool:
-        return True
+    unkept = DATA_SHOW
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size, pool = self.size(m), self.candidates or m
@@ -160,6 +178,9 @@ class Biased(Scored, tag="biased"):
     they reply with one number; both are charged.  Source: flame, Algorithm 1 (biased client selection); errata.
     """
 
+    # Candidates and their order follow from seed and state; candidates send exact numbers of their data.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+
     batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
 
 
@@ -174,6 +195,9 @@ class Replay(Selection, tag="replay", kw_only=True):
     A second selection of a round comes from the array whose name has a 2 appended. Fewer rows than rounds, clients
     that do not exist and clients twice in a row are refused before round one; entries of -1 are padding.
     """
+
+    # A recording, which must not come from the data under a guarantee (docs/privacy.md).
+    keeps = Keeps.EVERYTHING
 
     path: Annotated[str, Meta(description="NPZ file")]
     key: Annotated[str, Meta(description="array (rounds, clients)")] = "sel"

@@ -98,6 +98,7 @@ class Neighbourhood:
     def partners(self) -> Array:
         """The hosts that rows are sent to, and come from, in any round."""
         if self.weights.graph.drawn_anew:
+            # a graph that is drawn anew may connect any two hosts in some round: links are made once, before round one
             own = self.cuts.searchsorted(self.lo, side="right") - 1
             return np.delete(np.arange(len(self.cuts) - 1), own)
         return np.flatnonzero(self.plan(0).to)
@@ -111,6 +112,7 @@ class Neighbourhood:
         known = np.concatenate([others[others < self.lo], np.arange(self.lo, self.hi), others[others >= self.hi]])
         hosts, size = len(self.cuts) - 1, self.hi - self.lo
         owner = self.cuts.searchsorted(columns[away], side="right") - 1
+        # hosts do not tell each other what they need: both sides compute it from W, which is symmetric
         sent = np.unique(owner * size + rows[away])  # W is symmetric: who sends a row needs one
         places = known.searchsorted(columns)
         W = sp.csr_array((own.data.astype(self.dtype), places, own.indptr), shape=(size, len(known)))
@@ -141,6 +143,8 @@ class Neighbourhood:
         rows = self.rows(names, state, slot)
         if self.links is not None:
             come = self.links.carry(rows[plan.sent], plan.to, plan.come)
+            # rows stand by client number, not by host, so that each sum runs over neighbours in the same order
+            # everywhere
             rows = np.concatenate([come[: plan.below], rows, come[plan.below :]])  # in rising number
         if kind == GATHER:
             nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))

@@ -91,6 +91,7 @@ class Network(Federation):
             return
         mixing = self.weights.at(self.round)
         size = len(names) * self.n * self.dtype.itemsize
+        # an edge carries one message each way
         messages = 2 * mixing.edges if of is None else int(mixing.degrees[of].sum())
         self.ledger.carry(messages, size)
         self.schedule.exchanged(mixing, size, None if of is None else self.mask(of))

@@ -18,6 +18,10 @@ from mpifed.core.errors import reason
 MODULES = {"one_pass": "kernels", "pairs": "gram_kernels", "grams": "gram_kernels"}  # kernel -> module here
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 
+NONE = 0  # what one_pass makes of scores: nothing …
+IDENTITY = 1  # … these themselves …
+LOGISTIC = 2  # … or 1/(1 + e^−z)
+
 Kernel = Callable[..., Any]
 
 loaded: dict[tuple[str, str], Kernel] = {}  # the kernels of this process, by their names and the types of numbers

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
-from mpifed.kernels.blocks import LOGISTIC, NONE
+from mpifed.kernels.compiled.compiling import LOGISTIC, NONE
 from mpifed.kernels.compiled.loops import INT, VECTOR, Loops
 
 NARROW = 32  # bytes of a vector for few features
@@ -51,7 +51,8 @@ def one_pass(A: Any, X: Any, q: Any, p: Any, s: Any, mean: int) -> Any:
         z = Z[i]
         g = G[i]
         g[:] = 0
-        if s[i, 0] != 0:  # 0 times infinity is not 0
+        # 0 times infinity is not 0: a point without a regulariser may be infinite.
+        if s[i, 0] != 0:
             for k in range(len(g)):
                 g[k] = s[i, 0] * x[k]
         for first in range(0, D, step):

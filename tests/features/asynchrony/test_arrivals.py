@@ -176,7 +176,7 @@ def test_the_order_of_arrivals_needs_no_computing_and_who_is_under_way_cannot_be
     for call in (run.fed.call, run.fed.send):
         refused(lambda call=call: call(update, x, 0), told)
     run.fed.call(update, x, 0, to=np.flatnonzero(~run.fed.schedule.away))
-    assert run.fed.evaluate(x)["objective"] > 0
+    assert run.fed.evaluate(x).sums["objective"] > 0
 
 
 def test_all_clients_begin_with_one_method_and_no_own_rows_take_some_time_and_are_as_many_as_arrive():

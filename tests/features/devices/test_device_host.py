@@ -15,7 +15,7 @@ from mpifed.experiment.config import experiment  # noqa: E402
 from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
 from mpifed.features.devices.device_sums import subtotals  # noqa: E402
 from mpifed.features.devices.feature import Devices  # noqa: E402
-from mpifed.kernels.device_block import DeviceBlock, coarse  # noqa: E402
+from mpifed.kernels.tensor_products import Tensors, coarse  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")
@@ -33,7 +33,7 @@ def clients(D, n, dtype, count=24):
     d = rng.integers(1, D + 1, count)
     A, b = (rng.standard_normal((count, *shape)).astype(dtype) for shape in ((D, n), (D,)))
     here = Block(A, b, d, n, weights(d, D, dtype))
-    return DeviceBlock.moved([here], D, on(CPU)), here
+    return Tensors(on(CPU)).moved([here], D), here
 
 
 @both

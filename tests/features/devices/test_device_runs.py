@@ -120,7 +120,7 @@ def test_samples_that_do_not_fit_on_the_device_and_cuda_without_a_gpu_are_one_se
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("mpifed.kernels.device_block.DeviceBlock.moved", full)
+    monkeypatch.setattr("mpifed.kernels.tensor_products.Tensors.moved", full)
     with pytest.raises(UserError, match=r"^the samples of clients 0 to 11 do not fit into the memory of the device: "):
         public.run(SMALL, algorithm="fedavg", kernels="torch")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
@@ -132,7 +132,7 @@ def test_samples_that_do_not_fit_on_the_device_and_cuda_without_a_gpu_are_one_se
 OWN = """
 from typing import NamedTuple
 import numpy as np
-from mpifed import Algorithm, Array
+from mpifed import Algorithm, Array, Keeps
 
 class Client(NamedTuple):
     g: Array
@@ -141,6 +141,7 @@ class Server(NamedTuple):
     x: Array
 
 class Signs(Algorithm):
+    keeps = Keeps.DEVICES
     def join(self, f):
         return Client(f.zeros())
     def start(self, fed):

@@ -12,11 +12,12 @@ fast = pytest.mark.fast
 
 COMPUTE = """
 import numpy as np
+from mpifed.kernels.blocks import Block
 from mpifed.kernels.compiled import compiling
-from mpifed.kernels.compiled.block import CompiledBlock
+from mpifed.kernels.compiled.products import Compiled
 from mpifed.problems.logistic import Logistic
 print(compiling.kept("float64"))
-block = CompiledBlock(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3)
+block = Block(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3, products=Compiled())
 print(Logistic(mu=0.0).grad(block, np.zeros(3)).sum())
 print(sum(compiling.kernel(np.dtype("float64")).stats.cache_hits.values()), compiling.kept("float64"))
 """

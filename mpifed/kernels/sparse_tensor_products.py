@@ -1,4 +1,4 @@
-"""Blocks of CSR samples on a device, with PyTorch's sparse products.
+"""Products with CSR samples on a device, with PyTorch's sparse products.
 
 The products with A and with Aᵀ have a matrix each, one diagonal block for each client, whose numbers stand in the order
 of samples. Both are multiplied with matrices, also where these have one column: in PyTorch's product with a vector, on
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpifed.core import sparse as sp
 from mpifed.core.arrays import Namespace, pytorch, to_numpy
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.device_block import FEW, DeviceBlock
-from mpifed.kernels.sparse_block import SparseBlock, diagonal
+from mpifed.kernels.products import Dense, Samples
+from mpifed.kernels.sparse_products import CSR, diagonal
+from mpifed.kernels.tensor_products import Tensors
 
 
 class CsrRows(NamedTuple):
@@ -55,17 +57,14 @@ class CsrRows(NamedTuple):
         return self.values[places], self.columns[places], rows
 
 
-class SparseDeviceBlock(DeviceBlock):
-    """A block whose ``A`` are rows of nonzeros."""
+class SparseTensors(Tensors):
+    """Products with A, rows of nonzeros."""
 
-    A: CsrRows
+    memory: Dense | None = CSR
 
-    @classmethod
-    def moved(cls, blocks: Sequence[Block], D: int, xp: Namespace, room: int = FEW) -> Self:
-        labels = [Block(block.b[:, :, None], block.b, block.sizes, 1, block.w) for block in blocks]
-        made = super().moved(labels, D, xp, room)
-        made.n = blocks[0].n
-        counts = np.zeros((len(made), D), np.int64)
+    def of_memory(self, blocks: Sequence[Block], D: int) -> CsrRows:
+        xp = self.xp
+        counts = np.zeros((sum(map(len, blocks)), D), np.int64)
         total = sum(block.A.nnz for block in blocks)
         values: Any = xp.zeros((total,), dtype=xp.asarray(blocks[0].b[:0]).dtype)
         columns: Any = xp.zeros((total,), dtype=xp.int32)
@@ -81,61 +80,55 @@ class SparseDeviceBlock(DeviceBlock):
             client += len(block)
             begin = end
         first = (np.cumsum(counts) - counts.ravel()).reshape(counts.shape)
-        made.A = CsrRows(values, columns, *map(xp.asarray, (first, counts)))
-        return made
+        return CsrRows(values, columns, *map(xp.asarray, (first, counts)))
 
-    def __getattr__(self, name: str) -> Any:
-        given = vars(self).get("source")
-        if name != "A" or given is None:
-            return super().__getattr__(name)
-        block, rows = given
-        self.A = block.A.of(rows)
-        return self.A
+    def in_memory(self, block: Samples) -> sp.csr_array:
+        values, columns, rows = map(to_numpy, block.A.alone())
+        D = block.b.shape[1]
+        shape = (len(block) * D, len(block) * block.n)
+        return diagonal(values, columns + rows // D * block.n, to_numpy(block.A.counts), shape)
 
-    def batch(self, picks: Any, w: Any) -> Self:
-        xp = self.xp
-        rows = xp.asarray(picks)
-        b: Any = self.b
-        parts = {"A": self.A.picked(rows), "b": b.gather(1, rows), "d": self.d, "w": xp.asarray(w)}
-        return type(self)(parts, self.sizes, self.n, xp, self.room)
+    def later(self, block: Samples, rows: Any) -> CsrRows:
+        found: CsrRows = block.A.of(rows)
+        return found
 
-    def copied(self) -> Block:
-        values, columns, rows = map(to_numpy, self.A.alone())
-        D = self.b.shape[1]
-        shape = (len(self) * D, len(self) * self.n)
-        A = diagonal(values, columns + rows // D * self.n, to_numpy(self.A.counts), shape)
-        made = SparseBlock(A, to_numpy(self.b), self.sizes, self.n, to_numpy(self.w))
-        if self.training is not None:
-            other, positions = self.training
-            made.training = other.copied(), positions
-        return made
+    def batch(self, block: Samples, picks: Any, w: Any) -> tuple[Any, Any, Any]:
+        rows = self.xp.asarray(picks)
+        labels: Any = block.b
+        return block.A.picked(rows), labels.gather(1, rows), self.xp.asarray(w)
 
-    def matvec(self, X: Any) -> Any:
-        return (self.note("A", matrix) @ self._rows(X).reshape(-1, 1)).reshape(self.b.shape)
+    def matvec(self, block: Samples, X: Any) -> Any:
+        X = X if X.ndim == 2 else X.expand(len(block), block.n)
+        return (block.note("A", matrix) @ X.reshape(-1, 1)).reshape(block.b.shape)
 
-    def vecmat(self, R: Any) -> Any:
-        return (self.note("transposed", transposed) @ R.reshape(-1, 1)).reshape(len(self), self.n)
+    def vecmat(self, block: Samples, R: Any) -> Any:
+        return (block.note("transposed", transposed) @ R.reshape(-1, 1)).reshape(len(block), block.n)
 
-    def matmat(self, W: Any) -> Any:
-        W = W.expand(len(self), *W.shape[-2:])
-        return (self.note("A", matrix) @ W.mT.reshape(-1, W.shape[1])).reshape(*self.b.shape, -1)
+    def matmat(self, block: Samples, W: Any) -> Any:
+        W = W.expand(len(block), *W.shape[-2:])
+        return (block.note("A", matrix) @ W.mT.reshape(-1, W.shape[1])).reshape(*block.b.shape, -1)
 
-    def tmatmat(self, R: Any) -> Any:
-        G = self.note("transposed", transposed) @ R.reshape(-1, R.shape[-1])
-        return G.reshape(len(self), self.n, -1).mT
+    def tmatmat(self, block: Samples, R: Any) -> Any:
+        G = block.note("transposed", transposed) @ R.reshape(-1, R.shape[-1])
+        return G.reshape(len(block), block.n, -1).mT
 
-    def dense(self, i: int) -> Any:
-        return self.xp.asarray(self.copied().dense(i))
+    def dense(self, block: Samples, i: int) -> Any:
+        return self.xp.asarray(block.copied().dense(i))
 
 
-def matrix(block: Any) -> Any:
+def tensors_of(sparse: bool, xp: Namespace, room: int) -> Tensors:
+    """The products of samples on the device of ``xp``, CSR or not, in blocks of ``room`` clients."""
+    return SparseTensors(xp, room) if sparse else Tensors(xp, room)
+
+
+def matrix(block: Block) -> Any:
     """The rows of all clients as one CSR matrix: (cD, cn)."""
     values, columns, rows = block.A.alone()
     D = block.b.shape[1]
     return csr(values, rows // D * block.n + columns, block.A.counts.reshape(-1), len(block) * block.n)
 
 
-def transposed(block: Any) -> Any:
+def transposed(block: Block) -> Any:
     """The same transposed: (cn, cD)."""
     values, columns, rows = block.A.alone()
     D = block.b.shape[1]

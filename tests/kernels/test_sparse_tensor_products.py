@@ -6,13 +6,13 @@ import scipy.sparse as sp
 
 import mpifed as public
 from mpifed.data.pool import Pool
-from mpifed.kernels.blocks import plan
 from mpifed.kernels.fill import Layout, fill
+from mpifed.kernels.plan import plan
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import on, to_numpy  # noqa: E402
 from mpifed.features.devices.device_memory import client_bytes  # noqa: E402
-from mpifed.kernels.sparse_device_block import SparseDeviceBlock  # noqa: E402
+from mpifed.kernels.sparse_tensor_products import SparseTensors  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")
@@ -35,7 +35,7 @@ def clients(dtype="float64"):
     data = Pool(drawn(dtype=dtype), np.arange(SIZES.sum()) % 3.0, None, SIZES, dtype)
     layout = Layout(0, SIZES, list(plan(SIZES, N, 8, 1)), np.dtype(dtype))
     here = fill(data, data.rows, layout, np.asarray)
-    return SparseDeviceBlock.moved(here, 16, on(CPU)), here
+    return SparseTensors(on(CPU)).moved(here, 16), here
 
 
 def padded(parts):
@@ -130,5 +130,5 @@ def test_bytes_of_clients_count_their_own_nonzeros():
     blocks = fill(data, data.rows, layout, np.asarray)
     assert max(map(len, blocks)) > 1
     for block in blocks:
-        counts = [block.matrix(i).nnz for i in range(len(block))]
+        counts = [block.products.matrix(block, i).nnz for i in range(len(block))]
         assert client_bytes(block, 16) == sum(3 * count * (8 + 4) + 16 * (2 * 8 + 24) for count in counts)

@@ -6,10 +6,12 @@ import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.kernels.compiled.compiling import kernel
-from mpifed.kernels.fill import SameSizeBlocks, dense_blocks
-from mpifed.kernels.sparse_block import sparse_block
+from mpifed.kernels.compiled.products import Compiled, CompiledSparse
+from mpifed.kernels.fill import SameSizeBlocks, cut
+from mpifed.kernels.plan import dense_block
+from mpifed.kernels.products import DENSE
+from mpifed.kernels.sparse_products import sparse_block
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.fast
 SHAPES = [(4, 1), (4, 3), (8, 4), (20, 5), (20, 20), (12, 23), (72, 70), (8, 1027), (100, 130), (4, 9000)]
 SPARSE_SHAPES = [(4, 1), (4, 3), (8, 15), (20, 33), (3, 70)]
 MODELS = [LeastSquares(), Logistic(mu=0.0), Logistic(mu=0.3), NonconvexLogistic(mu=0.7)]
+COMPILED = Compiled()
 DTYPES = ["float64", pytest.param("float32", marks=pytest.mark.slow)]  # each type is compiled
 
 
@@ -30,7 +33,7 @@ def pair(D, n, dtype="float64", c=5, seed=0):
     b, d = rng.integers(0, 2, (c, D)).astype(dtype), D - rng.integers(0, min(D, 4), c)
     for i, rows in enumerate(d):
         A[i, rows:], b[i, rows:] = 0, 0
-    return Block(A, b, d, n), CompiledBlock(A, b, d, n)
+    return Block(A, b, d, n), Block(A, b, d, n, products=COMPILED)
 
 
 def sparse_pair(d, n, dtype="float64", m=5, seed=0):
@@ -42,7 +45,7 @@ def sparse_pair(d, n, dtype="float64", m=5, seed=0):
         X = rng.standard_normal((size, n)) * (rng.random((size, n)) < 0.3)
         X[0] = 0
         parts.append((sp.csr_array(X.astype(dtype)), rng.integers(0, 2, size).astype(dtype)))
-    return [sparse_block(parts, sizes, n, dtype, *kind) for kind in ((), (CompiledSparseBlock,))]
+    return [sparse_block(parts, sizes, n, dtype, *products) for products in ((), (CompiledSparse(),))]
 
 
 def close(one, other, accuracy):
@@ -122,7 +125,7 @@ def test_mini_batches_of_any_size_are_compiled_too_and_read_to_their_last_row_an
     picks = np.random.default_rng(2).integers(0, 16, (5, 6))
     w = np.arange(30.0).reshape(5, 6) / 9
     X, batch = np.ones((5, 7)), compiled.batch(picks, w)
-    assert type(batch) is CompiledBlock
+    assert batch.products is COMPILED
     assert np.allclose(problem.grad(batch, X), problem.grad(plain.batch(picks, w), X), rtol=1e-13, atol=1e-15)
     alone = compiled.take(np.array([1])).batch(picks[1:2], w[1:2])
     assert problem.grad(alone, X[:1])[0].tobytes() == problem.grad(batch, X)[1].tobytes()
@@ -139,23 +142,24 @@ def test_the_logistic_function_is_right_to_the_last_digits_and_silent_at_scores_
     """Its slope at label 0 is the function itself; small values matter as much as large ones."""
     eps = np.finfo(dtype).eps
     z = np.linspace(-80 if dtype == "float32" else -700, 40, 4000).astype(dtype)
-    block = CompiledBlock(np.eye(4, dtype=dtype)[None, :, :1], np.zeros((1, 4), dtype), np.array([1]), 1)
+    A = np.eye(4, dtype=dtype)[None, :, :1]
+    block = Block(A, np.zeros((1, 4), dtype), np.array([1]), 1, products=COMPILED)
     found = Logistic(mu=0.0).grad(block.take(np.zeros(len(z), int)), z[:, None])[:, 0]
     assert np.abs(found * (1 + np.exp(-z.astype(np.longdouble))) - 1).max() < 6 * eps
     one, b = np.ones((1, 4, 1), dtype), np.array([[0, 1, 0, 1]], dtype)
     for z in (0.0, 1e-9, -40.0, 40.0, 600.0, -600.0, 1e4, -1e4, 1e30, -1e30, np.inf, -np.inf, np.nan):
         with np.errstate(all="raise", under="ignore"):
             plain, compiled = (
-                Logistic(mu=0.0).grad(kind(one, b, np.array([4]), 1), np.array([z], dtype))
-                for kind in (Block, CompiledBlock)
+                Logistic(mu=0.0).grad(Block(one, b, np.array([4]), 1, products=products), np.array([z], dtype))
+                for products in (DENSE, COMPILED)
             )
         assert np.allclose(compiled, plain, rtol=0, atol=4 * eps, equal_nan=True), z
 
 
 def test_blocks_of_one_size_keep_the_kernel():
-    blocks = dense_blocks([np.array([3, 4]), np.array([4])], 6, "float64", CompiledBlock)
+    blocks = cut(dense_block(np.array([3, 4, 4]), 6, "float64", COMPILED), [[0, 1], [2]])
     taken = blocks[0].place[0].take(np.array([0, 2]))
-    assert {type(block) for block in (*blocks, taken)} == {CompiledBlock}
+    assert {block.products for block in (*blocks, taken)} == {COMPILED}
     assert blocks[0].A.ctypes.data % 64 == 0
 
 
@@ -167,7 +171,7 @@ def test_a_loss_of_ones_own_stays_with_numpy_and_a_regulariser_does_not(method, 
 
 def test_columns_named_twice_or_in_any_order_or_by_64_bits_are_read_and_samples_that_do_not_fit_are_refused():
     A = sp.csr_array((np.arange(1.0, 8), [4, 0, 4, 3, 1, 0, 2], [0, 3, 3, 5, 7]), shape=(4, 5))
-    block = sparse_block([(A, np.zeros(4))], np.array([4]), 5, float, CompiledSparseBlock)
+    block = sparse_block([(A, np.zeros(4))], np.array([4]), 5, float, CompiledSparse())
     W = np.array([[1.0, 2, 3, -4]])
     assert np.allclose(block.gram(W)[0], A.toarray().T @ (W[0][:, None] * A.toarray()), rtol=1e-14)
     assert not block.A.has_canonical_format

@@ -11,6 +11,7 @@ from mpifed.api.study import study
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.experiment.housing import gathered
+from mpifed.federation.local import Local
 
 SIZES = (7, 12, 7, 9)
 D, N = sum(SIZES), 3
@@ -62,7 +63,7 @@ def built(name, data):
     """The clients of a study, one block after the other, and their numbers."""
     table = {"algorithm": "newton", "problem": PROBLEMS[name], "data": {"name": "arrays"}}
     parts = gathered(experiment(study(table | {"data": data}, None, {})))
-    return [(parts.setup.local(block, parts.setup, ids, (0, 0)), ids) for _, block, ids in parts.host.whole]
+    return [(Local(block, parts.setup, ids, (0, 0), parts.host.views), ids) for _, block, ids in parts.host.whole]
 
 
 @pytest.mark.parametrize("samples", [A, sp.csr_array(A)], ids=["dense", "sparse"])

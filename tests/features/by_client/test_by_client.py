@@ -7,8 +7,8 @@ import xarray
 
 import mpifed
 from mpifed import UserError
-from mpifed.algorithms.bases.by_client import ByClient
 from mpifed.data.base import Data
+from mpifed.features.by_client.client_numbers import OfClients
 from mpifed.problems.softmax import Softmax
 from mpifed.report.layout import number
 
@@ -119,7 +119,7 @@ def test_show_has_a_line_with_the_median_and_the_worst_tenth():
 
 
 def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind(tmp_path, monkeypatch):
-    monkeypatch.setattr(ByClient, "by_client", None)
+    monkeypatch.setattr(OfClients, "by_client", None)
     path = tmp_path / "out.h5"
     mpifed.run(STUDY, {"evaluate.clients": False}, path=path, progress=False)
     assert [len(values) for values in mpifed.load(path).by_client.values()] == [0]

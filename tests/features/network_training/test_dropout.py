@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from mpifed.federation.scaled_local import ScaledLocal
-from mpifed.federation.seeded import Seeded, SeededScaled
+from mpifed.features.client_weights.factors import Factors
+from mpifed.features.network_training.dropout import Dropout
+from mpifed.federation.local import Local
 from mpifed.federation.setup import Setup
 from mpifed.problems.least_squares import LeastSquares
 from tests.federation.test_local import numbers_of
@@ -19,11 +20,11 @@ class Drawing(LeastSquares):
         return seeds[:, None]
 
 
-def clients(kind=Seeded, key=(3, 1), ids=range(4), seed=0):
+def clients(further=(), key=(3, 1), ids=range(4), seed=0):
     whole = numbers_of(SIZES)
-    study = Setup(Drawing(), None, seed, 4, np.zeros(2), factors=np.arange(1, 5))
+    study = Setup(Drawing(), None, seed, 4, np.zeros(2))
     rows = np.array(ids)
-    return kind(whole.block.take(rows), study, rows, key)
+    return Local(whole.block.take(rows), study, rows, key, [Dropout(seed), *further])
 
 
 def numbers(f, x=0):
@@ -68,6 +69,5 @@ def test_some_of_the_clients_keep_their_numbers_and_those_with_weights_have_the_
         assert numbers(batch.take(np.array([2, 0]))) == [numbers(batch)[2], numbers(batch)[0]]
     rows = np.array([1, 3])
     assert of_steps(f.take(rows), 2, 0, 2) == np.array(of_steps(f, 2, 0, 2))[:, rows].tolist()
-    found = clients(SeededScaled)
-    assert isinstance(found, ScaledLocal)
+    found = clients([Factors(np.arange(1.0, 5.0), 0.0)])
     assert numbers(found) == (np.arange(1.0, 5.0) * numbers(clients())).tolist()

@@ -2,10 +2,9 @@
 
 from typing import Any
 
+from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, parts_of
-from mpifed.federation.scaled_local import factors_of
-from mpifed.federation.setup import Setup
 from mpifed.federation.stage import HostStage, Postage, ServerStage, Visit, times
 from mpifed.federation.sums import AT_ONCE, Reduction, nodes, subtotals
 
@@ -13,26 +12,30 @@ AVERAGES = "averages"
 
 
 class HostAverages(HostStage):
-    """What clients upload, or have uploaded last where that is added up, times m p_i."""
+    """What clients upload, or have uploaded last where that is added up, times the ``factors`` m p_i (m,)."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+    # Multiplies uploads with weights of clients. Noise is that of uploads without weights: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+
+    def __init__(self, factors: Array) -> None:
+        self.factors = factors
 
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
+        # of last uploads all are added up, of those who are not called too: their factors come with the reduction
         if reply is None or request.last is not None:
             return new, reply
         parts, names = parts_of(reply)
-        parts = times(parts, factors_of(self.setup)[visit.f.ids])
+        parts = times(parts, self.factors[visit.f.ids])
         return new, dict(zip(names, parts, strict=True)) if names else parts
 
     def reductions(self, own: Array) -> dict[str, Reduction]:
         lo = int(own[0])
-        tree = nodes(lo, int(own[-1]) + 1, self.setup.m)
+        tree = nodes(lo, int(own[-1]) + 1, len(self.factors))
         plain = AT_ONCE | {"sum": lambda request, rows, ids: subtotals(rows, ids, lo, tree)}
 
         def weighted(request: Request, rows: Array, ids: Array | None) -> Array:
             if request.last is not None and AVERAGES in request.stages:
-                rows = rows * factors_of(self.setup)[own if ids is None else ids, None].astype(rows.dtype)
+                rows = rows * self.factors[own if ids is None else ids, None].astype(rows.dtype)
             return plain[request.reduce](request, rows, ids)
 
         return dict.fromkeys(("sum", "plain sum"), weighted)
@@ -41,14 +44,18 @@ class HostAverages(HostStage):
 class ServerAverages(ServerStage):
     """Means over the clients called, with their weights: Σ p_i u_i / Σ p_i."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+    # Divides sums by weights of clients. Noise is that of uploads without weights: no privacy.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+
+    def __init__(self, factors: Array) -> None:
+        self.factors = factors
 
     def down(self, request: Request, postage: Postage) -> None:
         if request.verb not in FOR_THE_RECORD and request.reduce in ("sum", "plain sum"):
             request.stages = {**request.stages, AVERAGES: None}
 
     def open(self, request: Request, reply: Reply) -> None:
+        # a mean divides by the number of clients, c: Σ m p_i u_i times c/Σ m p_i; over all clients Σ m p_i is m already
         if AVERAGES in request.stages and request.last is None and request.to is not None:
-            own = factors_of(self.setup)[request.to]
+            own = self.factors[request.to]
             reply.rows = reply.rows * reply.rows.dtype.type(len(own) / own.sum())

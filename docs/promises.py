@@ -1,0 +1,93 @@
+"""What keeps which promise: a part of the page "what goes with what", from what every part of the house says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.checking.families import KINDS
+from mpifed.core.component import Component
+from mpifed.core.promises import Keeps, Option
+from mpifed.data.base import Data
+from mpifed.data.tables.kept import COLUMNS
+from mpifed.features.listed import FEATURES, found
+from mpifed.features.promises.keys import KEYS, SPEAKS
+from mpifed.features.selection_laws.importance import Importance
+from mpifed.problems.base import Problem
+
+Row = tuple[str, Keeps]
+PROMISES = {
+    "samples": Keeps.SAMPLES,
+    "clients": Keeps.CLIENTS,
+    "sums": Keeps.SUMS,
+    "double": Keeps.DOUBLE,
+    "bits": Keeps.BITS,
+    "resume": Keeps.RESUME,
+    "survival": Keeps.SURVIVAL,
+    "devices": Keeps.DEVICES,
+}
+INTRODUCTION = """
+## What keeps which promise
+
+A run that asks for a promise is refused with every part that does not say that it keeps it, in [one
+sentence](../extending.md#what-it-keeps). A method with a guarantee asks for privacy: of single *samples* or of whole
+*clients*; where it protects *sums* over all clients alone, or counts on *double* precision, for that too. `--survive`
+asks for *survival*, `kernels = "cuda"` or `"torch"` for *devices*. The same *bits* on any ranks and *resuming* to the
+bit are promises of every run. In the table are methods, and of everything else what lacks a promise: what is not there
+keeps all of them.
+"""
+
+
+def lines(
+    table: Callable[[Sequence[str], Sequence[Sequence[str]]], list[str]], private: Callable[[str], list[Algorithm]]
+) -> list[str]:
+    """The part; ``table`` writes a table of Markdown, ``private`` makes a method with a guarantee."""
+    methods = [row for name in Algorithm.choices for row in of_method(name, private)]
+    others = [row for row in [*components(), *settings(), *features()] if row[1] != Keeps.EVERYTHING]
+    cells = [
+        (part, *("yes" if kind & keeps else "no" for kind in PROMISES.values())) for part, keeps in methods + others
+    ]
+    return [INTRODUCTION, *table(("", *PROMISES), cells)]
+
+
+def of_method(name: str, private: Callable[[str], list[Algorithm]]) -> Iterator[Row]:
+    """A method with its default options, and with those that make its uploads private."""
+    method = Algorithm.member(name, "algorithm")()
+    yield f"`{name}`", method.keeps
+    for other in private(name):
+        yield f"`{name}`, uploads that are private", other.keeps
+
+
+def components() -> Iterator[Row]:
+    """All components but methods; those whose word depends on their options with the usual ones."""
+    for kind, family in KINDS.items():
+        for name in () if family is Algorithm else family.choices:
+            cls: type[Component] = family.member(name, kind)
+            said = vars(cls)["keeps"]
+            yield f"{kind.replace('_', ' ')}: `{name}`", cls().keeps if said is Importance.keeps else said
+    yield "selections: `importance` with `odds`", Importance(odds=(1.0,)).keeps
+    for name, option in Problem.kept.items():
+        yield f"methods that need `{name}` of a problem", option.keeps
+
+
+def settings() -> Iterator[Row]:
+    """Options of data, columns of samples and other keys."""
+    options: dict[str, Option] = {}
+    for name in Data.choices:
+        for base in Data.member(name, "data").__mro__:
+            options |= vars(base).get("options", {})
+    for key, option in options.items():
+        name, _, value = key.partition(" = ")
+        yield f'`data.{name} = "{value}"`' if value else f"`data.{name}`", option.keeps
+    for name, option in COLUMNS.items():
+        yield f"samples with {name}", option.keeps
+    for key, option in KEYS.items():
+        yield f"`{key}`", option.keeps
+
+
+def features() -> Iterator[Row]:
+    """All features, by the keys for which they speak."""
+    for place in FEATURES:
+        folder = place.split(":")[0].split(".")[-2]
+        keys = ", ".join(f"`{key}`" for key, speaks in SPEAKS.items() if speaks == folder)
+        yield keys or folder.replace("_", " "), found(place).keeps

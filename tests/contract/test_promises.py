@@ -1,0 +1,327 @@
+"""Promises are closed by default: what says nothing is refused with them, and every part of the house speaks."""
+
+import typing
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from mpifed.federation.wire.averages import HostAverages, ServerAverages
+
+import mpifed
+from mpifed.algorithms.bases.algorithm import Privacy
+from mpifed.algorithms.gd import GD
+from mpifed.checking.families import KINDS
+from mpifed.compressors.sparse import TopK
+from mpifed.core.component import Component, fields_of, within
+from mpifed.core.errors import UserError
+from mpifed.core.promises import NOTHING_KEPT, Keeps, said
+from mpifed.data.base import Data
+from mpifed.data.partition import Iid
+from mpifed.data.sources.gaussian import Gaussian
+from mpifed.experiment.config import experiment
+from mpifed.experiment.job import Job
+from mpifed.experiment.run import start
+from mpifed.features import listed
+from mpifed.features.asynchrony.arrivals import Busy
+from mpifed.features.asynchrony.computed_ahead import ComputedAhead
+from mpifed.features.feature import Feature
+from mpifed.features.listed import every_feature, features_of
+from mpifed.features.promises.keys import KEYS, SPEAKS
+from mpifed.features.promises.parts import of_stage, parts_of
+from mpifed.features.promises.refusal import REFUSALS, refusals
+from mpifed.federation.participation.selection import Selector, Uniform
+from mpifed.federation.stage import HostStage, Keeper, ServerStage
+from mpifed.problems.logistic import Logistic
+from tests.helpers.mortal import Mortal
+
+WORDS = {Keeps.PRIVACY: "privacy", Keeps.SURVIVAL: "survives", Keeps.DEVICES: "computes on a device"}
+
+
+class Claimed(GD):
+    """A method with a guarantee, of whatever kind, that keeps all promises."""
+
+    clients: bool = False
+    sums: bool = False
+    keeps = Keeps.EVERYTHING
+
+    def privacy(self):
+        return Privacy(True, "so it says", clients=self.clients, sums=self.sums)
+
+
+class Derived(Claimed):
+    """A method that changes one that keeps all promises, and says nothing."""
+
+
+class Told(Gaussian):
+    """Data that keep all promises, with an option that says nothing and one that does."""
+
+    blur: float = 0.0
+    scale: float = 1.0
+    keeps = Keeps.EVERYTHING
+    options = mpifed.keeping("scale")
+
+
+class SilentData(Gaussian):
+    pass
+
+
+class SilentProblem(Logistic):
+    pass
+
+
+class SilentSelection(Uniform):
+    pass
+
+
+class SilentCompressor(TopK):
+    pass
+
+
+class SilentPartition(Iid):
+    pass
+
+
+class SilentFeature(Feature):
+    pass
+
+
+class SilentServerStage(ServerStage):
+    pass
+
+
+class SilentHostStage(HostStage):
+    pass
+
+
+class Installing(Feature):
+    """A feature that keeps all promises and brings a stage that says nothing."""
+
+    keeps = Keeps.EVERYTHING
+
+    def server(self, fed):
+        fed.stages.append(SilentServerStage())
+
+
+class InstallingAtHosts(Feature):
+    """The same where clients live."""
+
+    keeps = Keeps.EVERYTHING
+
+    def host(self, host, housing):
+        host.stages["silent"] = SilentHostStage()
+
+
+BASE = {
+    "data": {"name": "gaussian", "clients": 5},
+    "problem": "logistic",
+    "selection": "all",
+    "algorithm": f"{__name__}:Claimed",
+    "rounds": 1,
+}
+SILENT = {
+    'algorithm = "tests.contract.test_promises:Derived"': {"algorithm": f"{__name__}:Derived"},
+    'data = "tests.contract.test_promises:SilentData"': {"data": {"name": f"{__name__}:SilentData", "clients": 5}},
+    "data.blur = 2.0": {"data": {"name": f"{__name__}:Told", "clients": 5, "blur": 2.0}},
+    'problem = "tests.contract.test_promises:SilentProblem"': {"problem": f"{__name__}:SilentProblem"},
+    'selection = "tests.contract.test_promises:SilentSelection"': {"selection": f"{__name__}:SilentSelection"},
+    'compress.up = "tests.contract.test_promises:SilentCompressor"': {
+        "compress": {"up": {"name": f"{__name__}:SilentCompressor", "k": 2}}
+    },
+    'data.partition = "tests.contract.test_promises:SilentPartition"': {
+        "data": {"name": "digits", "clients": 5, "partition": f"{__name__}:SilentPartition"},
+        "problem": "softmax",
+    },
+    "the feature contract": {},
+}
+
+
+@pytest.fixture
+def feature(monkeypatch):
+    def add(cls):
+        monkeypatch.setitem(listed.FEATURES, f"{__name__}:{cls.__name__}", lambda c: True)
+        monkeypatch.setattr(
+            listed, "FEATURES", dict(sorted(listed.FEATURES.items(), key=lambda one: "Promised" in one[0]))
+        )
+
+    return add
+
+
+def broken(settings, promise):
+    config = experiment(BASE | settings)
+    return list(refusals(promise, parts_of(config, features_of(config)), config))
+
+
+@pytest.mark.parametrize("promise", REFUSALS)
+@pytest.mark.parametrize("part", SILENT)
+def test_a_part_that_says_nothing_is_refused_with_every_promise_by_its_name_and_the_cure(part, promise, feature):
+    if not SILENT[part]:
+        feature(SilentFeature)
+    told, *_ = broken(SILENT[part], promise)
+    assert part in told
+    assert WORDS[promise] in told
+    assert "where it does, write " in told
+
+
+def test_a_run_whose_parts_all_speak_is_refused_with_nothing():
+    assert [broken({}, promise) for promise in REFUSALS] == [[], [], []]
+
+
+@pytest.mark.parametrize("part", SILENT)
+def test_a_run_is_refused_before_round_one_where_its_method_guarantees_privacy(part, feature, tmp_path):
+    if not SILENT[part]:
+        feature(SilentFeature)
+    with pytest.raises(UserError, match="it does not say that it keeps the privacy"):
+        mpifed.run(BASE | SILENT[part], path=tmp_path / "out.h5", progress=None)
+    assert not (tmp_path / "out.h5").exists()
+
+
+@pytest.mark.parametrize("cls", [Installing, InstallingAtHosts])
+def test_a_stage_that_says_nothing_is_refused_where_a_feature_installs_it(cls, feature):
+    feature(cls)
+    with pytest.raises(UserError, match=r"^the stage Silent\w+ is wrong: it does not say that it keeps the privacy"):
+        mpifed.run(BASE, progress=None)
+    with pytest.raises(UserError, match=r"^--survive cannot be used with the stage Silent\w+: it does not say"):
+        start(Job(experiment(BASE | {"algorithm": "gd"}), survive=True), Mortal())
+    with pytest.raises(UserError, match=r'^kernels = "torch" is wrong: the stage Silent\w+ does not say'):
+        mpifed.run(BASE | {"algorithm": "gd", "kernels": "torch"}, progress=None)
+    assert mpifed.run(BASE | {"algorithm": "gd"}, progress=None).cr == 1
+
+
+def test_a_run_that_asks_for_nothing_takes_what_says_nothing():
+    silent = SILENT["data.blur = 2.0"] | {"algorithm": "gd", "problem": f"{__name__}:SilentProblem"}
+    assert mpifed.run(BASE | silent, progress=None).cr == 1
+
+
+def test_an_option_that_speaks_goes_with_a_guarantee():
+    assert mpifed.run(BASE | {"data": {"name": f"{__name__}:Told", "clients": 5, "scale": 2.0}}, progress=None).cr == 1
+
+
+def test_survival_and_devices_are_asked_for_by_the_run():
+    with pytest.raises(UserError, match=r'^--survive cannot be used with algorithm = ".*Derived": it does not say'):
+        start(Job(experiment(BASE | {"algorithm": f"{__name__}:Derived"}), survive=True), Mortal())
+    with pytest.raises(UserError, match=r'^kernels = "torch" is wrong: selection = ".*" does not say .*Keeps.DEVICES'):
+        mpifed.run(BASE | {"selection": f"{__name__}:SilentSelection", "algorithm": "gd"}, kernels="torch")
+
+
+def test_a_word_that_is_none_is_refused(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import mpifed\nclass Own(mpifed.Selection):\n    keeps = 'privacy'\n"
+        "    def selector(self, seed, m, rounds): ...\n"
+    )
+    with pytest.raises(UserError, match=r"keeps = 'privacy' is wrong: it must be of mpifed.Keeps, such as"):
+        experiment(BASE | {"selection": f"{tmp_path / 'own.py'}:Own"})
+
+
+MEMBERS = [(kind, name) for kind, family in KINDS.items() for name in family.choices]
+
+
+@pytest.mark.parametrize(("kind", "name"), MEMBERS)
+def test_every_component_of_the_house_says_itself_what_it_keeps_bits_and_resuming_among_it(kind, name):
+    cls = KINDS[kind].member(name, "name")
+    assert "keeps" in vars(cls)
+    if not isinstance(cls.keeps, property):
+        assert Keeps.BITS | Keeps.RESUME in cls.keeps
+
+
+def test_noise_that_no_seed_repeats_is_all_that_gives_up_bits_and_resuming():
+    from mpifed.algorithms.fedepm import FedEPM
+    from mpifed.algorithms.fedepm_graph import FedEPMGraph
+    from mpifed.algorithms.flame_dp import FlameDP
+
+    repeated = Keeps.BITS | Keeps.RESUME
+    for cls in (FedEPM, FedEPMGraph):
+        assert repeated in said(cls())
+        assert said(cls(noise="clipped")) == Keeps.SAMPLES | Keeps.DOUBLE | Keeps.SURVIVAL | Keeps.DEVICES
+        assert repeated in said(cls(noise="clipped", noise_seed=1))
+    assert not said(FlameDP()) & repeated
+    assert repeated in said(FlameDP(noise_seed=1))
+
+
+@pytest.mark.parametrize("cls", every_feature())
+def test_every_feature_says_what_it_keeps(cls):
+    assert Keeps.BITS | Keeps.RESUME in vars(cls)["keeps"]
+
+
+def derived(cls):
+    return [cls, *(more for one in cls.__subclasses__() for more in derived(one))]
+
+
+def test_every_stage_of_the_house_says_what_it_keeps():
+    assert {Busy, ComputedAhead, HostAverages, ServerAverages} < {*derived(Keeper)}  # all are imported
+    for cls in {*derived(Keeper)} - {Keeper, ServerStage, HostStage}:
+        if cls.__module__.startswith("mpifed."):
+            assert Keeps.BITS | Keeps.RESUME in vars(cls)["keeps"], cls
+    assert of_stage(HostStage()).keeps == NOTHING_KEPT
+
+
+@pytest.mark.parametrize("name", Data.choices)
+def test_every_option_of_data_of_the_house_says_what_it_keeps(name):
+    cls = Data.member(name, "data")
+    options = {key: kept for base in reversed(cls.__mro__) for key, kept in vars(base).get("options", {}).items()}
+    for key, field in fields_of(cls).items():
+        values = [
+            value
+            for part in within(field.type)
+            if typing.get_origin(part) is typing.Literal
+            for value in typing.get_args(part)
+        ]
+        assert key in options or (values and all(f"{key} = {value}" in options for value in values)), key
+    assert options.keys() - {f"{key}" for key in fields_of(cls)} <= {key for key in options if " = " in key}, (
+        "options that are not there"
+    )
+
+
+def keys(table, path=""):
+    for key, field in fields_of(table).items():
+        kinds = [kind for kind in within(field.type) if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+        if not kinds:
+            yield path + key
+        elif not issubclass(kinds[0], Component) and path + key not in SPEAKS:
+            yield from keys(kinds[0], f"{path}{key}.")
+
+
+def test_every_key_of_an_experiment_says_what_it_keeps_or_names_its_feature():
+    there = {*keys(mpifed.features.settings.Experiment)}
+    assert there - KEYS.keys() - SPEAKS.keys() == set()
+    folders = {path.name for path in Path(listed.__file__).parent.iterdir() if path.is_dir()}
+    assert {*SPEAKS.values()} <= folders
+
+
+SUM = {"name": "flame-dp", "batch_size": 0, "epochs": 1, "seen": "sum"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"compress": {"up": {"name": "topk", "k": 2}}}, r"^compress.up = .* is wrong: flame-dp guarantees privacy he"),
+        ({"objective": {"weights": "samples"}}, r'^objective.weights = "samples" is wrong: the noise of flame-dp is'),
+    ],
+)
+def test_what_sums_do_not_protect_is_refused_with_a_guarantee_for_sums(settings, sentence):
+    """A sum of compressed uploads is no function of the sum, in which alone there is noise enough."""
+    pytest.importorskip("dp_accounting")
+    with pytest.raises(UserError, match=sentence):
+        mpifed.run(BASE | {"algorithm": SUM} | settings, progress=None)
+    if "compress" in settings:
+        uploads = SUM | {"seen": "uploads"}
+        assert mpifed.run(BASE | {"algorithm": uploads} | settings, progress=None).cr == 1
+        down = {"compress": {"down": settings["compress"]["up"]}}
+        assert mpifed.run(BASE | {"algorithm": SUM} | down, progress=None).cr == 1
+
+
+def test_a_guarantee_for_clients_allows_what_moves_other_samples_of_a_client(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.arange(40.0).reshape(20, 2), y=np.arange(20) % 2.0)
+    data = {"name": "file", "path": str(tmp_path / "a.npz"), "clients": 5, "standardise": "own"}
+    whole = {"name": f"{__name__}:Claimed", "clients": True}
+    assert mpifed.run(BASE | {"data": data, "algorithm": whole}, progress=None).cr == 1
+    with pytest.raises(UserError, match=r'^data.standardise = "own" is wrong: one sample moves'):
+        mpifed.run(BASE | {"data": data}, progress=None)
+
+
+def test_a_selector_keeps_no_privacy_with_whatever_makes_it_ask():
+    plain = Selector(3, lambda round, again: None)
+    assert plain.kept(3).keeps == Keeps.EVERYTHING
+    assert plain.kept(4).keeps == Keeps.EVERYTHING & ~Keeps.SUMS
+    for more in ({"batch_size": 0}, {"learn": lambda replies: plain}, {"uniform": 1}, {"score": "score_own"}):
+        assert not plain._replace(**more).kept(3).keeps & Keeps.PRIVACY

@@ -121,7 +121,14 @@ class Result(results.Result):
         .state_dict(), "model.pt")``. Batch normalisation that was trained has no running statistics, as in the run.
         Raises UserError for a problem that is no network of PyTorch, and where the file has no such model.
         """
+        from mpifed.networks.torch_problem import TorchProblem  # results of other problems do without
+
         problem = Problem.build(self.config["problem"], "problem")
+        if not isinstance(problem, TorchProblem):
+            raise UserError(
+                f"module() is for networks of PyTorch, the problems torch and cnn: the model of {problem.label()} is "
+                "the array x of the result"
+            )
         x = self.x if client is None else self._personal(client)
         if x is None:
             raise UserError(f"the result has no final model, for its status is {self.status}")

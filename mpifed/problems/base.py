@@ -223,11 +223,6 @@ class Problem(Component):
         """∇²f_i(x_i), symmetric to the bit: (c, n, n). Optional."""
         raise NotImplementedError
 
-    def module_of(self, n: int, x: Array) -> Any:
-        """The torch.nn.Module for samples of n features with the trained parameters x; UserError for no network."""
-        instead = f"the model of {self.label()} is the array x of the result"
-        raise UserError(f"module() is for networks of PyTorch, the problems torch and cnn: {instead}")
-
     def packed_hess(self, block: Block, X: Array) -> Array:
         """The upper triangles of ``hess``, row by row, in an array of their own: (c, n(n+1)/2)."""
         return pack(self.hess(block, X))

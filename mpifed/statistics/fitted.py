@@ -60,7 +60,6 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
         raise UserError("the result has no final model: the run did not come to its end")
     if not len(result.rounds.get("round", ())):
         raise UserError("the result has no round")
-    # in double precision and with numpy, whatever the run had: standard errors come of an inverse, which loses digits
     parts = gathered(msgspec.structs.replace(config, dtype="float64", kernels="numpy"), cache)
     x = result.x.astype(float)
     if len(x) != parts.setup.start.size:

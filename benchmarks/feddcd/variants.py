@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.algorithms import accfeddcd, feddcd
+from mpifed.algorithms.bases.dual_method import DualState
 from mpifed.data.formats.images import pixels
 from mpifed.data.partition import edges
 from mpifed.data.sources.public_images import IdxImages, Mnist
@@ -68,7 +69,7 @@ class FedDCD(feddcd.FedDCD):
     Source: the released program does so for networks (src/training.jl, synchronize!); (7) says w_i^(t−1).
     """
 
-    def select(self, fed: Federation, server: feddcd.Server) -> Array | None:
+    def select(self, fed: Federation, server: DualState) -> Array | None:
         selected = super().select(fed, server)
         fed.call(self.restart, server.x, to=selected)
         return selected
@@ -81,7 +82,7 @@ class FedDCD(feddcd.FedDCD):
 class AccFedDCD(accfeddcd.AccFedDCD):
     """AccFedDCD whose clients solve (1) starting from the server's model, in each of the two exchanges of a round."""
 
-    def select(self, fed: Federation, server: accfeddcd.Server) -> Array | None:
+    def select(self, fed: Federation, server: DualState) -> Array | None:
         selected = super().select(fed, server)
         fed.call(self.restart, server.x, to=selected)
         return selected

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mpifed import Array
-from mpifed.algorithms.parts.prox import elastic_net_mean
+from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
 from mpifed.core.soft_threshold import soft
 from mpifed.experiment.config import Experiment
 

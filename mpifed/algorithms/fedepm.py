@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
+from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
 from mpifed.algorithms.parts.noise import NOISES, Guaranteed, Noise, NoiseSeed, Noisy
-from mpifed.algorithms.parts.prox import elastic_net_mean
 from mpifed.core.promises import Keeps
 from mpifed.core.soft_threshold import soft
 from mpifed.federation.traits import Look, Need, Theorem, Upload

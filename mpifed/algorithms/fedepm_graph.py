@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.algorithms.fedepm import ExactPenalty, Server
+from mpifed.algorithms.parts.budget import Counting
 from mpifed.algorithms.parts.elastic_nets import elastic_nets
 from mpifed.algorithms.parts.noise import Noisy
 from mpifed.core.promises import Keeps
@@ -89,5 +90,5 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         return Noisy.record(self, f, client, x) | GraphMethod.record(self, f, client, x)
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Counting, row: dict[str, float], m: int) -> dict[str, float]:  # type: ignore[override]
         return Noisy.report(self, server, row, m) | GraphMethod.report(self, server, row, m)

@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
-from mpifed.algorithms.bases.inexact_admm import InexactADMM
-from mpifed.algorithms.parts.curvature import Path, begun, followed
+from mpifed.algorithms.bases.inexact_admm import InexactADMM, Penalty
+from mpifed.algorithms.parts.curvature import Path, begun
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Takes, Theorem
@@ -23,6 +23,10 @@ class Client(NamedTuple):
 class Server(NamedTuple):
     x: Array  # (n,) model
     sigma: float  # penalty
+
+    def after(self, mean: Any) -> "Server":
+        """The state after a round whose uploads have this mean."""
+        return self._replace(x=mean)
 
 
 class OneGradientADMM(InexactADMM):
@@ -48,6 +52,9 @@ class OneGradientADMM(InexactADMM):
         x = self.joint(fed, fed.m * sigma)  # (11) at k = 0
         return begun(x, sigma, r / fed.m) if self.adaptive else Server(x, sigma)
 
+    def report(self, server: Penalty, row: dict[str, float], m: int) -> dict[str, float]:
+        return super().report(server, row, m) | ({"penalty": server.sigma} if self.adaptive else {})
+
     def scale(self, logistic: bool, samples: int, n: int) -> float:
         """t of Table III, by the loss of the problem."""
         return self.t or (max(0.025, 4 * math.log(samples) / n) if logistic else 0.15)
@@ -72,7 +79,7 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
     def round(self, fed: Federation, server: Server | Path) -> Server | Path:
         sigma = np.asarray(server.sigma, fed.dtype) if self.adaptive else server.sigma  # an array is charged
         mean = fed.mean(self.update, server.x, sigma, each=fed.mask(fed.select(server.x)))  # (11)
-        return followed(server, *mean) if isinstance(server, Path) else server._replace(x=mean)
+        return server.after(mean)
 
     def update(self, f: Local, client: Client, x: Array, sigma: float, selected: Array) -> tuple[Client, Any]:
         """(12)–(17): with the gradient at x, k0 steps of the selected clients, one of the others."""

@@ -6,7 +6,7 @@ The paper's rounds are synchronous; this form of them is not in it."""
 from typing import Any, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.fedgia import OneGradientADMM
+from mpifed.algorithms.fedgia import OneGradientADMM, Server
 from mpifed.algorithms.parts.metric import inverse
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
@@ -58,7 +58,7 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
         """z_i at k = 0, which the server has."""
         return client._replace(z=client.z + client.pi / sigma), None
 
-    def round(self, fed: Federation, server: Any) -> Any:
+    def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.steps, server.x, server.sigma, to=fed.select(server.x))
         return server._replace(x=fed.mean(of=fed.arrivals(), last="z"))  # (11)
 

@@ -7,7 +7,6 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedavg import Client, LocalSteps, Server
-from mpifed.algorithms.parts.optimizers import SGD, Momentum
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 
@@ -33,8 +32,7 @@ class FedNova(LocalSteps, tag="fednova"):
     asynchronous = True
 
     def __post_init__(self) -> None:
-        linear = isinstance(self.optimizer, SGD | Momentum) and not getattr(self.optimizer, "weight_decay", 0)
-        if not linear or self.optimizer.clip:
+        if not self.optimizer.linear():
             raise ValueError(
                 f"optimizer = {self.optimizer.label()} is wrong: fednova divides by the weights of a sum of gradients, "
                 "so it must be sgd, or momentum without weight decay, and without clip"

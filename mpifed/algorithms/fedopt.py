@@ -50,7 +50,7 @@ class FedOpt(LocalSteps, tag="fedopt"):
         u, v = self.server.begin(fed.initial())
         return Server(fed.initial(), 0, u, v, 1.0)
 
-    def round(self, fed: Federation, server: Any) -> Any:
+    def round(self, fed: Federation, server: Server) -> Server:
         method = self.measured if self.server.spread else self.update
         spread = 0.0
         fed.send(method, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
@@ -68,5 +68,5 @@ class FedOpt(LocalSteps, tag="fedopt"):
         client, w = self.update(f, client, x, k, most)
         return client, (w, square(w - x))
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
         return {"server_step": server.eta} if self.server.spread else {}

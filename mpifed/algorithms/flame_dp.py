@@ -99,7 +99,8 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
     def start(self, fed: Federation) -> Any:
         return Server(fed.initial(), np.zeros(fed.m))
 
-    def round(self, fed: Federation, server: Any) -> Any:
+    # the state that a round gets is the one that this class starts with, which has more than that of its base
+    def round(self, fed: Federation, server: Server) -> Server:  # type: ignore[override]
         selected = fed.select(server.x)
         x = fed.mean(self.update, server.x, to=selected, last="z")
         return Server(x, server.uploads + fed.mask(selected))
@@ -113,7 +114,7 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
     def redrawn(self, server: Server, rounds: int) -> Server:
         return recounted(server, rounds, self.privacy())
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:  # type: ignore[override]
         left = (m - self.colluding) / m if self.seen == "sum" else 1.0  # share of the noise that others cannot subtract
         spent = self.mechanism().spent(int(server.uploads.max()), self.delta, left)
         return super().report(server, row, m) | ({"epsilon_accounted": spent} if self.noise_multiplier else {})

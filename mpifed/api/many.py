@@ -39,6 +39,7 @@ def gathered(runs: Runs) -> list[Result]:
 def files(name: str) -> list[str]:
     """The files of a pattern or in a folder, by name. UserError where there is none."""
     pattern = os.path.join(glob.escape(name), "*.h5") if os.path.isdir(name) else name
+    # a name of a sweep has brackets and stars in it at times: a file of exactly this name comes first
     if (pattern == name and os.path.lexists(name)) or not glob.has_magic(pattern):
         return [name]
     found = sorted(glob.glob(pattern, recursive=True))

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -20,7 +20,8 @@ STOPPED = "the callback returned True"
 
 def progress(wish: Wish, callback: Callback | None = None) -> Progress:
     """The progress that a caller wishes. UserError for an unknown wish."""
-    shown = wished(wish)
+    bar, stream = wished(wish)
+    shown = Progress(stream) if bar is None else Bar(bar)
     if callback is None:
         return shown
     if not callable(callback):
@@ -28,19 +29,22 @@ def progress(wish: Wish, callback: Callback | None = None) -> Progress:
     return Watched(shown, callback)
 
 
-def wished(wish: Wish) -> Progress:
-    """auto: a bar where tqdm is installed and somebody looks, else the line; True or line: the line; False: nothing."""
+def wished(wish: Wish) -> tuple[Any, TextIO | None]:
+    """The class of a bar, or None for a line, and where it is written, or None for nothing.
+
+    auto: a bar where tqdm is installed and somebody looks, else the line; True or line: the line; False: nothing.
+    """
     if wish is None or wish is False:
-        return Progress(None)
+        return None, None
     if wish is True or wish == "line":
-        return Progress(sys.stderr)
+        return None, sys.stderr
     if wish != "auto":
         raise UserError(f'progress = {wish!r} is wrong: it must be "auto", "line", True or False')
+    # not imported: where nobody has, this is no notebook
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     in_notebook = shell is not None and "IPKernelApp" in shell.config
-    bar = tqdm() if in_notebook or sys.stderr.isatty() else None
-    return Progress(sys.stderr) if bar is None else Bar(bar)
+    return (tqdm() if in_notebook or sys.stderr.isatty() else None), sys.stderr
 
 
 def tqdm() -> Any:
@@ -85,7 +89,8 @@ class Watched(Progress):
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         self.line.show(round, rounds, row)
         answer = self.callback(round, dict(row))
-        if isinstance(answer, bool | np.bool_) and answer:
+        # True itself, also numpy's: who returns anything else, such as a count, does not mean to end the run
+        if answer is True or answer is np.True_:
             self.stop = STOPPED
 
     def note(self, text: str) -> None:
@@ -97,8 +102,8 @@ class Watched(Progress):
 
 def over_all(wish: Wish, costs: Sequence[float]) -> Overall:
     """The progress of a sweep whose points cost so much, as a caller wishes it."""
-    one = wished(wish)
-    return Points(one.make, costs) if isinstance(one, Bar) else Overall(one.stream, costs)
+    bar, stream = wished(wish)
+    return Overall(stream, costs) if bar is None else Points(bar, costs)
 
 
 class Points(Overall):

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import msgspec
 import numpy as np
 
 from mpifed.api import html
@@ -45,14 +44,15 @@ def draw(
     if isinstance(names, Mapping):
         options["rename"] = [f"{old}={new}" for old, new in names.items()]
     if y is not None:
-        options["y"] = [y] if isinstance(y, str) else list(y)
+        options["y"] = np.atleast_1d(y).tolist()
     if path is not None:
         style.kind(os.fspath(path))
     figure = lines(results, x, **options)
     if path is not None:
         style.save(figure, os.fspath(path), force)
 
-    def png() -> bytes:  # what a notebook shows
+    # a figure that no backend of pyplot manages has no picture of its own for a notebook
+    def png() -> bytes:
         file = io.BytesIO()
         with style.drawing():
             figure.savefig(file, format="png", dpi=150)
@@ -121,8 +121,10 @@ class Result(results.Result):
         .state_dict(), "model.pt")``. Batch normalisation that was trained has no running statistics, as in the run.
         Raises UserError for a problem that is no network of PyTorch, and where the file has no such model.
         """
-        problem: Any = Problem.build(self.config["problem"], "problem")
-        if not hasattr(problem, "module_of"):
+        from mpifed.networks.torch_problem import TorchProblem  # results of other problems do without
+
+        problem = Problem.build(self.config["problem"], "problem")
+        if not isinstance(problem, TorchProblem):
             raise UserError(
                 f"module() is for networks of PyTorch, the problems torch and cnn: the model of {problem.label()} is "
                 "the array x of the result"
@@ -130,10 +132,8 @@ class Result(results.Result):
         x = self.x if client is None else self._personal(client)
         if x is None:
             raise UserError(f"the result has no final model, for its status is {self.status}")
-        problem = msgspec.structs.replace(problem, device="cpu")
-        features = int(self.attrs.get("features", 0)) or math.prod(problem.shape or (0,))
         try:
-            return problem.module_of(features, x)
+            return problem.module_of(int(self.attrs.get("features", 0)), x)
         except (RuntimeError, ValueError) as error:
             wrong = f"the model of {self.path or 'the result'} is none of its problem, {problem.label()}"
             raise UserError(f"{wrong}: {message(error)}") from error

@@ -79,6 +79,7 @@ def resume(
         table, saved = world.share((table, saved))
         return Job(build(table, world), path, True, saved, before)
 
+    # the name of the file in front of a mistake: rank 0 reads it deep inside, and the caller may resume many
     with concerning(os.fspath(path)):
         return carry_out(job, progress, callback)
 
@@ -101,6 +102,7 @@ def together() -> Iterator[World]:
 def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None) -> Result | None:
     """Make a job and run it, on every rank; the result on rank 0."""
     with together() as world:
+        # a wish that makes no sense must not stop rank 0 alone, while the others go on to wait for its study
         with world.agreeing():
             shown = progress(wish, callback) if world.first else Progress(None)
         begun = job(world)

@@ -21,13 +21,14 @@ def study(given: Study, overrides: Mapping[str, Any] | None, more: Mapping[str, 
 
     UserError for what cannot be read, and for values that an experiment cannot hold.
     """
+    # classes of the call before: one that a notebook has defined anew since then may have the same name
     plugins.given.clear()
     if given is None:
         table = copy.deepcopy(configuration.DEFAULT_STUDY)
-    elif isinstance(given, str | os.PathLike):
-        table = configuration.read(given)
     elif isinstance(given, Mapping):
         table = applied({}, settings(given))
+    elif isinstance(given, str | os.PathLike):
+        table = configuration.read(given)
     else:
         raise UserError(f"the study {reprlib.repr(given)} is neither the path of an experiment file nor a mapping")
     return applied(table, [*settings(overrides), *settings(more)])
@@ -61,6 +62,7 @@ def walk(table: Mapping[str, Any], front: str) -> Iterator[Setting]:
 
 def applied(table: dict[str, Any], found: list[Setting]) -> dict[str, Any]:
     """The table with settings applied; an empty mapping leaves what is there, and None stands for the default."""
+    # ``data={}`` from a program that adds keys now and then is no wish to have no data
     table = configuration.settle(table, [one for one in found if one.value != {}])
     for one in found:
         part: Any = table

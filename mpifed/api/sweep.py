@@ -16,6 +16,7 @@ from mpifed.api.study import Study, study
 from mpifed.core import plugins
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.guards import is_whole
 from mpifed.core.objects import plain
 from mpifed.core.toml import flat, toml_value
 from mpifed.data.sources.held import IN_PROGRAM
@@ -61,6 +62,7 @@ def sweep(
             layout = wished(jobs, points)
             shown = over_all(progress if world.first else False, [point.cost for point in points])
         folder = Path(temporary if path is None else path)
+        # cheapest first, as the command does; the results come in the order of the grid all the same
         *lines, _ = carry_out(grids.ordered(points), folder, world, force, shown, layout)  # the last one sums up
         return collected(points, folder, path is None, [line.text for line in lines if not line.fine])
 
@@ -98,7 +100,7 @@ def several(values: Any, key: Any) -> Sequence[Any]:
 
 def wished(jobs: int | None, points: Sequence[Point]) -> Layout:
     """How points share the machine. UserError where ``jobs`` is impossible."""
-    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+    if jobs is not None and not is_whole(jobs, 1):
         raise UserError(f"jobs = {jobs!r} is wrong: it must be a whole number, at least 1, or None")
     if jobs is not None and jobs > 1 and launcher.announced()[0] is not None:
         raise UserError(
@@ -116,6 +118,7 @@ def collected(points: Sequence[Point], folder: Path, in_memory: bool, failures: 
     for file in (folder / point.file for point in points):
         if file.exists():
             found.append(load(file))
+            # the folder is temporary: the bytes of the file are kept for ``save``, and no path says that it is there
             if in_memory:
                 found[-1].path = None
                 found[-1].image = file.read_bytes()

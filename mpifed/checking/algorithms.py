@@ -6,7 +6,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.checking.case import Case, Order, Rearranged, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import ROUNDS, Round, Trace, traced
@@ -46,7 +45,8 @@ def takes(case: Case) -> str:
         if times != says.selections:
             raise Found(f"selects {times} times in round {number}, and takes = {says} says {says.selections}", where)
     words = f"rounds select {('never', 'once', 'twice')[says.selections]}"
-    if isinstance(algorithm, GraphMethod) or not says.selections:
+    # the nodes of a graph reply to nobody: what their neighbours get is ``travels``
+    if algorithm.on_graph or not says.selections:
         return words
     if trace.fed.cohort == trace.fed.m:
         raise Open("the study selects all clients")
@@ -87,8 +87,7 @@ def travels(case: Case) -> str:
 def fields(case: Case) -> str:
     """The fields of the clients' state that ``upload`` names."""
     algorithm = case.config.algorithm
-    host = case.prepared.host
-    assert host is not None
+    host = case.host
     named = {"kept": algorithm.upload.kept, "known": algorithm.upload.known}
     watched(case)
     for key, name in named.items():
@@ -103,8 +102,9 @@ def fields(case: Case) -> str:
 def late(case: Case) -> str:
     """A method that may be asynchronous runs where uploads are old."""
     config = case.config
-    if isinstance(config.algorithm.asynchronous, Refused):
-        raise Open(f"it is not asynchronous: {config.algorithm.asynchronous.why}")
+    serves = config.algorithm.asynchronous
+    if isinstance(serves, Refused):
+        raise Open(f"it is not asynchronous: {serves.why}")
     if config.system is not None or config.masks is not None or config.compress is not None:
         raise Open("the study has [system], [masks] or [compress]")
     speed = {"name": "lognormal", "median": 200.0, "sigma": 1.0}
@@ -120,7 +120,7 @@ def late(case: Case) -> str:
 def carriers(case: Case, trace: Trace, one: Round, number: int) -> int:
     """How many times what ``traffic`` says travels in a round."""
     algorithm = case.config.algorithm
-    if isinstance(algorithm, GraphMethod):
+    if algorithm.on_graph:
         if algorithm.takes.selections:
             raise Open("nodes that are selected alone send")
         assert isinstance(trace.fed, Network)
@@ -155,6 +155,7 @@ def quiet(case: Case) -> Result:
     config = case.config
     if config.asynchronous is not None or config.system is not None:
         raise Open("when clients reply is drawn")
+    # with another seed, too: a method that draws numbers gives other bits to clients in another order, and rightly so
     first = run_all(case, np.arange, config.algorithm)
     other = run_all(case, np.arange, otherwise(config.algorithm), config.seed + 1)
     if difference(first, other):
@@ -186,6 +187,7 @@ def permuted(case: Case) -> str:
 
 def fixed_point(case: Case) -> str:
     """Where all clients have the same samples, a run from the minimiser stays there."""
+    # with equal clients the minimiser of f is that of each f_i: from there no step and no dual variable has to move
     quiet(case)
     config = case.config
     cache = Rearranged(config.seed, lambda m: np.zeros(m, int))
@@ -202,6 +204,7 @@ def fixed_point(case: Case) -> str:
     length = float(np.linalg.norm(best.x))
     if moved.max() <= STILL * (1 + length):
         return f"from the minimiser x moves by {moved.max():.1g}"
+    # it stays for a round, and then rounding errors grow by a factor each round: the method is right, its steps are not
     if moved[1] <= STILL * (1 + length) and (moved[2:] <= LEAP * moved[1:-1]).all():
         raise Open(f"rounding drives x away from the minimiser, by {moved[-1]:.1g}: steps are too long here")
     raise Found(

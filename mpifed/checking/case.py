@@ -3,6 +3,7 @@
 import copy
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.families import MATRICES, Place, Table, graph_of, of_matrices, place_of, pool, sources
 from mpifed.checking.table import Open
+from mpifed.compressors.base import Compressor
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.guards import Slip
@@ -26,6 +29,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment
+from mpifed.federation.host import Host
 from mpifed.results.result import Result
 
 Order = Callable[[int], Array]  # m -> the m clients, as their numbers in the data set
@@ -70,6 +74,12 @@ class Case:
         return gathered(self.config)
 
     @property
+    def host(self) -> Host:
+        found = self.prepared.host
+        assert found is not None
+        return found
+
+    @property
     def title(self) -> str:
         """What was checked, and on what."""
         config = self.config
@@ -88,6 +98,7 @@ class Case:
     def run(self, cache: Cache | None = None, path: Path | None = None, **changes: Any) -> Result:
         """The result of the study with other settings, in this process; Open where these are refused."""
         config = msgspec.structs.replace(self.config, **changes)
+        # a change that does not go with the study leaves a check open; without changes the study itself is wrong
         try:
             found = start(Job(config, path, True), cache=cache)
         except Slip:
@@ -128,58 +139,57 @@ def case_of(cls: type[Component], own: Table, table: Table, folder: Path) -> Cas
     """
     name = str(own["name"])
     place = place_of(cls)
-    given = within(table, place.key)
-    if isinstance(given, dict) and given.get("name", name) == name:
+    given = table
+    for part in place.key.split("."):
+        given = part_of(given, part)
+    if given.get("name", name) == name:
         own = own | given
-    component = place.family.build(copy.deepcopy(own), place.key)
-    if of_matrices(component):
+    component: Any = place.family.build(copy.deepcopy(own), place.key)
+    if place.family is Compressor and of_matrices(component):
         place = MATRICES
-    wholes = [merged(study | graph_of(component), table) for study in place.studies]
+    graph = graph_of(component) if place.family is Algorithm else {}
+    wholes = [merged(study | graph, table) for study in place.studies]
     data = place.family is Partition and "name" not in table.get("data", {})
     choices = [pool(folder)] if data else sources(place, component)
     if place.key == "data" or ("data" in table and not data):
         choices = [table.get("data", {})]
     wrong: UserError | None = None
+    # a method may refuse a problem, and a problem data: the first study that goes together, or else the first reason,
+    # which is about the study that was meant
     for whole, choice in itertools.product(wholes, choices):
-        case = attempted(name, component, place, put(whole | {"data": choice}, place.key, own), folder)
-        if isinstance(case, Case):
-            return case
-        wrong = wrong or case
+        try:
+            return attempted(name, component, place, put(whole | {"data": choice}, place.key, own), folder)
+        except UserError as error:
+            wrong = wrong or error
     assert wrong is not None
     raise wrong
 
 
-def attempted(name: str, component: Component, place: Place, table: Table, folder: Path) -> Case | UserError:
-    """The case with one source of data, or why this cannot be; a mistake in a user's class is one to be found."""
-    try:
-        case = Case(name, component, place, table, folder)
+def attempted(name: str, component: Component, place: Place, table: Table, folder: Path) -> Case:
+    """The case with one source of data. UserError where this cannot be; a mistake in a user's class is one to be
+    found.
+    """
+    case = Case(name, component, place, table, folder)
+    with suppress(Slip):
         case.prepared  # noqa: B018 - made here
-    except Slip:
-        pass
-    except UserError as error:
-        return error
     return case
 
 
-def within(table: Table, key: str) -> Any:
-    """The part of a table at a dotted key, or None."""
-    part: Any = table
-    for name in key.split("."):
-        part = part.get(name) if isinstance(part, dict) else None
-    return part
+def part_of(table: Table, key: str) -> Table:
+    """The table at a key, empty where there is none; a name alone stands for a table that has it."""
+    part = table.get(key, {})
+    return part if isinstance(part, dict) else {"name": part}
 
 
 def put(table: Table, key: str, value: Any) -> Table:
     name, _, rest = key.partition(".")
-    part = table.get(name, {})
-    part = {"name": part} if isinstance(part, str) else part
-    return table | {name: put(part, rest, value) if rest else value}
+    return table | {name: put(part_of(table, name), rest, value) if rest else value}
 
 
 def merged(usual: Table, own: Table) -> Table:
     """A table whose parts that name nothing else go on from ``usual``."""
     found = dict(usual)
     for key, value in own.items():
-        more = isinstance(value, dict) and "name" not in value and isinstance(usual.get(key), dict)
-        found[key] = merged(usual[key], value) if more else value
+        more = isinstance(value, dict) and "name" not in value
+        found[key] = merged(part_of(usual, key), value) if more else value
     return found

@@ -26,6 +26,7 @@ def curvature(case: Case) -> str:
     if X.shape[1] > FEW:
         raise Open(f"n = {X.shape[1]} is above {FEW}: choose data with fewer features")
     lowest, largest = np.inf, 0.0
+    # losses that saturate are curved near 0, others far away, and fits only where the residuals are small
     for near in (0 * X, X, 3 * X, minimisers(problem, block, X)):
         eigenvalues = np.linalg.eigvalsh(matrices(problem, block, near))
         norms = np.abs(eigenvalues).max(axis=1)
@@ -64,6 +65,7 @@ def matrices(problem: Problem, block: Block, X: Array) -> Array:
     """∇²f_i at X (c, n), from differences of the gradient: (c, n, n)."""
     units = [np.broadcast_to(e, X.shape) for e in np.eye(X.shape[1])]
     H = np.stack([differences(partial(problem.grad, block), X, V, STEP) for V in units], axis=2)
+    # differences are not symmetric to the bit, and eigvalsh would look at one half of them only
     return (H + H.mT) / 2
 
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.algorithms.parts.local_solvers import Solver
 from mpifed.algorithms.parts.optimizers import Optimizer
 from mpifed.algorithms.parts.server_optimizers import ServerOptimizer
@@ -88,9 +87,8 @@ def place_of(cls: type[Component]) -> Place:
     return next(place for place in PLACES if issubclass(cls, place.family))
 
 
-def of_matrices(component: Component) -> bool:
-    if not isinstance(component, Compressor):
-        return False
+def of_matrices(component: Compressor) -> bool:
+    """Whether a compressor is for symmetric matrices alone."""
     try:
         component.verify()
     except UserError:
@@ -98,8 +96,8 @@ def of_matrices(component: Component) -> bool:
     return False
 
 
-def graph_of(component: Component) -> Table:
-    return {"graph": {"name": "ring"}} if isinstance(component, GraphMethod) else {}
+def graph_of(component: Algorithm) -> Table:
+    return {"graph": {"name": "ring"}} if component.on_graph else {}
 
 
 def members(name: str) -> list[type[Component]]:

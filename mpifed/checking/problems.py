@@ -35,10 +35,10 @@ class Points(NamedTuple):
 @lru_cache(maxsize=1)
 def points(case: Case) -> Points:
     """The largest block of the study, and random points near the first model."""
-    host = case.prepared.host
-    assert host is not None
+    host = case.host
     _, block, ids = max(host.whole, key=lambda one: len(one[1]))
     x = case.prepared.setup.start.astype(float)
+    # not the first model itself: it is 0 for most problems, where many a mistake in a derivative is 0 too
     X = x + stream(case.config.seed, "check").standard_normal((len(block), len(x)))
     return Points(case.config.problem, block, X, ids)
 
@@ -51,6 +51,7 @@ def gradient(case: Case) -> str:
     for name, V in directions(X, case.config.seed):
         right = np.vecdot(G, V)
         found = nearest(partial(problem.value, block), X, V, right)
+        # relative to the mean size of the entries too: where an entry is 0, a difference has the rounding of f alone
         size = np.abs(found) + np.linalg.norm(G, axis=1) / np.sqrt(X.shape[1])
         error = np.abs(found - right) / np.maximum(size, 1e-8)
         worst = max(worst, float(error.max()))
@@ -117,6 +118,7 @@ def alone(case: Case) -> str:
     if len(block) < 2:
         raise Open("a block of the study has one client")
     whole = computed(problem, block, X, X[::-1].copy())
+    # one client, for sums over a batch; two in the other order, for what is taken from the first row
     for rows in ([len(block) - 1], [1, 0]):
         part = computed(problem, block.part(np.array(rows)), X[rows], X[::-1][rows].copy())
         for name, found in part.items():
@@ -189,7 +191,10 @@ def apart(one: Array, other: Array) -> float:
 
 
 def brief(row: Array) -> str:
-    return f"({', '.join(f'{value:.4g}' for value in row[:3])}{', …' * (len(row) > 3)})"
+    numbers = [f"{value:.4g}" for value in row[:3]]
+    if len(row) > 3:
+        numbers.append("…")
+    return f"({', '.join(numbers)})"
 
 
 CHECKS: list[Check] = [

@@ -1,15 +1,15 @@
 """Checks of promises that a class says it keeps, as far as a small study can show them."""
 
 from importlib.util import find_spec
-from typing import Any
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.algorithms import ROUNDING
 from mpifed.checking.case import Case, difference
 from mpifed.checking.table import Check, Found, Open, place
-from mpifed.checking.trace import NEEDS, Spy, Watching
+from mpifed.checking.trace import NEEDS, Watch, Watching, watching
 from mpifed.core.promises import Keeps, said
 from mpifed.experiment.housing import federation
+from mpifed.experiment.rounds import played
 from mpifed.federation.participation.selection import Selection
 
 OF_DATA = NEEDS | {name: name for name in ("value", "grad", "value_grad")}  # what tells of a client's samples
@@ -36,18 +36,13 @@ def on_tensors(case: Case) -> str:
 def private_start(case: Case) -> str:
     """Before round one, nothing that a client computes from its samples is asked for."""
     claimed(case, Keeps.PRIVACY, "privacy")
-    algorithm: Any = case.config.algorithm
-    parts = case.prepared
-    host = parts.host
-    assert host is not None
-    host.join()
-    called: dict[str, str] = {}
-    spy: Any = Spy(parts.setup.problem, algorithm, called, OF_DATA)
-    host.setup = host.setup._replace(problem=spy)
-    fed = federation(case.config, Watching(host), parts)
-    fed.begin(0)
-    algorithm.start(fed)
-    for name, method in called.items():
+    algorithm = case.config.algorithm
+    case.host.join()
+    fed = federation(case.config, Watching(case.host), case.prepared)
+    watch = Watch(case, fed, OF_DATA)
+    with watching(watch):
+        played(algorithm, fed, 0, None, 0)
+    for name, method in watch.called.items():
         raise Found(
             f"asks clients for f.{name} before round one, which no noise hides: take it from an option",
             place(algorithm, method),

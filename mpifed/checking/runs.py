@@ -78,7 +78,8 @@ def ranks(case: Case) -> str:
     if mpirun is None:
         raise Open("there is no mpirun")
     out = case.folder / "ranks.h5"
-    words = [f"{key}={toml_value(value)}" for key, value in case.table.items()]  # paths stay relative to this folder
+    # on the command line and not in a file, so that paths stay relative to this folder
+    words = [f"{key}={toml_value(value)}" for key, value in case.table.items()]
     count = min(3, case.prepared.setup.m + 1)
     outside([mpirun, "-n", str(count), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(out)])
     apart = difference(first, load(out))
@@ -95,6 +96,7 @@ def resumed(case: Case) -> str:
     out = case.folder / "half.h5"
     if not half:
         raise Open("it takes at least 2 rounds")
+    # in another process, because what a method keeps in a global variable is still there in this one
     case.run(path=out, rounds=half)
     outside([sys.executable, "-m", "mpifed", "resume", str(out), f"rounds={case.config.rounds}", "-q"])
     apart = difference(first, load(out))
@@ -134,6 +136,7 @@ def refuse_unnamed(case: Case) -> None:
 
 def outside(words: list[str]) -> None:
     """Run a command in a process of its own. Found where mpifed says what is wrong, Open where nothing could start."""
+    # as if no launcher had started this process: the child would take its rank and its size for its own
     environment = {key: value for key, value in os.environ.items() if key not in (*LAUNCHERS, *RANKS)}
     environment = ENVIRONMENT | environment | {"PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))}
     try:

@@ -120,6 +120,7 @@ def weights(case: Case) -> str:
         one, other = (found.at(round) for found in (first, second))
         if not np.array_equal(one.degrees, other.degrees) or one.edges != other.edges:
             raise Found("two graphs with the same seed differ: random numbers come from rng", place(graph, "edges"))
+    # graphs that change each round need be connected only over time
     gap = first.spectrum.gap
     if not gap > 1e-9 and not graph.changing:
         raise Found(f"W has the spectral gap {gap:.2g}: the graph is not connected", place(graph, "edges"))

@@ -44,7 +44,8 @@ class Row(NamedTuple):
     about: str = ""
 
     def lines(self) -> list[str]:
-        text = f"{self.check:<{NAME}}{self.outcome}{': ' * bool(self.about)}{self.about}"
+        about = f": {self.about}" if self.about else ""
+        text = f"{self.check:<{NAME}}{self.outcome}{about}"
         return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent=" " * (NAME + 4))
 
 
@@ -80,12 +81,14 @@ def carried_out(checks: Sequence[Check], case: Any) -> Iterator[Row]:
 
 def ended(name: str, check: Callable[[Any], str], case: Any) -> Row:
     try:
+        # what is not finite fails a check with a sentence of its own, and warnings of numpy would stand between them
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return Row(name, PASSED, check(case))
     except Open as why:
         return Row(name, OPEN, str(why))
     except Slip as slip:
-        return Row(name, FAILED, f"{slip}{f' (line {slip.line})' * bool(slip.line)}")
+        where = f" (line {slip.line})" if slip.line else ""
+        return Row(name, FAILED, f"{slip}{where}")
     except (Found, UserError, Trouble) as mistake:
         return Row(name, FAILED, str(mistake))
     except Exception as error:
@@ -110,7 +113,7 @@ def place(component: Any, *names: str) -> str:
 
     Its name where there is no file.
     """
-    cls = component if isinstance(component, type) else type(component)
+    cls = type(component)
     codes = {name: getattr(inspect.unwrap(getattr(cls, name, None) or str), "__code__", None) for name in names}
     there = {name: code for name, code in codes.items() if code is not None}
     mine = {name: code for name, code in there.items() if not code.co_filename.startswith(PACKAGE)}

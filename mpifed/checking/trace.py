@@ -1,7 +1,10 @@
 """What a method does in its first rounds: how often it selects, whom it asks, what travels, what it needs."""
 
 import inspect
-from types import CodeType
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +12,9 @@ import numpy as np
 from mpifed.checking.case import Case
 from mpifed.core.typing import Array
 from mpifed.experiment.housing import federation
+from mpifed.experiment.rounds import played
 from mpifed.federation.host import Host
-from mpifed.federation.method import Method
+from mpifed.federation.method import ServerState
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
@@ -20,31 +24,51 @@ ROUNDS = 3
 NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # method -> the one that ``requires`` names
 
 
-class Spy:
-    """A problem that notes which of its methods ``names`` an algorithm calls, and in which of its own: need -> name."""
+class Watch:
+    """What a function of sys.setprofile sees of a run: needs of the problem, as need -> method, and selections.
 
-    def __init__(
-        self, problem: Problem, algorithm: Method, called: dict[str, str], names: dict[str, str] = NEEDS
-    ) -> None:
-        self._problem = problem
-        self._names = names
-        self._codes = codes(type(algorithm))
-        self._called = called
+    Watched from outside, problem and federation are those of any run, and no call of theirs takes another way.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self._names and self._names[name] not in self._called:
-            self._called[self._names[name]] = self.caller()
-        return getattr(self._problem, name)
+    def __init__(self, case: Case, fed: Federation, names: dict[str, str] = NEEDS) -> None:
+        self.fed = fed
+        self.names = names  # method of a problem -> need
+        self.method = codes(type(case.config.algorithm))
+        self.problem = codes(type(case.config.problem)) | codes(type(case.prepared.setup.problem))
+        self.select = type(fed).select.__code__
+        self.called: dict[str, str] = {}
+        self.selections: list[Array] = []
 
-    def caller(self) -> str:
-        frame = inspect.currentframe()
-        while frame is not None and frame.f_code not in self._codes:
+    def __call__(self, frame: FrameType, event: str, found: Any) -> None:
+        need = self.names.get(self.problem.get(frame.f_code, ""), "")
+        if event == "call" and need and need not in self.called and (caller := self.caller(frame.f_back)):
+            self.called[need] = caller
+        if event == "return" and frame.f_code is self.select:
+            self.selections.append(self.fed.mask(found))
+
+    def caller(self, frame: FrameType | None) -> str:
+        """The method of the algorithm from which a call comes, ``round`` where it is none; empty: from the problem."""
+        while frame is not None and frame.f_code not in self.method:
+            # a problem may build one of its methods from others, which is no need of the algorithm
+            if frame.f_code in self.problem:
+                return ""
             frame = frame.f_back
-        return "round" if frame is None else self._codes[frame.f_code]
+        return "round" if frame is None else self.method[frame.f_code]
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
 
 
 def codes(cls: type) -> dict[CodeType, str]:
     """The names of the methods of a class, its bases included, by their code."""
+    # unwrapped: around the methods of a user's own class stand guards, which all have one code
     methods = [(name, inspect.unwrap(method)) for base in cls.__mro__ for name, method in vars(base).items()]
     return {method.__code__: name for name, method in methods if inspect.isfunction(method)}
 
@@ -58,6 +82,7 @@ class Watching(InProcess):
 
     def send(self, request: Request) -> Reply:
         reply = super().send(request)
+        # numbers of rounds, seeds and counts go to every client: only arrays of real numbers say that it takes part
         told = any(isinstance(value, np.ndarray) and value.dtype.kind == "f" for value in (*request.args, request.each))
         travels = told or reply.rows.size > 0
         if travels and request.verb not in FOR_THE_RECORD and request.method not in SCORES:
@@ -89,46 +114,31 @@ class Trace(NamedTuple):
 def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     """Watch a method from its start."""
     config = case.config
-    parts = case.prepared
-    host = parts.host
-    assert host is not None
-    called: dict[str, str] = {}
-    host.setup = host.setup._replace(problem=Spy(parts.setup.problem, config.algorithm, called))  # type: ignore[arg-type]
-    host.join()
-    transport = Watching(host)
-    fed = federation(config, transport, parts)
-    drawn = selections(fed)
-    algorithm: Any = config.algorithm
-    fed.begin(0)
-    server = algorithm.start(fed)
+    transport = Watching(case.host)
+    fed = federation(config, transport, case.prepared)
+    watch = Watch(case, fed)
+    server: ServerState | None = None
     found = []
     sizes = []
-    for number in range(1, rounds + 1):
-        before = fed.ledger.bytes_up
-        transport.asked.clear()
-        drawn.clear()
-        fed.begin(number)
-        server = fed.observed(algorithm.round(fed, server))
-        asked = np.zeros(fed.m, bool)
-        for request in transport.asked:
-            asked |= fed.mask(request.to)
-        up = (fed.ledger.bytes_up - before) / fed.dtype.itemsize
-        methods = tuple(dict.fromkeys(request.method for request in transport.asked))
-        found.append(Round(list(drawn), asked, methods, up))
-        fed.evaluate(server.x)  # what the method records may need more of the problem
-        sizes.append({name: np.size(value) for name, value in zip(server._fields, server, strict=True)})
-    return Trace(fed, found, called, sizes)
+    with watching(watch):
+        case.host.join()  # once more: what a method needs of the problem may be asked for here alone
+        for number in range(rounds + 1):
+            before = fed.ledger.bytes_up
+            transport.asked.clear()
+            watch.selections.clear()
+            server, _ = played(config.algorithm, fed, number, server, 0)
+            server = fed.observed(server)
+            if number:
+                found.append(seen(fed, transport.asked, list(watch.selections), before))
+                fed.evaluate(server.x)  # what the method records may need more of the problem
+                sizes.append({name: np.size(value) for name, value in server._asdict().items()})
+    return Trace(fed, found, watch.called, sizes)
 
 
-def selections(fed: Federation) -> list[Array]:
-    """A list to which every selection of a federation adds its mask (m,) from here on."""
-    drawn: list[Array] = []
-    select = fed.select
-
-    def selected(*args: Any, **named: Any) -> Array | None:
-        found = select(*args, **named)
-        drawn.append(fed.mask(found))
-        return found
-
-    setattr(fed, "select", selected)  # noqa: B010 - of this federation alone
-    return drawn
+def seen(fed: Federation, requests: list[Request], selections: list[Array], before: int) -> Round:
+    """What a round did, with ``before`` bytes sent up until then."""
+    asked = np.zeros(fed.m, bool)
+    for request in requests:
+        asked |= fed.mask(request.to)
+    up = (fed.ledger.bytes_up - before) / fed.dtype.itemsize
+    return Round(selections, asked, tuple(dict.fromkeys(request.method for request in requests)), up)

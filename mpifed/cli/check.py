@@ -11,4 +11,6 @@ from mpifed.cli.run import study
 def check(args: argparse.Namespace) -> str:
     reports = [checked(cls, {"name": args.name}, study(args.study)) for cls in members(args.name)]
     text = "\n\n".join(map(str, reports))
-    return text if all(reports) else Mistakes(text)
+    if not all(reports):
+        raise Mistakes(text)
+    return text

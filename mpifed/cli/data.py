@@ -100,6 +100,7 @@ def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Nam
 
 
 def settings(source: Data) -> list[str]:
+    """The options of a data set that are not at their defaults, but for those in the title and for tables."""
     fields = {key: field for key, field in fields_of(type(source)).items() if key not in ("clients", "seed")}
     changed = {key: value for key, field in fields.items() if (value := getattr(source, key)) != field.default}
     return [f"{key} = {toml_value(value)}" for key, value in changed.items() if isinstance(value, int | float | str)]

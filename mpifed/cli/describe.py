@@ -16,7 +16,7 @@ import msgspec
 from mpifed.checking.families import KINDS as KINDS
 from mpifed.checking.families import outside
 from mpifed.core import plugins
-from mpifed.core.component import Component, Table
+from mpifed.core.component import Component, Table, family_of
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
 from mpifed.features.asynchrony.arrivals import Asynchronous
@@ -146,6 +146,7 @@ def option(field: Any) -> tuple[str, str, str]:
         default = "-" if value is None else toml_value(msgspec.to_builtins(value))
     kind = field.type
     meaning = bounds = ""
+    # Annotated may be around X | None and inside of it, each with a part of what there is to say; from the outside in
     while typing.get_origin(kind) is typing.Annotated or len(typing.get_args(kind)) == 2:
         inner, extra = typing.get_args(kind)
         if isinstance(extra, msgspec.Meta):
@@ -157,8 +158,8 @@ def option(field: Any) -> tuple[str, str, str]:
         kind = inner
     if typing.get_origin(kind) is typing.Literal:
         bounds = " | ".join(map(toml_value, typing.get_args(kind)))
-    family = next((k for k in (kind, *typing.get_args(kind)) if isinstance(k, type) and issubclass(k, Component)), None)
-    if family is not None and family.choices:
+    family = family_of(kind)
+    if family is not None and issubclass(family, Component) and family.choices:
         bounds = " | ".join(family.choices)
     return field.encode_name, default, meaning + (f"  [{bounds}]" if bounds else "")
 

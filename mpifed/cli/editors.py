@@ -26,15 +26,8 @@ def completion(args: argparse.Namespace) -> str:
     except ImportError:
         raise UserError('completion needs shtab: pip install "mpifed[completion]"') from None
     args.parser.prog = "mpifed"
-    for action in actions(args.parser):
+    parsers = [args.parser, *args.parser.commands.values()]
+    for action in (action for parser in parsers for action in parser._actions):
         if action.dest in ("study", "result", "output"):
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
+            action.complete = shtab.FILE
     return str(shtab.complete(args.parser, args.shell))
-
-
-def actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    found = list(parser._actions)
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            found += [inner for command in action.choices.values() for inner in actions(command)]
-    return found

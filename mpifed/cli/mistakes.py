@@ -18,6 +18,7 @@ def refuse_command(word: str, commands: Collection[str]) -> None:
 
 def refuse_words(words: Sequence[str]) -> None:
     """UserError for the first word that is neither an experiment file nor KEY=VALUE, or whose key lacks its table."""
+    # the word behind one without "=" may be its value: "rounds 20" is meant as rounds=20
     for word, following in zip(words, [*words, ""][1:], strict=True):
         if is_result(word):
             hint = "`resume` goes on with its run, `show` prints its summary"

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpifed.cli.arguments import EVERY
@@ -10,21 +10,7 @@ from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
 RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the round that they are in
-OTHERS = (
-    "show",
-    "compare",
-    "certify",
-    "fit",
-    "check",
-    "plot",
-    "list",
-    "describe",
-    "data",
-    "jobs",
-    "schema",
-    "completion",
-)  # it ends these
-COMMANDS = (*RUNS, *OTHERS)
+COMMANDS = tuple(name for name, *_ in EVERY)
 WITHOUT_RANKS = ("dry_run", "slurm")  # options of sweep with which nothing runs
 ABOUT = ("-h", "--help", "--version")  # options that stand in the place of a command
 EXAMPLES = """examples:
@@ -48,11 +34,14 @@ EXAMPLES = """examples:
 def runs(words: Sequence[str]) -> bool:
     """Whether a command line starts runs. It is asked before anything else is imported, so it does not parse."""
     nothing = {f"--{option.replace('_', '-')}" for option in WITHOUT_RANKS}
-    return not words or (words[0] not in (*OTHERS, *ABOUT) and not nothing.intersection(words))
+    others = {*COMMANDS, *ABOUT} - {*RUNS}
+    return not words or (words[0] not in others and not nothing.intersection(words))
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that raises UserError for a wrong command line."""
+
+    commands: Mapping[str, argparse.ArgumentParser]  # of the topmost one
 
     def error(self, message: str) -> Any:
         number = re.fullmatch(r"argument (?:\S+/)?(--\S+): invalid int value: '(.*)'", message)
@@ -68,18 +57,18 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             refuse_command(words[0], COMMANDS)
         words = ["run", *words]
     known = parser()
+    # argparse gives all words before the first option to ``study``, and those behind options to nobody
     args, more = known.parse_known_args(words)
-    if more:  # overrides after an option
+    if more:
         place = "study" if hasattr(args, "study") else "overrides"
         if not hasattr(args, place) or not all("=" in word and word[0] != "-" for word in more):
-            commands = next(one.choices for one in known._actions if isinstance(one, argparse._SubParsersAction))
-            options = commands[args.command]._option_string_actions if args.command else ()
+            options = known.commands[args.command]._option_string_actions if args.command else ()
             refuse_options(more, words, args.command, options)
         vars(args)[place] += more
     return args
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     top = Parser(
         prog="python -m mpifed",
         description="Federated optimisation on an MPI cluster.",
@@ -93,4 +82,5 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=help, description=options.__doc__)
         command.set_defaults(act=act)
         options(command.add_argument)
+    top.commands = commands.choices
     return top

@@ -31,6 +31,7 @@ def run(args: argparse.Namespace, world: World) -> int:
     begin: Begin = ({}, "", None, None)
     with world.agreeing():
         if world.first:
+            # rank 0 alone reads: the file may change between two reads, or be on a disk that other nodes do not have
             if resumed:
                 refuse_words(args.overrides)
                 found = resume(args.result, args.overrides)
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace, world: World) -> int:
     *_, before = begin
     table, path, saved = world.share(begin[:3])
     unnamed = not resumed and args.output is None  # so that rank 0 has claimed a name
+    # the claim is given back whatever happens: a mistake in the study would leave an empty file at every attempt
     try:
         config = build(table, world)
         loud = world.first and not args.quiet

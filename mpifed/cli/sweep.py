@@ -14,10 +14,9 @@ from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 from mpifed.sweeps import grid, runner, slurm
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runner import Layout, Line
 from mpifed.sweeps.runs import Overall
 from mpifed.sweeps.search import read
-from mpifed.sweeps.tally import Line
 
 
 def layout(args: argparse.Namespace, world: World) -> Layout:
@@ -67,13 +66,10 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
         if world.first:
             points = planned(args, world)
     if args.slurm:
-        given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
-        given += [f"--methods={args.methods}"] * bool(args.methods)
-        more = ["--force"] * args.force + ["-q"] * args.quiet + [f"--each={args.each}"] * (args.each is not None)
-        words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
         size = slurm.Size(args.tasks, args.jobs, args.each, args.whole_node)
-        script = slurm.write(points, folder, words, args.order, size)
+        script = slurm.write(points, folder, again(args), args.order, size)
         yield Line(f"sbatch {shlex.quote(str(script))}")
+        # told, and no error: the nodes may have data that a login node does not have
         try:
             runner.look_for_data(points)
         except UserError as mistake:
@@ -85,6 +81,21 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
         yield from runner.sweep(points, folder, world, args.force, progress, shape)
 
 
+def again(args: argparse.Namespace) -> list[str]:
+    """The command line with which the tasks of an array job sweep the same points."""
+    words = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
+    if args.methods:
+        words.append(f"--methods={args.methods}")
+    words += [f"--output={args.output}", f"--order={args.order}"]
+    if args.force:
+        words.append("--force")
+    if args.quiet:
+        words.append("-q")
+    if args.each is not None:
+        words.append(f"--each={args.each}")
+    return [*args.study, *words]
+
+
 def planned(args: argparse.Namespace, world: World) -> list[Point]:
     if (args.part or args.dry_run) if args.slurm else args.tasks is not None or args.whole_node:
         raise UserError("--tasks and --whole-node go with --slurm, and --part and --dry-run do not")
@@ -94,5 +105,6 @@ def planned(args: argparse.Namespace, world: World) -> list[Point]:
     if args.methods:
         axes.append("algorithm=" + ",".join(toml_value(table) for _, table in read(args.methods)))
     points = grid.ordered(grid.points(table, words, axes, args.zip), args.order, args.part)
+    # the launcher is asked too: with --dry-run and --slurm this process has not connected to its ranks
     grid.hosted(points, max(world.size, launcher.announced()[0] or 1) if args.each is None else args.each + 1)
     return points

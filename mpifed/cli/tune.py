@@ -12,15 +12,15 @@ from mpifed.cli.run import study
 from mpifed.cli.sweep import layout, tell
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
-from mpifed.core.toml import to_toml, toml_value
+from mpifed.core.toml import to_toml
 from mpifed.experiment.config import experiment
 from mpifed.mpi.world import World
 from mpifed.report.tables import ABSENT, Number, Table, terminal
 from mpifed.sweeps import measure, search
 from mpifed.sweeps import tune as tuning
-from mpifed.sweeps.grid import Point, pairs
+from mpifed.sweeps.grid import Point, bare, pairs
+from mpifed.sweeps.runner import CONTINUE, Line, Tally
 from mpifed.sweeps.runs import Overall, Runs
-from mpifed.sweeps.tally import CONTINUE, Line, Tally
 from mpifed.sweeps.tune import Outcome, Plan
 
 
@@ -69,14 +69,14 @@ def table(found: list[Outcome], plan: Plan) -> str:
     """Method, number of settings tried, the best of them, its measure, and what to know about it."""
     rows: list[list[str | Number]] = []
     for label, tried, best, edges in found:
-        few = best.reached < len(best.scores)
-        remarks = [f"{best.reached} of {len(best.scores)} seeds get there"] * few + edges
+        remarks = list(edges)
+        if best.reached < len(best.scores):
+            remarks.insert(0, f"{best.reached} of {len(best.scores)} seeds get there")
         if diverged := sum(one.diverged > 0 for one in tried):
             remarks.append(f"{diverged} settings diverged")
         value = best.middle.value * plan.measure.factor
         number = Number(value, best.sd) if math.isfinite(value) else ABSENT
-        options = {k: v if isinstance(v, str) else toml_value(v) for k, v in best.setting.options.items()}
-        words = " ".join(f"{key}={value}" for key, value in options.items())
+        words = " ".join(f"{key}={bare(value)}" for key, value in best.setting.options.items())
         rows.append([label, str(len(tried)), words, number, "; ".join(remarks)])
     heads = ["method", "tried", "best", plan.measure.text, ""]
     return terminal(Table([(head, head) for head in heads], heads, rows, [1.0] * len(heads)))

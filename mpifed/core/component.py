@@ -145,7 +145,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
 
 def convert(value: Any, kind: Any, path: str) -> Any:
     """``value`` as the type ``kind``; UserError with ``path`` where that is impossible."""
-    family = next((k for k in within(kind) if isinstance(k, type) and issubclass(k, Table)), None)
+    family = family_of(kind)
     if family is not None:
         return value if value is None else family.build(value, path)
     literal = next((k for k in within(kind) if typing.get_origin(k) is typing.Literal), None)
@@ -164,6 +164,11 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
+
+
+def family_of(kind: Any) -> type[Table] | None:
+    """The class of tables in a type, as in Annotated[Step | None, …]."""
+    return next((k for k in within(kind) if isinstance(k, type) and issubclass(k, Table)), None)
 
 
 def in_seconds(value: Any) -> str:

@@ -23,7 +23,7 @@ from mpifed.core.checksummed import check_array
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
 from mpifed.features.settings import Checkpoint
-from mpifed.federation.method import Method
+from mpifed.federation.method import Method, ServerState
 from mpifed.federation.server import Federation
 
 Name = str | os.PathLike[str]
@@ -115,7 +115,7 @@ class CheckpointWriter:
             (every > 0 and time.monotonic() - self.last >= every) or (rounds > 0 and round % rounds == 0)
         )
 
-    def save(self, fed: Federation, server: Any, round: int, elapsed: float) -> bool:
+    def save(self, fed: Federation, server: ServerState, round: int, elapsed: float) -> bool:
         """Write a checkpoint of the state after ``round``, if there is none; False where there is no file to resume.
 
         Raises Trouble where the disk refuses it; the previous one stays.

@@ -15,6 +15,7 @@ from mpifed.experiment.misfit import fitting
 from mpifed.experiment.progress import Progress
 from mpifed.features.feature import ByClient, Looks
 from mpifed.features.settings import Experiment
+from mpifed.federation.method import ServerState
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import steering
 from mpifed.results.recorder import Recorder
@@ -27,7 +28,7 @@ NO_CLIENT: Array = np.zeros(0, np.int64)
 class Outcome(NamedTuple):
     """The last state of the server, and how the run ended: ``finished`` or ``stopped``, and why."""
 
-    server: Any
+    server: ServerState
     status: str
     reason: str
 
@@ -41,7 +42,8 @@ def rounds(
     every = config.evaluate.every
     history = recorder.history(every)
     round, elapsed = (-1, 0.0) if saved is None else (saved.round, saved.elapsed)
-    server, reason = None, None
+    server: ServerState | None = None
+    reason = None
     if saved is not None:
         server = restored(config, fed, saved, history, writer.redrawn)
         reason = stop.reason(history, fed.m, fed.n) if history else None
@@ -65,17 +67,20 @@ def rounds(
             saved_now = save(recorder, writer, fed, server, round, elapsed)
             if signal:
                 return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * saved_now)
+    assert server is not None  # there is a checkpoint, or round 0
     reason = reason or f"rounds: {config.rounds}"
     if config.checkpoint.kept(reason):
         save(recorder, writer, fed, server, round, elapsed)
     return Outcome(server, "finished", reason)
 
 
-def played(algorithm: Algorithm, fed: Federation, round: int, server: Any, redrawn: int) -> tuple[Any, float]:
+def played(
+    algorithm: Algorithm, fed: Federation, round: int, server: ServerState | None, redrawn: int
+) -> tuple[ServerState, float]:
     """The server's state after a round, and the seconds that this took."""
     begun = time.perf_counter()
     fed.begin(round)
-    # the rules have made sure that the method gets the federation or the network that it takes
+    # the rules see to it that the method gets the federation or the network that it takes, and its own state anyway
     server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), redrawn)  # type: ignore[arg-type]
     return server, time.perf_counter() - begun
 
@@ -98,7 +103,9 @@ def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool
     return checkpoints.save(*state)
 
 
-def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]], redrawn: int) -> Any:
+def restored(
+    config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]], redrawn: int
+) -> ServerState:
     """The server's state of a checkpoint, with ``redrawn`` rounds run again; the federation counts on from there.
 
     UserError where the checkpoint does not fit the run, or f is not what it was.
@@ -145,15 +152,15 @@ def counters(fed: Federation, spent: float) -> dict[str, float]:
     }
 
 
-def evaluate(algorithm: Algorithm, fed: Federation, server: Any) -> dict[str, float]:
+def evaluate(algorithm: Algorithm, fed: Federation, server: ServerState) -> dict[str, float]:
     """f, ‖∇f‖² and accuracies at the server's model, and what the algorithm reports of itself."""
     found = fed.evaluate(server.x)
-    own = algorithm.report(server, fed.evaluation.recorded(found), fed.m)
+    own = algorithm.report(server, fed.evaluation.recorded(found), fed.m)  # type: ignore[arg-type]
     return fed.evaluation.means(found.sums, fed.m, fed.samples) | own
 
 
 def evaluated(
-    config: Experiment, fed: Federation, server: Any, looks: Looks
+    config: Experiment, fed: Federation, server: ServerState, looks: Looks
 ) -> tuple[dict[str, float], dict[str, ByClient]]:
     """The same, the gap to the optimum where that is known, the seconds that it took; numbers of clients by table."""
     begun = time.perf_counter()

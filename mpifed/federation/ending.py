@@ -1,14 +1,13 @@
 """What may follow the rounds of a run's server."""
 
-from typing import Any
-
 from mpifed.core.typing import Array
+from mpifed.federation.method import ServerState
 
 
 class Ending:
     """What happens to the server's state after a round and to what is evaluated; a plain run has none."""
 
-    def observed(self, server: Any) -> Any:
+    def observed(self, server: ServerState) -> ServerState:
         """The server's state as it is recorded, and as the next round gets it."""
         return server
 

@@ -1,11 +1,22 @@
 """What server and hosts use of an algorithm."""
 
 import inspect
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Mean, Need, Recorded, Refused, Takes, Upload
+
+
+class ServerState(Protocol):
+    """The state of a server between two rounds: a NamedTuple of arrays and numbers, the model x (n,) among them."""
+
+    @property
+    def x(self) -> Array: ...
+    @property
+    def _replace(self) -> Callable[..., Self]: ...
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 class Joining(Protocol):
@@ -64,16 +75,8 @@ class MovesDuals(Protocol):
 class Proximal(Protocol):
     """A method whose server can minimise F = f + h: the model of its round without h is what h is minimised about."""
 
-    def proximal_step(self, server: Any, m: int) -> float:
+    def proximal_step(self, server: ServerState, m: int) -> float:
         """The t of x⁺ = argmin_u h(u) + ‖u − x‖²/(2t), from the server's state after a round without h."""
-
-
-@runtime_checkable
-class DrawnWork(Protocol):
-    """A method whose rounds have a random number of units of work."""
-
-    def units(self) -> float:
-        """How many times ``work`` a round takes on average."""
 
 
 def proximal(method: Method) -> bool:

@@ -13,6 +13,7 @@ from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.ending import Ending
 from mpifed.federation.evaluation import Evaluated, Evaluation
 from mpifed.federation.ids import named
+from mpifed.federation.method import ServerState
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, SERVICE, WHOLE, Request
@@ -115,7 +116,7 @@ class Federation(Calls):
             mask[selected if known else named(selected, self.m, "the array that fed.mask gets")] = True
         return mask
 
-    def observed(self, server: Any) -> Any:
+    def observed(self, server: ServerState) -> ServerState:
         """The server's state with the model that is recorded in its field x."""
         for ending in self.endings:
             server = ending.observed(server)

@@ -6,6 +6,7 @@ length and its layout; only when another comes does a second broadcast say what 
 """
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -41,10 +42,10 @@ class Channel:
         self.dtype = np.dtype(dtype)
         self.traffic = Traffic()
         self.patient = False
-        # where ranks survive others, none may wait for a dead one: neither in an Ibcast nor in shared memory
+        # where ranks survive others, none may wait for a dead one: neither in an Ibcast nor in shared memory, whose
+        # barriers hold the ranks that live on
         self.crowded = not world.survives() and world.crowded()
         self.plans = Plans()
-        # nor in shared memory, whose barriers hold the ranks that live on
         self.memory = LongArrays(world.comm, sharing=not world.survives())
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
@@ -60,13 +61,14 @@ class Channel:
         counts = self.counts(ids)
         mine = np.empty((counts[self.comm.rank], *shape), dtype)
         send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * width(shape) for c in counts])
-        self.collective("Scatterv", send, mine.reshape(-1), 0)
+        self.timed(self.comm.Scatterv, send, mine.reshape(-1), 0)
         self.traffic.count(0 if each is None else each.nbytes, mine.nbytes, 1 if each is None else 0)
         return mine
 
     def replies(self, plan: Plan, request: Request, mine: Any) -> tuple[Any, Replies]:
         """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
         if plan.replies is None:
+            # a host with no client in the request has no reply to measure, but sends rows of their length
             layouts = {found for found in self.comm.allgather(mine) if found is not None}
             if len(layouts) > 1:
                 raise UserError(
@@ -77,6 +79,7 @@ class Channel:
             if request.reduce == "rows":
                 rows = self.counts(None if request.last else request.to)
             if layout is None:
+                # no host had a client: the plan stays without replies, so that the next request finds their shapes
                 return None, Replies(self, request.reduce, rows, 0)
             plan.replies = layout, Replies(self, request.reduce, rows, sum(width(shape) for shape in layout.shapes))
         return plan.replies
@@ -90,38 +93,32 @@ class Channel:
         every = replies.collect(rows, report, replies.rows if request.last else self.counts(request.to))
         return every if every is None or request.then is None else finish(request, every, self.tree)
 
-    def collective(self, name: str, *args: Any) -> None:
-        """Call a collective of MPI, on this rank's clock."""
+    def timed(self, call: Callable[..., Any], *args: Any) -> Any:
+        """What a call of MPI returns, on this rank's clock."""
         started = time.perf_counter()
-        getattr(self.comm, name)(*args)
+        found = call(*args)
         self.traffic.comm += time.perf_counter() - started
+        return found
 
     def spread(self, plan: Plan, arrays: list[Array] | None = None) -> None:
-        """Bring the long arrays of a request to all ranks, on this rank's clock."""
-        started = time.perf_counter()
-        sent, received = self.memory.spread(plan, arrays)
+        """Bring the long arrays of a request to all ranks."""
+        sent, received = self.timed(self.memory.spread, plan, arrays)
         self.traffic.count(sent, received, int(received > 0))
-        self.traffic.comm += time.perf_counter() - started
         self.traffic.shared = self.memory.shared
 
     def announce(self, message: Array) -> None:
         """Broadcast the message that hosts wait for; the one before said how they wait."""
+        # all ranks took ``patient`` from the same message: MPI does not match an Ibcast with a Bcast of another rank
         if self.patient:
-            self.patiently(self.comm.Ibcast(message, 0))
+            self.timed(patiently, self.comm.Ibcast(message, 0).Test)
         else:
-            self.collective("Bcast", message, 0)
+            self.timed(self.comm.Bcast, message, 0)
 
     def meet(self, patient: bool) -> None:
         """Before replies travel, which takes many blocking calls: wait for the slowest host without taking its core."""
         self.patient = patient
         if patient:
-            self.patiently(self.comm.Ibarrier())
-
-    def patiently(self, request: Any) -> None:
-        """Wait for a request with naps, on this rank's clock."""
-        started = time.perf_counter()
-        patiently(request.Test)
-        self.traffic.comm += time.perf_counter() - started
+            self.timed(patiently, self.comm.Ibarrier().Test)
 
 
 class Server(Channel):
@@ -138,6 +135,7 @@ class Server(Channel):
     def send(self, request: Request) -> Reply:
         """Send a request, and put together what the hosts reply."""
         before = self.traffic.comm
+        # collectives in the order of Service.serve: broadcast, scatter, barrier, shapes, replies; otherwise both hang
         plan = self.broadcast(request)
         if plan.each is not None:
             self.scatter(plan, request.each, request.to)
@@ -147,6 +145,7 @@ class Server(Channel):
         self.report = replies.report
         self.mpi = self.traffic.comm - before
         busy = max(self.report.slowest, self.report.evaluating)
+        # it takes effect with the next message of this plan, which tells the hosts: none may change its mind alone
         plan.patient = self.crowded and busy > LONG
         waited = min(self.mpi, busy)  # for the slowest host, which computes while the server is in MPI
         self.traffic.comm -= waited
@@ -174,7 +173,7 @@ class Server(Channel):
             whole = np.concatenate([np.frombuffer(text.ljust(aligned(len(text)), b" "), np.uint8), plan.message])
             FRONT.pack_into(note.data, 0, plan.number, len(whole), len(text))
             self.announce(note)
-            self.collective("Bcast", whole, 0)
+            self.timed(self.comm.Bcast, whole, 0)
         if apart:
             self.spread(plan, apart)
         self.traffic.count(len(plan.message), 0)
@@ -183,8 +182,9 @@ class Server(Channel):
 
     def complaint(self) -> Exception:
         """The error of the first of the hosts that failed in the last request."""
-        _, mistake, text = min(self.comm.recv(tag=COMPLAINT) for _ in range(int(self.report.failed)))
-        return UserError(text) if mistake else Trouble(text)
+        # all are received, or one would be left over for the next request; the lowest rank's is the same in every run
+        _, kind, text = min(self.comm.recv(tag=COMPLAINT) for _ in range(int(self.report.failed)))
+        return kind(text)
 
     def stop(self, collect: bool = True) -> None:
         """Let the hosts go; with ``collect`` they will be asked what they did."""
@@ -226,8 +226,9 @@ class Service(Channel):
                 rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, replies.dtype)
             self.transfer(request, replies, rows, report)
             if error is not None:
-                rank = self.comm.rank
-                self.comm.send((rank, isinstance(error, UserError), failure(rank, error)), 0, COMPLAINT)
+                # after the replies, whose report tells rank 0 how many complaints to receive
+                kind = UserError if isinstance(error, UserError) else Trouble
+                self.comm.send((self.comm.rank, kind, failure(self.comm.rank, error)), 0, COMPLAINT)
 
     def receive(self) -> tuple[Plan, Request]:
         """The next message from rank 0."""
@@ -237,7 +238,7 @@ class Service(Channel):
         number, more, text = FRONT.unpack_from(plan.data)
         if more:
             whole = np.empty(more, np.uint8)
-            self.collective("Bcast", whole, 0)
+            self.timed(self.comm.Bcast, whole, 0)
             if text:
                 plans.make(msgspec.msgpack.decode(whole[:text].data, type=Form), number)
             plan = plans.numbered[number]

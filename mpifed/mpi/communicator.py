@@ -62,22 +62,31 @@ class Communicator(World):
     """The ranks that a launcher started. Raises UserError where launcher and MPI library do not belong together."""
 
     def __init__(self, announced: int | None = None, launcher: str = "") -> None:
+        # another library under Open MPI's mpirun may end the process in MPI_Init, before Python can say a word
         if launcher == "Open MPI" and launcher not in library():
             raise UserError(mismatch(announced))
         if not MPI.Is_initialized():
             with warnings.catch_warnings(action="ignore"):  # of a launcher that does not go with the library
                 MPI.Init()
-        self.comm = MPI.COMM_WORLD
-        self.rank, self.size = self.comm.rank, self.comm.size
+        self.place(MPI.COMM_WORLD)
         self.library = library()
         self.cores_shared: bool | None = None  # of a group, where other groups count too
+        # the other way round each process comes up as the only rank, and would run the whole study by itself
         if announced is not None and announced > 1 and self.size == 1:
             raise UserError(mismatch(announced))
+
+    def place(self, comm: MPI.Intracomm) -> None:
+        """Take the ranks of ``comm`` for all there are."""
+        self.comm = comm
+        self.rank, self.size = comm.rank, comm.size
+        self.first = self.rank == 0
+        self.hosting = self.size == 1 or not self.first
 
     def crowded(self) -> bool:
         """Whether ranks share cores on any machine; all ranks must call it."""
         if self.cores_shared is not None:
             return self.cores_shared
+        # what a launcher has bound this rank to, not what the machine has
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
         machines = defaultdict(list)
         for host, mine in self.comm.allgather((socket.gethostname(), cores)):
@@ -90,6 +99,7 @@ class Communicator(World):
             patiently(self.comm.Ibarrier().Test)
 
     def share(self, value: Any) -> Any:
+        # ranks may be minutes apart here, while rank 0 reads data: bcast would keep all cores busy with waiting
         self.meet()
         return self.comm.bcast(value, 0)
 
@@ -118,6 +128,7 @@ class Communicator(World):
         """Whether an error says that a rank is dead, or comes from a message that its death cut off."""
         if isinstance(error, MPI.Exception):
             return error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
+        # half of a message unpacks to nonsense before MPI knows of the death; sentences of our own are no such nonsense
         deadline = time.monotonic() + (0 if isinstance(error, UserError | Trouble) else DETECTED)
         while not (self.comm.Is_revoked() or self.comm.Get_failed().size):
             if time.monotonic() >= deadline:
@@ -141,6 +152,8 @@ class Communicator(World):
     def _agreed(self, fine: bool) -> bool:
         if not fine and not self.comm.Is_revoked():
             self.comm.Revoke()  # so that no rank waits in another call
+        # Agree works on a revoked communicator, as no other collective does but Shrink; it raises where ranks that died
+        # have not been acknowledged, and then not all are fine
         try:
             return bool(self.comm.Agree(int(fine)))
         except MPI.Exception:
@@ -149,8 +162,7 @@ class Communicator(World):
     def shrink(self) -> Communicator:
         """The ranks that live. Trouble where rank 0 is not among them, which the first of them says."""
         other = copy(self)
-        other.comm = cast(MPI.Intracomm, self.comm.Shrink())
-        other.rank, other.size = other.comm.rank, other.comm.size
+        other.place(cast(MPI.Intracomm, self.comm.Shrink()))
         global shrunk
         shrunk = True
         if 0 not in other.comm.allgather(self.rank):
@@ -166,6 +178,7 @@ class Communicator(World):
             return
         sys.stdout.flush()
         sys.stderr.flush()
+        # Abort kills the launcher's helpers at once, and with them what they have not passed on to the terminal
         wait_until_read(2, LAST_WORDS)
         self.comm.Abort(code)
         os._exit(code)  # for Abort may return

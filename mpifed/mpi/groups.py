@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 from mpi4py import MPI
 
 from mpifed.mpi.communicator import Communicator, patiently
+from mpifed.mpi.world import World
 
 
 class Mailbox:
@@ -26,6 +27,7 @@ class Mailbox:
 
     def receive(self, source: int, tag: int) -> Any:
         """The next message of a rank."""
+        # recv spins on a core, and a desk may wait for as long as a point runs
         patiently(lambda: self.comm.Iprobe(source, tag))
         return self.comm.recv(source=source, tag=tag)
 
@@ -44,18 +46,21 @@ class Group(NamedTuple):
             self.world.comm.Free()
 
 
-def split(world: Communicator, size: int) -> Group:
+def split(world: World, size: int) -> Group:
     """The group of ``size`` consecutive ranks that this rank belongs to; all ranks call it."""
+    # groups are refused where no launcher of MPI started this process, before anything runs
+    world = cast(Communicator, world)
     left_over = world.size % size
     mine = world.rank // size if world.rank < world.size - left_over else MPI.UNDEFINED
+    # before the split, while all ranks are together: cores are shared with the ranks of other groups as well
     crowded = world.crowded()
     comm = cast(MPI.Intracomm, world.comm.Split(mine, world.rank))
     first = mine != MPI.UNDEFINED and comm.rank == 0
+    # every rank takes part in this split too, ranks left over included: it is a collective of the whole world
     leaders = cast(MPI.Intracomm, world.comm.Split(0 if first else MPI.UNDEFINED, world.rank))
     if mine == MPI.UNDEFINED:
         return Group(None, None)
     group = copy(world)
-    group.comm = comm
-    group.rank, group.size = comm.rank, comm.size
+    group.place(comm)
     group.cores_shared = crowded
     return Group(group, Mailbox(leaders) if first else None)

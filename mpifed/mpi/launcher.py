@@ -11,8 +11,11 @@ RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID
 
 def announced() -> tuple[int | None, int]:
     """How many processes the launcher says it started (None: there is no launcher), and which this one is."""
-    size = next((int(os.environ[name]) for name in LAUNCHERS if name in os.environ), None)
-    rank = next((int(os.environ[name]) for name in RANKS if name in os.environ), 0)
+    sizes = list(filter(None, map(os.environ.get, LAUNCHERS)))
+    ranks = list(filter(None, map(os.environ.get, RANKS)))
+    size = int(sizes[0]) if sizes else None
+    rank = int(ranks[0]) if ranks else 0
+    # PMIx launchers set no size; with 1 this process asks MPI, which knows it, and goes on alone where there is none
     if size is None and "PMIX_RANK" in os.environ:
         size = 1
     return size, rank if size is not None else 0
@@ -23,6 +26,7 @@ def connect() -> World:
     size, _ = announced()
     if size is None:
         return World()
+    # imported only under a launcher: importing mpi4py.MPI needs a library, which a run in one process does without
     try:
         from mpifed.mpi.communicator import Communicator
     except (ImportError, RuntimeError) as error:

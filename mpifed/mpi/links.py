@@ -19,9 +19,11 @@ class Ranks:
     def __init__(self, comm: MPI.Intracomm, neighbourhood: Neighbourhood, traffic: Traffic, patient: bool) -> None:
         everyone = comm.Get_group()
         hosts = everyone.Excl([0])
+        # collective over the hosts alone: Split and Create would need rank 0, which waits for their replies meanwhile
         own = comm.Create_group(hosts)
         self.partners = neighbourhood.partners()
         partners = self.partners.tolist()
+        # neighbours of neighbours are no partners: a rank then sends to a few others, where Alltoallv meets all of them
         self.comm = own.Create_dist_graph_adjacent(partners, partners, reorder=False)
         own.Free()
         hosts.Free()
@@ -37,6 +39,7 @@ class Ranks:
         rows = np.ascontiguousarray(rows)
         found = np.empty((int(come.sum()), rows.shape[1]), rows.dtype)
         row = self.row(rows.dtype, rows.shape[1])
+        # both sides know their counts from the graph, so that no message has to announce another one
         sending = rows, self.spread(to), row
         receiving = found, self.spread(come), row
         if self.patient:

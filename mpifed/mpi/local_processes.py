@@ -26,6 +26,7 @@ class Process(NamedTuple):
 
 def end_all(code: int) -> None:
     """End the other ranks on this machine and what their launcher has started here, the launcher, and this process."""
+    # not MPI_Abort: launchers wait for their daemon on the machine that does not answer, some of them for ever
     found = running()
     starters = above(found)
     started = below(starters[-1], found) if starters else set()
@@ -54,6 +55,7 @@ def running() -> dict[int, Process]:
     found = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
+            # "pid (name) state parent …", and a name may have blanks and brackets in it: split at the outermost ones
             number, _, rest = file.read_text().partition(" (")
         except (OSError, ValueError):  # it has ended
             continue
@@ -71,6 +73,7 @@ def above(found: dict[int, Process]) -> list[int]:
     while pid in found:
         pids.append(pid)
         pid = found[pid].parent
+    # up to the first launcher and those right above it; a shell or a batch system further up is the user's
     last = next((k for k, pid in enumerate(pids) if found[pid].name in LAUNCHERS | STEPS), 0)
     while last and last + 1 < len(pids) and found[pids[last + 1]].name in LAUNCHERS:
         last += 1

@@ -14,6 +14,7 @@ BIG = 1 << 16  # arrays of more bytes travel on their own, without a copy
 SMALL = 16  # own rows of at most so many bytes a client go to all ranks, larger ones are scattered
 MOST = 256  # most plans at a time
 FRONT = struct.Struct("=3q")
+ARRAY = "array"
 
 Shape = tuple[int, ...]
 
@@ -21,8 +22,8 @@ Shape = tuple[int, ...]
 class Form(msgspec.Struct, array_like=True, frozen=True):
     """What requests of one kind share.
 
-    ``specs`` are of the values that each message has anew (``carried``): q, d or ? for a number, "" for None, or type
-    and shape of an array; the first ``count`` of them are arguments.
+    ``codes`` are of the values that each message has anew (``carried``): q, d or ? for a number, "" for None, or ARRAY;
+    the first ``count`` of them are arguments. ``arrays`` has type and shape of each array among them, in order.
     """
 
     method: str = ""
@@ -32,7 +33,8 @@ class Form(msgspec.Struct, array_like=True, frozen=True):
     then: str | None = None
     stages: tuple[str, ...] = ()
     count: int = 0
-    specs: tuple[str | tuple[str, Shape], ...] = ()
+    codes: tuple[str, ...] = ()
+    arrays: tuple[tuple[str, Shape], ...] = ()
 
 
 def carried(request: Request) -> list[Any]:
@@ -50,9 +52,11 @@ def form(request: Request) -> Form:
     """The form of a request; UserError for an argument that cannot travel."""
     refuse_arguments(request.method, request.args)
     then = None if request.then is None else request.then.__name__
-    specs = [(a.dtype.str, a.shape) if isinstance(a, np.ndarray) else CODES[type(a)] for a in carried(request)]
+    values = carried(request)
+    codes = [CODES.get(type(value), ARRAY) for value in values]
+    arrays = [(a.dtype.str, a.shape) for a, code in zip(values, codes, strict=True) if code == ARRAY]
     head = request.method, request.reduce, request.last, request.verb
-    return Form(*head, then, tuple(request.stages), len(request.args), tuple(specs))
+    return Form(*head, then, tuple(request.stages), len(request.args), tuple(codes), tuple(arrays))
 
 
 class Plan:
@@ -68,22 +72,23 @@ class Plan:
     def __init__(self, number: int, form: Form) -> None:
         self.number = number
         self.form = form
-        numbers = "".join(code for code in form.specs if isinstance(code, str))
-        self.front = struct.Struct(f"=4q?{numbers}")
+        self.numbers = [k for k, code in enumerate(form.codes) if code not in ("", ARRAY)]
+        self.front = struct.Struct("=4q?" + "".join(form.codes[k] for k in self.numbers))
+        places = [k for k, code in enumerate(form.codes) if code == ARRAY]
+        arrays = dict(zip(places, form.arrays, strict=True))
         self.each: tuple[str, Shape] | None = None  # type and shape of a row of ``each``, where rows are scattered
-        specs = list(form.specs)
-        if specs and not isinstance(specs[-1], str):
-            dtype, (_, *shape) = specs[-1]
+        last = len(form.codes) - 1
+        if last in arrays:
+            dtype, (_, *shape) = arrays[last]
+            # a message reaches every rank: with wide rows each would get those of all clients, and need a few of them
             if np.dtype(dtype).itemsize * math.prod(shape) > SMALL:
                 self.each = dtype, tuple(shape)
-                specs[-1] = ""
-        self.numbers = [k for k, code in enumerate(specs) if isinstance(code, str) and code]
-        arrays = {k: code for k, code in enumerate(specs) if not isinstance(code, str)}
+                del arrays[last]
         sizes = {k: np.dtype(dtype).itemsize * width(shape) for k, (dtype, shape) in arrays.items()}
         offset = aligned(self.front.size)
         self.message = np.zeros(offset + sum(aligned(size) for size in sizes.values() if size <= BIG), np.uint8)
         self.data = self.message.data
-        self.fields: list[Any] = [None] * len(specs)
+        self.fields: list[Any] = [None] * len(form.codes)
         self.inside: list[tuple[int, Array]] = []  # position and place
         self.long = {k: code for k, code in arrays.items() if sizes[k] > BIG}
         self.room = sum(aligned(sizes[k]) for k in self.long)
@@ -99,6 +104,7 @@ class Plan:
 
     def place(self, memory: Array) -> None:
         """Have the long arrays stand in ``memory`` (room or more,), bytes."""
+        # plans share one memory, which moves when a longer message needs more: then views into the old one are stale
         if memory is self.memory:
             return
         self.memory = memory
@@ -119,9 +125,11 @@ class Plan:
         """Put a request into the message; the arrays that travel apart."""
         values = carried(request)
         numbers = [values[k] for k in self.numbers]
+        # the 0 is where a note to another plan has the length of the second broadcast: Service.receive looks there
         self.front.pack_into(self.data, 0, self.number, 0, *request.key, self.patient, *numbers)
         for k, view in self.inside:
             view[...] = values[k]
+        # a broadcast takes one stretch of memory, and a method may send a column of a matrix
         return [np.ascontiguousarray(values[k]) for k in self.long] if self.long else []
 
     def read(self) -> Request:
@@ -163,6 +171,8 @@ class Plans:
         return self.numbered[number]
 
     def follow(self, plan: Plan) -> None:
+        # rounds repeat their requests in one order, so the next message is mostly the one that came next before; all
+        # ranks guess alike, because they have seen the same messages
         self.before.follower = plan
         self.before = plan
 

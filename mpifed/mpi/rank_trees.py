@@ -40,7 +40,8 @@ class Route:
             self.children[parents[rank]].append(rank)
         self.height = [0] * len(parents)
         for rank in self.upwards():
-            # low subtrees are ready first, so nobody waits for a deep one while others are there
+            # low subtrees are ready first, so nobody waits for a deep one while others are there; of equal ones the
+            # lower rank comes first, so that every rank works out the same order
             self.children[rank].sort(key=lambda child: (self.height[child], child))
             self.height[rank] = 1 + max((self.height[child] for child in self.children[rank]), default=0)
         self.stops: dict[int, Stop] = {}
@@ -48,6 +49,7 @@ class Route:
     def upwards(self) -> list[int]:
         """All ranks, each after its children."""
         order = [0]
+        # the list grows while it is walked: first parents, then children, and turned round the other way
         for rank in order:
             order += self.children[rank]
         return order[::-1]
@@ -65,6 +67,7 @@ class Route:
                 children.append((child, len(arrived)))
                 pairs.append(self.merge(held, arrived))
                 count += len(arrived)
+            # in client order, because the parent merges neighbours: sums of two halves of a node of the fixed tree
             sent = sorted(held, key=first)
             places = {held[node]: number for number, node in enumerate(sent, count)}
             additions, added = placed(pairs, places)
@@ -85,6 +88,8 @@ def placed(
     for some in pairs:
         steps = []
         for a, b in some:
+            # of two vectors the later one comes from a child, into a buffer that nobody reads again: sums may overwrite
+            # it, and never the rank's own rows, which belong to the method
             later = max(a, b)
             place = places.get(later, later)
             steps.append((found.get(a, a), found.get(b, b), place))
@@ -96,6 +101,7 @@ def placed(
 def first(node: Node) -> int:
     """The first client of a subtree."""
     level, index = node
+    # a node of level l spans 2^l clients; that of ALL is −1, and a rank has no other
     return index << max(level, 0)
 
 
@@ -126,6 +132,8 @@ def two_level(nodes: Sequence[int]) -> list[int]:
         groups.setdefault(node, []).append(rank)
     firsts = [ranks[0] for ranks in groups.values()]
     parents = dict(zip(firsts, binomial(firsts, 0), strict=True))
+    # the node of rank 0 comes first. Rank 0 has no clients and tops the tree of the firsts already, so that the other
+    # ranks of its node form one below it, in which it has no place of its own
     server, *others = groups.values()
     parents |= zip(server[1:], binomial(server[1:], 0), strict=True)
     for ranks in others:

@@ -25,6 +25,7 @@ class Choice:
         none: list[list[Node]] = [[] for _ in trees]
         self.own: dict[str, Sequence[Sequence[Node]]] = {"sum": trees, "rows": none}
         self.own |= dict.fromkeys((*ANY_ORDER, "max"), one)
+        # routes depend on the ranks alone, and each new plan asks for several of them
         self.route = cache(self._route)
         self.longest: dict[str, int] = {}  # way -> the most numbers of a vector that took it
 
@@ -34,7 +35,8 @@ class Choice:
 
     def way(self, reduce: str, size: int) -> str:
         """The way for vectors of ``size`` bytes: the forced one, or the fastest by the model, the same in every run."""
-        # the times are of an assumed network and not measured: all ranks and all runs must come to the same answer
+        # the times are of an assumed network and not measured: all ranks and all runs must come to the same answer, for
+        # in slices and in trees sums may have other bits where their order is free
         if self.forced != AUTO and (self.forced != SLICES or reduce != "rows"):
             return self.forced
         seconds = self.seconds(reduce, size, self.link)
@@ -55,7 +57,6 @@ class Choice:
         return found
 
     def link(self, one: int, other: int) -> Link:
-        """The link between two ranks."""
         return SHARED if self.nodes[one] == self.nodes[other] else NETWORK
 
     def used(self) -> str:

@@ -29,7 +29,7 @@ class Ways(Protocol):
     dtype: np.dtype[Any]
     choice: Choice
 
-    def collective(self, name: str, *args: Any) -> None: ...
+    def timed(self, call: Callable[..., Any], *args: Any) -> Any: ...
 
 
 class Replies:
@@ -37,7 +37,7 @@ class Replies:
 
     def __init__(self, channel: Ways, reduce: str, rows: list[int], columns: int) -> None:
         self.comm = channel.comm
-        self.collective = channel.collective
+        self.timed = channel.timed
         self.traffic = channel.traffic
         self.rank = self.comm.rank
         self.plain = reduce in ANY_ORDER
@@ -52,6 +52,7 @@ class Replies:
         self.way, other = self.comm.bcast(ways, 0)
         if reduce != "rows":
             choice.longest[self.way] = max(columns, choice.longest.get(self.way, 0))
+        # rank 0 has a slice too, though no clients: it would wait idly otherwise
         self.edges = np.linspace(0, columns, self.comm.size + 1).astype(int)
         self.widths = np.diff(self.edges)
         if self.way == SLICES or reduce == "rows":  # the report alone
@@ -73,6 +74,7 @@ class Replies:
 
     def collect(self, rows: Array | None, report: HostReport | None, counts: list[int]) -> Array | None:
         """At rank 0 the rows of all hosts (sum of counts, columns); None on the others."""
+        # reports first, and on every rank: who skipped them where it has no rows would leave its parent waiting
         self.climb((), report)
         if not self.columns:
             return np.empty((sum(counts), 0), self.dtype) if self.rank == 0 else None
@@ -84,13 +86,15 @@ class Replies:
         self.climb((), report)
         rows = np.empty((0, self.columns), self.dtype) if rows is None else np.ascontiguousarray(rows)
         width = self.widths[self.rank]
+        # all rows of the first rank's slice, then all of the second's …: Alltoallv takes one stretch for each rank
         mine = (
             rows.reshape(-1)
             if len(rows) <= 1
             else np.concatenate([rows[:, a:b].reshape(-1) for a, b in pairwise(self.edges)])
         )
+        # rows arrive by rank, so in client order: ``finish`` adds them up along the same tree as one process does
         every = np.empty((sum(self.rows), width), self.dtype)
-        self.collective("Alltoallv", (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
+        self.timed(self.comm.Alltoallv, (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
         others = sum(1 for rank, k in enumerate(self.rows) if k and rank != self.rank)
         self.traffic.count(mine.nbytes, every.nbytes, others)
         return self._gather(finish(every), self.columns, self.widths)
@@ -100,17 +104,17 @@ class Replies:
         self.climb((), report)
         slice_ = np.empty(self.widths[self.rank], self.dtype)
         mine = np.zeros(self.columns, self.dtype) if rows is None else np.ascontiguousarray(rows[0])
-        self.collective("Reduce_scatter", mine, slice_, self.widths)
+        self.timed(self.comm.Reduce_scatter, mine, slice_, self.widths)
         self.traffic.count(mine.nbytes, mine.nbytes, depth(self.comm.size))
         return self._gather(slice_, self.columns, self.widths)
 
     def _gather(self, mine: Array, shape: int | tuple[int, int], lengths: Any) -> Array | None:
         """At rank 0 the numbers of all ranks one after the other, of rank r so many as ``lengths[r]``."""
         if self.rank:
-            self.collective("Gatherv", mine, None, 0)
+            self.timed(self.comm.Gatherv, mine, None, 0)
             self.traffic.count(mine.nbytes, 0)
             return None
         every = np.empty(shape, self.dtype)
-        self.collective("Gatherv", mine, (every, lengths), 0)
+        self.timed(self.comm.Gatherv, mine, (every, lengths), 0)
         self.traffic.count(0, every.nbytes - mine.nbytes, self.comm.size - 1)
         return every

@@ -38,13 +38,16 @@ class LongArrays:
             self.grow(plan.room)
         plan.place(self.room)
         moved = (0, plan.room) if arrays is None else (plan.room, 0)
+        # one broadcast for each array, not one for all: rank 0 sends from the method's own arrays without a copy
         if not self.sharing:
             for array in plan.apart if arrays is None else arrays:
                 self.comm.Bcast(array, 0)
             return moved
+        # no barrier before the write: hosts read the memory while they handle a request, and all have replied to it
         if arrays is not None:
             for place, array in zip(plan.apart, arrays, strict=True):
                 place[...] = array
+        # one message to each machine, however many ranks it has
         if self.firsts is not None:
             for array in plan.apart:
                 self.firsts.Bcast(array, 0)
@@ -58,6 +61,7 @@ class LongArrays:
             self.meet()
         if self.sharing:
             room = self.offered(size)
+            # all or none: ranks that share are in a barrier where the others are in a broadcast
             self.sharing = self.comm.allreduce(room is not None, MPI.LAND)
             if room is not None and self.sharing:
                 self.room = room
@@ -70,6 +74,7 @@ class LongArrays:
         """Find the ranks of this machine; without any machine of several ranks nothing is to be shared."""
         self.node = neighbours(self.comm)
         first = self.node.rank == 0
+        # Split keeps the order of ranks, so rank 0 is the first of its machine, and of the firsts: the root of both
         firsts = self.comm.Split(0 if first else MPI.UNDEFINED, self.comm.rank)
         self.firsts = firsts if first else None
         self.sharing = self.comm.allreduce(self.node.size, MPI.MAX) > 1
@@ -95,10 +100,12 @@ def neighbours(comm: Any) -> Any:
 
 def made(size: int) -> int | None:
     """A new file in memory, all its pages reserved; None where the system has no such files or not so much memory."""
+    # not the shared windows of MPI: libraries put them into files in /dev/shm or /tmp, which containers keep small
     try:
         file = os.memfd_create("mpifed")
     except (AttributeError, OSError):
         return None
+    # ftruncate would promise pages that are not there, and a rank that writes to one dies of SIGBUS
     try:
         os.posix_fallocate(file, 0, size)
     except OSError:
@@ -128,6 +135,7 @@ def mapped(place: tuple[str, tuple[int, int]], size: int, writing: bool) -> Arra
     try:
         if identity(file) != known:  # in a container with process numbers of its own
             return None
+        # hosts map it read-only: a method that wrote into a request would change it for its neighbours too
         access = mmap.ACCESS_WRITE if writing else mmap.ACCESS_READ
         return np.frombuffer(mmap.mmap(file, size, access=access), np.uint8)
     except (OSError, ValueError):

@@ -43,6 +43,8 @@ class Watch:
         self.end = end
         self.before_end: Callable[[str], None] = lambda why: None
         self.over = threading.Event()
+        # a thread, because the main one may be in MPI for as long as the silent machine is silent; a daemon, so that it
+        # does not keep a process that fails
         self.thread = threading.Thread(target=self.listen, daemon=True)
         if links:
             for link in links:
@@ -58,6 +60,7 @@ class Watch:
                 for key, _ in selector.select():
                     ready: Any = key.fileobj
                     word = heard(ready)
+                    # a process that died is the launcher's affair, who knows why: this end waits for it first
                     if word == GOODBYE:
                         selector.unregister(ready)
                     elif not self.over.wait(self.patience if word == GONE else 0):
@@ -71,9 +74,12 @@ class Watch:
                 f"{self.links[link]} has given no sign of life for {self.patience:g} s (patience): the run ends, and "
                 "resume goes on from the last checkpoint, on any machines"
             )
+        # without waiting: the buffer to a second silent machine may be full. The others have connections to rank 0
+        # alone, and learn it from here
         for other in self.links.keys() - {link}:
             with suppress(OSError):
                 other.send(END, socket.MSG_DONTWAIT)
+        # a thread of its own, which is left behind where writing to the result's disk hangs as well
         last = threading.Thread(target=self.leave, args=(why,), daemon=True)
         last.start()
         last.join(LAST_WORDS)
@@ -89,6 +95,7 @@ class Watch:
 
     def close(self) -> None:
         """The run is over: take leave of the others, whatever they do from now on."""
+        # first, so that connections that the others close from now on are no verdict
         self.over.set()
         for link in self.links:
             with suppress(OSError):
@@ -103,6 +110,7 @@ class Watch:
 def keep_asking(link: socket.socket, patience: float) -> None:
     """Have the kernel ask for signs of life, and give up when there was none for ``patience`` seconds."""
     every = max(1, round(min(OFTEN, patience / QUESTIONS)), -(-patience // 100))  # a kernel asks at most 127 times
+    # a timeout of Python's would look like the verdict of the kernel: recv raises TimeoutError for both
     link.settimeout(None)
     link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     link.setsockopt(socket.IPPROTO_TCP, IDLE, int(every))
@@ -150,6 +158,7 @@ def connect(links: Links, world: World, nodes: list[int]) -> None:
     """
     names = world.share(world.collect(socket.gethostname()))
     machines = {first: described(names[first], first, nodes) for first in sorted(set(nodes))}
+    # three steps, each agreed on by all ranks: where one machine cannot listen or connect, none waits for it
     with ExitStack() as stack:
         with world.agreeing(), refusing(f"{names[0]} cannot be reached"):
             listener = stack.enter_context(listening(len(machines))) if world.first else None
@@ -195,6 +204,7 @@ def accept(links: Links, listener: socket.socket, token: bytes, machines: dict[i
     while len(links) < len(machines) - 1:
         link, _ = listener.accept()
         link.settimeout(CONNECT)
+        # a port scanner of the site may knock too: who does not know the token is no machine of the run
         said = link.recv(TOKEN + NUMBER, socket.MSG_WAITALL)
         first = int.from_bytes(said[TOKEN:])
         if said[:TOKEN] == token and first in machines:

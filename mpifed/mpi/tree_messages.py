@@ -41,10 +41,15 @@ class Climb:
         # sum of a single child is received where it is wanted
         self.lent = up * size > BIG and not self.stop.children
         self.whole = self.top and len(self.stop.children) == 1 and size > BIG
+        # buffers live as long as the plan: MPI may read and write until Wait, and page faults of new memory would be in
+        # the time of every message
         message, self.report, self.sent = self.buffer(0 if self.lent else up)
         self.message = cut(message, up * size)
         self.front = self.message[0].data
         self.children: list[tuple[int, list[Array], Array, list[tuple[int, int, int]]]] = []
+        # Example: rank 1 has the sums of two subtrees, and gets one each of ranks 2 and 3. Vectors 0 and 1 are its own,
+        # 2 and 3 come, 4 and 5 leave. The additions (1, 2, 2) and (2, 3, 5) make the second that leaves, right in the
+        # message; the copy (0, 4) is the first, to which nothing was added
         self.received: list[Array] = []
         for (child, count), additions in zip(self.stop.children, self.stop.additions, strict=True):
             room, report, vectors = self.buffer(0 if self.whole else count)
@@ -54,7 +59,8 @@ class Climb:
         self.bytes = 0 if self.top else REPORT + up * size, len(counts) * REPORT + sum(counts) * size
         self.messages = sum(2 if count * size > BIG else 1 for count in counts)
         if self.top:
-            # the server has no report of its own: those of the other children are added to that of the first
+            # the server has no report of its own: those of the other children are added to that of the first, in the
+            # buffer into which MPI receives it, so that every request starts afresh without being cleared
             self.report = self.children[0][2]
 
     def __call__(self, rows: Any, report: HostReport | None) -> Array | None:
@@ -64,11 +70,13 @@ class Climb:
         """
         self.traffic.count(*self.bytes, self.messages)
         if report is None:
+            # new in every call: the sum becomes the method's own array, and buffers are overwritten by the next request
             total = np.empty(self.columns, self.dtype)
             if self.whole:
                 self.children[0][1][1:] = [total]
             self.receive([], [total])
             return total
+        # before the children's reports are added to it
         FRONT.pack_into(self.front, 0, *report)
         if self.children:
             self.receive(rows, self.sent)
@@ -77,6 +85,8 @@ class Climb:
         else:
             self.sent[...] = rows
         started = time.perf_counter()
+        # one tag for both parts: MPI keeps the order of messages between two ranks. A blocking Send cannot hang here,
+        # because a parent posts all its receives before it waits for any
         for part in self.message:
             self.comm.Send(part, self.parent, TAG)
         self.traffic.comm += time.perf_counter() - started
@@ -97,6 +107,7 @@ class Climb:
                 together(self.report, report)
             for a, b, place in additions:
                 self.add(vectors[a], vectors[b], out=vectors[place])
+        # after all additions: what is sent on as it came lies in the children's buffers until then
         if not self.whole:
             for number, place in self.stop.copies:
                 vectors[place][...] = vectors[number]

@@ -16,17 +16,9 @@ class World:
     """One rank, without MPI. With several, ``mpifed.mpi.communicator`` has a World of the same methods."""
 
     rank, size = 0, 1
+    first = True  # whether this is rank 0, which reads, writes and speaks
+    hosting = True  # whether clients live on this rank: on all but rank 0, which only serves unless it is alone
     library = "none"
-
-    @property
-    def first(self) -> bool:
-        """Whether this is rank 0, which reads, writes and speaks."""
-        return self.rank == 0
-
-    @property
-    def hosting(self) -> bool:
-        """Whether clients live on this rank: on all but rank 0, which only serves unless it is alone."""
-        return self.size == 1 or not self.first
 
     @contextmanager
     def agreeing(self) -> Iterator[None]:
@@ -34,6 +26,7 @@ class World:
 
         All ranks enter and leave together. Raises UserError, or the Trouble of a disk that is full.
         """
+        # new exceptions with the text alone: they travel by pickle, which a traceback or a class of a user's does not
         found: Exception | None = None
         try:
             yield
@@ -46,6 +39,9 @@ class World:
         found = self.agree(found)
         if found is not None:
             raise found
+
+    def meet(self) -> None:
+        """Wait for all ranks."""
 
     def agree(self, news: News | None) -> News | None:
         """The mistake, or other news, of the first rank that has one, on every rank; None where none has."""

@@ -63,6 +63,7 @@ class MLP(Problem, tag="mlp"):
         for k in range(len(layers) - 1, -1, -1):
             W = layers[k][0]
             G, bias = places[k]
+            # the first layer multiplies with the samples themselves, which may be sparse
             if k:
                 np.matmul(R.mT, outputs[k - 1], out=G)
             else:
@@ -79,6 +80,8 @@ class MLP(Problem, tag="mlp"):
         """The outputs of the layers: after ReLU (c, D, width), the last one scores (c, D, C)."""
         outputs: list[Array] = []
         for W, bias in self.layers(block, X):
+            # ReLU in place of the scores before: it leaves 0 where its slope is 0, which is all that value_grad asks
+            # later
             Z = np.matmul(np.maximum(outputs[-1], 0, out=outputs[-1]), W.mT) if outputs else block.matmat(W)
             outputs.append(Z + bias[..., None, :])
         return outputs

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core import plugins
+from mpifed.core.arrays import namespace
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
@@ -48,6 +49,7 @@ class Images(NamedTuple):
 
     def flip(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
         """Each image is mirrored, left and right, with probability 1/2."""
+        # each client draws for its own samples alone: with numbers for the padding too, they would depend on the block
         drawn = np.zeros(A.shape[:2], bool)
         for row, count, rng in zip(drawn, counts, rngs, strict=True):
             row[:count] = rng.random(count) < 0.5
@@ -81,6 +83,7 @@ class Own:
         found = A.clone() if torch.is_tensor(A) else A.copy()
         for i, (count, rng) in enumerate(zip(counts, rngs, strict=True)):
             if count:
+                # a clone, because a function may change its samples in place, and those are the client's data
                 samples = torch.as_tensor(A[i, :count])
                 changed = self.one(samples.clone(), int(rng.integers(2**63)))
                 found[i, :count] = changed.to(samples.dtype) if torch.is_tensor(A) else changed.cpu().numpy()
@@ -89,6 +92,7 @@ class Own:
     def one(self, samples: Any, seed: int) -> Any:
         """What the function makes of the samples of a client; UserError where they are none."""
         torch = pytorch()
+        # the generators of the program that runs this one go on afterwards as if nothing had been drawn
         with torch.random.fork_rng(), torch.no_grad():
             torch.random.manual_seed(seed)
             try:
@@ -115,9 +119,10 @@ def function_of(name: str) -> Callable[[Any, Any], Any]:
 
 def padded(A: Any, by: int) -> Any:
     """A (c, B, channels, height, width) with so many zeros on all sides of the images."""
-    if isinstance(A, np.ndarray):
-        return np.pad(A, [(0, 0)] * 3 + [(by, by)] * 2)
-    return pytorch().nn.functional.pad(A, (by, by, by, by))
+    *front, height, width = A.shape
+    wide = namespace(A).zeros((*front, height + 2 * by, width + 2 * by), dtype=A.dtype)
+    wide[..., by : by + height, by : by + width] = A
+    return wide
 
 
 def pick(A: Any, rows: Array, columns: Array) -> Any:
@@ -125,6 +130,4 @@ def pick(A: Any, rows: Array, columns: Array) -> Any:
     c, B, channels = A.shape[:3]
     index = [np.arange(c)[:, None, None, None, None], np.arange(B)[:, None, None, None]]
     index += [np.arange(channels)[:, None, None], rows[:, :, None, :, None], columns[:, :, None, None, :]]
-    if isinstance(A, np.ndarray):
-        return A[tuple(index)]
-    return A[tuple(pytorch().as_tensor(part, device=A.device) for part in index)]
+    return A[tuple(map(namespace(A).asarray, index))]

@@ -4,7 +4,10 @@ from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from mpifed.kernels.torch_device import pytorch
+from mpifed.networks.torch_layers import normalising
 from mpifed.networks.torch_side_by_side import convolved, normed, pooled
 
 
@@ -15,6 +18,8 @@ def mode() -> Any:
     base: Any = torch.overrides.TorchFunctionMode
 
     class Mode(base):  # type: ignore[misc]
+        # a mode and no patched module: it holds for the calls of this thread inside of the context, whoever makes them,
+        # and a network of the user may call torch.nn.functional itself
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             own = REPLACED.get(function.__name__)
             found = own(*args, **(kwargs or {})) if own else None
@@ -28,9 +33,7 @@ def suits(net: Any) -> bool:
 
     For those torch.func.vmap needs channels first, and to move them takes longer than is gained.
     """
-    by_channel = pytorch().nn.modules.batchnorm._NormBase
-    plain = not any(isinstance(part, by_channel) for part in net.module.modules())
-    return plain and net.device.type == "cpu" and net.options.autocast is None
+    return not normalising(net.module) and net.device.type == "cpu" and net.options.autocast is None
 
 
 def last(wanted: bool) -> Any:
@@ -41,9 +44,10 @@ def last(wanted: bool) -> Any:
 def convolution(*args: Any, **named: Any) -> Any:
     """torch.nn.functional.conv2d of batches of images in single precision; None for others."""
     x, w, bias, stride, padding, dilation, groups = bound(CONVOLUTION, args, named)
+    # "same" and "valid" are words of torch that the derivative below does not know
     if not usual(x) or isinstance(padding, str):
         return None
-    return convolved().apply(x, w, bias, *map(pair, (stride, padding, dilation)), groups)[0]
+    return convolved().apply(x, w, bias, *pairs(stride, padding, dilation), groups)[0]
 
 
 def pooling(*args: Any, **named: Any) -> Any:
@@ -51,8 +55,7 @@ def pooling(*args: Any, **named: Any) -> Any:
     x, sides, stride, padding, dilation, rounded_up, positions = bound(POOLING, args, named)
     if not usual(x) or positions:
         return None
-    sizes = map(pair, (sides, sides if stride is None else stride, padding, dilation))
-    return pooled().apply(x, *sizes, rounded_up)[0]
+    return pooled().apply(x, *pairs(sides, sides if stride is None else stride, padding, dilation), rounded_up)[0]
 
 
 def normalisation(*args: Any, **named: Any) -> Any:
@@ -73,14 +76,14 @@ def bound(defaults: dict[str, Any], args: tuple[Any, ...], named: dict[str, Any]
     return list({**defaults, **dict(zip(defaults, args, strict=False)), **named}.values())
 
 
+def pairs(*sides: Any) -> list[list[int]]:
+    """Height and width each, of a number that is both."""
+    return [np.broadcast_to(one, 2).tolist() for one in sides]
+
+
 def usual(values: Any) -> bool:
     """Whether these are batches of images (k, channels, height, width) in single precision."""
     return values.ndim == 4 and values.dtype == pytorch().float32
-
-
-def pair(sides: Any) -> list[int]:
-    """Height and width."""
-    return [sides, sides] if isinstance(sides, int) else [int(side) for side in sides]
 
 
 CONVOLUTION = {"input": None, "weight": None, "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}

@@ -30,9 +30,11 @@ class Masked:
         shape = values.shape
         if self.axes is not None:
             shape = shape[: values.ndim - self.axes] + (1,) * self.axes
+        # not torch's dropout: its generator draws along the batch, so that a mask depends on who is beside a client
         torch = pytorch()
         start = self.layer.seed + wrapped((self.number + 1000 * self.calls) * FIRST)
         hashed = mixed(start + GOLDEN * torch.arange(shape.numel(), device=values.device))
+        # 32 bits as a whole number: compared as floats, devices might round the share differently
         kept = (hashed & 0xFFFFFFFF) >= int(p * 2**32)
         factor = 0.0 if p == 1 else 1 / (1 - p)
         return values * (kept.to(values.dtype) * factor).view(shape)

@@ -83,6 +83,7 @@ class Function:
         constants = {name: p.detach() for name, p in self.module.named_parameters() if name not in named}
         self.constants = constants | dict(self.module.named_buffers())
         self.converted: dict[Any, dict[str, Any]] = {}  # dtype of x -> the constants
+        # once with a graph: under torch.no_grad in its forward a network would have zero gradients, and say nothing
         with self.torch.enable_grad():
             scores = self._call({name: p.detach().requires_grad_() for name, p in named.items()}, self._zeros(2))
         torch_layers.refuse_detached(named, scores)
@@ -104,6 +105,7 @@ class Function:
 
     def _check_calls(self) -> None:
         """Call the module with a few samples; UserError where it remembers them."""
+        # some networks count their calls or keep means of their inputs: with them f_i is no function of x
         before = torch_layers.marks(self.module)
         self.alone = True
         for train in (False, True):
@@ -132,6 +134,7 @@ class Function:
 
     def _call(self, P: dict[str, Any], samples: Any) -> Any:
         """The scores of samples at parameters P; UserError where the module fails."""
+        # a mask is a function of the number of the call in this pass; without this, of all calls since the run began
         for layer in self.masks.values():
             layer.calls = 0
         try:

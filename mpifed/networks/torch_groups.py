@@ -80,6 +80,9 @@ class Groups:
 
     def rows(self, c: int, forms: list[Form]) -> Iterator[list[int]]:
         """The clients of each group, by position; the first of them again where they are too few."""
+        # Example: groups of 4, and 6 clients. The first group is 0, 1, 2, 3; the second begins as 4, 5. Where a
+        # rehearsal has shown other bits with two clients than with four, it becomes 4, 5, 4, and then 4, 5, 4, 4, which
+        # always fits
         for first in range(0, c, self.size):
             rows = list(range(first, min(first + self.size, c)))
             while not all(self.rehearsal.fits(form, len(rows)) for form in set(forms)):
@@ -88,9 +91,11 @@ class Groups:
 
     def _group(self, rows: list[int], forms: list[Form], parts: tuple[Any, ...]) -> Found:
         """What is found of the clients at positions ``rows``, each of them once."""
+        # repeated clients stand last, and their results are cut off
         count = len(set(rows))
         A, b, w, seed = (chosen(part, rows) for part in parts[1:])
         X = parts[0] if parts[0].ndim == 1 else chosen(parts[0], rows)
+        # a copy for each client, because a point that vmap shares takes other kernels than points of their own
         X = X.expand(len(rows), -1).contiguous()
         found: list[Found] = []
         first = 0
@@ -99,6 +104,7 @@ class Groups:
             first += form.rows
             piece = (A[:, part].reshape(len(rows), form.rows, *self.net.options.shape), b[:, part], w[:, part])
             found.append(self.one_pass(form, X, *piece, torch_dropout.of_piece(seed, k)))
+        # added up piece by piece from the first on, as a client alone does it: any other order has other bits
         f, g, scores = found[0]
         for more in found[1:]:
             f = f + more.f
@@ -121,6 +127,7 @@ class Groups:
         """Compute passes of a form without what ``torch_channels`` has; whether they were computed with it."""
         if form in self.plain or not torch_channels.suits(self.net):
             return False
+        # what has been traced of it has the other functions in it
         self.plain.add(form)
         self.passes.pop(form, None)
         return True
@@ -159,6 +166,7 @@ class Groups:
     def samples(self, block: Block, dtype: Any) -> tuple[Any, Any, Any]:
         """Samples (c, D, features), labels and weights (c, D) on the device; padding is a copy of the first sample."""
         A, b, w = (self.tensor(part) for part in (block.products.full(block), block.b, block.w))
+        # zeros might be no samples to the network, such as a word without a number; with weight 0 any sample will do
         if not bool((w > 0).all()):
             A = self.torch.where((w > 0)[:, :, None], A, A[:, :1])
         return A, b, w

@@ -17,13 +17,13 @@ class Normalisation:
     """
 
     def __init__(self, module: Any) -> None:
-        norms = pytorch().nn.modules.batchnorm
-        layers = [part for part in module.modules() if isinstance(part, norms._NormBase)]
+        layers = normalising(module)
         self.constant = [part for part in layers if part.running_mean is not None and frozen(part)]
-        for part in layers:
-            if part not in self.constant:
-                forget(part)
-        self.live = [part for part in layers if isinstance(part, norms._BatchNorm) and part not in self.constant]
+        others = [part for part in layers if part not in self.constant]
+        for part in others:
+            forget(part)
+        # instance normalisation takes the statistics of each sample alone, which no other sample changes
+        self.live = [part for part in others if isinstance(part, pytorch().nn.modules.batchnorm._BatchNorm)]
 
     def mode(self, module: Any, train: bool) -> None:
         """Training or evaluation mode; layers with constant statistics stay in evaluation mode."""
@@ -41,6 +41,8 @@ class Normalisation:
             samples = inputs[0] if part.weight is None else inputs[0].to(part.weight.dtype)  # half under autocast
             found[part] = pytorch().var_mean(samples, others, correction=0)
 
+        # by hooks, because only a pass through the layers before knows what comes into a layer. Once all are known each
+        # layer has running statistics, which evaluation mode takes, until they are forgotten again
         hooks = [part.register_forward_hook(observe) for part in self.live]
         try:
             forward()
@@ -52,6 +54,12 @@ class Normalisation:
                 hook.remove()
             for part in self.live:
                 forget(part)
+
+
+def normalising(module: Any) -> list[Any]:
+    """The layers of batch and instance normalisation of a module."""
+    base = pytorch().nn.modules.batchnorm._NormBase
+    return [part for part in module.modules() if isinstance(part, base)]
 
 
 def frozen(part: Any) -> bool:
@@ -99,6 +107,7 @@ def refuse_detached(trained: Any, scores: Any) -> None:
 
 def marks(module: Any) -> dict[str, tuple[Any, int]]:
     """Which tensor each buffer and frozen parameter is, and how often it was changed in place."""
+    # _version is what autograd itself goes by: it counts changes in place, however deep in a module they are
     fixed = {name: p for name, p in module.named_parameters() if not p.requires_grad}
     return {name: (t, t._version) for name, t in (fixed | dict(module.named_buffers())).items()}
 

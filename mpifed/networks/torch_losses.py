@@ -57,7 +57,8 @@ class Loss(NamedTuple):
     def refuse_multiples(self, scores: Any, targets: Any) -> None:
         """UserError where what is given doubles, as a sum does, or is halved when each sample comes twice."""
         torch = pytorch()
-        steps = torch.linspace(0.3, 1.7, scores.numel(), dtype=scores.dtype)  # no scores of which a loss is 0
+        # scores of which no loss is 0, for twice 0 is 0 as well
+        steps = torch.linspace(0.3, 1.7, scores.numel(), dtype=scores.dtype)
         scores = steps.to(scores.device).reshape(scores.shape)
         once = self.function(squeezed(scores), targets)
         twice = self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets]))
@@ -125,7 +126,6 @@ METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
 
 
 def metric_of(reference: str, targets: Targets) -> Metric:
-    """The metric called ``reference``."""
     if reference not in METRICS:
         return Metric(reference, function_of("metric", reference, METRICS))
     if targets == "classes":

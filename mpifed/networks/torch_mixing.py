@@ -37,7 +37,8 @@ class Batch(NamedTuple):
 
 def reason(net: Function) -> str:
     """Why the samples of a batch cannot be computed apart; empty where they can."""
-    modes = [(part, part.training) for part in net.module.modules()]  # a pass may be under way
+    # a pass may be under way, in which some layers train and others do not
+    modes = [(part, part.training) for part in net.module.modules()]
     try:
         kinds = (rehearsed(net, positive) for positive in (False, True))
         return next((found.reason for found in kinds if found and (found.reason or found.finite)), "")
@@ -51,6 +52,7 @@ def rehearsed(net: Function, positive: bool) -> Found | None:
 
     Double precision, in which convolutions on a CPU are slow, decides where single precision leaves a doubt.
     """
+    # single precision answers first, where equal bits leave no doubt; in double precision rounding is far below mixing
     first = attempted(net, "float32", positive, exact=True)
     if first and not first.reason:
         return first
@@ -83,6 +85,8 @@ class Rehearsal:
         self.exact = exact
         self.x = self.tensor(net.start + APART * self.rng.standard_normal(len(net.start)))
         self.w = self.tensor(self.rng.uniform(0.5, 1, KEPT))
+        # behind and before, because a network may look at the first sample of a batch alone; copies and more, because
+        # one may use the mean or the size of its batch
         own, one, other = (self.drawn(count) for count in (KEPT, BESIDE, BESIDE))
         copies = tuple(part[:1].expand(part.shape) for part in own)
         self.batches = {

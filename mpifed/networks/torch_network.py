@@ -93,6 +93,7 @@ class Network(Function):
         In one piece where the loss of a sample depends on the others.
         """
         k = self.piece(A.shape[1] * A.itemsize)
+        # asked only where there are several pieces: to find out takes a rehearsal
         if k < len(A) and self.whole:
             k = len(A)
         for lo in range(0, len(A), k):
@@ -101,6 +102,7 @@ class Network(Function):
     def piece(self, size: int) -> int:
         """The samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
         room = PIECE_BYTES * (1 if self.device.type == "cpu" else 8)
+        # the same for a client alone and in a group: sums over other pieces would have other bits
         return max(4, room // (self.group * max(1, size)) // 4 * 4)
 
 

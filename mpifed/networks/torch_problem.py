@@ -101,10 +101,11 @@ class TorchProblem(Training):
         return self.begun(net, data)
 
     def module_of(self, n: int, x: Array) -> Any:
-        """The torch.nn.Module for samples of n features with the trained parameters x (n,)."""
+        """The torch.nn.Module for samples of n features, 0 where a file does not say it, with the parameters x (n,)."""
+        n = n or math.prod(self.shape or (0,))
         make = partial(self.make, n, self.classes(n, len(x)))
-        module = torch_training.drawn(make, self.pretrained, self.sample(n), getattr(self, "integers", False))
-        return torch_training.put(module, x)
+        integers = getattr(self, "integers", False)
+        return torch_training.put(torch_training.drawn(make, self.pretrained, self.sample(n), integers), x)
 
     def decays(self, data: Dataset) -> Array:
         """The parameters of two or more dimensions: (n,) bool."""
@@ -156,7 +157,7 @@ class TorchProblem(Training):
 
     def _scores_of(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
         """Scores and targets of all samples of each client."""
-        net, groups = self._network(block, X)
+        net, groups = self._built(block.n, X.shape[-1])
         found = groups.run(block, X, False)
         if is_tensor(X):
             block, X = block.copied(), to_numpy(X)
@@ -165,7 +166,7 @@ class TorchProblem(Training):
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
-        net, groups = self._network(block, X)
+        net, groups = self._built(block.n, X.shape[-1])
         whole = groups.run(block, X, False)
         if whole is not None:
             return groups.classes(block, whole.scores)
@@ -200,7 +201,7 @@ class TorchProblem(Training):
 
         With them it is those of a local step. What is found of a client does not depend on the others in the block.
         """
-        net, groups = self._network(block, X)
+        net, groups = self._built(block.n, X.shape[-1])
         whole = groups.run(block, X, gradient, seeds)
         if whole is not None:
             G = whole.f[:, None][:0] if whole.gradient is None else whole.gradient
@@ -229,9 +230,6 @@ class TorchProblem(Training):
                 whole, rows = block.training
                 training = whole.dense(rows[i])
             yield X if X.ndim == 1 else X[i], Samples(block.dense(i)[:d], block.b[i, :d], block.w[i, :d], training)
-
-    def _network(self, block: Block, X: Array) -> tuple[Network, Groups]:
-        return self._built(block.n, X.shape[-1])
 
     def _built(self, n: int, size: int) -> tuple[Network, Groups]:
         """The network for these options and sizes, built once per process; frozen random parameters have the seed 0."""

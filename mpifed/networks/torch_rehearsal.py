@@ -64,12 +64,15 @@ class Rehearsal:
         """Whether all clients of a group have the same bits in groups of so many."""
         arrays = self.arrays(form, draw)
         whole = self.one_pass(form, *arrays)
+        # the last part begins earlier, so that each has just so many: every client is compared, some of them twice
         starts = [min(first, self.size - count) for first in range(0, self.size, count)]
         parts = [slice(first, first + count) for first in starts]
         return all(same_bits(self.one_pass(form, *cut(arrays, part)), cut(whole, part)) for part in parts)
 
     def _tried(self, form: Form) -> str:
         """What goes wrong with a whole group; empty where nothing does."""
+        # tried with the fast functions first and then without them, as often as ``simpler`` has something left to leave
+        # out
         wrong = "the last bits of a client depend on its place in a group"
         try:
             if all(self._moved(form, draw) for draw in range(self.draws)):
@@ -81,6 +84,7 @@ class Rehearsal:
     def _moved(self, form: Form, draw: int) -> bool:
         """Whether a client has the same bits at another place, among clients of which some have fewer samples."""
         torch = self.net.torch
+        # an odd step: kernels work on pairs and fours of clients, and every client comes into another place of them
         compared = slice(0, self.size // 2)
         places = self.size // 2 + 1
         arrays = self.arrays(form, draw)
@@ -94,6 +98,8 @@ class Rehearsal:
         """Random parameters, samples, targets, weights and seeds of a group."""
         net = self.net
         torch, count = net.torch, self.size
+        # the same numbers on every rank: all have to come to the same groups, or a client's bits would depend on its
+        # rank
         rng = stream(draw, "rehearsal")
         floats = [
             net.start + 0.05 * rng.standard_normal((count, len(net.start))),
@@ -109,11 +115,11 @@ class Rehearsal:
 
 
 def cut(found: Sequence[Any], rows: slice) -> tuple[Any, ...]:
-    """Some of the clients."""
     return tuple(None if part is None else part[rows] for part in found)
 
 
 def shifted(values: Any) -> Any:
     """The same numbers at another place, in a row with others."""
+    # by one number, so that no line of the cache or register begins where it did before
     room = values.new_empty(values.numel() + SHIFT)
     return room[SHIFT:].view(values.shape).copy_(values)

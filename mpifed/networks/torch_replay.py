@@ -6,10 +6,26 @@ from copy import deepcopy
 from operator import getitem
 from typing import Any
 
+# Example. A layer relu(z) with z = a Wᵀ + b, whose slopes by W and b are two parts of the gradient (c, n). What make_fx
+# traces ends about like this, where r1 are the slopes that come from the layer above:
+#
+#   r2 = threshold_backward(r1, z, 0)                     slopes of ReLU, into a new array
+#   t  = transpose(r2, 1, 2); G = bmm(t, a)               slopes by W, (c, out, in)
+#   v  = view(G, [c, out·in]); s = sum(r2, [1])           slopes by b, (c, out)
+#   g  = cat([v, s], 1)                                   all copied once more, into (c, n)
+#
+# ``shorten`` takes out views and pairs of transpositions that change nothing. ``overwrite`` makes the first line
+# threshold_backward(…, grad_input=r1), for nobody reads r1 afterwards. ``in_place`` begins with room = empty([c, n]),
+# gives the product a view of room to write into, bmm.out(t, a, out=room[:, :out·in] as (c, out, in)), copies the small
+# s behind it, and has room in the place of g. No line computes another number: the bits are those of the function, and
+# ``Replay`` compares them before it uses a graph.
+
 
 def improve(made: Any, aten: Any) -> None:
     """Change the graph of a torch.fx.GraphModule whose results are values, gradients (c, n) or None, and scores."""
     made.graph.eliminate_dead_code()
+    # in this order: views that are left out no longer keep an array from being overwritten; and ``in_place`` adds
+    # writes whose results nobody reads, which the removal of dead code in ``shorten`` might take for dead
     shorten(made.graph, aten)
     overwrite(made.graph, aten)
     in_place(made.graph, aten)
@@ -36,6 +52,7 @@ def in_place(graph: Any, aten: Any) -> None:
         return
     parts, width = gradient.args[0], gradient.meta["val"].shape[1]
     first = parts[0].meta["val"]
+    # before all operations, for the first product may be the first of them
     with graph.inserting_before(min(graph.nodes, key=lambda node: node.op == "placeholder")):
         room = graph.call_function(
             aten.empty.memory_format, ([len(first), width],), {"dtype": first.dtype, "device": first.device}
@@ -64,6 +81,7 @@ def in_place(graph: Any, aten: Any) -> None:
 
 def source(part: Any, aten: Any) -> tuple[Any, bool]:
     """The product of which a part of the gradient is a view, and whether it is transposed; None where there is none."""
+    # with a second reader the array itself is needed, and not only its part of the gradient
     turned = False
     while len(part.users) == 1 and part.target in (aten.view.default, aten._unsafe_view.default, aten.transpose.int):
         turned ^= part.target is aten.transpose.int
@@ -83,6 +101,7 @@ def overwrite(graph: Any, aten: Any) -> None:
     order = {node: k for k, node in enumerate(graph.nodes)}
     last = {array(before): order[node] for node in graph.nodes for before in node.all_input_nodes}
     for node in filter(lambda node: node.target in places, graph.nodes):
+        # sums and products may write into their second argument too; a sum with a factor alpha is not symmetric
         swapped = node.target in (aten.add.Tensor, aten.mul.Tensor) and not node.kwargs
         for args in (node.args, (*node.args[1::-1],))[: 1 + swapped]:
             if free(node, args, order[node], last):
@@ -100,6 +119,7 @@ def free(node: Any, args: tuple[Any, ...], place: int, last: dict[Any, int]) -> 
         return False
     made = array(first)
     alike = (first.meta["val"].shape, first.meta["val"].dtype) == (node.meta["val"].shape, node.meta["val"].dtype)
+    # an array that both arguments are views of would be read while it is written, in another order
     shared = any(array(other) is made for other in others if hasattr(other, "meta"))
     return alike and not shared and made.op == "call_function" and last[made] == place
 
@@ -130,7 +150,8 @@ class Replay:
         self.traced: dict[int, Any] = {}
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        count = len(arrays[0])  # clients; all other sizes are those of the form
+        # clients; all other sizes are those of the form, of which there is a Replay each
+        count = len(arrays[0])
         if count in self.traced:
             return tuple(self.traced[count](*arrays))
         self.counts[count] = self.counts.get(count, 0) + 1
@@ -141,6 +162,7 @@ class Replay:
 
     def trace(self, count: int, arrays: tuple[Any, ...], found: tuple[Any, ...]) -> None:
         """Keep the operations of the function, where they are the same for all arguments and give what it gave."""
+        # first the function itself: where anything goes wrong below, it stays, and nobody tries again
         self.traced[count] = self.function
         try:
             from torch.fx.experimental.proxy_tensor import make_fx
@@ -162,7 +184,8 @@ class Replay:
         """The same operations as TorchScript, on a CPU: without the work of Python for each of them."""
         packed = self.torch.fx.GraphModule(made, deepcopy(made.graph))
         for node in packed.graph.nodes:
-            if isinstance(node.target, self.torch._ops.OpOverload):
+            # TorchScript finds overloads by itself, and takes no device as an argument
+            if hasattr(node.target, "overloadpacket"):
                 node.target = node.target.overloadpacket
                 node.kwargs = {name: value for name, value in node.kwargs.items() if name != "device"}
         packed.recompile()
@@ -180,5 +203,4 @@ def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 
 def bits(values: Any) -> bytes:
-    """The bytes of a tensor."""
     return values.detach().cpu().contiguous().numpy().tobytes()

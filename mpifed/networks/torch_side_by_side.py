@@ -20,6 +20,8 @@ def convolved() -> Any:
     def convolve(x: Any, w: Any, bias: Any, *how: Any) -> Any:
         return (pytorch().conv2d(x, w, bias, *how),)
 
+    # Example: 16 clients, each with 32 filters for images of 3 channels. Side by side their images have 48 channels,
+    # and one convolution with 16 groups and 512 filters gives each client the channels of its own filters
     def arranged(c: int, at: Any, x: Any, w: Any, bias: Any, *how: Any) -> tuple[Any, ...]:
         biases = None if bias is None else stacked(bias, at[2], c)
         return side_by_side(x, at[0], c), stacked(w, at[1], c), biases, *how[:-1], how[-1] * c
@@ -151,6 +153,7 @@ def for_all(compute: Callable[..., Any], arranged: Arrange, axes: tuple[int, ...
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             pass
 
+        # torch.func.vmap asks here how all clients are computed at once, in place of looking into the function
         @staticmethod
         def vmap(info: Any, dims: Any, *given: Any) -> Any:
             c = info.batch_size

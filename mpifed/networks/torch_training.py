@@ -14,7 +14,7 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.kernels.torch_device import first_line, pytorch
 from mpifed.networks.torch_augment import Images
-from mpifed.networks.torch_layers import Normalisation, frozen, zeros
+from mpifed.networks.torch_layers import Normalisation, frozen, normalising, zeros
 from mpifed.problems.base import Problem
 
 LISTED = 3  # names in a message
@@ -87,16 +87,14 @@ def pretrained(module: Any, path: str | None) -> Any:
 
 def unused(module: Any) -> set[str]:
     """Names of the running statistics that a run does not use: of normalisation layers that are trained."""
-    norms = pytorch().nn.modules.batchnorm
-    found = set()
-    for front, part in module.named_modules():
-        if isinstance(part, norms._NormBase) and not frozen(part):
-            found |= {f"{front}.{name}".removeprefix(".") for name in STATISTICS}
-    return found
+    trained = [part for part in normalising(module) if not frozen(part)]
+    fronts = [front for front, part in module.named_modules() if part in trained]
+    return {f"{front}.{name}".removeprefix(".") for front in fronts for name in STATISTICS}
 
 
 def start(module: Any, path: str) -> Array:
     """The trained parameters (n,) in the file, in double precision, where the module itself may have rounded them."""
+    # read again and not taken from the module, which is in single precision mostly
     found = state(path)
     trained = [name for name, p in module.named_parameters() if p.requires_grad]
     return np.concatenate([np.zeros(0), *(found[name].double().numpy().ravel() for name in trained)])
@@ -109,6 +107,7 @@ def drawn(make: Callable[[], Any], path: str | None, shape: tuple[int, ...], int
         torch.random.manual_seed(0)
         module = pretrained(make(), path).eval()
         module(zeros(module, (2, *shape), integers))  # sizes of lazy layers
+    # after the pass: a lazy layer of normalisation is one only once it knows its channels
     Normalisation(module)
     return module
 
@@ -161,5 +160,4 @@ class Training(Problem):
 
     def _changes(self, n: int) -> Images:
         """The changes of samples with n features, in order."""
-        names = (self.augment,) if isinstance(self.augment, str) else self.augment
-        return Images(names, self.padding, self.sample(n))
+        return Images(np.atleast_1d(self.augment).tolist(), self.padding, self.sample(n))

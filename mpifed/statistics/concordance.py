@@ -32,11 +32,14 @@ def concordance(block: Block, Z: Array) -> Array:
     """
     pairs: Pairs = block.note("pairs", pairs_of)
     scores = np.where(pairs.real, Z.take(pairs.order), np.inf)
-    if pairs.tied:  # events at one time by rising score: then they are in no inversion
+    # events at one time are no pair: by rising score they are in no inversion
+    if pairs.tied:
         scores = np.take_along_axis(scores, np.lexsort((scores, pairs.turn), axis=-1), axis=1)
     rising = np.argsort(scores, axis=1, kind="stable")
     higher = as_high = inversions(rising, pairs.events)
     ranked = np.take_along_axis(scores, rising, axis=1)
+    # equal scores count a half: once they are sorted as no inversions and once as inversions, and the mean is taken.
+    # Only padding is infinite, and it is in no pair
     if ((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] < np.inf)).any():
         as_high = inversions(np.lexsort((-pairs.turn, scores), axis=-1), pairs.events)
     return np.where(pairs.number, (higher + as_high) / (2 * np.maximum(pairs.number, 1)), 0.5)
@@ -49,11 +52,11 @@ def comparable(block: Block) -> Array:
 
 
 def pairs_of(block: Block) -> Pairs:
-    """The pairs of a block's clients."""
     c, D = block.b.shape
     real = block.w > 0
     times = np.where(real, np.abs(block.b), np.inf)
     order = np.lexsort((block.b < 0, times), axis=-1)
+    # a power of two, so that ``inversions`` can halve its groups down to single elements, all rows at once
     P = 1 << max(D - 1, 0).bit_length()
     order = np.pad(order, ((0, 0), (0, P - D))) + np.arange(0, c * D, D)[:, None]
     real = real.take(order) & (np.arange(P) < D)

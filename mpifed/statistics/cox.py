@@ -88,6 +88,7 @@ class Cox(Problem, tag="cox"):
         """``hess`` of clients with rows A (c, D, n), from which their means are taken: no covariance changes."""
         at = self.hazards(block, X)
         sets = at.sets
+        # centred first: H is a difference of two matrices of the size of ‖a‖², which would cancel where means are large
         A = (A - block.vecmat(block.w)[:, None]).reshape(-1, block.n)[sets.order]
         roots = np.sqrt(at.expected() * block.w).take(sets.order)
         M = np.zeros_like(A)

@@ -40,6 +40,8 @@ def determined(parts: Prepared, at: Place) -> Array:
     Columns depend on each other where f is the same along a direction from 0. Classes are separated, or a category has
     no event, where the log-likelihood loses nothing along a direction however far: moved by ERRORS standard errors.
     """
+    # the sentence that helps most comes first: columns that depend on each other make a run go far as well, and a model
+    # that is far looks separated
     inverse = inverted(at.hessian)
     if inverse is None:
         refuse_dependent(parts, at)
@@ -57,6 +59,7 @@ def inverted(H: Array) -> Array | None:
     """H⁻¹ (n, n), or None where H is not positive definite; columns of any size are brought to one."""
     if not np.isfinite(H).all() or not (np.diag(H) > 0).all():
         return None
+    # income in cents beside an age would be a singular matrix to the eigenvalues, and none to the data
     scale = sizes(H)
     even = H * scale * scale[:, None]
     values = np.linalg.eigvalsh(even)
@@ -85,6 +88,7 @@ def hessian(parts: Prepared, x: Array) -> Array:
 
 def refuse_dependent(parts: Prepared, at: Place) -> None:
     """UserError where f does not depend on a combination of coefficients, looked for at 0, where nothing is flat."""
+    # at 0: far from it probabilities are 0 or 1 to rounding, and the Hessian is flat in directions that matter
     n = len(at.x)
     zero = np.zeros(n)
     H = hessian(parts, zero)
@@ -93,6 +97,8 @@ def refuse_dependent(parts: Prepared, at: Place) -> None:
     f = value(parts, zero)
     found = np.zeros(n)
     for u in vectors.T[values <= SINGULAR * max(values[-1], 0)]:
+        # an eigenvalue near 0 may be rounding; f itself decides, on both sides, after a step that is long for any
+        # column
         moved = [value(parts, side * STEP * scale * u) for side in (-1, 1)]
         if np.abs(np.array(moved) - f).max() <= FLAT * abs(f):
             found = np.maximum(found, np.abs(u))
@@ -139,10 +145,12 @@ def refuse_separated(parts: Prepared, at: Place, inverse: Array | None) -> None:
             "the coefficients have no best values: they separate the classes, or order all events, so f falls to 0 as "
             f"they grow; use fewer columns{or_regularised(parts)}"
         )
+    # a run that stopped early has slopes left everywhere: nothing can be said of where f falls for ever
     if inverse is not None and d * float(at.gradient @ inverse @ at.gradient) > NEAR:
         return
     H = hessian(parts, np.zeros(len(at.x)))
     found = np.zeros(len(at.x))
+    # v has no sign where it is an eigenvector
     for v in directions(at, H, inverse):
         if falls(parts, at, H, v) or falls(parts, at, H, -v):
             found = np.maximum(found, np.abs(v) * np.sqrt(np.diag(H)) / np.sqrt(v @ H @ v))

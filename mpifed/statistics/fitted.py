@@ -144,6 +144,7 @@ def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
     d = samples_of(parts.data)
     totals = parts.data.totals
     shares = shares_among(parts.features, len(totals))
+    # f weighs clients, a likelihood weighs samples: they are the same where clients weigh as their samples do
     whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
     if not (whole and problem.has("log_likelihood")):
         return Model(d, whole, math.nan, math.nan, norm())
@@ -192,16 +193,15 @@ def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> A
     found: Array | None = inverse if sums.expected is sums.hessian else inverted(sums.expected)
     if found is None:
         raise UserError("expected_hess at this model is singular, so there are no standard errors of the model")
-    errors: Array = np.sqrt(model.dispersion * np.diag(found) / parts.data.totals.sum())
-    return errors
+    return np.sqrt(model.dispersion * np.diag(found) / parts.data.totals.sum())
 
 
 def client_errors(sums: Sums, inverse: Array, m: int) -> Array:
     """Standard errors by client (n,); one client has none."""
     if m == 1:
         return np.full(len(inverse), np.nan)
-    errors: Array = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
-    return errors
+    # the usual correction for few clusters: their scores add up to 0 at the optimum, so that one of them is not free
+    return np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
 
 
 def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:

@@ -44,6 +44,7 @@ class Gamma(LogLink, tag="gamma"):
 
     def expected_hess(self, block: Block, X: Array) -> Array:
         """A_iᵀA_i/d_i + the regulariser's part, for b e^{−z} has the mean 1: (c, n, n)."""
+        # Fisher's information: standard errors of generalised linear models are usually those of it, not of the Hessian
         H = block.gram(block.w)
         add_diagonal(H, self._curvature(block, X)[1])
         return H

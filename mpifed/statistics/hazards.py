@@ -104,12 +104,15 @@ class Hazards:
         self.sets: RiskSets = block.note("risk sets", risk_sets)
         self.Z = Z
         self.wide, self.far = None, None
+        # in units of the largest e^z of each client: none overflows, and those that vanish are of no weight. But a risk
+        # set late in time may have small ones alone, whose sum would be 0: such clients are computed from logarithms
         top = Z.max(axis=1, keepdims=True)
         far = top[:, 0] - Z.min(axis=1) > -WIDE * np.log(np.finfo(Z.dtype).tiny)
         if far.any():
             self.far = np.flatnonzero(far)
             self.wide = WideHazards(risk_sets(block.take(self.far)), Z[self.far], efron)
             self.of_far = far[self.sets.owner]
+            # their place in the arrays stays, with harmless numbers that are overwritten by those of WideHazards
             Z = np.where(far[:, None], top, Z)
         self.top = top
         self.E = np.exp(Z - top)
@@ -132,6 +135,7 @@ class Hazards:
         found = self._spread(1 / self.D)
         if self.wide is not None:
             found[self.far] = self.wide.expected()
+        # the difference of two sums that Efron's ties take may be −1e-17, and its root is taken for the Hessian
         return np.maximum(found, 0, out=found)
 
     def mean(self, values: Array) -> Array:
@@ -221,6 +225,8 @@ def running(logs: Array, values: Array) -> Array:
     shares = np.exp(logs - np.where(totals > -np.inf, totals, 0))
     shares = shares.reshape(*shares.shape, *(1,) * (values.ndim - 2))
     found = np.empty_like(values)
+    # a loop over samples, where a cumulative sum of e^z v would overflow or lose all digits: that is why it takes so
+    # long
     mean = np.zeros_like(values[:, 0])
     for p in range(logs.shape[1]):
         mean = mean + shares[:, p] * (values[:, p] - mean)

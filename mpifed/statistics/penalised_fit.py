@@ -42,28 +42,21 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
     penalty = penalty_among(parts.features)
     f, g = pooled(parts, x)
     least = curvature(parts)
+    # both are bounds, and which is the tighter one depends on λ, on μ and on how far the run came
     gap = min(strong_gap(penalty, x, g, least), dual_gap(parts, penalty, x, least))
     convexity = least + float(penalty.l2.min())
-    nothing = np.full(len(x), np.nan)
+    unknown: dict[str, Any] = dict.fromkeys(("dispersion", "likelihood", "aic", "decrement"), math.nan)
+    unknown |= dict.fromkeys(("error", "robust", "statistic", "p", "low", "high"), np.full(len(x), np.nan))
     return Fit(
+        **unknown,
         names=names(parts.data, len(x)),
         x=x,
-        error=nothing,
-        robust=nothing,
-        statistic=nothing,
-        p=nothing,
-        low=nothing,
-        high=nothing,
         law="z",
         samples=samples_of(parts.data),
         clients=parts.setup.m,
-        dispersion=math.nan,
-        likelihood=math.nan,
-        aic=math.nan,
         f=f + penalty.value(x),
         gradient=float(np.linalg.norm(penalty.residual(x, g))),
         distance=math.sqrt(2 * gap / convexity) if convexity > 0 and math.isfinite(gap) else math.nan,
-        decrement=math.nan,
         rounds=result.cr,
         bytes=sent(result),
         hessian_bytes=0,
@@ -106,6 +99,7 @@ def strong_gap(penalty: Penalty, x: Array, g: Array, mu: float) -> float:
     y = soft(mu * x - g, penalty.l1) / (mu + penalty.l2)
     away = x - y
     slope = g + penalty.l2 * (x + y) / 2 - mu / 2 * away
+    # |x| − |y| over x − y, and not their difference: near a solution both are tiny differences of large numbers
     rise = (np.abs(x) - np.abs(y)) / np.where(away == 0, 1, away)
     rise = np.where(x * y < 0, rise, np.sign(x + y))  # of |x|, exact where x and y have the same sign
     return max(float(away @ (slope + penalty.l1 * rise)), 0.0)
@@ -126,6 +120,7 @@ def dual_gap(parts: Prepared, penalty: Penalty, x: Array, mu: float) -> float:
         return math.inf
     best = centred(parts, x, free)
     f, g = pooled(parts, best)
+    # h* is infinite beyond λ₁ where λ₂ = 0: the dual point is drawn back to where it is not
     bounded = (penalty.l2 == 0) & ~free
     c = float(np.min(penalty.l1[bounded] / np.maximum(np.abs(g[bounded]), penalty.l1[bounded]), initial=1.0))
     if c < 1 and not (problem.normal or problem.logistic_loss):
@@ -140,7 +135,7 @@ def centred(parts: Prepared, x: Array, free: Any) -> Array:
     """x with the coefficients ``free`` (n,) bool at the minimum of f over them, by Newton's method: (n,)."""
     x = x.copy()
     columns = np.flatnonzero(free)
-    for _ in range(STEPS * bool(len(columns))):
+    for _ in range(STEPS if len(columns) else 0):
         f, g = pooled(parts, x)
         if np.abs(g[free]).max() <= LEVEL * max(abs(f), 1e-300):
             break
@@ -151,5 +146,6 @@ def centred(parts: Prepared, x: Array, free: Any) -> Array:
                 e = np.zeros((len(local), len(x)))
                 e[:, j] = 1
                 H[:, k] += apply(e).sum(axis=0)[columns] / parts.setup.m
+        # columns that depend on each other make H singular, and then any of its solutions has the least f
         x[free] -= np.linalg.lstsq(H, g[free])[0]
     return x

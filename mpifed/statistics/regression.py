@@ -91,6 +91,7 @@ def exponential(Z: Array) -> tuple[Array, Array, Array]:
     cut = float(kind.type(np.log(np.finfo(kind).max) / 3))
     E = xp.exp(xp.minimum(Z, cut))
     beyond = xp.maximum(Z - cut, 0)
+    # the usual case, and the same array three times: no number is computed for it
     if not beyond.any():
         return E, E, E
     return E * (1 + beyond + beyond * beyond / 2), E * (1 + beyond), E

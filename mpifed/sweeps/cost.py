@@ -7,7 +7,6 @@ import numpy as np
 
 from mpifed.data.base import Data, Dataset
 from mpifed.experiment.config import Experiment
-from mpifed.federation.method import DrawnWork
 from mpifed.federation.traits import needs
 
 SPEED = 1e9  # multiplications a second
@@ -36,9 +35,9 @@ def cost(config: Experiment) -> float:
     """
     algorithm = config.algorithm
     selection = config.selection
+    # asked for a thousand samples: the answer need not be linear in d, and mini-batches of fewer are whole then
     work = algorithm.work(np.array([1000.0]))
-    units = algorithm.units() if isinstance(algorithm, DrawnWork) else 1.0
-    gradients = units * (SOLVER if work is None else float(np.ravel(work)[0]) / 1000)
+    gradients = algorithm.units() * (SOLVER if work is None else float(np.ravel(work)[0]) / 1000)
     count = getattr(selection, "count", None)
     share = getattr(selection, "share", 1.0) if count is None else min(1.0, count / (config.data.clients or 128))
     participation = 1.0 if algorithm.takes.everyone else share

@@ -52,6 +52,7 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
             raise UserError(f"{key} is given twice: in {places}")
     if (count := math.prod(map(len, axes))) > MOST:
         raise UserError(f"a sweep has at most {MOST:,} points, and these grids have {count:,}")
+    # by the whole configuration, so that 1 and 1.0, or a default and its value, are one run; of such the first names it
     found: dict[str, Point] = {}
     for combination in itertools.product(*axes):
         setting = [pair for part in combination for pair in part]
@@ -129,6 +130,7 @@ def split(text: str, at: str) -> list[str]:
     begin = depth = 0
     quote = ""
     for k, c in enumerate(text):
+        # as in TOML: in '…' nothing is escaped, in "…" a backslash keeps a quote from ending the text
         if quote:
             quote = "" if c == quote and (c == "'" or text[k - 1] != "\\") else quote
         elif c in "\"'":
@@ -156,6 +158,7 @@ def named(setting: Iterable[tuple[str, str]]) -> str:
     short = {key: last if lasts.count(last) == 1 else key for key, last in zip(values, lasts, strict=True)}
     text = ",".join(f"{short[key]}={plain(configuration.parse(values[key]))}" for key in sorted(values))
     clean = re.sub(r"[^\w.=,+-]+", "_", text, flags=re.ASCII)
+    # the hash is that of the whole text: two values that differ in a character that became _ stay two files
     if clean == text and len(text) <= LONGEST:
         return text
     return f"{clean[:LONGEST]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -169,4 +172,9 @@ def plain(value: Any) -> str:
         parts = {key.removesuffix(".name"): plain(part) for key, part in flat(value).items()}
         first = [parts.pop("name")] if "name" in parts else []
         return "-".join([*first, *(f"{key}={part}" for key, part in parts.items())])
+    return bare(value)
+
+
+def bare(value: Any) -> str:
+    """A value as on the command line: texts without quotes."""
     return value if isinstance(value, str) else toml_value(value)

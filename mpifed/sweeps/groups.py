@@ -50,6 +50,9 @@ class Desk:
         self.open = set(range(1, mailbox.size))  # the groups that may still ask
         self.halted = False
 
+    # The desk must not end while a group may ask, nor a group while a message to it is under way: MPI would keep one of
+    # them waiting. So each question gets one answer, the last of them None, after which that group asks no more.
+
     def look(self) -> None:
         """Answer the groups that ask for a point; after a signal, halt all."""
         while (sender := self.mailbox.sender(ASK)) is not None:
@@ -61,6 +64,7 @@ class Desk:
             following = self.left.popleft() if self.left else None
             if following is None:
                 self.open.remove(sender)
+            # the answer says whether a HALT is on its way too, so that the group can receive it before it leaves
             self.mailbox.send((following, self.halted), sender, NEXT)
         if signals.stop_signal:
             self.halt(signals.stop_signal)
@@ -83,6 +87,7 @@ class Desk:
         if not self.halted:
             self.halted = True
             signals.stop_signal = signals.stop_signal or name
+            # a message of its own, because a group in the middle of a point asks nothing until it has ended
             for group in self.open:
                 self.mailbox.send(name, group, HALT)
 
@@ -113,11 +118,12 @@ def in_groups(todo: Sequence[Point], runs: Runs, each: int) -> Iterator[Ended]:
 
     Rank 0 alone has ``todo``, and yields how the points ended. Ranks that are left over wait.
     """
-    world: Any = runs.world
+    world = runs.world
     if world.first:
         runs.progress.lanes = world.size // (each + 1)
         if left_over := world.size % (each + 1):
             runs.progress.note(f"ranks left over: {left_over} of {world.size}, for a group has {each + 1}")
+    # collectives of the whole world end here: from now on groups go their own ways until ``world.meet``
     points = everywhere(todo, world)
     group = split(world, each + 1)
     if group.mailbox is not None and world.first:
@@ -128,6 +134,7 @@ def in_groups(todo: Sequence[Point], runs: Runs, each: int) -> Iterator[Ended]:
         own = Runs(runs.folder, group.world, runs.force, runs.progress)
         while (index := group.world.share(None)) is not None:
             own.one(points[index])
+    # ranks left over wait without a core; and no communicator is freed while a message of a slower group uses it
     world.meet()
     group.free()
 
@@ -142,6 +149,7 @@ def at_desk(points: Sequence[Point], runs: Runs, group: Any, desk: Desk) -> Iter
             break
         desk.count(own.one(points[index]))
         yield from desk.told()
+    # its own group has nothing left, and others are still at work
     while desk.open:
         yield from desk.told()
         time.sleep(NAP)

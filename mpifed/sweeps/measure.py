@@ -52,11 +52,13 @@ class Measure(NamedTuple):
             watched = series(result, self.watched)
             met = watched <= self.bound if self.sign == "<=" else watched >= self.bound
             near = mean_of_last(watched) * (1.0 if self.sign == "<=" else -1.0)
+            # argmax of booleans is the first True, and 0 where there is none
             if not self.for_good:
                 return Score(float(values[np.argmax(met)]) if met.any() else math.inf, near)
             outside = np.flatnonzero(~met & np.isfinite(watched))
             first = int(outside[-1]) + 1 if len(outside) else 0
             return Score(float(values[first]) if first < len(values) else math.inf, near)
+        # a cost is how long a run takes to get somewhere: where it stopped for another reason, it says nothing
         if self.name in COSTS:
             ended = result.stop_reason.partition(":")[0]
             near = mean_of_last(series(result, "grad_norm_sq" if ended == "gradient" else "objective"))

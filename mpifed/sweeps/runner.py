@@ -1,4 +1,4 @@
-"""Many runs in one launch: what is to be done, by which processes, and the lines to print about it."""
+"""Many runs in one launch: what is to be done, by which processes, how it ends, and the lines to print about it."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +13,70 @@ from mpifed.mpi.world import World
 from mpifed.sweeps import workers
 from mpifed.sweeps.cost import BASIS
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.runs import SKIP, STOP, Ended, Overall, Runs, everywhere, state
-from mpifed.sweeps.tally import Line, Tally
+from mpifed.sweeps.runs import BUSY, FAILED, FINISHED, SKIP, STOP, Ended, Overall, Runs, everywhere, state
+
+CONTINUE = "run the same command again to continue"
+NAMES = 5  # most names of failed points in the summary
+
+
+class Line(NamedTuple):
+    """A line to print about one point or all of them; ``fine``: not a failure."""
+
+    text: str
+    fine: bool = True
+
+
+class Tally:
+    """Counts how the points of a sweep end. The same failure is told when it first happens, and then its number."""
+
+    def __init__(self, points: Sequence[Point], progress: Overall) -> None:
+        self.total = len(points)
+        self.progress = progress
+        self.finished = self.busy = 0
+        self.failed: dict[str, list[str]] = {}  # reason -> names of points
+
+    def skip(self, point: Point) -> None:
+        self.finished += 1
+        self.progress.over(point.cost, None)
+
+    @property
+    def complete(self) -> bool:
+        return self.finished + sum(map(len, self.failed.values())) == self.total
+
+    def already(self) -> Iterator[Line]:
+        if self.finished:
+            yield Line(f"{self.finished} of {self.total} points are finished already")
+
+    def over(self, ended: Ended) -> Iterator[Line]:
+        """Count a point that ended."""
+        point, what, text, seconds = ended
+        self.progress.over(point.cost, seconds)
+        self.finished += what == FINISHED
+        self.busy += what == BUSY
+        if what != FAILED:
+            self.progress.close()
+            yield Line(f"{point.file}  {text}")
+            return
+        names = self.failed.setdefault(text, [])
+        names.append(point.name)
+        if len(names) == 1:
+            self.progress.close()
+            yield Line(f"{point.file}  failed: {text}", False)
+
+    def summary(self) -> Iterator[Line]:
+        """12 points failed: …; first: …, for every reason of several; 58 of 60 finished, 2 failed: …; how to go on."""
+        self.progress.close()
+        for why, names in self.failed.items():
+            if len(names) > 1:
+                yield Line(f"{len(names)} points failed: {why}; first: {names[0]}", False)
+        failed = [name for names in self.failed.values() for name in names]
+        text = f"{self.finished} of {self.total} finished"
+        text += f", {self.busy} being written by other runs" if self.busy else ""
+        if failed:
+            more = f" and {len(failed) - NAMES} more" if len(failed) > NAMES else ""
+            text += f", {len(failed)} failed: {'; '.join(failed[:NAMES])}{more}"
+        again = f"; {CONTINUE}" if self.finished < self.total else ""
+        yield Line(text + again, not failed)
 
 
 class Layout(NamedTuple):
@@ -52,6 +114,7 @@ def look_for_data(points: Sequence[Point]) -> None:
     reasons: dict[bytes, str] = {}
     lacking: list[tuple[Point, str]] = []
     for point in points:
+        # points mostly share their data, and to look for files on a parallel file system takes time
         key = msgspec.json.encode(point.config.data)
         if key not in reasons:
             try:
@@ -102,6 +165,7 @@ def missing(points: Sequence[Point], runs: Runs, tally: Tally, done: Callable[[P
 def carried_out(todo: Sequence[Point], runs: Runs, layout: Layout) -> Iterator[Ended]:
     """Run the points of rank 0, on every rank; rank 0 yields how each of them ended."""
     if layout.each is not None:
+        # only here: groups import mpi4py, which a sweep in processes does without
         from mpifed.sweeps.groups import in_groups
 
         yield from in_groups(todo, runs, layout.each)

@@ -108,19 +108,22 @@ class Runs:
         begun = time.perf_counter()
         try:
             what, text = self._attempt(point, begun)
-        except Exception as mistake:
-            told = isinstance(mistake, UserError | Trouble)
-            if self.world.size > 1 and not told:
+        except (UserError, Trouble) as mistake:
+            # all ranks have agreed on it, or heard of it from rank 0, and stand at the same place
+            what, text = FAILED, str(mistake)
+        except Exception as error:
+            # one rank alone came here: the others are in the middle of a round, and no message brings them out of it
+            if self.world.size > 1:
                 raise
-            what = FAILED
-            text = (str(mistake) if told else failure(0, mistake)).partition("\n")[0]
-        return Ended(point, what, text, time.perf_counter() - begun)
+            what, text = FAILED, failure(0, error)
+        return Ended(point, what, text.partition("\n")[0], time.perf_counter() - begun)
 
     def _attempt(self, point: Point, begun: float) -> tuple[str, str]:
         """How the point ended, and at rank 0 its rounds, seconds and why."""
         path = str(self.folder / point.file)
         what = ""
         saved = before = None
+        # asked again here and not only before the sweep: another one in the same folder may have run it meanwhile
         with self.world.agreeing():
             if self.world.first:
                 self.progress.name = point.name
@@ -168,6 +171,7 @@ def state(config: Experiment, path: str, force: bool) -> str:
     if not os.path.lexists(path):
         return RUN
     try:
+        # an empty file is a name that a run has claimed, or that a run left which was killed before it wrote
         if os.path.isfile(path) and not os.path.getsize(path):
             return BUSY if being_written(Path(path)) else AGAIN
         attrs = read(path, attributes)
@@ -188,6 +192,7 @@ def state(config: Experiment, path: str, force: bool) -> str:
 
 def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
     """The first key in which the configuration of a result differs, but for patience and [checkpoint]; empty: none."""
+    # compared as experiments, not as texts: defaults that a file does not have, and other orders, make no difference
     before = configuration.experiment(recorded(attrs.get("config", ""), path))
     found = next(configuration.differences(before, config, ("patience", "checkpoint")), None)
     return "" if found is None else "{} is {} there and {} here".format(*found)

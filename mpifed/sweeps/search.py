@@ -5,8 +5,10 @@ import itertools
 import math
 import re
 import shlex
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
@@ -42,6 +44,22 @@ class Range(NamedTuple):
         else:
             value = self.low + (self.high - self.low) * share
         return round(value) if self.whole else float(f"{value:.{DIGITS}g}")
+
+    def spread(self, count: int) -> list[Any]:
+        """So many numbers from low to high, each once."""
+        return list(dict.fromkeys(map(self.at, np.linspace(0, 1, count))))
+
+
+class Values(NamedTuple):
+    """Values to choose from, as a range has numbers."""
+
+    values: list[Any]
+
+    def at(self, share: float) -> Any:
+        return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
+
+    def spread(self, count: int) -> list[Any]:
+        return self.values
 
 
 Axis = Range | list[Any]
@@ -96,8 +114,8 @@ def from_file(path: str, runs: int) -> list[Method]:
         fixed: dict[str, Any] = {}
         axes: dict[str, Axis] = {}
         for key, value in flat(table).items():
-            axis = as_range(value, key) if isinstance(value, str) else value
-            if isinstance(axis, Range | list) and axis:
+            axis = as_range(str(value), key) or value
+            if axis is not value or (isinstance(value, list) and value):
                 axes[key] = axis
             else:
                 assign(fixed, key, value)
@@ -111,9 +129,10 @@ def read(path: str) -> list[tuple[str, dict[str, Any]]]:
         text = text_of(path)
     except (OSError, ValueError) as error:
         raise UserError(f"--methods {path} is wrong: it cannot be read: {reason(error)}") from None
-    tables = from_toml(text, path).get("method")
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise UserError(f"--methods {path} is wrong: it must have tables [[method]], each with a name")
+    try:
+        tables = msgspec.convert(from_toml(text, path).get("method"), list[dict[str, Any]])
+    except msgspec.ValidationError:
+        raise UserError(f"--methods {path} is wrong: it must have tables [[method]], each with a name") from None
     for number, table in enumerate(tables, 1):
         if not isinstance(table.get("name"), str):
             raise UserError(f'--methods {path} is wrong: method {number} has no name, such as name = "fedgia"')
@@ -144,6 +163,7 @@ def method(label: str, fixed: dict[str, Any], axes: dict[str, Axis], runs: int, 
     axes = axes or usual(fixed)
     tries = []
     for options in settings(axes, runs, number):
+        # ``assign`` writes into nested tables, which settings would share otherwise
         algorithm = copy.deepcopy(fixed)
         for key, value in options.items():
             assign(algorithm, key, value)
@@ -171,27 +191,24 @@ def settings(axes: dict[str, Axis], runs: int, number: int) -> list[dict[str, An
 
     ``number`` is that of the method, so that methods draw different numbers.
     """
-    lists = {key: axis for key, axis in axes.items() if isinstance(axis, list)}
-    ranges = {key: axis for key, axis in axes.items() if isinstance(axis, Range)}
-    combinations = math.prod(map(len, lists.values()))
-    if combinations <= runs and len(ranges) <= 1 and (not ranges or runs // combinations > 1):
-        steps = np.linspace(0, 1, runs // combinations)
-        grid = lists | {key: list(dict.fromkeys(map(axis.at, steps))) for key, axis in ranges.items()}
-        found = [dict(zip(axes, values, strict=True)) for values in itertools.product(*(grid[key] for key in axes))]
+    lists = {key: Values(axis) for key, axis in axes.items() if isinstance(axis, list)}
+    every: list[Any] = [lists.get(key, axis) for key, axis in axes.items()]
+    ranges = len(every) - len(lists)
+    left = runs // math.prod(len(axis.values) for axis in lists.values())  # settings for each combination of the lists
+    rows: Iterable[tuple[Any, ...]]
+    # with two ranges a grid would try few values of each, where every setting of a hypercube has another one
+    if ranges <= 1 and left >= 1 + ranges:
+        rows = itertools.product(*(axis.spread(left) for axis in every))
     else:
-        found = [
-            {key: at(axis, share) for (key, axis), share in zip(axes.items(), shares, strict=True)}
-            for shares in hypercube(len(axes), runs, number)
-        ]
+        shares = hypercube(len(axes), runs, number)
+        rows = (tuple(axis.at(share) for axis, share in zip(every, row, strict=True)) for row in shares)
+    found = [dict(zip(axes, row, strict=True)) for row in rows]
+    # rounding may make two settings one, which would run twice under one name
     return list({toml_value(setting): setting for setting in found}.values())
 
 
 def hypercube(dimensions: int, count: int, number: int) -> list[tuple[float, ...]]:
+    # a seed of its own, not the study's: the same command goes on with the same settings, whatever the study says
     rng = stream(0, "tuning", number)
     columns = [((rng.permutation(count) + 0.5) / count).tolist() for _ in range(dimensions)]
     return list(zip(*columns, strict=True))
-
-
-def at(axis: Axis, share: float) -> Any:
-    """The value of a range or list at a share of the way through it."""
-    return axis.at(share) if isinstance(axis, Range) else axis[min(int(share * len(axis)), len(axis) - 1)]

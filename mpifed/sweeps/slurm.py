@@ -114,8 +114,10 @@ def write(
     """
     refuse_line_breaks([str(folder), *words])
     n, shape = planned(points, size)
+    # divided as the tasks themselves will do it, with the same function: the longest one sets the limit of all
     parts = [ordered(points, order, f"{i}/{n}") for i in range(n)]
     seconds = max(time_of(part, shape.lanes) for part in parts)
+    # whole tens of minutes: a shorter limit gains nothing with a scheduler, and loading libraries takes a part of it
     minutes = 10 * max(1, math.ceil(MARGIN * seconds / 600))
     path = folder / "sweep.sbatch"
     told, asked = memory_of(points, shape)
@@ -147,6 +149,7 @@ def write(
 
 def refuse_line_breaks(words: Sequence[str]) -> None:
     """UserError where a word would end the comment of the script that has it, and what follows be a command."""
+    # quoting helps in commands, but not in the lines of #SBATCH and of comments, which end where a line ends
     for word in words:
         if word.splitlines() not in ([], [word]):
             raise UserError(f"{word!r} is wrong: with --slurm, no word may have a line break")
@@ -173,6 +176,7 @@ def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:
 
 def time_of(part: Sequence[Point], lanes: int) -> float:
     """The seconds that a task takes, by a rough estimate; at most, were that right."""
+    # Graham's bound: until the last point begins all lanes have been busy, and after that it takes its own time
     return sum(point.cost for point in part) / lanes + (max(point.cost for point in part) if lanes > 1 else 0.0)
 
 
@@ -186,6 +190,7 @@ def memory_of(points: Sequence[Point], shape: Shape) -> tuple[str, list[str]]:
     if unknown is not None:
         data = unknown.config.data.label()
         return f"not asked for, because the size of data {data!r} is known when it is loaded; default: your site's", []
+    # hosts have whole clients, and clients are of different sizes: twice an equal share is rarely exceeded
     share = 1.0 if shape.lanes == shape.ranks * shape.cores else 2 / max(2, shape.ranks // shape.lanes - 1)
     need = max(process + share * held for process, held in filter(None, found))
     return "memory of a core, from the sizes of samples, states and matrices", [

@@ -9,18 +9,17 @@ from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import is_number, toml_value
 from mpifed.experiment import config as configuration
 from mpifed.results.result import load, read
 from mpifed.results.validate import attributes
 from mpifed.sweeps.cost import cost
 from mpifed.sweeps.grid import Point, named
 from mpifed.sweeps.measure import FAILED, Measure, Score
-from mpifed.sweeps.runner import Layout, carried_out, missing
+from mpifed.sweeps.runner import Layout, Line, Tally, carried_out, missing
 from mpifed.sweeps.runs import FAILED as POINT_FAILED
 from mpifed.sweeps.runs import FINISHED, SKIP, Runs, difference, state
 from mpifed.sweeps.search import Method, Try
-from mpifed.sweeps.tally import Line, Tally
 
 DIVERGED = ("diverges", "not finite")  # what a run says that failed because of its setting
 
@@ -95,6 +94,7 @@ def tune(wanted: Sequence[Point], runs: Runs, layout: Layout, tally: Tally) -> I
 
     A run that diverges is no failure: its setting is a bad one.
     """
+    # cheap runs first: mistakes in options show early, and the estimate of the time left gets better
     todo = missing(sorted(wanted, key=lambda point: point.cost), runs, tally, lambda point: done(point, runs))
     yield from tally.already()
     for ended in carried_out(todo, runs, layout):
@@ -141,6 +141,7 @@ def examined(setting: Try, points: Sequence[Point], plan: Plan, folder: Path) ->
     for point in points:
         path = folder / point.file
         result = load(path) if path.exists() else None
+        # it counts for its setting: leaving it out would reward settings that fail on hard seeds
         scores.append(FAILED if result is None else plan.measure.score(result))
         diverged += result is not None and has_diverged(result.attrs)
     middle = median if plan.middle == "median" else fmean
@@ -161,7 +162,3 @@ def edges(best: Tried, tried: Sequence[Tried]) -> list[str]:
         if is_number(value) and len(numbers) > 2 and value in (numbers[0], numbers[-1]):
             found.append(f"{key} is at the {'lower' if value == numbers[0] else 'upper'} end of what was tried")
     return found
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

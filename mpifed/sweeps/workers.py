@@ -48,6 +48,7 @@ def side_by_side(todo: Sequence[Point], runs: Runs, jobs: int) -> Iterator[Ended
     A process that is killed fails its point alone. After a signal, points stop after their round, and no other begins.
     """
     crew = Crew(todo, runs)
+    # a second signal ends this process at once, past all ``finally``: then nobody else would end the runs
     signals.before_exit.append(crew.kill)
     runs.progress.lanes = jobs
     try:
@@ -70,15 +71,20 @@ class Worker:
         self.begun = 0.0
         self.point: Point | None = None
         with theirs, signals.blocked():  # an interrupt would end it in its imports, with a traceback
+            # not multiprocessing: fork copies locks of the threads of BLAS as they are, and spawn imports the user's
+            # script again, which would start the sweep in every process
             self.process = subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
+                # no other descriptor is passed on: a worker that held another's pipe would keep it from closing
                 pass_fds=[theirs.fileno()],
                 env=dict.fromkeys(THREADS, "1") | os.environ,
             )
+        # path: classes of files and packages are found where this process finds them; argv: results record the command
         self.send((runs.folder, runs.force, sys.path, sys.orig_argv))
 
     def send(self, message: object) -> None:
+        # a pipe that is broken is found when ``hear`` reads from it, which says why the process is gone
         with contextlib.suppress(OSError):
             self.connection.send(message)
 
@@ -94,7 +100,7 @@ class Crew:
     def __init__(self, todo: Sequence[Point], runs: Runs) -> None:
         self.left = deque(todo)
         self.runs = runs
-        self.workers: dict[Connection, Worker] = {}
+        self.workers: dict[Any, Worker] = {}  # by connection
         self.dismissed: list[Worker] = []
 
     def run(self, jobs: int) -> Iterator[Ended]:
@@ -103,8 +109,8 @@ class Crew:
         for _ in range(jobs):
             self.hire()
         while self.workers:
+            # with a pause, because wait goes on after a signal and would not come back while all are computing
             for connection in wait(list(self.workers), PAUSE):
-                assert isinstance(connection, Connection)
                 yield from self.hear(self.workers[connection])
             if signals.stop_signal and not told:
                 told = True
@@ -136,6 +142,7 @@ class Crew:
             self.runs.progress.show(round, rounds, {})
         elif kind == OVER:
             ended = Ended(point, *message)
+            # a batch system may signal one process alone, and means the job
             if ended.what in (STOP, STOPPED):
                 self.left.clear()
             if self.left:
@@ -151,6 +158,7 @@ class Crew:
         assert worker.point is not None
         code = worker.process.wait()
         why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        # one that died before it was ready would die again: hiring another one might go on for ever
         if not worker.ready:
             raise Trouble(f"a process of the sweep {why} before it ran anything")
         seconds = time.monotonic() - worker.begun
@@ -166,6 +174,7 @@ class Crew:
     def stop(self) -> None:
         """Let all runs finish their round, for a while, and then kill them."""
         running = list(self.workers.values())
+        # all are told first and waited for then: they finish their rounds at the same time
         for worker in running:
             self.dismiss(worker)
             worker.process.terminate()
@@ -200,6 +209,7 @@ class Remote(Overall):
         self.send(NOTE, text)
 
     def send(self, *message: Any) -> None:
+        # nobody is there to write results for: the run ends as if it had been asked to
         try:
             self.connection.send(message)
         except OSError:
@@ -209,6 +219,7 @@ class Remote(Overall):
 def main() -> None:
     """Run the points that come through the pipe whose number is the argument, until it is closed."""
     connection = Connection(int(sys.argv[1]))
+    # in this order: a signal that came during the imports is waiting, and is delivered by ``unblock``
     signals.listen()
     signals.unblock()
     progress = Remote(connection)

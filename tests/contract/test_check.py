@@ -123,7 +123,7 @@ def test_a_file_in_a_folder_called_mpifed_is_still_a_users(tmp_path):
     file.parent.mkdir()
     shutil.copy(HERE / "wrong.py", file)
     cls = Algorithm.member(f"{file}:SelectsNobody", "algorithm")
-    assert re.fullmatch(r"mine\.py:\d+ round", place(cls, "round"))
+    assert re.fullmatch(r"mine\.py:\d+ round", place(cls(), "round"))
     with pytest.raises(AttributeError) as error:
         cls().gradient(None, None, None)
     assert re.match(r"mine\.py:\d+ gradient: AttributeError", raised(error.value))

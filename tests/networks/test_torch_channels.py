@@ -107,7 +107,7 @@ class Wider(nn.Sequential):
 def groups(name, dtype="float32"):
     problem = network(f"{__name__}:{name}", loss=f"{__name__}:squares")
     f = local(problem, dataset(dtype=dtype))
-    return problem, f, problem._network(f.block, np.zeros(f.n))[1]
+    return problem, f, problem._built(f.block.n, f.n)[1]
 
 
 def squares(scores, targets):

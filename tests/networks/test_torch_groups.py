@@ -86,7 +86,7 @@ def clients(problem, kind="dense", dtype="float64"):
 
 
 def groups(problem, f):
-    return problem._network(f.block, np.zeros(f.n))[1]
+    return problem._built(f.block.n, f.n)[1]
 
 
 @pytest.fixture(params=[10**9, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])

@@ -9,8 +9,8 @@ import numpy as np
 import mpifed as package
 from mpifed.cli.main import main
 from mpifed.sweeps.grid import points
+from mpifed.sweeps.runner import Line, Tally
 from mpifed.sweeps.runs import FAILED, FINISHED, Ended, Overall
-from mpifed.sweeps.tally import Line, Tally
 from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import content
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, alike, listed, signal_in_round, sweep

@@ -11,9 +11,8 @@ from pathlib import Path
 from benchmarks.beyond.tuning.plan import comparison, plans, read
 from mpifed.core.toml import toml_value
 from mpifed.mpi.world import World
-from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runner import Layout, Tally
 from mpifed.sweeps.runs import Overall, Runs
-from mpifed.sweeps.tally import Tally
 from mpifed.sweeps.tune import outcomes, points, tune
 
 

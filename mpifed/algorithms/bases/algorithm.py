@@ -93,7 +93,8 @@ class Answers(Component, kw_only=True):
 
     def certificate(self, known: Known) -> Certificate:
         """The conditions of the method's theorem for a study with the constants ``known``, or that there is none."""
-        theorem = vars(type(self)).get("theorem")  # its own: a method that derives from another one may change anything
+        # its own, not an inherited one: a method that derives from another may change anything
+        theorem = vars(type(self)).get("theorem")
         if not theorem:
             return nothing(self.label().rpartition(":")[2], "" if theorem is None else theorem.why)
         module, _, function = theorem.function.partition(":")
@@ -137,7 +138,7 @@ class Algorithm(Answers):
     method without them runs; each one that it lacks costs the feature that asks for it, and the refusal names it. An
     algorithm with a method ``personalised(f, client)`` has personal models, which it returns (c, n), and with
     ``personal_from(f, x)`` those that clients which never train make from the server's x. One with ``score_move`` says
-    how far a client's dual variables would move; one with ``units`` how many times ``work`` a round takes on average.
+    how far a client's dual variables would move.
     The option to change where iterates diverge has extra={"tuned": True} in its Meta.
 
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
@@ -152,11 +153,10 @@ class Algorithm(Answers):
     look: ClassVar[Look | None] = None  # in pictures; None: from the name of the class
     requires: ClassVar[tuple[Need, ...]] = ()  # methods of a problem beyond gradients
     takes: ClassVar[Takes] = Takes.SELECTED
-    mean: ClassVar[Mean | Refused] = Refused(
-        "it does not say whether a mean over the selected stands for one over all"
-    )  # why clients cannot have unequal probabilities, where they cannot
+    mean: ClassVar[Mean | Refused] = Refused("it does not say whether a mean over the selected stands for one over all")
     upload: ClassVar[Upload] = Upload()
     asynchronous: ClassVar[bool | Refused] = Refused("its rounds wait for all the clients that they call")
+    on_graph: ClassVar[bool] = False  # whether its clients are the nodes of a graph, as those of GraphMethod
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
 
     @classmethod
@@ -180,6 +180,10 @@ class Algorithm(Answers):
         """
         return d
 
+    def units(self) -> float:
+        """How many times ``work`` a round takes on average, where that is drawn."""
+        return 1.0
+
     def traffic(self, n: int) -> tuple[float, float]:
         """Numbers that a selected client downloads and uploads for each selection, with n parameters.
 
@@ -202,27 +206,24 @@ class Algorithm(Answers):
         """What the uploads guarantee about single samples; None for a method that claims nothing of the kind."""
         return None
 
-    def redrawn(self, server: Any, rounds: int) -> Any:
+    def redrawn(self, server: Never, rounds: int) -> Any:
         """The server's state where the last ``rounds`` rounds before an interruption are run again."""
         return server
 
     @abstractmethod
     def join(self, f: Local) -> Any:
         """The first state of clients: a NamedTuple of arrays whose leading axis is clients."""
-        raise NotImplementedError
 
     @abstractmethod
     def start(self, fed: Never) -> Any:
         """The first state of the server, a NamedTuple with the model ``x`` (n,), from a Federation or a Network.
 
-        ``Never`` here lets each method say which of them it takes.
+        ``Never`` here lets each method say which of them it takes; below also what the state is that it makes here.
         """
-        raise NotImplementedError
 
     @abstractmethod
-    def round(self, fed: Never, server: Any) -> Any:
+    def round(self, fed: Never, server: Never) -> Any:
         """One communication round."""
-        raise NotImplementedError
 
     def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any:
         """The clients' state once they know what the server has of a compressed upload."""
@@ -232,7 +233,7 @@ class Algorithm(Answers):
         """Numbers of each client at the server's model x, by name: Sum or Max, (c,) each."""
         return {}
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Never, row: dict[str, float], m: int) -> dict[str, float]:
         """Columns of the record, from the server's state and what ``record`` gave of all m clients together."""
         return row
 

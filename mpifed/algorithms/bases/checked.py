@@ -1,6 +1,5 @@
 """A method of a user's own: what it says of itself, and what its functions return, is checked where it enters."""
 
-import types
 from typing import Any, get_args
 
 import msgspec
@@ -25,7 +24,8 @@ HOUSE = {  # columns that every run has
 }
 TRAITS: dict[str, Any] = {"takes": Takes, "mean": Mean | Refused, "upload": Upload, "asynchronous": bool | Refused}
 KINDS = ("model", "change", "gradient", "compressed", "stable")
-NUMBER = int | float | np.number
+RECORDED = instance(dict, ': it must return a dict such as {{"snr": Max(v)}}, v (c,)')
+COLUMNS = instance(dict, ": it must return a dict, a number for each column")
 MODELS = array(lambda algorithm, f, *args: (len(f), f.n), ": it must return an array (c, n), here {shape}")
 LIKE_D = array(
     lambda algorithm, d: d.shape, " for d of shape {shape}: it must be an array of this shape, or None", is_numeric
@@ -37,7 +37,7 @@ def refuse_traits(cls: type[Algorithm]) -> None:
     for name, kind in TRAITS.items():
         value = getattr(cls, name)
         if not isinstance(value, kind):
-            names = [one.__name__ for one in (get_args(kind) if isinstance(kind, types.UnionType) else [kind])]
+            names = [one.__name__ for one in get_args(kind) or (kind,)]
             raise ValueError(f"{name} = {value!r} is wrong: it must be a {' or a '.join(names)}")
     if cls.upload.kind not in KINDS:
         raise ValueError(f"upload has the kind {cls.upload.kind!r}, and the kinds are {', '.join(KINDS)}")
@@ -61,9 +61,7 @@ def refuse_name(name: Any, taken: set[str], what: str) -> None:
 
 
 def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -> Any:
-    """Numbers of each client by name."""
-    if not isinstance(result, dict):
-        raise Wrong(f'returns {shown(result)}: it must return a dict such as {{"snr": Max(v)}}, v (c,)')
+    RECORDED(algorithm, result)
     for name, part in result.items():
         refuse_name(name, {*COMMON, *PERSONAL}, "a number")
         if not isinstance(part, Sum | Max):
@@ -75,8 +73,7 @@ def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -
 
 def report(algorithm: Algorithm, result: Any, *args: Any) -> Any:
     """Columns of the record."""
-    if not isinstance(result, dict):
-        raise Wrong(f"returns {shown(result)}: it must return a dict, a number for each column")
+    COLUMNS(algorithm, result)
     for name, value in result.items():
         refuse_name(name, HOUSE, "a column")
         if value is not None and (np.ndim(value) or np.asarray(value).dtype.kind not in "fiub"):
@@ -103,9 +100,7 @@ def received(algorithm: Algorithm, result: Any, f: Local, client: Any, upload: A
 def server_state(algorithm: Algorithm, result: Any, fed: Federation, before: Any = None) -> Any:
     """The server's state, with the model x (n,); of a round, with the fields that it had before."""
     right = "it must return a NamedTuple of arrays with the model x (n,)"
-    named = isinstance(result, tuple) and hasattr(result, "_fields")
-    if not named:
-        raise Wrong(f"returns {shown(result)}: {right}")
+    refuse_unnamed(result, right)
     if "x" not in result._fields:
         raise Wrong(f"returns a state without a field x: {right}")
     if before is not None and result._fields != before._fields:
@@ -124,13 +119,13 @@ def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
     right = "it must return a NamedTuple of arrays, one row for each of the c clients"
     if isinstance(result, tuple) and not result:
         return Client()
-    if not isinstance(result, tuple) or not hasattr(result, "_fields"):
-        raise Wrong(f"returns {shown(result)}: {right}")
+    refuse_unnamed(result, right)
     traits = algorithm.upload
     for trait, name in (("kept", traits.last(algorithm)), ("known", traits.known)):
         if name and name not in result._fields:
             raise Wrong(f"returns a state without the field {name}, which upload = Upload({trait}={name!r}, …) names")
-    if isinstance(algorithm, GraphMethod) and type(algorithm).model is GraphMethod.model and "x" not in result._fields:
+    # a method that has its own ``model`` may keep the models of its nodes in any field
+    if getattr(type(algorithm), "model", None) is GraphMethod.model and "x" not in result._fields:
         raise Wrong("returns a state without a field x, in which the nodes have their models (c, n)")
     for name, value in zip(result._fields, result, strict=True):
         refuse_field(name, value, len(f))
@@ -140,6 +135,12 @@ def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
     return result
 
 
+def refuse_unnamed(result: Any, right: str) -> None:
+    """Wrong where a state is no NamedTuple: checkpoints store its fields by name."""
+    if not (isinstance(result, tuple) and hasattr(result, "_fields")):
+        raise Wrong(f"returns {shown(result)}: {right}")
+
+
 def first(f: Local, wrong: Array) -> int:
     """The number of the first client of which something is wrong."""
     return int(f.ids[int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())])
@@ -147,9 +148,13 @@ def first(f: Local, wrong: Array) -> int:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a real number or an array of these."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.dtype.kind in "fiub" and not isinstance(value, np.ma.MaskedArray)
-    return isinstance(value, int | float)
+    known = isinstance(value, int | float | np.ndarray | np.generic) and not np.ma.isMaskedArray(value)
+    return known and np.asarray(value).dtype.kind in "fiub"
+
+
+def is_amount(value: Any) -> bool:
+    """Whether a value is one number, finite and not negative."""
+    return is_number(value) and not np.ndim(value) and bool(0 <= value < np.inf)
 
 
 GUARDS: dict[str, dict[str, Guard]] = {
@@ -164,19 +169,13 @@ GUARDS: dict[str, dict[str, Guard]] = {
         "work": of_clients,
         "local_steps": of_clients,
         "traffic": returns(
-            lambda result, *args: (
-                isinstance(result, tuple | list)
-                and len(result) == 2
-                and all(isinstance(k, NUMBER) and 0 <= k < np.inf for k in result)
-            ),
+            lambda result, *args: isinstance(result, tuple | list) and len(result) == 2 and all(map(is_amount, result)),
             ": it must return two numbers, those that travel down and those up",
         ),
         "advice": instance(str | None, ": it must return a text, or None"),
         "verify": as_it_is,
         "privacy": instance(Privacy | None, ": it must return a Privacy, or None"),
-        "proximal_step": returns(
-            lambda t, *args: isinstance(t, NUMBER) and bool(0 < t < np.inf), ": it must return a number above 0"
-        ),
+        "proximal_step": returns(lambda t, *args: is_amount(t) and t > 0, ": it must return a number above 0"),
         "certificate": instance(Certificate, ": it must return a mpifed.Certificate"),
         "redrawn": returns(
             lambda result, server, rounds: type(result) is type(server),

@@ -39,14 +39,15 @@ class CompressedGradients(Algorithm):
             )
 
     def traffic(self, n: int) -> tuple[float, float]:
-        return n, -(-self.compressor.bits(n, 8) // 8) / 8  # whole bytes
+        # whole bytes, as messages have them
+        return n, -(-self.compressor.bits(n, 8) // 8) / 8
 
     def bits(self, fed: Federation) -> int:
-        """The bits of one compressed gradient."""
         return self.compressor.bits(fed.n, fed.dtype.itemsize)
 
     def compressed(self, f: Local, rows: Array) -> Array:
         """C of rows (c, n)."""
+        # streams are made when a compressor draws from them: most do not, and there is one for each client
         return f.xp.asarray(self.compressor.compress(to_numpy(rows), lambda: f.rng))
 
     def rate(self, fed: Federation) -> float:
@@ -56,7 +57,6 @@ class CompressedGradients(Algorithm):
     @abstractmethod
     def theory(self, fed: Federation, r: Array) -> float:
         """The step size of theory, with r_i (m,) in the place of the L_i."""
-        raise NotImplementedError
 
     def variance(self, fed: Federation) -> float:
         """ω of C, and of the selection."""

@@ -1,7 +1,7 @@
 """What the dual methods share: their options, their constants, how models are averaged, and what they refuse."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from msgspec import Meta
@@ -10,7 +10,19 @@ from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Loca
 from mpifed.algorithms.parts.local_solvers import Newton, Solver, newton
 from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.errors import UserError
+from mpifed.federation.method import ServerState
 from mpifed.federation.traits import Mean, Need, Recorded, Sum, Upload, demands
+
+
+class DualState(ServerState, Protocol):
+    """What servers of dual methods know of all clients."""
+
+    @property
+    def alpha(self) -> float: ...  # α = min α_i
+    @property
+    def beta(self) -> float: ...  # β = max r_i
+    @property
+    def share(self) -> float: ...  # (τ − 1)/(N − 1)
 
 
 class DualMethod(Algorithm):
@@ -53,6 +65,7 @@ class DualMethod(Algorithm):
             return
         if self.eta != 1.0:
             raise ValueError("eta and schedule exclude each other: write the factor into the schedule's a")
+        # a rule that looks at d_i gives an array, also for one client
         if np.ndim(self.schedule.gamma(0, 1, np.ones((1, 1)))):
             raise ValueError(
                 f"schedule = {self.schedule.label()} is wrong: Σ y_i = 0 needs one η for all clients, so it must be "
@@ -77,13 +90,14 @@ class DualMethod(Algorithm):
 
     def constants(self, fed: Federation) -> tuple[float, float, float]:
         """α = min α_i, β = max r_i and (τ − 1)/(N − 1)."""
+        # one request for both: the least α_i is the largest of −α_i
         beta, alpha = fed.max(self.bounds)
         return -float(alpha), float(beta), max(fed.cohort - 1, 1) / max(fed.m - 1, 1)
 
     def bounds(self, f: Local, client: Any) -> tuple[Any, tuple[Array, Array]]:
         return client, (f.lipschitz(), -f.convexity())
 
-    def collect(self, fed: Federation, server: Any, to: Array | None) -> Array:
+    def collect(self, fed: Federation, server: DualState, to: Array | None) -> Array:
         """w̄ of the clients ``to``, which solve (1)."""
         fed.send(self.solve, server.alpha, server.beta, server.share, to=to)
         return self.average(fed, fed.arrivals())
@@ -98,9 +112,8 @@ class DualMethod(Algorithm):
     @abstractmethod
     def solve(self, f: Local, client: Any, alpha: float, beta: float, share: float) -> tuple[Any, Any]:
         """Solve (1): the new state, and ``share`` of w_i."""
-        raise NotImplementedError
 
-    def select(self, fed: Federation, server: Any) -> Array | None:
+    def select(self, fed: Federation, server: DualState) -> Array | None:
         """The clients of a selection; those that are scored solve (1)."""
         return fed.select(server.x, given=(server.alpha, server.beta, server.share))
 
@@ -121,6 +134,7 @@ class DualMethod(Algorithm):
         """The model of the round: w̄, or the w_i that one of the clients ``to`` has uploaded."""
         if self.model == "mean":
             return mean
+        # the server has all w_i already, but the sum alone has reached it in this program: so it is not charged again
         one = fed.rng.integers(fed.m if to is None else len(to))
         return fed.mean(self.reveal, to=np.array([one if to is None else to[one]]), charge=False)
 
@@ -131,7 +145,7 @@ class DualMethod(Algorithm):
         """η of the round."""
         return self.eta if self.schedule is None else float(self.schedule.gamma(fed.round - 1, 1, np.ones((1, 1))))
 
-    def common(self, server: Any) -> float:
+    def common(self, server: DualState) -> float:
         """The α that all clients share; 1 where they multiply by their own α_i."""
         return float(server.alpha) if self.scaling == "common" else 1.0
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive, tuned
+from mpifed.federation.method import ServerState
 from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
 
@@ -23,6 +24,7 @@ class GraphMethod(Algorithm):
     place here, because all nodes work in every round: ``takes`` is Takes.ALL, or SELECTED where some are selected.
     """
 
+    on_graph = True
     asynchronous = Refused("its nodes wait for their neighbours")
     takes = Takes.ALL
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
@@ -37,5 +39,5 @@ class GraphMethod(Algorithm):
         square = f.xp.vecdot(difference, difference)
         return {"consensus": Sum(square), "consensus_max": Max(square)}
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: ServerState, row: dict[str, float], m: int) -> dict[str, float]:
         return {"consensus": row["consensus"] / m, "consensus_max": row["consensus_max"]}

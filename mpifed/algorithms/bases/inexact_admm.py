@@ -1,12 +1,19 @@
 """What FedGiA and FedADMM share: the first dual variables, and the augmented Lagrangian in the record."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from msgspec import Meta, field
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local
-from mpifed.algorithms.parts.curvature import Path
+from mpifed.federation.method import ServerState
 from mpifed.federation.traits import Recorded, Sum
+
+
+class Penalty(ServerState, Protocol):
+    """The state of a server that has a penalty."""
+
+    @property
+    def sigma(self) -> float: ...
 
 
 class InexactADMM(Algorithm):
@@ -30,6 +37,7 @@ class InexactADMM(Algorithm):
 
     def joint(self, fed: Federation, sigma: float) -> Array:
         """The first model, x⁰ + Σ π_i/σ with σ = Σ σ_i: the mean of the first uploads, of which only π_i is sent."""
+        # all know x⁰, so that only π_i has to travel, and nothing where it is 0
         return fed.initial() if self.first == "zero" else fed.initial() + fed.sum(self.first_dual) / sigma
 
     def first_dual(self, f: Local, client: Any) -> tuple[Any, Array]:
@@ -51,10 +59,8 @@ class InexactADMM(Algorithm):
         lagrangian = f.value(w) / f.m + f.xp.vecdot(away, client.pi)
         return {"lagrangian": Sum(lagrangian), "squares": Sum(sigma / 2 * f.xp.vecdot(away, away))}
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Penalty, row: dict[str, float], m: int) -> dict[str, float]:
         own = dict(row)
         if self.lagrangian:
             own["lagrangian"] += (server.sigma if self.common else 1) * own.pop("squares")
-        if isinstance(server, Path):
-            own["penalty"] = server.sigma
         return own

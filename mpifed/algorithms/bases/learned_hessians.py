@@ -61,6 +61,7 @@ class LearnedHessians(Algorithm):
 
     def learned(self, f: Local, H: Array, x: Array) -> tuple[Array, Array, Array]:
         """∇²f_i(x) − H_i and C of it, packed, and the new H_i: (c, n(n+1)/2) each."""
+        # in place: a matrix for each client is the largest thing that this method has
         D = f.packed_hess(x)
         D -= H
         S = self.compressor.compress(D, lambda: f.rng, symmetric=True)
@@ -73,6 +74,7 @@ class LearnedHessians(Algorithm):
 
     def projected_step(self, H: Array, g: Array, mu: float) -> Array:
         """The same with H projected onto the symmetric matrices ⪰ μI, which sets its eigenvalues below μ to μ."""
+        # mostly H is above μI: then nothing is to be projected, and a factorisation finds that out in much less time
         try:
             np.linalg.cholesky(shifted(H, -mu))
         except np.linalg.LinAlgError:

@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.arrays import namespace
+from mpifed.federation.method import ServerState
 from mpifed.federation.traits import Recorded, Sum
 
 
@@ -37,10 +38,10 @@ class Personal(Algorithm):
     @abstractmethod
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
         """The local update of selected clients: their new state and z_i."""
-        raise NotImplementedError
 
     def train(self, f: Local, theta: Array, centre: Array) -> Array:
         """H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
+        # the pull is part of the gradient that the optimiser gets, and so of its moments and of what is clipped
         memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
@@ -63,7 +64,7 @@ class Personal(Algorithm):
             return {}
         return {"envelope": Sum(f.value(client.theta) + self.lam / 2 * square(client.theta - x))}
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: ServerState, row: dict[str, float], m: int) -> dict[str, float]:
         return row | ({"envelope": row["envelope"] / m} if self.envelope else {})
 
     def personalised(self, f: Local, client: Any) -> Array:

@@ -1,15 +1,36 @@
 """The privacy budget that noisy uploads spend."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mpifed.algorithms.bases.algorithm import Privacy
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
+from mpifed.core.typing import Array
+from mpifed.federation.method import ServerState
 
 # of noise that no seed repeats: it has other bits on other ranks and after resuming, and lost uploads count again
 DRAWN_ANEW = Keeps.SURVIVAL | Keeps.DEVICES
 # how much more ε covers the Rényi divergence of discrete Laplace noise of a scale of 1024 steps or more
 GRID = 1 + 1e-6
+
+
+class Counting(ServerState, Protocol):
+    """The state of a server that counts the noisy uploads of each client so far."""
+
+    @property
+    def uploads(self) -> Array: ...  # (m,)
+
+
+State = TypeVar("State", bound=Counting)
+
+
+def recounted(server: State, rounds: int, privacy: Privacy | None) -> State:
+    """The server's state with ``rounds`` more ``uploads`` of each client, where noise with a guarantee is drawn anew.
+
+    The lost draws may have left their clients, so they count too.
+    """
+    # noise of a stream is drawn again as it was: whoever saw it twice has not seen more
+    return server._replace(uploads=server.uploads + rounds) if privacy and privacy.holds else server
 
 
 def accounting() -> Any:
@@ -42,6 +63,7 @@ class Budget(NamedTuple):
         """
         if self.releases == 0:
             return 0.0
+        # Rényi accounting tries orders from a list, and can lose to the plain sum where there are few releases
         return min(self.basic(), composed("LaplaceDpEvent", 1 / (self.epsilon * GRID), self.releases, delta))
 
 
@@ -51,11 +73,3 @@ def composed(event: str, scale: float, releases: int, delta: float) -> float:
     accountant = library.rdp.RdpAccountant(neighboring_relation=library.NeighboringRelation.REPLACE_ONE)
     accountant.compose(getattr(library, event)(scale), releases)
     return float(accountant.get_epsilon(delta))
-
-
-def recounted(server: Any, rounds: int, privacy: Privacy | None) -> Any:
-    """The server's state with ``rounds`` more ``uploads`` of each client, where noise with a guarantee is drawn anew.
-
-    The lost draws may have left their clients, so they count too.
-    """
-    return server._replace(uploads=server.uploads + rounds) if privacy and privacy.holds else server

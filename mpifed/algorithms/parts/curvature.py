@@ -19,6 +19,10 @@ class Path(NamedTuple):
     error: float  # a quarter of the mean of the clients' distances from s to ∇f(x)/m there
     most: float  # max r_i/m, which no curvature of f/m exceeds
 
+    def after(self, mean: tuple[Array, float]) -> "Path":
+        """The state after a round whose uploads, models and distances, have these means."""
+        return followed(self, *mean)
+
 
 def begun(x: Array, sigma: float, most: float) -> Path:
     return Path(x, float(x.dtype.type(sigma)), x, np.zeros_like(x), 0.0, most)
@@ -38,6 +42,7 @@ def followed(path: Path, x: Array, error: float) -> Path:
     if length > 0:
         change, off = norm(slope - path.slope), error + path.error
         least, c = (min(max(v, 0.0) / length, path.most) for v in (change - off, change + off))
+        # by powers of two alone, so that σ is the same number in single and in double precision
         if least > 2 * sigma:
             return path._replace(x=path.before, sigma=math.ldexp(sigma, math.ceil(math.log2(least / sigma))))
         sigma = math.ldexp(sigma, max(-1, round(math.log2(2 * c / sigma))) if c > 0 else -1)
@@ -45,4 +50,5 @@ def followed(path: Path, x: Array, error: float) -> Path:
 
 
 def norm(x: Array) -> float:
+    # in double precision: near the end the last step is a few units of the last place of a single one
     return float(np.linalg.norm(x.astype(float)))

@@ -24,6 +24,7 @@ def decayed(algorithm: Method, problem: Problem, data: Dataset, dtype: str) -> M
     for field in fields_of(type(algorithm)).values():
         part = getattr(algorithm, field.name)
         if isinstance(part, Decaying) and part.decay == "weights" and part.weight_decay:
+            # once, before round one: which parameters are weights follows from the data, which clients see in part only
             own = (part.weight_decay * decaying(problem, data)).astype(dtype)
             changes[field.name] = msgspec.structs.replace(part, weight_decay=own)
     return msgspec.structs.replace(algorithm, **changes) if changes else algorithm

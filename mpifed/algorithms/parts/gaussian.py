@@ -54,6 +54,7 @@ class Gaussian(Struct, frozen=True):
         """U (c, n) in double precision, each row at most C(1 − 1e-9) long; a row that is not finite becomes 0."""
         U = U.astype(np.float64)
         size = np.sqrt(np.vecdot(U, U))
+        # what is not finite cannot be shortened, and sent as it is it would say that this client diverged
         bad = ~np.isfinite(size)
         U[bad] = size[bad] = 0.0
         longest = self.clip * (1 - 1e-9)  # covers rounding errors of the norm
@@ -73,12 +74,14 @@ class Gaussian(Struct, frozen=True):
         deviation = self.multiplier * self.clip / math.sqrt(parts)
         step = self.step(parts)
         steps = np.full(len(Z), math.ceil(deviation / step * (1 + 1e-9)))
+        # w is public, so rounding it gives nothing away, and then the uploads of all clients are on one grid
         origin = np.rint(w.astype(np.float64) / step) * step
         moved = np.trunc(self.clipped(Z - origin) / step) + exact(discrete_gaussian, f, steps, self.seed)
         return origin + moved * step
 
     def step(self, parts: int) -> float:
         """The number of which all that is sent is a multiple, a power of two."""
+        # a power of two, so that multiples of the step are exact in floating point, and so are their sums
         return float(power_of_two(np.asarray(self.multiplier * self.clip / math.sqrt(parts) / FINE)))
 
     def rho(self) -> float:

@@ -42,7 +42,6 @@ class Solver(Component):
     @abstractmethod
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         """Approximate minimisers of f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
-        raise NotImplementedError
 
 
 class Newton(Solver, tag="newton"):
@@ -98,8 +97,9 @@ class GradientDescent(Solver, tag="gd"):
         """The number of steps at α/β = ``ratio``."""
         if self.steps is not None:
             return self.steps
-        delta = (1 - share * ratio / 32) / 4 if self.delta == "theorem" else self.delta
-        assert isinstance(delta, float)
+        assert self.delta is not None
+        delta = (1 - share * ratio / 32) / 4 if self.delta == "theorem" else float(self.delta)
+        # the rounding of a ratio of logarithms must not ask for one step more than the theorem does
         return 1 if ratio >= 1 else max(1, math.ceil(math.log(delta) / (2 * math.log1p(-ratio)) - 1e-12))
 
 
@@ -110,6 +110,7 @@ def newton(f: Local, Y: Array, W: Array, tol: float | Array, most: int = 100, ec
     ``economical``, at least to half of what takes the gradient to tol; steps are halved until the gradient's norm falls
     (f_i is strongly convex). Converged clients leave the batch, so a client's result does not depend on the others.
     """
+    # ``active`` are places among all clients, and G and norm those of the active ones alone: they shrink together
     W = W.copy()
     active = np.arange(len(f))
     G = f.grad(W) - Y
@@ -126,7 +127,8 @@ def newton(f: Local, Y: Array, W: Array, tol: float | Array, most: int = 100, ec
         accuracy = np.clip(norm, 0.5 * bound[active] / norm if economical else None, 0.1)
         step = conjugate_gradients(part.hessian(W[active]), G, accuracy, 2 * f.n)
         W[active], G, norm, better = halved(part, Y[active], W[active], step, (G, norm))
-        active = active[better]  # a client that cannot improve has reached rounding
+        # a client that cannot improve has reached rounding, and would be halved thirty times in every step to come
+        active = active[better]
         G = G[better]
         norm = norm[better]
     return W
@@ -151,6 +153,7 @@ def halved(f: Local, Y: Array, W: Array, step: Array, now: tuple[Array, Array]) 
         found[good] = trial[good]
         best[good] = H[good]
         least[good] = size[good]
+        # per client, so that one with a bad step does not shorten those of the others, and its bits are its own
         better |= good
         if better.all():
             break
@@ -162,6 +165,7 @@ class Penalised(Local):
     """f_i(x) + (ρ/2)‖x‖² of c clients, as solvers see them."""
 
     def __init__(self, f: Local, rho: float) -> None:
+        # all that a Local knows but its derivatives: samples, streams and numbers of clients stay those of f
         vars(self).update(vars(f))
         self.f, self.rho = f, rho
 
@@ -212,6 +216,7 @@ class AugmentedLagrangian(NamedTuple):
                 break
             total = r * V + sigma * w
             (a,) = xp.nonzero(far)
+            # taking rows out costs a copy of their samples, which is worth it once most of them rest
             if 2 * a.shape[0] < len(f):
                 sent = w if w.ndim == 1 else w[a]
                 rest = AugmentedLagrangian(f.take(a), sent, r[a], sigma[a], g[a], total[a])

@@ -26,6 +26,7 @@ def direction(H: Array, g: Array, name: str) -> Array:
 def regular(H: Array) -> bool:
     """Whether H (n, n) is positive definite, and its condition is not that of rounding."""
     try:
+        # in every round, and so by a factorisation, which takes much less time than eigenvalues
         diagonal = np.diagonal(np.linalg.cholesky(H))
     except np.linalg.LinAlgError:
         return False
@@ -43,6 +44,7 @@ def advice(H: Array) -> str:
             f"{mean} is 0 in row {flat[0]} (counted from 0), so its coefficient does not change f: its column is 0 in "
             "all rows, or is that of a category without events: leave it out"
         )
+    # columns brought to one size first: else kilometres beside millimetres look like columns that depend on each other
     scale = 1 / np.sqrt(np.abs(diagonal))
     even = H * scale * scale[:, None]
     values, vectors = np.linalg.eigh(even)
@@ -77,6 +79,7 @@ def advice(H: Array) -> str:
 def backtrack(f: Callable[[float], float], start: float, slope: float, c: float, shrink: float) -> float:
     """The first step s of 1, shrink, shrink² … with f(s) <= f(0) + c s ``slope``, to rounding; ``start`` is f(0)."""
     step = 1.0
+    # at the optimum f cannot fall by more than its rounding, and the search would go down to the smallest step
     slack = ROUNDING * np.spacing(abs(start))
     while step > SMALLEST and f(step) > start + c * step * slope + slack:
         step *= shrink

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
-from mpifed.algorithms.parts.budget import DRAWN_ANEW, Budget, accounting, recounted
+from mpifed.algorithms.parts.budget import DRAWN_ANEW, Budget, Counting, accounting, recounted
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.discrete_noise import (
     UP,
@@ -88,7 +88,7 @@ class Noise(Struct, frozen=True):
         """The step that the stand-in 2‖∇f_i(x)‖₁ is multiplied by, in units of the method's choice."""
         return printed
 
-    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
+    def sensitivity(self, stand_in: Array) -> Array:
         """s_i: (c,)."""
         return stand_in
 
@@ -102,7 +102,7 @@ class Noise(Struct, frozen=True):
 
     def upload(self, f: Local, w: Array, stand_in: Array, reach: Array | float = 0.0) -> tuple[Array, Array]:
         """z_i = w_i + noise (c, n) and log10(‖w_i‖/‖noise_i‖) (c,)."""
-        noise = laplace(f, self.sensitivity(stand_in, reach) / self.epsilon)
+        noise = laplace(f, self.sensitivity(stand_in) / self.epsilon)
         return w + noise, log_ratio(w, noise)
 
     def columns(self, snr: float, releases: int) -> dict[str, float]:
@@ -150,16 +150,14 @@ class Clipped(Noise, frozen=True):
         return f.clipped_grad(x, self.clip)
 
     def square(self, away: Array) -> Array:
-        """0: steps must not depend on the data."""
+        """0: steps must not depend on the data, or the bound of s_i, which is made of steps, would tell something."""
         return namespace(away).zeros(away.shape[0])
-
-    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
-        return np.asarray(reach) if isinstance(reach, int | float) else reach
 
     def grow(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
         return (step * reach + 2 * self.clip / d) / (eta + step)
 
     def upload(self, f: Local, w: Array, stand_in: Array, reach: Array | float = 0.0) -> tuple[Array, Array]:
+        # on the CPU and in whole steps: the last bits of a float with noise can tell what the noise was added to
         step, scale = laplace_steps(np.asarray(to_numpy(reach), np.float64), f.n, self.epsilon)
         own = to_numpy(w)
         z = (to_grid(own, step[:, None]) + exact(discrete_laplace, f, scale, self.seed)) * step[:, None]
@@ -178,7 +176,7 @@ class Silent(Noise, frozen=True):
     def privacy(self) -> Privacy | None:
         return None
 
-    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
+    def sensitivity(self, stand_in: Array) -> Array:
         return namespace(stand_in).zeros(stand_in.shape[0])
 
     def first(self, f: Local) -> Array:
@@ -200,7 +198,6 @@ class Noisy(Algorithm):
     @abstractmethod
     def mechanism(self) -> Noise:
         """The noise that the options name."""
-        raise NotImplementedError
 
     def verify(self, selected: int) -> None:
         self.mechanism().verify()
@@ -208,7 +205,7 @@ class Noisy(Algorithm):
     def privacy(self) -> Privacy | None:
         return self.mechanism().privacy()
 
-    def redrawn(self, server: Any, rounds: int) -> Any:
+    def redrawn(self, server: Counting, rounds: int) -> Counting:
         return recounted(server, rounds, self.privacy())
 
     def first(self, f: Local, client: Any, *args: Any) -> tuple[Any, Array]:
@@ -219,7 +216,7 @@ class Noisy(Algorithm):
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         return {"snr": Max(-client.ratio)}
 
-    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Counting, row: dict[str, float], m: int) -> dict[str, float]:
         return self.mechanism().columns(-row["snr"], int(server.uploads.max(initial=0)))
 
 
@@ -228,6 +225,7 @@ def exact(family: Callable[[Array, Words], Array], f: Local, scale: Array, seed:
 
     They come from the system's entropy, or with a ``seed`` from a stream of each client.
     """
+    # a stream that whoever knows the seed can repeat hides nothing: without a seed for tests, no stream at all
     if seed is None:
         return family(np.repeat(scale, f.n), entropy).reshape(len(f), f.n)
     rngs = f.streams(seed, "noise")
@@ -237,6 +235,7 @@ def exact(family: Callable[[Array, Words], Array], f: Local, scale: Array, seed:
 def laplace(f: Local, scale: Array) -> Array:
     """Laplace noise (c, n) of scale (c,), each client's from its own stream."""
     noise = to_numpy(f.zeros())
+    # row by row from the client's own stream, so that its noise does not depend on who else is in the block
     for row, rng, s in zip(noise, f.rng, to_numpy(scale).tolist(), strict=True):
         row[:] = rng.laplace(0.0, s, f.n)
     return f.xp.asarray(noise)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.arrays import namespace
+from mpifed.core.arrays import is_tensor, namespace
 from mpifed.core.component import Component
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
@@ -55,6 +55,10 @@ class Optimizer(Component):
         "momentum": "write beta",
     }
 
+    def linear(self) -> bool:
+        """Whether d is a weighted sum of the gradients so far, whose weights do not depend on them."""
+        return False
+
     def begin(self, g: Array) -> Any:
         """The memory before the first step, for gradients like ``g`` (c, n)."""
         return ()
@@ -62,7 +66,6 @@ class Optimizer(Component):
     @abstractmethod
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         """d for gradients g (c, n) at w, (c, n) or (n,), and the new memory."""
-        raise NotImplementedError
 
     def step(self, w: Array, g: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         """w − γ d (c, n) for gradients g (c, n) at w, and the new memory; ``memory`` is None at the first step.
@@ -71,7 +74,8 @@ class Optimizer(Component):
         """
         memory = self.begin(g) if memory is None else memory
         d, new = self.direction(memory, clipped(g, self.clip) if self.clip else g, w)
-        if new and not isinstance(gamma, int | float):
+        # with epochs, clients of few samples are through before the others: a step of 0 would still age their memory
+        if new and np.ndim(gamma):
             xp = namespace(g)
             if not xp.all(gamma > 0):
                 pairs = zip(memory, new, strict=True)
@@ -81,7 +85,8 @@ class Optimizer(Component):
 
 def less(w: Array, step: Array) -> Array:
     """w − step, (c, n), which takes the place of ``step``: another array of this size would be slower than the sum."""
-    if isinstance(step, np.ndarray) and step.dtype == w.dtype:
+    # tensors go the plain way: PyTorch keeps the memory of arrays of this size at hand
+    if step.dtype == w.dtype and not is_tensor(step):
         return np.subtract(w, step, out=step)
     return w - step
 
@@ -94,6 +99,9 @@ class SGD(Optimizer, tag="sgd"):
 
     # Without memory; whatever direction a client takes, its upload is what is accounted for.
     keeps = Keeps.EVERYTHING
+
+    def linear(self) -> bool:
+        return not self.clip
 
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         return g, memory
@@ -111,11 +119,12 @@ class Decaying(Optimizer):
     def shrink(self, w: Array) -> Array:
         """λw (c, n)."""
         own = self.weight_decay
-        return own * w if isinstance(own, float) else namespace(w).asarray(own) * w
+        return namespace(w).asarray(own) * w if np.ndim(own) else own * w
 
     def decayed(self, g: Array, w: Array) -> Array:
         """g + λw."""
-        return g if isinstance(self.weight_decay, float) and not self.weight_decay else g + self.shrink(w)
+        # without decay g itself, as without this option: adding 0 · w would make another array, and NaN of infinities
+        return g + self.shrink(w) if np.ndim(self.weight_decay) or self.weight_decay else g
 
 
 class Buffer(NamedTuple):
@@ -133,6 +142,9 @@ class Momentum(Decaying, tag="momentum"):
 
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
     nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
+
+    def linear(self) -> bool:
+        return not (self.clip or self.weight_decay)
 
     def begin(self, g: Array) -> Buffer:
         return Buffer(namespace(g).zeros_like(g))
@@ -175,6 +187,7 @@ class Adam(Decaying, tag="adam"):
         m = self.beta1 * memory.m + (1 - self.beta1) * g
         v = self.beta2 * memory.v + (1 - self.beta2) * (g * g)
         xp = namespace(g)
+        # powers are multiplied up step by step, for each client: clients that rest do not count steps
         left = memory.left * xp.asarray((self.beta1, self.beta2))
         rest = xp.astype(1 - left, g.dtype)
         return m / rest[:, :1] / (xp.sqrt(v / rest[:, 1:]) + self.eps), Moments(m, v, left)

@@ -26,6 +26,9 @@ class Schedule(Step):
         """t of iteration k, of which a round has ``k0``."""
         return k if self.by == "step" else k // k0
 
+    def within(self, by: str | None) -> Step:
+        return replace(self, by=by) if self.by is None else self
+
 
 class StepDecay(Schedule, tag="step"):
     """γ_t = a · decay^⌊t/every⌋, with t counted from 0 in rounds or local steps.
@@ -86,12 +89,7 @@ class Warmup(Schedule, tag="warmup"):
 
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:
         t = self.time(k, k0)
-        then = self.after()
+        then = self.then.within(self.by)
         if t < self.over:
             return then.gamma(0, k0, d) * (self.first + (1 - self.first) * t / self.over)
         return then.gamma(k - self.over * (1 if self.by == "step" else k0), k0, d)
-
-    def after(self) -> Step:
-        """The rule ``then``, in the unit of this one where it has none of its own."""
-        inherits = isinstance(self.then, Schedule) and self.then.by is None
-        return replace(self.then, by=self.by) if inherits else self.then

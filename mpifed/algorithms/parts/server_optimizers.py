@@ -41,12 +41,10 @@ class ServerOptimizer(Component):
     @abstractmethod
     def rate(self, delta: Array, spread: float) -> float:
         """η for Δ = ``delta`` (n,) and the mean ``spread`` of ‖w_i − x‖²."""
-        raise NotImplementedError
 
     @abstractmethod
     def direction(self, memory: Memory, delta: Array) -> tuple[Array, Memory]:
         """d (n,) for Δ = ``delta`` (n,), and the new memory."""
-        raise NotImplementedError
 
 
 class Momentum(ServerOptimizer, tag="momentum"):
@@ -92,7 +90,6 @@ class Adaptive(ServerOptimizer):
     @abstractmethod
     def squares(self, v: Array, new: Array) -> Array:
         """The new v (n,), given Δ² = ``new`` (n,)."""
-        raise NotImplementedError
 
 
 class Adagrad(Adaptive, tag="adagrad"):

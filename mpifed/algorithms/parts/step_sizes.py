@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.core.component import Component
 from mpifed.core.promises import Keeps
+from mpifed.core.toml import is_number
 from mpifed.core.typing import Array
 
 Factor = Annotated[float, Meta(gt=0, description="factor a")]
@@ -31,13 +32,15 @@ class Step(Component):
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
         """The rule that ``table`` names; a number is the constant."""
-        number = isinstance(table, int | float) and not isinstance(table, bool)
-        return super().build({"name": "constant", "a": table} if number else table, path)
+        return super().build({"name": "constant", "a": table} if is_number(table) else table, path)
+
+    def within(self, by: str | None) -> "Step":
+        """The rule as part of a schedule in the unit ``by``, which it takes where it has none of its own."""
+        return self
 
     @abstractmethod
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:
         """γ of iteration k for clients with d (c, 1) samples, ``k0`` iterations a round: (c, 1) or one number."""
-        raise NotImplementedError
 
 
 class Log2(Step, tag="log2"):

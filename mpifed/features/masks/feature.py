@@ -37,13 +37,13 @@ def uncancelled(c: Counted) -> Found:
 def rounded(c: Counted) -> Found:
     """What would let uploads pass as they are, where only their sum is private."""
     # A sum of uploads that are rounded one by one is no function of the sum in which there is noise enough.
-    privacy = c.algorithm.privacy()
-    if c.masks is None or c.masks.sums == "float" or privacy is None or not (privacy.holds and privacy.sums):
+    privacy, masks = c.config.algorithm.privacy(), c.config.masks
+    if masks is None or masks.sums == "float" or privacy is None or not (privacy.holds and privacy.sums):
         return None
     if privacy.grid is None:
         return {"right": 'masks.sums must be "float"'}
     needed = math.ceil(-math.log2(privacy.grid(c.m)))
-    return {"right": f"it must be at least {needed}"} if c.masks.fraction < needed else None
+    return {"right": f"it must be at least {needed}"} if masks.fraction < needed else None
 
 
 RULES: list[Rule[Experiment]] = [

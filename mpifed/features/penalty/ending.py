@@ -4,14 +4,12 @@ The step of a method with a proximal step is x⁺ = argmin_u h(u) + ‖u − v�
 without h comes to. So the rounds stay as they are, and h is taken into account after each of them.
 """
 
-from typing import Any
-
 import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.features.penalty.penalty import Penalty
 from mpifed.federation.ending import Ending
-from mpifed.federation.method import Proximal
+from mpifed.federation.method import Proximal, ServerState
 from mpifed.federation.server import Federation
 
 OF_F = ("objective", "objective_samples", "lagrangian")  # sums to which h belongs
@@ -25,7 +23,7 @@ class ProximalEnding(Ending):
         self.penalty = penalty
         self.method = method
 
-    def observed(self, server: Any) -> Any:
+    def observed(self, server: ServerState) -> ServerState:
         """The server's state with the model x⁺ = prox(x) after a round; the model that a run starts from stays."""
         # the start is no step of the method: a run that is resumed from round 0 would take it twice
         if self.fed.round == 0:

@@ -8,6 +8,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.calls import ClientMethod
 from mpifed.federation.ids import named
+from mpifed.federation.method import ServerState
 from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE
 from mpifed.federation.request import EVALUATE, FOR_THE_RECORD, Request
 from mpifed.federation.server import Federation
@@ -68,7 +69,7 @@ class Network(Federation):
         """Each node (or only those ``to``) gets the rows z_j of its neighbours: method(f, client, near, *args)."""
         self._exchange(GATHER, field, method, args, of, to)
 
-    def observed(self, server: Any) -> Any:
+    def observed(self, server: ServerState) -> ServerState:
         """The server's state with the mean model of the nodes in its field x; charged to no ledger."""
         total = self._ask(Request("model", reduce=self._sum, verb=EVALUATE))
         return server._replace(x=divided(total, self.m))

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.algorithms.parts.elastic_nets import elastic_nets
-from mpifed.algorithms.parts.prox import elastic_net_mean
+from mpifed.algorithms.parts.elastic_nets import elastic_net_mean, elastic_nets
 from mpifed.core.soft_threshold import soft
 from mpifed.federation.peers.neighbourhood import Near
 

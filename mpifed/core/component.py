@@ -37,9 +37,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
         """The table at ``path`` with its values checked against the fields; UserError names the key that is wrong."""
-        if not isinstance(table, dict):
-            raise UserError(f"{path} = {brief(table)} is wrong: {path} is a table, so write {path}.KEY = VALUE")
-        return cls.fill(table, path)
+        return cls.fill(given(table, path, f"{path} is a table, so write {path}.KEY = VALUE"), path)
 
     @classmethod
     def fill(cls, table: dict[str, Any], path: str) -> Self:
@@ -86,19 +84,17 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
         """The component that a table names; a plain string is a table with that name."""
-        if isinstance(table, str):
-            table = {"name": table}
-        if not isinstance(table, dict):
-            right = f"{path} is a table, such as {path}.name = {cls.default!r}"
-            raise UserError(f"{path} = {brief(table)} is wrong: {right}")
-        table = dict(table)
+        table = given(table, path, f"{path} is a table, such as {path}.name = {cls.default!r}", short="name")
         name = table.pop("name", cls.default)
         return cls.member(name, path).fill(table, path)
 
     @classmethod
     def member(cls, name: Any, path: str) -> type[Self]:
         """The class called ``name`` in this family, in mpifed or in a plugin; UserError where there is none."""
-        if isinstance(name, str) and name in cls.choices:
+        if not isinstance(name, str):
+            unknown(path.rsplit(".", 1)[-1], name, cls.names())
+        # mpifed's own first, so that no package that is installed can change what a study with this name means.
+        if name in cls.choices:
             module, _, attribute = cls.choices[name].partition(":")
             return getattr(importlib.import_module(module), attribute)
         try:
@@ -132,27 +128,53 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         return str(cls.__struct_config__.tag)
 
 
+def given(table: Any, path: str, right: str, short: str = "") -> dict[str, Any]:
+    """A copy of a table that a user gave; a text alone is its key ``short``. UserError, which says what is right."""
+    if short and isinstance(table, str):
+        return {short: table}
+    if not isinstance(table, dict):
+        raise UserError(f"{path} = {brief(table)} is wrong: {right}")
+    return dict(table)
+
+
 def convert(value: Any, kind: Any, path: str) -> Any:
     """``value`` as the type ``kind``; UserError with ``path`` where that is impossible."""
-    family = next((k for k in within(kind) if isinstance(k, type) and issubclass(k, Table)), None)
+    family, choices, types = parts_of(kind)
     if family is not None:
         return value if value is None else family.build(value, path)
-    literal = next((k for k in within(kind) if typing.get_origin(k) is typing.Literal), None)
-    others = {int, float, str, bool, list} & {k for k in within(kind) if isinstance(k, type)}
-    if literal is not None and not others and value is not None and value not in typing.get_args(literal):
-        right = " or ".join(toml_value(choice) for choice in typing.get_args(literal))
+    if choices and value is not None and value not in choices:
+        right = " or ".join(map(toml_value, choices))
         raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{path} = {value} is wrong: it must be a finite number")
-    if isinstance(value, float) and value.is_integer() and int in within(kind) and float not in within(kind):
-        value = int(value)
+    if isinstance(value, float):
+        value = finite(value, path)
+        # rounds = 1e3 means a whole number, which TOML writes in no other way with an exponent.
+        if value.is_integer() and int in types and float not in types:
+            value = int(value)
     try:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise UserError(f"{path} = {brief(value)} is wrong: {plain(str(error))}{in_seconds(value)}") from None
+    # TOML and Python have whole numbers of any size, while numpy and HDF5, which store them, have 64 bits.
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
+
+
+def finite(value: float, path: str) -> float:
+    if not math.isfinite(value):
+        raise UserError(f"{path} = {value} is wrong: it must be a finite number")
+    return value
+
+
+@cache
+def parts_of(kind: Any) -> tuple[type[Table] | None, tuple[Any, ...], frozenset[type]]:
+    """The table in the type of a field, the choices where these are all that it takes, and every class in it."""
+    parts = list(within(kind))
+    types = [part for part in parts if isinstance(part, type)]
+    literal = next((part for part in parts if typing.get_origin(part) is typing.Literal), None)
+    # With another type beside the choices, as in Literal["auto"] | float, msgspec's sentence says both.
+    choices = () if {int, float, str, bool, list} & {*types} else typing.get_args(literal)
+    return next((part for part in types if issubclass(part, Table)), None), choices, frozenset(types)
 
 
 def in_seconds(value: Any) -> str:

@@ -17,10 +17,10 @@ from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
-from mpifed.results.copied_rounds import copy, root_attributes
+from mpifed.results.copied_rounds import copy
 from mpifed.results.model_log import RowLog
 from mpifed.results.netcdf import created, dimension, put, scale, text
-from mpifed.results.provenance import now
+from mpifed.results.provenance import now, root_attributes
 from mpifed.results.result import Result, load
 from mpifed.results.rounds_table import METADATA, RoundsTable
 from mpifed.theory.statements import Certificate

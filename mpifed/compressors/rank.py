@@ -27,6 +27,7 @@ class Rank(Compressor, tag="rank"):
         n = order(rows.shape[1])
         if self.r >= n:
             return rows
+        # The largest in absolute value may be at either end, so that no part of the spectrum can be left out.
         values, vectors = np.linalg.eigh(unpack(rows, n))
         leading = np.argsort(-np.abs(values), axis=1, kind="stable")[:, None, : self.r]
         values = np.take_along_axis(values[:, None], leading, axis=2)

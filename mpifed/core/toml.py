@@ -18,6 +18,13 @@ def join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
+def listed(value: Any, times: int = 1) -> list[Any]:
+    """The list that an option holds, or its one value ``times``; [] where it has none."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value] * times
+
+
 def toml_value(value: Any) -> str:
     # A text of JSON is one of TOML too, but for the character DEL, which TOML wants escaped.
     if isinstance(value, bool | str):

@@ -68,6 +68,7 @@ class Graph(Component):
 
 def pairs(a: Array, b: Array, m: int) -> Array:
     """The edges between the nodes a and b (k,), each once, the smaller end first, rising: (E, 2)."""
+    # One number for each edge, which sorts and compares faster than a pair; loops are left out, as in a ring of one.
     check_memory(EDGE * len(a), f"a graph with {len(a):,} edges")
     low, high = np.sort([a, b], axis=0)
     codes = np.unique((low * m + high)[low != high])

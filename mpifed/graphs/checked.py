@@ -34,6 +34,8 @@ def weighted(given: Edges, ends: Array, once: Array, m: int) -> Edges:
     weights = np.asarray(given.weights, float)
     if weights.shape != (len(ends),) or not np.isfinite(weights).all():
         raise Wrong(f"returns weights that are {shown(given.weights)}: they are finite numbers, one for each edge")
+    # A user may list an edge once or in both directions, or each as often as it pleases: (i, j) and (j, i) have one
+    # code, and whoever lists it twice must say the same weight.
     codes = np.sort(ends, axis=1) @ np.array([m, 1])
     found, first, back = np.unique(codes, return_index=True, return_inverse=True)
     differ = ends[weights != weights[first][back]]

@@ -8,7 +8,7 @@ from mpifed.report import best
 from mpifed.report.compare import Layout, leading
 from mpifed.report.groups import Group, study
 from mpifed.report.metrics import available
-from mpifed.report.tables import FORMATS, Number, Table, escaped, terminal
+from mpifed.report.tables import FORMATS, Number, Table, escaped, written
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import SPREADS, named, over_clients
 from mpifed.results.result import Result
@@ -64,7 +64,7 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
         if key != "lacking" or any(row.spreads[key].mean for row in rows):
             words = HEADS.get(key, key)
             table.add((words, escaped(words)), key, (row.spreads[key] for row in rows))
-    return terminal(table, layout.bold) if layout.form == "terminal" else FORMATS[layout.form](table)
+    return written(table, layout.form, layout.bold)
 
 
 def rows_of(number: int, group: Group, names: Sequence[str], layout: Layout) -> list[Row]:

@@ -175,7 +175,7 @@ def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kind: str = "
 def spread(counts: Sequence[int], logs: Sequence[bool], kind: str = "minmax") -> str:
     """What curves and bands show: ``counts`` runs each, on axes that are logarithmic or not (``logs``)."""
     few, most = min(counts), max(counts)
-    ranges = ["min–max"] * (few < MANY) + ["10–90 %"] * (most >= MANY)
+    ranges = [words for words, there in (("min–max", few < MANY), ("10–90 %", most >= MANY)) if there]
     shown = {"none": "", "sd": " ± standard deviation"}.get(kind, f" and {' or '.join(ranges)}")
     number = str(most) if few == most else f"{few}–{most}"
     mean = "mean (geometric on logarithmic axes)" if any(logs) else "mean"

@@ -112,7 +112,7 @@ def thinned(columns: Sequence[Array | None], runs: int) -> Array:
 def described(groups: Study) -> list[dict[str, Any]]:
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     dashes = [DASHES[palette.LINES.index(look["linestyle"])] for look in looks]
-    blank = [palette.gaps(look["linestyle"]) for look in looks]
+    blank = [palette.GAPS[look["linestyle"]] for look in looks]
     below = [sorted(blank).index(share) for share in blank]
     return [
         {"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash, "below": order}
@@ -155,7 +155,8 @@ def about(run: Result, own: dict[str, str]) -> list[str]:
     tables: dict[str, list[str]] = {table: [] for table in NAMED}
     for key, value in own.items():
         table, _, name = key.partition(".")
-        tables.setdefault(table, []).extend([f"{name} = {value}" if name else value] * (value != THERE))
+        if value != THERE:
+            tables.setdefault(table, []).append(f"{name} = {value}" if name else value)
     lines = [f"{table}: {', '.join(of)}" for table, of in tables.items() if of]
     return [f"{run.path or 'in memory'}: {run.status}", *lines]
 

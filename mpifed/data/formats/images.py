@@ -64,6 +64,7 @@ def find_images(root: Path) -> tuple[list[str], Array]:
         images = (entry for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file())
         if found := sorted(entry.path for entry in images):
             paths += found
+            # Counted by folders that have images: one without would leave a class without samples.
             numbers += [numbers[-1] + 1 if numbers else 0] * len(found)
     return paths, np.array(numbers, np.int64)
 
@@ -91,7 +92,9 @@ class FolderImages:
         selected = np.arange(len(self.paths))[index]
         rows = np.empty((len(selected), self.shape[1]))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about palettes, which convert() handles
+            # Pillow warns of palettes, which convert() handles, and it only warns of an image that would unpack to
+            # more memory than there is.
+            warnings.simplefilter("ignore", UserWarning)
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             for row, number in zip(rows, selected, strict=True):
                 row[:] = self.level[self.pixels(Image, self.paths[number])]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError, unknown
+from mpifed.core.guards import is_number
 from mpifed.core.objects import plain
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
@@ -129,10 +130,12 @@ def arrays(
 def samples_of(X: Any, y: ArrayLike, clients: Any) -> tuple[Samples, Array | None, int]:
     """The training samples, ``sizes`` None where they are to be divided; the names of clients; their number."""
     X, y = checked(X, y, "")
-    if isinstance(clients, int | np.integer) and not isinstance(clients, bool):
+    if is_number(clients, int | np.integer):
         if not 1 <= clients <= len(y):
             raise UserError(f"clients = {clients} is wrong: {len(y)} samples are for 1 to {len(y)} clients")
         return Samples(X, y, None, None), None, int(clients)
+    # Whole numbers may be sizes or names. Of d names that add up to d, all are 1, and all samples are one client's in
+    # the one meaning and each is a client in the other: that sizes are meant is what the docstring says first.
     given = vector(clients, "clients")
     if given.dtype.kind in "iu" and given.min() >= 1 and given.sum() == len(y):
         return Samples(X, y, None, given.astype(np.int64)), None, len(given)

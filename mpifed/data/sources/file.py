@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import listed, toml_value
 from mpifed.core.typing import Array
 from mpifed.data.base import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
@@ -66,8 +66,7 @@ class File(Tabular, kw_only=True, tag="file"):
 
     def paths(self) -> list[Path]:
         """The files with the samples."""
-        given = [self.path] if isinstance(self.path, str) else self.path
-        return [Path(os.path.expanduser(path)) for path in given]
+        return [Path(os.path.expanduser(path)) for path in listed(self.path)]
 
     def locate(self) -> list[Path]:
         if not self.path:
@@ -198,7 +197,7 @@ class File(Tabular, kw_only=True, tag="file"):
                     f"data.{key} = {toml_value(value)} is for {' and '.join(kinds)} files only, but {path} is {kind}: "
                     "leave it out"
                 )
-        if isinstance(self.test, str) and kind not in TABLES:
+        if self.test_column() is not None and kind not in TABLES:
             raise UserError(
                 f"data.test = {toml_value(self.test)} names a column of a table, but {path} is {kind}: give a share"
             )

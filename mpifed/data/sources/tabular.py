@@ -21,7 +21,7 @@ from mpifed.data.tables.missing import fill, known_rows, rows_of
 from mpifed.data.tables.outcomes import labels
 from mpifed.data.tables.roles import Roles, roles_of
 from mpifed.data.tables.samples import Owned
-from mpifed.data.tables.table import Column, Key, Matched, Table
+from mpifed.data.tables.table import Column, Key, Table
 
 Keys = list[int | str] | int | str
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -86,9 +86,9 @@ class Tabular(Data):
     standardise_levels: Annotated[bool, Meta(description="standardise the columns of categories, too")] = False
     ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
 
-    def last(self, table: Table) -> int:
-        """The column of labels where none is named."""
-        return (len(table.table.names) if isinstance(table, Matched) else len(table.names)) - 1
+    def test_column(self) -> str | None:
+        """The column that says which rows are for testing, if ``test`` names one."""
+        return self.test if isinstance(self.test, str) else None
 
     def of_table(self, table: Table, seed: int, dtype: str) -> Dataset:
         """The data set of a table; UserError where its columns are not what the options say."""
@@ -139,6 +139,7 @@ class Tabular(Data):
             key = "objective.weights" if name == "client_weights" else f"data.{name}"
             return f"{table.called(special[name])} of {table.source}, {key},"
 
+        # Row numbers in place of samples: they are divided as the samples were, and say where each of these came from.
         rows = np.arange(len(columns[next(iter(columns))].values))
         train, test = samples.split(rows, rows, own, pool.m)
         if given:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import listed, toml_value
 from mpifed.data import sample_columns
-from mpifed.data.tables.table import Key, Table
+from mpifed.data.tables.table import Table
 
 WORDS = {
     "target": "labels",
@@ -42,8 +42,8 @@ class Roles(NamedTuple):
 
 def roles_of(options: Any, table: Table) -> Roles:
     """What the options of [data] call each column; UserError for columns that are not there, or are two things."""
-    given = {key: getattr(options, key) for key in WORDS}
-    found = {key: table.find(key, value) for key, value in given.items() if isinstance(value, int | str)}
+    given = {key: getattr(options, key) for key in WORDS} | {"test": options.test_column()}
+    found = {key: table.find(key, value) for key, value in given.items() if value is not None}
     if (options.time is None) != (options.event is None):
         lacking, there = ("event", "time") if options.event is None else ("time", "event")
         raise UserError(
@@ -52,7 +52,7 @@ def roles_of(options: Any, table: Table) -> Roles:
     if options.time is not None and options.target is not None:
         raise UserError("data.target does not go with data.time and data.event, which are the label: leave it out")
     if options.time is None and options.target is None:
-        found["target"] = options.last(table)
+        found["target"] = table.last()
     if options.weight is not None and options.frequency is not None:
         raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
     check_different(options, table, found)
@@ -72,12 +72,6 @@ def roles_of(options: Any, table: Table) -> Roles:
             )
     roles = {key: found.get(key) for key in WORDS}
     return Roles(**roles, features=features, categories=categories)
-
-
-def listed(keys: Any) -> list[Key]:
-    if keys is None:
-        return []
-    return keys if isinstance(keys, list) else [keys]
 
 
 def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
@@ -101,8 +95,9 @@ def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
 def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: Sequence[int]) -> list[int]:
     """The columns of the features: those listed, or all that are nothing else; in the order of the table."""
     if options.features is None:
-        keys = [table.names.index(table.key)] if hasattr(table, "key") else []
-        return [k for k in range(len(table.names)) if k not in found.values() and k not in ignored and k not in keys]
+        # The column by which two tables are matched numbers the rows, and is no feature unless it is listed.
+        taken = {*found.values(), *ignored, *([table.names.index(table.key)] if table.key else [])}
+        return [k for k in range(len(table.names)) if k not in taken]
     features = [table.find("features", key) for key in listed(options.features)]
     for key, k in found.items():
         if k in features:

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, counted
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.labels import listed
 from mpifed.data.partition import edges
 from mpifed.data.pool import Samples
 from mpifed.data.tables.roles import Roles
-from mpifed.data.tables.table import Column, Stacked, Table
+from mpifed.data.tables.table import Column, Table
 
 FOLDS = {
     "train": False,
@@ -46,33 +46,34 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
         if roles.test == roles.client:
             texts, client = apart(texts)
         test = folds(table, roles.test, texts)
-    if client is None and isinstance(table, Stacked):
-        return by_file(table, test)
     if client is None:
-        return Owned(None, (), test)
+        return by_file(table, test)
     names, index = np.unique(client, return_inverse=True)
+    shown = [f"{name:g}" for name in names] if names.dtype.kind in "biuf" else names.tolist()
     if test is not None:
         counts = np.bincount(index[~test], minlength=len(names))
-        empty = [f"{name:g}" if names.dtype.kind in "biuf" else str(name) for name in names[counts == 0]]
+        empty = [name for name, count in zip(shown, counts, strict=True) if not count]
         if empty:
             raise UserError(
-                f"{len(empty)} client{'s' * (len(empty) > 1)} of {table.source} ({listed(empty)}) "
+                f"{counted(len(empty), 'client')} of {table.source} ({listed(empty)}) "
                 "have rows for testing only: each client needs one for training"
             )
-    shown = [f"{name:g}" for name in names] if names.dtype.kind in "biuf" else names.tolist()
     return Owned(index, tuple(shown), test)
 
 
-def by_file(table: Stacked, test: Array | None) -> Owned:
-    assert table.kept is not None
-    client = np.repeat(np.arange(len(table.parts)), table.sizes)[table.kept]
-    counts = np.bincount(client if test is None else client[~test], minlength=len(table.parts))
+def by_file(table: Table, test: Array | None) -> Owned:
+    """Each file a client, where there are several; else a partition is to say."""
+    found = table.owners()
+    if found is None:
+        return Owned(None, (), test)
+    client, files = found
+    counts = np.bincount(client if test is None else client[~test], minlength=len(files))
     if not counts.all():
-        empty = table.parts[int(counts.argmin())].source
+        empty = files[int(counts.argmin())]
         raise UserError(f"{empty} has no row for training: each file of data.path is a client, which needs one")
-    stems = [Path(part.source.removesuffix(".gz").removesuffix(".bz2")).stem for part in table.parts]
-    names = stems if len(set(stems)) == len(stems) else [part.source for part in table.parts]
-    return Owned(client, tuple(names), test)
+    stems = [Path(file.removesuffix(".gz").removesuffix(".bz2")).stem for file in files]
+    # Files of one name in several folders are told apart by their paths.
+    return Owned(client, tuple(stems if len(set(stems)) == len(stems) else files), test)
 
 
 def apart(texts: Sequence[str]) -> tuple[list[str], Array]:

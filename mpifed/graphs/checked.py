@@ -6,7 +6,7 @@ import numpy as np
 
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
-from mpifed.graphs.base import Edges, pairs
+from mpifed.graphs.base import Edges, at_ends, pairs
 
 EXACT = 1e-9  # how far a row of given weights may be from 1
 
@@ -42,7 +42,7 @@ def weighted(given: Edges, ends: Array, once: Array, m: int) -> Edges:
     if len(differ):
         raise Wrong(f"returns two weights for the edge between {differ[0, 0]} and {differ[0, 1]}: W must be symmetric")
     assert len(found) == len(once)
-    rest = np.bincount(once.ravel(), np.repeat(weights[first], 2), m)
+    rest = at_ends(once, weights[first], m)
     own = 1 - rest if given.own is None else np.asarray(given.own, float)
     if own.shape != (m,) or not np.isfinite(own).all():
         raise Wrong(f"returns own weights that are {shown(given.own)}: they are finite numbers, one for each node")

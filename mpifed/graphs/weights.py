@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.graphs.base import Edges, Graph
+from mpifed.graphs.base import Edges, Graph, at_ends
 
 GRAPH = 0  # the streams of a round: of its edges
 LOSS = 1  # and of those that are lost
@@ -94,7 +94,7 @@ def completed(edges: Edges, m: int) -> Edges:
         return edges
     degrees = np.bincount(edges.ends.ravel(), minlength=m)
     weights = 1 / (1 + degrees[edges.ends].max(axis=1))
-    return Edges(edges.ends, weights, 1 - np.bincount(edges.ends.ravel(), np.repeat(weights, 2), m))
+    return Edges(edges.ends, weights, 1 - at_ends(edges.ends, weights, m))
 
 
 def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
@@ -103,7 +103,7 @@ def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
     assert weights is not None
     assert own is not None
     if lost is not None:
-        own = own + np.bincount(ends[lost].ravel(), np.repeat(weights[lost], 2), m)
+        own = own + at_ends(ends[lost], weights[lost], m)
         ends, weights = ends[~lost], weights[~lost]
     nodes = np.arange(m)
     rows = np.concatenate([ends[:, 0], ends[:, 1], nodes])

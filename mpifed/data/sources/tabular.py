@@ -93,7 +93,7 @@ class Tabular(Data):
     def of_table(self, table: Table, seed: int, dtype: str) -> Dataset:
         """The data set of a table; UserError where its columns are not what the options say."""
         roles = roles_of(self, table)
-        special = list(roles.special().values())
+        special = list(roles.special.values())
         wanted = sorted({*roles.features, *special})
         columns = dict(zip(wanted, table.read(wanted, roles.categories), strict=True))
         if not len(columns[wanted[0]].values):
@@ -105,16 +105,15 @@ class Tabular(Data):
         y, about = labels(table, roles, columns, self.above)
         own = samples.owned(table, roles, columns)
         if own.client is not None:
-            samples.contradiction(
-                len(own.names), self, table.source, "has a column" if roles.client is not None else "are"
-            )
+            has = "has a column" if "client" in roles.special else "are"
+            samples.contradiction(len(own.names), self, table.source, has)
         made = coded(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, known.lost)
         X, y = read_samples({"X": made.X, "y": y}, table.source, "", texts=True)
         train, test = samples.split(X, y, own, self.clients or 128)
         pool = deal(self, train, test, seed, dtype, table.source)
         name_labels(pool, table, roles)
         if own.client is not None:
-            named = "the files" if roles.client is None else f"the column {toml_value(self.client)}"
+            named = f"the column {toml_value(self.client)}" if "client" in roles.special else "the files"
             pool.division = f"by {named}"
         pool.features = names_of(made.features)
         pool.table = made.features
@@ -122,17 +121,15 @@ class Tabular(Data):
         self.add_columns(pool, table, roles, columns, own)
         if "mean" in self.missing:
             fill(pool, pool.features, self.missing == "client-mean")
-        found = [*known.notes, *table.notes(), *about, *made.notes]
-        found += [
-            *numbering(made.features, X, table.source),
-            *train_notes(made.features, pool.train.X, rows_of(pool.train)[0]),
-        ]
-        pool.notes += tuple(found)
+        # Of training samples: what holds in all of them a run learns, whatever test samples are like.
+        trained = train_notes(made.features, pool.train.X, rows_of(pool.train)[0])
+        read = (*known.notes, *table.notes(), *about, *made.notes)
+        pool.notes += (*read, *numbering(made.features, X, table.source), *trained)
         return self.prepared(pool)
 
     def add_columns(self, pool: Pool, table: Table, roles: Roles, columns: dict[int, Column], own: Owned) -> None:
         """Weights and offsets of samples and weights of clients, where columns have them."""
-        special = roles.special()
+        special = roles.special
         given = {name: columns[special[name]].plain() for name in COLUMNS if name in special}
 
         def called(name: str) -> str:
@@ -159,7 +156,7 @@ class Tabular(Data):
 
 def name_labels(pool: Pool, table: Table, roles: Roles) -> None:
     """Let the note on labels that are texts, the last one, name their column; times are no classes."""
-    if pool.names and roles.target is not None:
-        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.target)))
-    if roles.time is not None:
+    if pool.names and "target" in roles.special:
+        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.special["target"])))
+    if "time" in roles.special:
         pool.classes = 0

@@ -20,24 +20,11 @@ WORDS = {
 
 
 class Roles(NamedTuple):
-    """Numbers of columns; None where no column is that."""
+    """Numbers of columns."""
 
-    target: int | None
-    client: int | None
-    test: int | None
-    time: int | None
-    event: int | None
-    weight: int | None
-    frequency: int | None
-    offset: int | None
-    exposure: int | None
-    client_weights: int | None
+    special: dict[str, int]  # those that are no features, by what they are, the keys of WORDS
     features: list[int]
     categories: list[int]  # those of the features that the user calls categories
-
-    def special(self) -> dict[str, int]:
-        """The columns that are no features, by what they are."""
-        return {key: k for key in WORDS if (k := getattr(self, key)) is not None}
 
 
 def roles_of(options: Any, table: Table) -> Roles:
@@ -70,8 +57,7 @@ def roles_of(options: Any, table: Table) -> Roles:
             raise UserError(
                 f"data.categories has {table.called(k)} of {table.source}, which is no feature: take it out"
             )
-    roles = {key: found.get(key) for key in WORDS}
-    return Roles(**roles, features=features, categories=categories)
+    return Roles({key: found[key] for key in WORDS if key in found}, features, categories)
 
 
 def check_different(options: Any, table: Table, found: dict[str, int]) -> None:

@@ -38,14 +38,15 @@ class Owned(NamedTuple):
 
 def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
     """Whose each row is, and whether it is for testing."""
-    client = None if roles.client is None else columns[roles.client].plain()
+    client = columns[roles.special["client"]].plain() if "client" in roles.special else None
     test = None
-    if roles.test is not None:
-        words = columns[roles.test].plain()
+    if "test" in roles.special:
+        k = roles.special["test"]
+        words = columns[k].plain()
         texts = [f"{word:g}" for word in words] if words.dtype.kind in "biuf" else words.tolist()
-        if roles.test == roles.client:
+        if k == roles.special.get("client"):
             texts, client = apart(texts)
-        test = folds(table, roles.test, texts)
+        test = folds(table, k, texts)
     if client is None:
         return by_file(table, test)
     names, index = np.unique(client, return_inverse=True)
@@ -89,6 +90,7 @@ def apart(texts: Sequence[str]) -> tuple[list[str], Array]:
 
 def folds(table: Table, k: int, texts: Sequence[str]) -> Array:
     """Which rows are for testing. UserError where column k says neither, or leaves no row."""
+    # Each distinct text once: a table has millions of rows, and two words in this column.
     known = {text: FOLDS.get(text.lower()) for text in set(texts)}
     wrong = sorted(text for text, fold in known.items() if fold is None)
     if wrong:

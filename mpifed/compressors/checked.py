@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.arrays import is_numeric
-from mpifed.core.guards import Guard, Wrong, array, is_number, returns, whole
+from mpifed.core.arrays import is_number, is_numeric
+from mpifed.core.guards import Guard, Wrong, array, returns, whole
 from mpifed.core.streams import stream, streams
 from mpifed.core.typing import Array
 
@@ -19,7 +19,6 @@ ROWS = array(
 
 
 def message(compressor: Any, result: Any, rows: Array, rngs: Any, symmetric: bool) -> Array:
-    """C of each row."""
     ROWS(compressor, result, rows)
     if not np.isfinite(result).all():
         raise Wrong("returns numbers that are not finite for rows that are")

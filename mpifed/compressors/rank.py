@@ -44,7 +44,6 @@ class Rank(Compressor, tag="rank"):
         return min(self.r / order(N), 1.0)
 
     def verify(self, symmetric: bool = False) -> None:
-        """Refuse vectors."""
         if not symmetric:
             raise UserError(
                 "the compressor rank is for symmetric matrices, such as those of fednl, and not for vectors"

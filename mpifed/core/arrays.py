@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import needed
 from mpifed.core.typing import Array
 
 CREATING = ("arange", "empty", "eye", "full", "linspace", "ones", "zeros")  # functions without an array to begin from
@@ -79,6 +79,11 @@ def is_numeric(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
 
 
+def is_number(value: Any, kinds: Any = int | float | np.number) -> bool:
+    # True is an int to Python, but where a number is asked for it is a mistake.
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
 def to_numpy(array: Any) -> Array:
     """A numpy array with the numbers of an array, wherever they are; of numpy, the array itself."""
     return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
@@ -98,21 +103,14 @@ def pytorch(who: str = "arrays on a device need") -> Any:
     # Without it the last bits of MKL's products depend on where arrays happen to lie in memory. MKL reads the variable
     # once, when PyTorch loads it.
     os.environ.setdefault("MKL_CBWR", "AUTO")
-    try:
-        import torch
-    except ImportError as error:
-        raise UserError(f"{who} PyTorch ({error}): pip install mpifed[torch]") from None
-    return torch
+    return needed("torch", f"{who} PyTorch ({{}}): pip install mpifed[torch]")
 
 
 def standard() -> Any:
     """The module array_api_compat.torch; UserError where it is not installed."""
     pytorch()
-    try:
-        import array_api_compat.torch as functions
-    except ImportError as error:
-        raise UserError(f"arrays on a device need array-api-compat ({error}): pip install 'mpifed[torch]'") from None
-    return functions
+    lacking = "arrays on a device need array-api-compat ({}): pip install 'mpifed[torch]'"
+    return needed("array_api_compat.torch", lacking)
 
 
 def starts_of(sizes: Array) -> Array:

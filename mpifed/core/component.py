@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import msgspec
 
 from mpifed.core import plugins
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import join, toml_value
 
@@ -48,12 +49,15 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")
             if key not in fields:
                 cls.refuse_key(key, table[key], path)
-        values = {key: convert(value, fields[key].type, join(path, key)) for key, value in table.items()}
-        missing = [key for key, field in fields.items() if field.required and key not in values]
-        if missing:
-            raise UserError(f"{join(path, missing[0])} is missing: it has no default")
+        # After all keys: to a misspelt one, a wrong value of another is no answer.
+        values = {}
+        for key, value in table.items():
+            values[fields[key].name] = convert(value, fields[key].type, join(path, key))
+        for key, field in fields.items():
+            if field.required and key not in table:
+                raise UserError(f"{join(path, key)} is missing: it has no default")
         try:
-            return cls(**{fields[key].name: value for key, value in values.items()})
+            return cls(**values)
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 
@@ -130,11 +134,11 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
 
 def given(table: Any, path: str, right: str, short: str = "") -> dict[str, Any]:
     """A copy of a table that a user gave; a text alone is its key ``short``. UserError, which says what is right."""
-    if short and isinstance(table, str):
-        return {short: table}
-    if not isinstance(table, dict):
-        raise UserError(f"{path} = {brief(table)} is wrong: {right}")
-    return dict(table)
+    whole = {short: table} if short and isinstance(table, str) else table
+    try:
+        return msgspec.convert(whole, dict[str, Any])
+    except msgspec.ValidationError:
+        raise UserError(f"{path} = {brief(table)} is wrong: {right}") from None
 
 
 def convert(value: Any, kind: Any, path: str) -> Any:
@@ -145,7 +149,7 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     if choices and value is not None and value not in choices:
         right = " or ".join(map(toml_value, choices))
         raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
-    if isinstance(value, float):
+    if is_number(value, float):
         value = finite(value, path)
         # rounds = 1e3 means a whole number, which TOML writes in no other way with an exponent.
         if value.is_integer() and int in types and float not in types:
@@ -155,7 +159,7 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     except msgspec.ValidationError as error:
         raise UserError(f"{path} = {brief(value)} is wrong: {plain(str(error))}{in_seconds(value)}") from None
     # TOML and Python have whole numbers of any size, while numpy and HDF5, which store them, have 64 bits.
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+    if is_number(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
 
@@ -179,7 +183,7 @@ def parts_of(kind: Any) -> tuple[type[Table] | None, tuple[Any, ...], frozenset[
 
 def in_seconds(value: Any) -> str:
     """For a text such as 50ms, the number of seconds to write; otherwise nothing."""
-    found = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", value) if isinstance(value, str) else None
+    found = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", str(value))
     return f"; in seconds that is {float(found[1]) * UNITS[found[2]]:g}" if found else ""
 
 

@@ -1,6 +1,7 @@
 """Exceptions for mistakes of the user and failures of a run, and how their messages are written."""
 
 import difflib
+import importlib
 import socket
 import traceback
 from collections.abc import Collection, Iterator
@@ -16,6 +17,14 @@ class UserError(Exception):
 
 class Trouble(Exception):
     """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file."""
+
+
+def needed(module: str, sentence: str) -> Any:
+    """Import a module; UserError with this sentence, in which {} is the reason, where it cannot be imported."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(sentence.replace("{}", str(error))) from None
 
 
 def counted(number: int, what: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.arrays import is_real
+from mpifed.core.arrays import is_number, is_real
 from mpifed.core.errors import Trouble, UserError
 
 Guard = Callable[..., Any]
@@ -102,11 +102,6 @@ def array(shape: Callable[..., tuple[int, ...]], words: str, is_array: Callable[
         return result
 
     return guard
-
-
-def is_number(value: Any, kinds: Any = int | float | np.number) -> bool:
-    # True is an int to Python, but where a number is asked for it is a mistake.
-    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def is_whole(value: Any, least: int) -> bool:

@@ -32,7 +32,6 @@ class PhiloxKey(np.random.bit_generator.ISeedSequence):
         self.words = np.array([seed, number], np.uint64)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint64) -> Array:
-        """The key: two words of 64 bits."""
         return self.words
 
 

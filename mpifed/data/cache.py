@@ -41,7 +41,6 @@ class Cache:
         self.sets: dict[bytes, CachedDataset] = {}
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
-        """The same as data.load(seed, dtype)."""
         # Data with a seed of their own are the same for all seeds of runs.
         key = msgspec.json.encode((data, seed if data.seed is None else None, dtype))
         # Taken out and put in again behind the others: the first of a dict is then what was unused for longest.

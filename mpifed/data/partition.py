@@ -34,7 +34,7 @@ class Partition(Component):
         words = [self.label()]
         for key, value in msgspec.structs.asdict(self).items():
             if value is not None:
-                words.append(f"{key} = {'given' if isinstance(value, list) else toml_value(value)}")
+                words.append(f"{key} = {'given' if np.ndim(value) else toml_value(value)}")
         return ", ".join(words)
 
     def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -42,8 +42,6 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     below the table, and so are runs that did not finish. UserError for a setting or column that no run has.
     """
     form = layout.form
-    if form not in FORMATS:
-        unknown("format", form, FORMATS)
     groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
     names = metrics_of(results, layout.columns, groups)
     ends = {name: best.final_values(groups, name, layout.by, layout.everything) for name in names}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import needed, unknown
 from mpifed.core.files import replacing
 from mpifed.core.typing import Array
 from mpifed.report import palette
@@ -65,10 +65,7 @@ def interactive(
     log = wishes.get("log")
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise UserError('an interactive page needs plotly: pip install "mpifed[plot]"') from None
+    plotly = needed("plotly.offline", 'an interactive page needs plotly: pip install "mpifed[plot]"')
     groups = study(results, rename=wishes.get("rename") or ())
     known = [*available(results), "round"]
     names = [*(y or [usual(results, groups)]), *(name for name in Y if name in known)]
@@ -87,7 +84,7 @@ def interactive(
         "runs": runs(results, groups, axes, kept),
     }
     rounds = max(len(result.rounds["round"]) for result in results)
-    return Page(filled(data, str(get_plotlyjs())), max(map(len, kept)), rounds)
+    return Page(filled(data, str(plotly.get_plotlyjs())), max(map(len, kept)), rounds)
 
 
 def axis(results: Sequence[Result], name: str, groups: Study) -> Axis:
@@ -172,6 +169,7 @@ def filled(data: dict[str, Any], library: str) -> str:
     parts = {
         "library": library,
         "program": (here / "interactive.js").read_text("utf-8"),
+        # The name of a file may hold </script>, which would end the program in which the data stand.
         "data": json.dumps(data, ensure_ascii=False).replace("</", "<\\/"),
     }
     text = (here / "interactive.html").read_text("utf-8")

@@ -1,5 +1,6 @@
 """The style of pictures: small, readable in print and without colours."""
 
+import importlib
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypedDict
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, needed
 from mpifed.core.files import replacing
 from mpifed.report.palette import COLOURS
 
@@ -77,11 +78,8 @@ def framed(
 @contextmanager
 def drawing() -> Iterator[Any]:
     """matplotlib in the style of this file. Raises UserError where it is not installed."""
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError:
-        raise UserError('pictures need matplotlib: pip install "mpifed[plot]"') from None
+    matplotlib = needed("matplotlib", 'pictures need matplotlib: pip install "mpifed[plot]"')
+    importlib.import_module("matplotlib.figure")
     # The defaults first: a user's matplotlibrc would else change pictures that are compared with those of others.
     with matplotlib.rc_context():
         settings: Any = matplotlib.rcParams

@@ -9,6 +9,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from mpifed.core.errors import unknown
+
 Cell = TypeVar("Cell")
 ABSENT = "–"
 DIGITS = 6  # most significant digits of a mean
@@ -175,7 +177,9 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 
 
 def written(table: Table, form: str, bold: bool) -> str:
-    """The table in one of FORMATS; ``bold``: a terminal can show bold text."""
+    """The table in one of FORMATS; ``bold``: a terminal can show bold text. UserError for another form."""
+    if form not in FORMATS:
+        unknown("format", form, FORMATS)
     return terminal(table, bold) if form == "terminal" else FORMATS[form](table)
 
 

@@ -117,12 +117,15 @@ class RoundsTable:
         ids = self.selected
         # A new column, another type, or more slots: the rows need other datasets than those in the file, and links and
         # shapes cannot be changed in an order in which every state between is a valid file.
-        types = {name: stored.dtype for name, stored in self.columns.items()}
         wider = max(map(len, ids)) > self.selections.width
-        anew = wider or {name: values.dtype for name, values in columns.items()} != types
+        changed = [
+            name
+            for name, values in columns.items()
+            if name not in self.columns or values.dtype != self.columns[name].dtype
+        ]
         # The first rows are not worth waiting for the disk: a crash of the machine then leaves a run that can start
         # again at round 0 at no loss.
-        with self.growing.renewed(first > 1) if anew else nullcontext():
+        with self.growing.renewed(first > 1) if wider or changed else nullcontext():
             self._append(columns, ids, first)
         # Numbers last, after a flush of all else: a row that has its number is complete.
         self.numbers[first:] = np.arange(first, self.count)
@@ -133,7 +136,7 @@ class RoundsTable:
         self.write()
         self.growing.reserve(4 * METADATA)
         if self.selections.stored is None:
-            self.selections.append([np.zeros(0)] * self.count, 0, last_time=True)
+            self.selections.append([np.zeros(0) for _ in range(self.count)], 0, last_time=True)
 
     def _column(self, name: str) -> Array:
         """A column of the rows in memory: integers, unless it has had or has other numbers."""

@@ -43,7 +43,6 @@ def covering(known: Known) -> Condition:
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions for the options of FedADMM."""
     if known.penalised:
         return nothing("fedadmm", "its theorems are about f, and here the server takes proximal steps for F = f + h")
     if known.r is None:

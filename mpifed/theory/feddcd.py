@@ -115,7 +115,6 @@ def oracle(solver: Any, known: Known) -> Condition:
 
 
 def inexact(q: Quantities, options: Any, known: Known) -> Certificate:
-    """The conditions of Theorem 5.2."""
     delta = options.solver.delta
     small = q.r * q.alpha / (32 * q.beta)  # κ = (τ − 1)α/(32 (N − 1) β)
     most = (1 - small) / 4

@@ -33,7 +33,6 @@ def first_descent(mu: Any, alpha: float, eta: float, r: Any) -> float:
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions of Theorem III.1, Lemma VI.1 and Theorem VI.1 for the options of FedEPM."""
     if known.r is None:
         return Certificate(TITLE, [smooth(known, "Assumption VI.1")], [], [])
     lam, eta = penalties(options, known.m, known.cohort)

@@ -76,7 +76,6 @@ def gradients(weight: float, gap: float, extra: float, start: float, rounds: int
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions for the options of FedGiA."""
     if options.adaptive:
         return nothing("fedgia with algorithm.adaptive = true", "those of FedGiA are about one σ for all rounds")
     m = known.m

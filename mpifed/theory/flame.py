@@ -54,7 +54,6 @@ def bounds(lam: float, rho: float, least: float, known: Known) -> list[Bound]:
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions for the options of FLAME: those of Theorem 1, Lemma 1 and Theorem 2."""
     lam, rho = options.lam, options.rho
     alpha = 1 / known.m
     L = known.most

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, needed
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import at_most, reading
 from mpifed.data.pool import WhenRead
@@ -49,6 +49,7 @@ def read_idx(path: Path, dimensions: int) -> Array:
 
 
 def pixels(X: Array, mean: float, deviation: float) -> WhenRead:
+    # Bytes in memory, and numbers when they are read: MNIST takes 47 MB in place of 376.
     return WhenRead(X, levels(mean, deviation).take)
 
 
@@ -85,10 +86,7 @@ class FolderImages:
         self.level = levels(0.5, 0.5)
 
     def __getitem__(self, index: Any) -> Array:
-        try:
-            from PIL import Image
-        except ImportError:
-            raise UserError(NO_PILLOW) from None
+        Image = needed("PIL.Image", NO_PILLOW)
         selected = np.arange(len(self.paths))[index]
         rows = np.empty((len(selected), self.shape[1]))
         with warnings.catch_warnings():

@@ -68,7 +68,6 @@ class Stored:
         raise NotImplementedError
 
     def size(self, rows: int) -> int:
-        """Bytes of this number of rows."""
         return rows * size_of(self.shape[1:], self.dtype.itemsize)
 
     def check_memory(self, rows: int) -> None:

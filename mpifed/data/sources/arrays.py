@@ -10,8 +10,8 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from mpifed.core import sparse as sp
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError, unknown
-from mpifed.core.guards import is_number
 from mpifed.core.objects import plain
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
@@ -35,7 +35,6 @@ class Held:
     columns: dict[str, Array]
 
     def digest(self) -> str:
-        """The hash of the arrays as they are now."""
         found = hashlib.sha256()
         for X, *others in filter(None, (self.train, self.test)):
             own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]

@@ -65,7 +65,6 @@ class File(Tabular, kw_only=True, tag="file"):
     ] = None
 
     def paths(self) -> list[Path]:
-        """The files with the samples."""
         return [Path(os.path.expanduser(path)) for path in listed(self.path)]
 
     def locate(self) -> list[Path]:
@@ -125,7 +124,6 @@ class File(Tabular, kw_only=True, tag="file"):
             return CsvTable(path, Writing(frozenset(missing), self.decimal, self.header))
 
     def of_arrays(self, arrays: dict[str, Any], path: Path, seed: int, dtype: str) -> Dataset:
-        """The data set of arrays by name."""
         X, y = read_samples(arrays, path, "", texts=True)
         sizes = read_sizes(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
         test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import plugins
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.toml import toml_value
@@ -171,7 +172,7 @@ def datasets(train: Any, *, partition: Any = None, test: Any = 0.0) -> Data:
     X, y, clients, _ = gathered(train)
     if clients is None:
         raise UserError(f"these items belong to no client: train is {RIGHT}")
-    if isinstance(test, int | float):
+    if is_number(test):
         return arrays(X, y, clients, partition=partition, test=test)
     return arrays(X, y, clients, partition=partition, test=gathered(test, empty=True)[:3])
 

@@ -44,12 +44,7 @@ def roles_of(options: Any, table: Table) -> Roles:
         raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
     check_different(options, table, found)
     ignored = [table.find("ignore", key) for key in listed(options.ignore)]
-    for key, k in found.items():
-        if k in ignored:
-            right = "data.target must be another one" if key == "target" and options.target is None else "take it out"
-            raise UserError(
-                f"data.ignore has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: {right}"
-            )
+    check_apart("ignore", ignored, table, found, "data.target must be another one" if options.target is None else "")
     features = feature_columns(options, table, found, ignored)
     categories = [table.find("categories", key) for key in listed(options.categories)]
     for k in categories:
@@ -58,6 +53,16 @@ def roles_of(options: Any, table: Table) -> Roles:
                 f"data.categories has {table.called(k)} of {table.source}, which is no feature: take it out"
             )
     return Roles({key: found[key] for key in WORDS if key in found}, features, categories)
+
+
+def check_apart(key: str, columns: Sequence[int], table: Table, found: dict[str, int], other: str = "") -> None:
+    """UserError where data.``key`` has a column that is no feature; ``other`` says what is right for the last one."""
+    for role, k in found.items():
+        if k in columns:
+            right = other if other and role == "target" else "take it out"
+            raise UserError(
+                f"data.{key} has {table.called(k)} of {table.source}, which is that of the {WORDS[role]}: {right}"
+            )
 
 
 def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
@@ -85,11 +90,7 @@ def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: 
         taken = {*found.values(), *ignored, *([table.names.index(table.key)] if table.key else [])}
         return [k for k in range(len(table.names)) if k not in taken]
     features = [table.find("features", key) for key in listed(options.features)]
-    for key, k in found.items():
-        if k in features:
-            raise UserError(
-                f"data.features has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: take it out"
-            )
+    check_apart("features", features, table, found)
     if ignored:
         raise UserError(
             "data.ignore and data.features contradict each other: one of them says which columns are features"

@@ -43,7 +43,7 @@ class Sparse(Compressor):
         if multiple is None:
             return min(int(self.k), N)
         n = order(N) if symmetric else N
-        # 0.1 times 30 is 3.0000000000000004, of which the next whole number would be 4.
+        # 0.07 times 100 is 7.000000000000001, of which the next whole number would be 8.
         return min(max(math.ceil(float(multiple[1]) * n - 1e-9), 1), N)
 
     @abstractmethod

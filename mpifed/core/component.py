@@ -49,7 +49,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")
             if key not in fields:
                 cls.refuse_key(key, table[key], path)
-        # After all keys: to a misspelt one, a wrong value of another is no answer.
+        # After all keys: whoever misspells one should hear of that, and not of the value of another.
         values = {}
         for key, value in table.items():
             values[fields[key].name] = convert(value, fields[key].type, join(path, key))
@@ -150,7 +150,8 @@ def convert(value: Any, kind: Any, path: str) -> Any:
         right = " or ".join(map(toml_value, choices))
         raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
     if is_number(value, float):
-        value = finite(value, path)
+        if not math.isfinite(value):
+            raise UserError(f"{path} = {value} is wrong: it must be a finite number")
         # rounds = 1e3 means a whole number, which TOML writes in no other way with an exponent.
         if value.is_integer() and int in types and float not in types:
             value = int(value)
@@ -162,12 +163,6 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     if is_number(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
-
-
-def finite(value: float, path: str) -> float:
-    if not math.isfinite(value):
-        raise UserError(f"{path} = {value} is wrong: it must be a finite number")
-    return value
 
 
 @cache

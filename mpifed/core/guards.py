@@ -63,7 +63,7 @@ def guarded(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
     found = {}
     absent = object()
     for name, guard in ({"__post_init__": as_it_is} | dict(guards)).items():
-        # Statically: to look a property up would compute it, with a class in place of a component.
+        # Statically: getattr would give the function within a staticmethod, which takes no component.
         method = inspect.getattr_static(cls, name, absent)
         if inspect.isfunction(method) and method.__module__.partition(".")[0] != HERE:
             found[name] = checked(method, guard)

@@ -37,9 +37,8 @@ def plain(value: Any, key: str, defaults: bool = True) -> Any:
     raise UserError(f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {given}")
 
 
-@plain.register(int | float | str)
-def _(value: Any, key: str, defaults: bool = True) -> Any:
-    return value
+plain.register(int | float | str, lambda value, key, defaults=True: value)
+plain.register(os.PathLike, lambda value, key, defaults=True: os.fspath(value))
 
 
 @plain.register(list | tuple | range)
@@ -59,11 +58,6 @@ def _(value: Any, key: str, defaults: bool = True) -> Any:
         right = "data = mpifed.arrays(X, y, clients), which says whose samples they are"
         raise UserError(f"data is an array: write {right}")
     return plain(value.tolist(), key, defaults)
-
-
-@plain.register(os.PathLike)
-def _(value: Any, key: str, defaults: bool = True) -> Any:
-    return os.fspath(value)
 
 
 @plain.register(type | FunctionType)

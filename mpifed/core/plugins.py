@@ -47,7 +47,8 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     """A subclass of ``found`` labelled ``name``; ValueError where ``found`` is not a complete member of ``family``."""
     own = f"{found.__name__} of {name.rpartition(':')[0] or found.__module__}"
     if not issubclass(found, family) or found is family:
-        raise ValueError(f"{own} is not derived from {public(family)}")
+        home = "mpifed" if family.kind else family.__module__  # from where a user imports the base class
+        raise ValueError(f"{own} is not derived from {home}.{family.__name__}")
     module = importlib.import_module(family.checks) if family.checks else None
     missing = [key for key in dir(found) if getattr(getattr(found, key), "__isabstractmethod__", False)]
     if missing:
@@ -139,8 +140,3 @@ def summary(error: BaseException) -> str:
     right = "; options are fields with a type, as in gamma: float = 0.1, and __post_init__ checks them"
     advice = right if "cannot define __init__" in message(error) else ""
     return f"{type(error).__name__}: {message(error)}".removesuffix(": ") + where + advice
-
-
-def public(family: Any) -> str:
-    """The name under which a user imports the base class of a family."""
-    return f"mpifed.{family.__name__}" if family.kind else f"{family.__module__}.{family.__name__}"

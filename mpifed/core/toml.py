@@ -84,5 +84,6 @@ def shallow(value: Any, what: str) -> None:
 
 
 def nested(values: Sequence[Any]) -> list[Any]:
-    """The lists among ``values``, and what is in the tables."""
-    return [value.values() if isinstance(value, dict) else value for value in values if isinstance(value, dict | list)]
+    """What is in the lists and in the tables among ``values``."""
+    found = [value for value in values if isinstance(value, dict | list)]
+    return [value.values() if hasattr(value, "values") else value for value in found]

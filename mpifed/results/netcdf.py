@@ -169,7 +169,7 @@ def dataset(
 def numbers(values: Sequence[float], integer: bool) -> Array:
     found = np.array(values)
     if found.dtype.kind not in "iub":
-        # Whole numbers of Python beyond 64 bits, and those mixed with numbers of numpy, are objects.
+        # Whole numbers of Python beyond 64 bits make an array of objects.
         found = found.astype(np.float64)
     whole = integer and np.isfinite(found).all() and (found == np.floor(found)).all()
     return found.astype(np.int64 if whole else np.float64)

@@ -33,8 +33,8 @@ def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | Non
     """Root attributes of a run that begins, or that is resumed after round ``last`` of ``before``."""
     attributes = provenance() | dict(attrs)
     attributes |= {"format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients}
-    # Those that are known at the end only are there from the start: HDF5 can replace a text in place, but a new
-    # attribute moves others, and a reader that comes between finds none.
+    # Those that are known at the end only are there from the start: to change the value of an attribute touches one
+    # place of the file, to add one may move the others.
     attributes |= {"status": "running", "stop_reason": "", "reduction": "", "started": now(), "finished": ""}
     if before is not None:
         again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"

@@ -95,7 +95,7 @@ class Recorder:
         Row 0 has no clients selected, whatever is given. A number that a round lacks is NaN there, or 0 in a column of
         integers.
         """
-        # As _clock does, without its calls: a round of a small study takes no longer than ten of them.
+        # As _clock does, without its calls, which every round would pay for.
         with self._mine:
             begun = time.perf_counter()
             full = self._rounds.add(values, selected)

@@ -74,6 +74,7 @@ def quantities(options: Any, known: Known) -> Quantities:
 
 def constant(schedule: Any) -> float:
     """η of a schedule that does not change, nan of one that does."""
+    # Two rounds tell: of the schedules that there are, those that change do so from the first round to the second.
     first, second = (float(schedule.gamma(k, 1, np.ones((1, 1)))) for k in (0, 1))
     return first if first == second else math.nan
 

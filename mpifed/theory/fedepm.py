@@ -26,6 +26,7 @@ def growth(mu: Any, c: float, factor: float, r: Any) -> float:
 
 def first_descent(mu: Any, alpha: float, eta: float, r: Any) -> float:
     """The first k with μ_{i,0} α^{k+1} + η >= r_i for all i; ∞ where there is none.  (32)"""
+    # μ_{i,0} α^{k+1} >= r_i − η for all i, so that α^{k+1} is at least the largest of (r_i − η)/μ_{i,0}.
     need = float(np.max((np.asarray(r) - eta) / mu))
     if need <= alpha:
         return 0.0

@@ -57,6 +57,7 @@ def certificate(options: Any, known: Known) -> Certificate:
     lam, rho = options.lam, options.rho
     alpha = 1 / known.m
     L = known.most
+    # What is L-smooth has a curvature of at least −L, whether the problem tells more or not.
     least = known.least if known.mu is not None else -L
     pull = lam * alpha
     young = (1 / rho**2 - 1) * pull**2

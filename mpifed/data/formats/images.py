@@ -86,7 +86,9 @@ class FolderImages:
         self.level = levels(0.5, 0.5)
 
     def __getitem__(self, index: Any) -> Array:
-        Image = needed("PIL.Image", NO_PILLOW)
+        needed("PIL", NO_PILLOW)
+        from PIL import Image
+
         selected = np.arange(len(self.paths))[index]
         rows = np.empty((len(selected), self.shape[1]))
         with warnings.catch_warnings():

@@ -50,7 +50,6 @@ class Held:
 
 
 WORDS = Words(
-    name="arrays",
     call="mpifed.arrays(X, y, clients)",
     again="mpifed.arrays(X, y, clients)",
     what="arrays",
@@ -73,14 +72,10 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     test: Test = 0.0
 
     def check(self) -> None:
-        self.held()
-
-    def held(self) -> Held:
-        """The arrays. UserError where this program does not hold them, or has changed them."""
-        return found(self, WORDS)
+        found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        held = self.held()
+        held: Held = found(self, WORDS)
         pool = deal(self, held.train, held.test, seed, dtype, "the arrays")
         pool.division = pool.division or "by the arrays"
         if held.columns:

@@ -96,7 +96,6 @@ class Held:
 
 
 WORDS = Words(
-    name="frame",
     call='mpifed.table(frame, target="y")',
     again="mpifed.table(frame, …)",
     what="a data frame",
@@ -115,13 +114,10 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
     sha256: Annotated[str, Meta(description="hash of names and values")] = ""
 
     def check(self) -> None:
-        self.held()
-
-    def held(self) -> Held:
-        return found(self, WORDS)
+        found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return self.of_table(FrameTable(self.held().frame, SOURCE), seed, dtype)
+        return self.of_table(FrameTable(found(self, WORDS).frame, SOURCE), seed, dtype)
 
 
 def table(frame: Any, **options: Any) -> Data:

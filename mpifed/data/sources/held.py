@@ -11,17 +11,15 @@ IN_PROGRAM = ("arrays", "frame")  # names of data that one Python program alone 
 
 
 class Held(Protocol):
-    def digest(self) -> str:
-        """The hash of the data as they are now."""
+    def digest(self) -> str: ...
 
 
 HELD: WeakValueDictionary[str, Held] = WeakValueDictionary()  # by hash
 
 
 class Words(NamedTuple):
-    """How messages call such data: ``name`` in [data], the ``call`` that makes them, shortened in ``again``, …"""
+    """How messages call such data: the ``call`` that makes them, shortened in ``again``, …"""
 
-    name: str
     call: str
     again: str
     what: str
@@ -34,7 +32,7 @@ def found(source: Any, words: Words) -> Any:
     held = HELD.get(source.sha256)
     # The table of an experiment file that says data = "arrays", and has no hash.
     if not source.sha256:
-        raise UserError(f'data = "{words.name}" needs a Python program: mpifed.run(data={words.call}, …)')
+        raise UserError(f'data = "{source.label()}" needs a Python program: mpifed.run(data={words.call}, …)')
     if held is None:
         shape = " × ".join(f"{length:,}" for length in source.shape or ())
         raise UserError(

@@ -114,7 +114,6 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
                 raise UserError(f"data.{key} = {toml_value(reference)} is wrong: {error}") from None
 
     def references(self) -> dict[str, str]:
-        """The functions by key."""
         return {"path": self.path} | ({} if self.path_test is None else {"path_test": self.path_test})
 
     def load(self, seed: int, dtype: str) -> Dataset:

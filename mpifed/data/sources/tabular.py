@@ -18,7 +18,6 @@ from mpifed.data.standardise import How, Standardised
 from mpifed.data.tables import samples
 from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
 from mpifed.data.tables.missing import fill, known_rows, rows_of
-from mpifed.data.tables.outcomes import labels
 from mpifed.data.tables.roles import Roles, roles_of
 from mpifed.data.tables.samples import Owned
 from mpifed.data.tables.table import Column, Key, Table
@@ -102,7 +101,7 @@ class Tabular(Data):
         table.kept = np.flatnonzero(known.rows)
         if len(table.kept) < len(known.rows):
             columns = {k: column.rows(table.kept) for k, column in columns.items()}
-        y, about = labels(table, roles, columns, self.above)
+        y, about = samples.labels(table, roles, columns, self.above)
         own = samples.owned(table, roles, columns)
         if own.client is not None:
             has = "has a column" if "client" in roles.special else "are"

@@ -1,7 +1,7 @@
 """The parts of a run, and what each says that it keeps."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -112,9 +112,10 @@ def shown(c: Experiment, key: str) -> str:
 
 def of_feature(feature: Feature, c: Experiment) -> Part:
     """A feature, called by the first key that is set, or else the table, for which it speaks."""
-    if own(type(feature)):
-        return speaking(f"the feature {type(feature).__name__}", feature)
-    folder = type(feature).__module__.split(".")[-2]
+    kind: Any = type(feature)
+    if own(kind):
+        return speaking(f"the feature {kind.__name__}", feature)
+    folder = kind.__module__.split(".")[-2]
     spoken = [key for key, speaks in SPEAKS.items() if speaks == folder]
     there = [shown(c, key) for key in c.changed() if key in spoken]
     return speaking((there or spoken or [f"the feature {folder}"])[0], feature)

@@ -26,7 +26,8 @@ class Namespace(SimpleNamespace):
 
     def __init__(self, device: Any) -> None:
         functions = vars(standard())
-        super().__init__(**functions, device=device)
+        # the compatibility layer has a function of this name, which nothing here calls
+        super().__init__(**{**functions, "device": device})
         # The standard gives new arrays the precision that PyTorch has by default, which is single.
         vars(self).update({name: partial(self._created, functions[name], name) for name in CREATING})
         self.asarray = self._moved

@@ -114,9 +114,15 @@ def row(name: str, one: Found, three: Found) -> Hashes:
 
 
 def different(one: Hashes, other: Hashes, but: tuple[str, ...] = LOCAL) -> str:
-    """The parts in which two studies differ, columns by name; empty where they do not."""
+    """The parts in which two studies differ, columns by name; empty where they do not.
+
+    A recorded hash may be one of several, a|b: functions of single numbers in PyTorch, such as log10 and tanh, have
+    other last bits on some processors, whatever is pinned.
+    """
     pairs = sorted((one | other).items(), key=column)
-    return " ".join(part for part, _ in pairs if part not in but and one.get(part) != other.get(part))
+    return " ".join(
+        part for part, _ in pairs if part not in but and one.get(part) not in other.get(part, "").split("|")
+    )
 
 
 def wrong(one: Found, three: Found) -> Iterator[str]:

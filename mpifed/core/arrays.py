@@ -26,8 +26,8 @@ class Namespace(SimpleNamespace):
 
     def __init__(self, device: Any) -> None:
         functions = vars(standard())
-        # the compatibility layer has a function of this name, which nothing here calls
-        super().__init__(**{**functions, "device": device})
+        super().__init__(**functions)
+        self.device = device  # in place of PyTorch's class of this name
         # The standard gives new arrays the precision that PyTorch has by default, which is single.
         vars(self).update({name: partial(self._created, functions[name], name) for name in CREATING})
         self.asarray = self._moved

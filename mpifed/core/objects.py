@@ -51,7 +51,7 @@ def _(value: Any, key: str, defaults: bool = True) -> Any:
     return {str(k): plain(part, join(key, str(k)), defaults) for k, part in value.items() if part is not None}
 
 
-# A text or float64 of numpy is one of Python too, but msgspec takes none of them where it converts strictly.
+# np.str_ by name: among its bases str stands before np.generic, and its text would stay one of numpy.
 @plain.register(np.generic | np.str_ | np.ndarray)
 def _(value: Any, key: str, defaults: bool = True) -> Any:
     if key == "data" and value.ndim:

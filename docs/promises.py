@@ -13,7 +13,7 @@ from mpifed.data.tables.kept import COLUMNS
 from mpifed.features.listed import FEATURES, found
 from mpifed.features.promises.keys import KEYS, SPEAKS
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.problems.base import Problem
+from mpifed.problems.kept import FUNCTIONS
 
 Row = tuple[str, Keeps]
 PROMISES = {
@@ -66,7 +66,7 @@ def components() -> Iterator[Row]:
             said = vars(cls)["keeps"]
             yield f"{kind.replace('_', ' ')}: `{name}`", cls().keeps if said is Importance.keeps else said
     yield "selections: `importance` with `odds`", Importance(odds=(1.0,)).keeps
-    for name, option in Problem.kept.items():
+    for name, option in FUNCTIONS.items():
         yield f"methods that need `{name}` of a problem", option.keeps
 
 

@@ -210,12 +210,12 @@ BOUNDS = {
     "imports of the widest module": 38,
     "imports of experiment/prepare.py": 38,
     "classes derived from a seam": 18,
-    "proxies": 8,
+    "proxies": 7,
     "members of the house typed Any": 49,
-    "isinstance": 364,
-    "lists and texts times a condition": 16,
-    "lines of mpifed": 45_050,
-    "lines of tests": 39_600,
+    "isinstance": 301,
+    "lists and texts times a condition": 8,
+    "lines of mpifed": 45_300,
+    "lines of tests": 39_750,
     "lines of benchmarks": 11_700,
 }
 

@@ -63,7 +63,9 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
             return Privacy(False, "there is no noise, or whoever knows algorithm.noise_seed can subtract it")
         released = {"uploads": "each upload", "sum": "each model, but no upload by itself,"}[self.seen]
         text = f"{released} is ρ-zCDP with {self.promised()} (neighbours: all data of a client replaced)"
-        return Privacy(True, text, double=self.seen == "sum", sums=self.seen == "sum", clients=True)
+        if self.seen == "uploads":
+            return Privacy(True, text, clients=True)
+        return Privacy(True, text, double=True, sums=True, clients=True, grid=self.mechanism().step)
 
     @property
     def keeps(self) -> Keeps:

@@ -113,7 +113,7 @@ def place(component: Any, *names: str) -> str:
 
     Its name where there is no file.
     """
-    cls = type(component)
+    cls: Any = type(component)
     codes = {name: getattr(inspect.unwrap(getattr(cls, name, None) or str), "__code__", None) for name in names}
     there = {name: code for name, code in codes.items() if code is not None}
     mine = {name: code for name, code in there.items() if not code.co_filename.startswith(PACKAGE)}

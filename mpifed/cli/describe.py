@@ -16,7 +16,7 @@ import msgspec
 from mpifed.checking.families import KINDS as KINDS
 from mpifed.checking.families import outside
 from mpifed.core import plugins
-from mpifed.core.component import Component, Table, family_of
+from mpifed.core.component import Component, Table, parts_of
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
 from mpifed.features.asynchrony.arrivals import Asynchronous
@@ -158,7 +158,7 @@ def option(field: Any) -> tuple[str, str, str]:
         kind = inner
     if typing.get_origin(kind) is typing.Literal:
         bounds = " | ".join(map(toml_value, typing.get_args(kind)))
-    family = family_of(kind)
+    family, _, _ = parts_of(kind)
     if family is not None and issubclass(family, Component) and family.choices:
         bounds = " | ".join(family.choices)
     return field.encode_name, default, meaning + (f"  [{bounds}]" if bounds else "")

@@ -39,6 +39,8 @@ class Compressor(Component):
 
     def compress(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         """C of each row: (c, N), zeros where nothing is sent. A row that is not finite stays as it is."""
+        # A sum of squares is finite only if all numbers are, and takes no array of as many answers. Where it overflows
+        # though all are finite, the slower way below says so.
         if np.isfinite(np.vecdot(rows, rows)).all():
             return self.message(rows, rngs, symmetric)
         good = np.isfinite(rows).all(axis=1, keepdims=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.guards import Guard, Wrong, array, is_numeric, returns, whole
+from mpifed.core.arrays import is_number, is_numeric
+from mpifed.core.guards import Guard, Wrong, array, returns, whole
 from mpifed.core.streams import stream, streams
 from mpifed.core.typing import Array
 
@@ -18,7 +19,6 @@ ROWS = array(
 
 
 def message(compressor: Any, result: Any, rows: Array, rngs: Any, symmetric: bool) -> Array:
-    """C of each row."""
     ROWS(compressor, result, rows)
     if not np.isfinite(result).all():
         raise Wrong("returns numbers that are not finite for rows that are")
@@ -27,7 +27,7 @@ def message(compressor: Any, result: Any, rows: Array, rngs: Any, symmetric: boo
 
 def bound(fits: Callable[[float], bool], words: str, limit: str, most: Callable[[float], float]) -> Guard:
     """A form: None, or a number, which the errors of random vectors must not contradict."""
-    number = returns(lambda result, *args: is_number(result) and fits(result), words)
+    number = returns(lambda result, *args: is_number(result) and bool(np.isfinite(result)) and fits(result), words)
 
     def guard(compressor: Any, result: Any, N: int, symmetric: bool = False) -> float | None:
         if result is None:
@@ -42,13 +42,12 @@ def bound(fits: Callable[[float], bool], words: str, limit: str, most: Callable[
     return guard
 
 
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
 @cache
 def error(compressor: Any, N: int) -> float:
     """What E‖C(x) − x‖²/‖x‖² is at least for one vector with entries of many sizes: the mean less four deviations."""
+    # Entries of many sizes: with those of a normal distribution a rule that keeps random entries looks as good as one
+    # that keeps the largest. Four deviations less than the mean: a rule with the very δ that it states is refused once
+    # in 30,000 checks.
     rng = stream(0, "compression", N)
     x = rng.standard_normal(N) * np.exp(2 * rng.standard_normal(N))
     rows = np.broadcast_to(x, (TRIALS, N)).copy()

@@ -31,6 +31,7 @@ class Rank(Compressor, tag="rank"):
         n = order(rows.shape[1])
         if self.r >= n:
             return rows
+        # The largest in absolute value may be at either end, so that no part of the spectrum can be left out.
         values, vectors = np.linalg.eigh(unpack(rows, n))
         leading = np.argsort(-np.abs(values), axis=1, kind="stable")[:, None, : self.r]
         values = np.take_along_axis(values[:, None], leading, axis=2)
@@ -47,7 +48,6 @@ class Rank(Compressor, tag="rank"):
         return min(self.r / order(N), 1.0)
 
     def verify(self, symmetric: bool = False) -> None:
-        """Refuse vectors."""
         if not symmetric:
             raise UserError(
                 "the compressor rank is for symmetric matrices, such as those of fednl, and not for vectors"

@@ -27,13 +27,16 @@ class Natural(Compressor, tag="natural"):
     keeps = Keeps.EVERYTHING
 
     def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
+        # A number between two powers of two is 2^e(1 + f) with f in its mantissa, to be rounded up with probability f.
+        # Random bits added to those of the mantissa carry into the exponent with just that probability. So 6 = 4 · 1.5
+        # becomes 8 for half of the draws. Always 52 bits are drawn, so that single precision uses the same draws.
         mantissa = MANTISSA[rows.itemsize]
         kind = np.dtype(f"u{rows.itemsize}")
         codes = np.ascontiguousarray(rows).view(kind)
         sent = np.empty_like(codes)
         for row, code, rng in zip(sent, codes, rngs(), strict=True):
             draws = rng.integers(1 << 52, size=len(code), dtype=np.uint64) >> np.uint64(52 - mantissa)
-            np.add(code, draws, out=row, casting="same_kind")  # carries into the exponent
+            np.add(code, draws, out=row, casting="same_kind")
         sent &= ~kind.type((1 << mantissa) - 1)
         return sent.view(rows.dtype)
 
@@ -72,6 +75,7 @@ class Dither(Compressor, tag="dither"):
         levels = sizes / unit
         for row, rng in zip(levels, rngs(), strict=True):
             row[:] = np.floor(row + rng.random(len(row)))
+        # The largest number may be above its own norm by rounding, and be one level too high.
         np.minimum(levels, self.s, out=levels)
         levels *= unit
         return np.copysign(levels, rows, out=levels)

@@ -13,7 +13,7 @@ from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 
-AT_ONCE = 1 << 15  # numbers whose largest are found together: they stay in the L2 cache
+AT_ONCE = 1 << 15  # numbers whose largest are found together: they stay in the L2 cache of a core
 SEED = 64  # bits of a seed
 MULTIPLE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)n")
 
@@ -30,19 +30,22 @@ class Sparse(Compressor):
     ]
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, str) and (MULTIPLE.fullmatch(self.k) is None or float(self.k[:-1]) <= 0):
+        multiple = MULTIPLE.fullmatch(str(self.k))
+        if isinstance(self.k, str) and (multiple is None or float(multiple[1]) <= 0):
             raise ValueError(
                 f'k = "{self.k}" is wrong: it must be a whole number, or a multiple of n such as "8n" or "0.1n"'
             )
-        if isinstance(self.k, int) and self.k < 1:
+        if multiple is None and int(self.k) < 1:
             raise ValueError(f"k = {self.k} is wrong: it must be at least 1")
 
     def count(self, N: int, symmetric: bool = False) -> int:
         """k for messages of N numbers."""
-        if isinstance(self.k, int):
-            return min(self.k, N)
+        multiple = MULTIPLE.fullmatch(str(self.k))
+        if multiple is None:
+            return min(int(self.k), N)
         n = order(N) if symmetric else N
-        return min(max(math.ceil(float(self.k[:-1]) * n - 1e-9), 1), N)
+        # 0.07 times 100 is 7.000000000000001, of which the next whole number would be 8.
+        return min(max(math.ceil(float(multiple[1]) * n - 1e-9), 1), N)
 
     @abstractmethod
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
@@ -58,6 +61,8 @@ class Sparse(Compressor):
             return rows
         picked = self.places(rows, rngs, symmetric) + N * np.arange(len(rows))[:, None]
         sent = np.zeros_like(rows)
+        # Flat indices: to take by rows and columns costs twice the time. The factor in the type of the rows, which
+        # would else be in double precision.
         sent.ravel()[picked] = rows.ravel()[picked] * rows.dtype.type(self.factor(N, symmetric))
         return sent
 
@@ -114,6 +119,7 @@ class RandK(Sparse, tag="randk"):
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         N = rows.shape[1]
         k = self.count(N, symmetric)
+        # By way of a seed, which is what a message holds in place of the places: the receiver draws the same ones.
         seeds = [int(rng.integers(1 << SEED, dtype=np.uint64)) for rng in rngs()]
         draws = [stream(seed, "compression").choice(N, k, replace=False, shuffle=False) for seed in seeds]
         return np.sort(np.array(draws).reshape(len(rows), k), axis=1)
@@ -153,13 +159,17 @@ class RandSeqK(RandK, tag="randseqk"):
 def largest(sizes: Array, k: int) -> Array:
     """The places of the k largest numbers of each row of ``sizes`` (c, N), rising; of equal ones the first: (c, k)."""
     N = sizes.shape[1]
-    if 2 * np.count_nonzero(sizes) < sizes.size:  # equal numbers slow down np.partition
+    # np.partition takes many times as long where most numbers are equal, as the zeros of sparse gradients are.
+    if 2 * np.count_nonzero(sizes) < sizes.size:
         return np.array([largest_of_few(row, k) for row in sizes]).reshape(len(sizes), k)
+    # np.argpartition would find the places at once, but of equal numbers it takes any, which differ between machines.
     least = np.partition(sizes, N - k, axis=1)[:, N - k, None]
     kept = sizes >= least
+    # Rows in which several numbers equal the k-th largest: all above it, and of those the first ones. What is no number
+    # counts as equal, so that k places are found in any case.
     for i in np.flatnonzero(np.count_nonzero(kept, axis=1) != k).tolist():
         kept[i] = sizes[i] > least[i]
-        equal = np.flatnonzero(~kept[i] & ~(sizes[i] < least[i]))  # and what is no number
+        equal = np.flatnonzero(~kept[i] & ~(sizes[i] < least[i]))
         kept[i, equal[: k - np.count_nonzero(kept[i])]] = True
     return np.flatnonzero(kept).reshape(len(sizes), k) % N
 

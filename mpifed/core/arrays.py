@@ -6,17 +6,18 @@ Numpy is its own namespace. That of tensors is array_api_compat.torch, which is 
 import os
 import sys
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import needed
 from mpifed.core.typing import Array
 
 CREATING = ("arange", "empty", "eye", "full", "linspace", "ones", "zeros")  # functions without an array to begin from
 
 
-class Namespace:
+class Namespace(SimpleNamespace):
     """The array-API standard for tensors on one ``device``: the ``f.xp`` of its clients.
 
     New arrays lie on the device. As with numpy, those of real numbers have double precision where no ``dtype`` says
@@ -24,26 +25,21 @@ class Namespace:
     """
 
     def __init__(self, device: Any) -> None:
-        self.device = device
-        self._functions = standard()
+        functions = vars(standard())
+        super().__init__(**functions, device=device)
+        # The standard gives new arrays the precision that PyTorch has by default, which is single.
+        vars(self).update({name: partial(self._created, functions[name], name) for name in CREATING})
+        self.asarray = self._moved
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._functions, name)
-        if name in CREATING:
-            found = partial(self._created, found, name)
-        setattr(self, name, found)  # so that the next use finds it at once
-        return found
-
-    def asarray(self, value: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-        torch = pytorch()
-        if isinstance(value, torch.Tensor):
+    def _moved(self, value: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        if is_tensor(value):
             return value.to(self.device, dtype, copy=bool(copy))
-        return torch.tensor(np.asarray(value), dtype=dtype, device=self.device)
+        return pytorch().tensor(np.asarray(value), dtype=dtype, device=self.device)
 
     def _created(self, function: Any, name: str, *args: Any, dtype: Any = None) -> Any:
         whole = name == "arange" or (name == "full" and not isinstance(args[1], float))
         if dtype is None and not whole:
-            dtype = self._functions.float64
+            dtype = self.float64
         return function(*args, dtype=dtype, device=self.device)
 
 
@@ -65,6 +61,7 @@ def on(device: Any) -> Namespace:
 
 
 def is_tensor(value: Any) -> bool:
+    # Where nobody has imported PyTorch there are no tensors, and to import it for this question would take seconds.
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -73,45 +70,47 @@ def is_real(value: Any) -> bool:
     """Whether a value is an array of real numbers, of numpy or on a device."""
     if is_tensor(value):
         return not value.is_complex()
-    plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
-    return plain and value.dtype.kind in "fiub"
+    # A sum over a masked array leaves numbers out without a word, so that one is no answer of a method.
+    return is_numeric(value) and not np.ma.isMaskedArray(value)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a value is an array of numpy of real numbers."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+
+
+def is_number(value: Any, kinds: Any = int | float | np.number) -> bool:
+    # True is an int to Python, but where a number is asked for it is a mistake.
+    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def to_numpy(array: Any) -> Array:
     """A numpy array with the numbers of an array, wherever they are; of numpy, the array itself."""
-    if isinstance(array, np.ndarray):
-        return array
     return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
 
 
 def put_at(array: Any, index: Any, values: Any) -> None:
     """Write ``values`` to the places ``index`` along the last axis of an array, as np.put_along_axis does."""
-    if isinstance(array, np.ndarray):
-        np.put_along_axis(array, index, values, -1)
-    elif is_tensor(values):
-        array.scatter_(-1, index, values)
+    if is_tensor(array):
+        # scatter_ takes a tensor or a number of Python, and nothing between, such as a number of numpy.
+        array.scatter_(-1, index, values if is_tensor(values) else float(values))
     else:
-        array.scatter_(-1, index, float(values))
+        np.put_along_axis(array, index, values, -1)
 
 
 def pytorch(who: str = "arrays on a device need") -> Any:
     """The module torch; UserError, beginning with ``who`` needs it, where it is not installed."""
-    os.environ.setdefault("MKL_CBWR", "AUTO")  # else the last bits of MKL's products depend on places in memory
-    try:
-        import torch
-    except ImportError as error:
-        raise UserError(f"{who} PyTorch ({error}): pip install mpifed[torch]") from None
-    return torch
+    # Without it the last bits of MKL's products depend on where arrays happen to lie in memory. MKL reads the variable
+    # once, when PyTorch loads it.
+    os.environ.setdefault("MKL_CBWR", "AUTO")
+    return needed("torch", f"{who} PyTorch ({{}}): pip install mpifed[torch]")
 
 
 def standard() -> Any:
     """The module array_api_compat.torch; UserError where it is not installed."""
     pytorch()
-    try:
-        import array_api_compat.torch as functions
-    except ImportError as error:
-        raise UserError(f"arrays on a device need array-api-compat ({error}): pip install 'mpifed[torch]'") from None
-    return functions
+    lacking = "arrays on a device need array-api-compat ({}): pip install 'mpifed[torch]'"
+    return needed("array_api_compat.torch", lacking)
 
 
 def starts_of(sizes: Array) -> Array:

@@ -53,6 +53,7 @@ def read(path: Path) -> dict[str, Array]:
     try:
         with open_file(path) as content:
             check(content, path.name)
+            # np.load unpacks whatever it finds. Ours are never compressed, so that sizes say what memory they take.
             members = zipfile.ZipFile(content).infolist()
             if any(one.file_size != one.compress_size or not one.filename.endswith(".npy") for one in members):
                 raise ValueError("it has something else than arrays, or these are compressed")
@@ -67,13 +68,20 @@ def read(path: Path) -> dict[str, Array]:
 
 def array_of(file: Any, name: str, stored: int) -> Array:
     """An array of an open NPZ file. ValueError where it declares more than the bytes ``stored``, or is no array."""
+    # numpy takes memory for what a header declares, before it finds that the bytes are not there.
     with file.zip.open(f"{name}.npy") as member:
-        major, _ = np.lib.format.read_magic(member)
-        head = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-        shape, _, dtype = head(member)
+        shape, _, dtype = npy_header(member)
     if min(shape, default=0) < 0 or size_of(shape, dtype.itemsize) > stored or dtype.kind not in "biufcSU":
         raise ValueError(f"{name} declares the shape {shape} of {dtype}, but holds {stored:,} bytes")
     return np.asarray(file[name])
+
+
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran order, and type of an array as numpy stores it."""
+    major, _ = np.lib.format.read_magic(file)
+    # Version 3 has another encoding of names, which arrays without fields do not have.
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    return read(file)
 
 
 def check_array(what: str, found: Array, shape: tuple[int, ...], kind: Any) -> None:
@@ -96,6 +104,7 @@ def read_text(path: Path) -> bytes | None:
 
 
 def check(file: IO[bytes], name: str) -> None:
+    # With its name: the parts of a checkpoint have the same form, and one in place of another would be taken for it.
     left = os.fstat(file.fileno()).st_size - LENGTH
     total = zlib.crc32(name.encode())
     while left > 0 and (block := file.read(min(left, BLOCK))):
@@ -113,4 +122,6 @@ def checksummed_file(path: Path) -> Iterator[Checksummed]:
         yield content
         file.write(LAST_LINE % content.sum)
         file.flush()
+        # Before the file is renamed: a crash of the machine could else leave the new name and none of the content,
+        # because file systems may write the folder first.
         os.fsync(file.fileno())

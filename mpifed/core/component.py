@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import msgspec
 
 from mpifed.core import plugins
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
 from mpifed.core.toml import join, toml_value
@@ -38,9 +39,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
         """The table at ``path`` with its values checked against the fields; UserError names the key that is wrong."""
-        if not isinstance(table, dict):
-            raise UserError(f"{path} = {brief(table)} is wrong: {path} is a table, so write {path}.KEY = VALUE")
-        return cls.fill(table, path)
+        return cls.fill(given(table, path, f"{path} is a table, so write {path}.KEY = VALUE"), path)
 
     @classmethod
     def fill(cls, table: dict[str, Any], path: str) -> Self:
@@ -51,12 +50,15 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")
             if key not in fields:
                 cls.refuse_key(key, table[key], path)
-        values = {key: convert(value, fields[key].type, join(path, key)) for key, value in table.items()}
-        missing = [key for key, field in fields.items() if field.required and key not in values]
-        if missing:
-            raise UserError(f"{join(path, missing[0])} is missing: it has no default")
+        # After all keys: whoever misspells one should hear of that, and not of the value of another.
+        values = {}
+        for key, value in table.items():
+            values[fields[key].name] = convert(value, fields[key].type, join(path, key))
+        for key, field in fields.items():
+            if field.required and key not in table:
+                raise UserError(f"{join(path, key)} is missing: it has no default")
         try:
-            return cls(**{fields[key].name: value for key, value in values.items()})
+            return cls(**values)
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 
@@ -97,19 +99,17 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
         """The component that a table names; a plain string is a table with that name."""
-        if isinstance(table, str):
-            table = {"name": table}
-        if not isinstance(table, dict):
-            right = f"{path} is a table, such as {path}.name = {cls.default!r}"
-            raise UserError(f"{path} = {brief(table)} is wrong: {right}")
-        table = dict(table)
+        table = given(table, path, f"{path} is a table, such as {path}.name = {cls.default!r}", short="name")
         name = table.pop("name", cls.default)
         return cls.member(name, path).fill(table, path)
 
     @classmethod
     def member(cls, name: Any, path: str) -> type[Self]:
         """The class called ``name`` in this family, in mpifed or in a plugin; UserError where there is none."""
-        if isinstance(name, str) and name in cls.choices:
+        if not isinstance(name, str):
+            unknown(path.rsplit(".", 1)[-1], name, cls.names())
+        # mpifed's own first, so that no package that is installed can change what a study with this name means.
+        if name in cls.choices:
             module, _, attribute = cls.choices[name].partition(":")
             return getattr(importlib.import_module(module), attribute)
         try:
@@ -143,37 +143,53 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         return str(cls.__struct_config__.tag)
 
 
+def given(table: Any, path: str, right: str, short: str = "") -> dict[str, Any]:
+    """A copy of a table that a user gave; a text alone is its key ``short``. UserError, which says what is right."""
+    whole = {short: table} if short and isinstance(table, str) else table
+    try:
+        return msgspec.convert(whole, dict[str, Any])
+    except msgspec.ValidationError:
+        raise UserError(f"{path} = {brief(table)} is wrong: {right}") from None
+
+
 def convert(value: Any, kind: Any, path: str) -> Any:
     """``value`` as the type ``kind``; UserError with ``path`` where that is impossible."""
-    family = family_of(kind)
+    family, choices, types = parts_of(kind)
     if family is not None:
         return value if value is None else family.build(value, path)
-    literal = next((k for k in within(kind) if typing.get_origin(k) is typing.Literal), None)
-    others = {int, float, str, bool, list} & {k for k in within(kind) if isinstance(k, type)}
-    if literal is not None and not others and value is not None and value not in typing.get_args(literal):
-        right = " or ".join(toml_value(choice) for choice in typing.get_args(literal))
+    if choices and value is not None and value not in choices:
+        right = " or ".join(map(toml_value, choices))
         raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{path} = {value} is wrong: it must be a finite number")
-    if isinstance(value, float) and value.is_integer() and int in within(kind) and float not in within(kind):
-        value = int(value)
+    if is_number(value, float):
+        if not math.isfinite(value):
+            raise UserError(f"{path} = {value} is wrong: it must be a finite number")
+        # rounds = 1e3 means a whole number, which TOML writes in no other way with an exponent.
+        if value.is_integer() and int in types and float not in types:
+            value = int(value)
     try:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise UserError(f"{path} = {brief(value)} is wrong: {plain(str(error))}{in_seconds(value)}") from None
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+    # TOML and Python have whole numbers of any size, while numpy and HDF5, which store them, have 64 bits.
+    if is_number(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
 
 
-def family_of(kind: Any) -> type[Table] | None:
-    """The class of tables in a type, as in Annotated[Step | None, …]."""
-    return next((k for k in within(kind) if isinstance(k, type) and issubclass(k, Table)), None)
+@cache
+def parts_of(kind: Any) -> tuple[type[Table] | None, tuple[Any, ...], frozenset[type]]:
+    """The table in the type of a field, the choices where these are all that it takes, and every class in it."""
+    parts = list(within(kind))
+    types = [part for part in parts if isinstance(part, type)]
+    literal = next((part for part in parts if typing.get_origin(part) is typing.Literal), None)
+    # With another type beside the choices, as in Literal["auto"] | float, msgspec's sentence says both.
+    choices = () if {int, float, str, bool, list} & {*types} else typing.get_args(literal)
+    return next((part for part in types if issubclass(part, Table)), None), choices, frozenset(types)
 
 
 def in_seconds(value: Any) -> str:
     """For a text such as 50ms, the number of seconds to write; otherwise nothing."""
-    found = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", value) if isinstance(value, str) else None
+    found = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", str(value))
     return f"; in seconds that is {float(found[1]) * UNITS[found[2]]:g}" if found else ""
 
 

@@ -38,7 +38,9 @@ def below(bounds: Array, words: Words) -> Array:
     """Whole numbers u, 0 <= u < bounds, each with the same probability: (k,) uint64."""
     u = words(len(bounds))
     rest = u % bounds
-    again = np.flatnonzero(u - rest > TOP - (bounds - np.uint64(1)))  # beyond the last whole multiple of bounds
+    # Words beyond the last whole multiple of the bound would make small remainders more likely than others: with words
+    # of 0 … 7 and the bound 3, 6 and 7 are drawn again.
+    again = np.flatnonzero(u - rest > TOP - (bounds - np.uint64(1)))
     if len(again):
         rest[again] = below(bounds[again], words)
     return rest
@@ -48,7 +50,8 @@ def exp_minus(numerator: Array, denominator: Array, words: Words) -> Array:
     """True with probability exp(−numerator/denominator), uint64 of at most 2^50: (k,) bool.  Source: Algorithm 1."""
     found = np.ones(len(numerator), bool)
     whole, part = np.divmod(numerator, denominator)
-    for k in range(int(whole.max(initial=0))):  # exp(−1) once for each whole one, as long as it holds
+    # exp(−2.3) = exp(−1) · exp(−1) · exp(−0.3): once for each whole one, as long as it holds.
+    for k in range(int(whole.max(initial=0))):
         rows = np.flatnonzero(found & (whole > k))
         if not len(rows):
             break
@@ -87,7 +90,8 @@ def discrete_laplace(scale: Array, words: Words) -> Array:
         tried = rows[kept]
         size = (u + scale[tried] * _successes(len(u), words)).astype(np.int64)
         negative = (words(len(u)) & np.uint64(1)).astype(bool)
-        good = ~(negative & (size == 0))  # 0 has one sign only
+        # Else 0 could come with either sign, and twice as often as it should.
+        good = ~(negative & (size == 0))
         x[tried[good]] = np.where(negative, -size, size)[good]
         rows = np.concatenate([rows[~kept], tried[~good]])
     return x
@@ -139,6 +143,7 @@ def laplace_steps(sensitivity: Array, n: int, epsilon: float) -> tuple[Array, Ar
     scale is that distance over ε, rounded up. The step is so short that all of this adds at most 0.3 % to the noise.
     UserError where the scale is above 2^50 steps.
     """
+    # A power of two: multiples of the step are then exact in floating point, and their low bits say nothing.
     step = power_of_two(np.minimum(sensitivity / n, sensitivity / epsilon) / FINE)
     distance = np.ceil(sensitivity / step * (1 + 1e-9)) + 2 * n
     scale = np.ceil(distance / epsilon * (1 + 1e-9))

@@ -1,6 +1,7 @@
 """Exceptions for mistakes of the user and failures of a run, and how their messages are written."""
 
 import difflib
+import importlib
 import socket
 import traceback
 from collections.abc import Collection, Iterator
@@ -18,6 +19,19 @@ class Trouble(Exception):
     """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file."""
 
 
+def needed(module: str, sentence: str) -> Any:
+    """Import a module; UserError with this sentence, in which {} is the reason, where it cannot be imported."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(sentence.replace("{}", str(error))) from None
+
+
+def counted(number: int, what: str) -> str:
+    """1 client, 2 clients, 1,000 clients."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
 def reason(error: BaseException) -> str:
     """The message of an error, in lower case, to end a sentence with; for an OSError, that of the system."""
     return (getattr(error, "strerror", None) or str(error)).lower()
@@ -27,6 +41,7 @@ def failure(rank: int, error: BaseException) -> str:
     """The message for an error on a rank: that of a UserError alone, all others with the traceback."""
     if isinstance(error, UserError):
         return str(error)
+    # With where it happened: an error in the program is reported by users, who cannot make it happen again.
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
     where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
     return f"rank {rank} on {socket.gethostname()} failed: {what}\n{where}"
@@ -61,4 +76,5 @@ def sentence(mistake: object) -> str:
 
 def printable(text: str, keep: str = "") -> str:
     """Text with unprintable characters shown as escapes, except those in ``keep``."""
+    # Names and texts of a file from elsewhere may hold codes that move the cursor of a terminal or rename its window.
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)

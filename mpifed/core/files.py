@@ -18,7 +18,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # no other name 
 
 def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open a file to read its bytes. OSError where it cannot be read, or is a pipe or a device: these may never end."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # to open a pipe would wait for its writer
+    # Not blocking, because to open a pipe would wait for its writer. The mode is that of the open file: between a
+    # question about a path and the opening it may become another file.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
         return os.fdopen(handle, "rb")
@@ -40,6 +42,7 @@ def atomic_file(path: Path, rename: Callable[[Path, Path], None] = os.replace) -
 
     On failure the new file is removed and ``path`` stays as it was. OSError where the folder or disk refuses.
     """
+    # In the same folder, because a file can be renamed within a file system alone.
     part = path.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
     part.touch(exist_ok=False)
     try:
@@ -107,6 +110,7 @@ def being_written(path: Path) -> bool:
 
 def rename_new(part: Path, target: Path) -> None:
     """Rename where no other file has the name: it is taken by a hard link or, where there are none, an empty file."""
+    # os.replace alone would overwrite a file that another run has made since it was looked for.
     try:
         try:
             os.link(part, target)

@@ -15,12 +15,31 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.arrays import is_real
+from mpifed.core.arrays import is_number, is_real
 from mpifed.core.errors import Trouble, UserError
 
 Guard = Callable[..., Any]
 REFUSING = ("__post_init__", "initial", "labels", "fitted", "dim")  # methods whose ValueError refuses what they get
 HERE = __name__.partition(".")[0]
+# Mistakes that users made, by kind and sign of the error that Python, numpy or PyTorch raises then.
+ADVICE: tuple[tuple[type[Exception], str, str], ...] = (
+    (AttributeError, "immutable type", "; no attribute of a component is set: what changes belongs to the state"),
+    (
+        AttributeError,
+        "'Federation'.*'(mix|local|add|gather)'",
+        "; a method on a graph is derived from mpifed.GraphMethod",
+    ),
+    (
+        TypeError,
+        "device type tensor to numpy",
+        "; its clients' arrays are on a device: use f.xp in place of np, as in f.xp.sqrt(x)",
+    ),
+    (
+        ValueError,
+        "read-only",
+        "; arrays that a method receives are read by others too: change a copy, as in x = x.copy()",
+    ),
+)
 
 
 class Slip(UserError):
@@ -33,6 +52,7 @@ class Wrong(Exception):
     """What a method returned cannot be; the text says what it is and what would be right."""
 
 
+@functools.cache
 def own(cls: type) -> bool:
     """Whether a class, or one that it is derived from, is a user's own."""
     return any(base.__module__.partition(".")[0] not in (HERE, "msgspec", "builtins") for base in cls.__mro__)
@@ -43,6 +63,7 @@ def guarded(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
     found = {}
     absent = object()
     for name, guard in ({"__post_init__": as_it_is} | dict(guards)).items():
+        # Statically: getattr would give the function within a staticmethod, which takes no component.
         method = inspect.getattr_static(cls, name, absent)
         if inspect.isfunction(method) and method.__module__.partition(".")[0] != HERE:
             found[name] = checked(method, guard)
@@ -84,12 +105,7 @@ def array(shape: Callable[..., tuple[int, ...]], words: str, is_array: Callable[
 
 
 def is_whole(value: Any, least: int) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value >= least)
-
-
-def is_numeric(value: Any) -> bool:
-    """Whether a value is an array of numpy of real numbers."""
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+    return is_number(value, int | np.integer) and bool(value >= least)
 
 
 def as_it_is(component: Any, result: Any, *args: Any) -> Any:
@@ -110,7 +126,9 @@ def checked(method: Callable[..., Any], guard: Guard, kind: str = "") -> Callabl
             result = method(component, *args, **named)
         except (UserError, Trouble, MemoryError):
             raise
-        except (Exception, SystemExit) as error:  # a user's method may raise anything
+        except (Exception, SystemExit) as error:
+            # A user's method may raise anything. What is no fault of it ends the run by its own name: MPI's errors,
+            # and a ValueError by which labels or options are refused, which becomes a sentence further up.
             if not fault(error, method) or (kind and "read-only" in message(error)):
                 raise
             raise Slip(failed(error, method, name)) from error
@@ -139,6 +157,7 @@ def message(error: BaseException) -> str:
 
 def failed(error: BaseException, method: Callable[..., Any], name: str) -> str:
     """The sentence for an error in a user's method, with the last line of the user's file that it passed."""
+    # The last line of the user's file, not of the traceback, which ends in numpy as often as not.
     code: Any = getattr(inspect.unwrap(method), "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if code is not None and frame.filename == code.co_filename]
@@ -150,15 +169,7 @@ def failed(error: BaseException, method: Callable[..., Any], name: str) -> str:
 def advice(error: BaseException) -> str:
     """What would be right, where a mistake is a common one."""
     text = message(error)
-    if isinstance(error, AttributeError) and "immutable type" in text:
-        return "; no attribute of a component is set: what changes belongs to the state"
-    if isinstance(error, AttributeError) and re.search("'Federation'.*'(mix|local|add|gather)'", text):
-        return "; a method on a graph is derived from mpifed.GraphMethod"
-    if isinstance(error, TypeError) and "device type tensor to numpy" in text:
-        return "; its clients' arrays are on a device: use f.xp in place of np, as in f.xp.sqrt(x)"
-    if isinstance(error, ValueError) and "read-only" in text:
-        return "; arrays that a method receives are read by others too: change a copy, as in x = x.copy()"
-    return ""
+    return next((words for kind, sign, words in ADVICE if isinstance(error, kind) and re.search(sign, text)), "")
 
 
 def file(method: Callable[..., Any]) -> str:

@@ -19,25 +19,31 @@ HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
 
 def datasets(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Names and datasets of a group; UserError with ``path`` where data are stored outside the file."""
-    import h5py
-
     for name in map(os.fsdecode, group):
         found = entry(group, name, path)
-        if isinstance(found, h5py.Dataset) and found.shape is not None:
+        if is_array(found):
             yield name, found
+
+
+def is_array(found: Any) -> bool:
+    """Whether it is a dataset, and not a group, nothing, or a dataset that HDF5 calls null, which has no shape."""
+    import h5py
+
+    return isinstance(found, h5py.Dataset) and found.shape is not None
 
 
 def entry(group: Any, name: str, path: str) -> Any:
     """The dataset or group called ``name``, or None. UserError for links, which may lead to any file."""
     import h5py
 
+    # A file from elsewhere could otherwise show us, or copy into a result, any file that this user may read.
     key = os.fsencode(name)
     if not group.id.links.exists(key):
         return None
     if group.id.links.get_info(key).type != h5py.h5l.TYPE_HARD:
         raise UserError(f"{name} of {path} is a link: copy the data into the file itself")
     found = group[key]
-    if isinstance(found, h5py.Dataset) and found.shape is not None:
+    if is_array(found):
         if found.is_virtual or found.external:
             raise UserError(f"{name} of {path} lies in other files: copy the data into the file itself")
         try:

@@ -41,6 +41,7 @@ def free() -> int:
         most = 1024 * int(lines["MemAvailable"].split()[0])
     except (OSError, ValueError, KeyError):
         most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    # Batch systems limit the address space of a process, often far below the memory of the machine.
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return most if limit == resource.RLIM_INFINITY else min(most, max(0, limit - taken()))
 

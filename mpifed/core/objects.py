@@ -5,6 +5,7 @@ import reprlib
 import sys
 import sysconfig
 from collections.abc import Mapping
+from functools import singledispatch
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -17,37 +18,15 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import join
 
 
+@singledispatch
 def plain(value: Any, key: str, defaults: bool = True) -> Any:
     """A value as TOML could hold it, None left out of tables; UserError names ``key`` where it has no such form.
 
     A component, or its class, becomes a table with its name and all of its options or, without ``defaults``, those that
-    differ from their defaults; another class or a function, such
-    as a network and its loss, the text that names it.
+    differ from their defaults; another class or a function, such as a network and its loss, the text that names it.
     """
-    if key == "data" and isinstance(value, np.ndarray):
-        right = "data = mpifed.arrays(X, y, clients), which says whose samples they are"
-        raise UserError(f"data is an array: write {right}")
     if key == "data" and hasattr(value, "iloc"):
         raise UserError('data is a data frame: write data = mpifed.table(frame, target="y", client="site")')
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if isinstance(value, type) and issubclass(value, Component):
-        return {"name": reference(value)}
-    if isinstance(value, type | FunctionType):
-        return named(value)
-    if isinstance(value, Table):
-        name = {"name": reference(type(value))} if isinstance(value, Component) else {}
-        own = {k: getattr(value, field.name) for k, field in fields_of(type(value)).items()}
-        usual = {} if defaults else {k: field.default for k, field in fields_of(type(value)).items()}
-        return name | plain({k: part for k, part in own.items() if k not in usual or part != usual[k]}, key, defaults)
-    if isinstance(value, Mapping):
-        return {str(k): plain(part, join(key, str(k)), defaults) for k, part in value.items() if part is not None}
-    if isinstance(value, list | tuple | range):
-        return [plain(part, key, defaults) for part in value]
-    if isinstance(value, bool | int | float | str):
-        return value
     kind = type(value).__name__
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.nn.Module):
@@ -56,6 +35,46 @@ def plain(value: Any, key: str, defaults: bool = True) -> Any:
     given = f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"
     right = "a number, true or false, a text, a list, a table, a component, a class or a function"
     raise UserError(f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {given}")
+
+
+plain.register(int | float | str, lambda value, key, defaults=True: value)
+plain.register(os.PathLike, lambda value, key, defaults=True: os.fspath(value))
+
+
+@plain.register(list | tuple | range)
+def _(value: Any, key: str, defaults: bool = True) -> Any:
+    return [plain(part, key, defaults) for part in value]
+
+
+@plain.register(Mapping)
+def _(value: Any, key: str, defaults: bool = True) -> Any:
+    return {str(k): plain(part, join(key, str(k)), defaults) for k, part in value.items() if part is not None}
+
+
+# A text or float64 of numpy is one of Python too, but msgspec takes none of them where it converts strictly.
+@plain.register(np.generic | np.str_ | np.ndarray)
+def _(value: Any, key: str, defaults: bool = True) -> Any:
+    if key == "data" and value.ndim:
+        right = "data = mpifed.arrays(X, y, clients), which says whose samples they are"
+        raise UserError(f"data is an array: write {right}")
+    return plain(value.tolist(), key, defaults)
+
+
+@plain.register(type | FunctionType)
+def _(value: Any, key: str, defaults: bool = True) -> Any:
+    return {"name": reference(value)} if Component in getattr(value, "__mro__", ()) else named(value)
+
+
+@plain.register(Table)
+def _(value: Table, key: str, defaults: bool = True) -> Any:
+    own = {k: getattr(value, field.name) for k, field in fields_of(type(value)).items()}
+    usual = {} if defaults else {k: field.default for k, field in fields_of(type(value)).items()}
+    return plain({k: part for k, part in own.items() if k not in usual or part != usual[k]}, key, defaults)
+
+
+@plain.register(Component)
+def _(value: Component, key: str, defaults: bool = True) -> Any:
+    return {"name": reference(type(value))} | plain.dispatch(Table)(value, key, defaults)
 
 
 def reference(cls: type[Component]) -> str:
@@ -76,6 +95,7 @@ def named(cls: type | FunctionType) -> str:
     can name, because a notebook, a script or a function defines it.
     """
     module = sys.modules.get(cls.__module__)
+    # What is local to a function, or was replaced by another of its name, nobody could import again by that name.
     if cls.__module__ == plugins.HERE or getattr(module, cls.__qualname__, None) is not cls:
         name = f"{plugins.HERE}:{cls.__name__}"
     elif (file := source(module)) is None:

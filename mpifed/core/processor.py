@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 CPUS = Path("/sys/devices/system/cpu")
 UNKNOWN = 1 << 20  # bytes of a block where the size of the cache is not known
-LEAST, MOST = 1 << 19, 1 << 22  # smaller blocks cost more in Python than the cache gains
+LEAST = 1 << 19  # smaller blocks cost more in Python than the cache gains
+MOST = 1 << 22
 
 
 class BlockSize(NamedTuple):
@@ -22,12 +24,14 @@ def block_size(wanted: int | None = None) -> BlockSize:
     """The size of blocks: as ``wanted``, or half of the L2 cache that a core has to itself."""
     if wanted is not None:
         return BlockSize(wanted, "the experiment says so")
-    cache = l2_of_a_core()
-    if cache is None:
+    size = l2_of_a_core()
+    if size is None:
         return BlockSize(UNKNOWN, "the size of the L2 cache is not known")
-    return BlockSize(min(max(cache // 2, LEAST), MOST), f"a core has {cache >> 10:,} KiB of L2 cache")
+    # Half: the model, the gradient and the other arrays of a step pass through the cache beside the samples.
+    return BlockSize(min(max(size // 2, LEAST), MOST), f"a core has {size >> 10:,} KiB of L2 cache")
 
 
+@cache
 def l2_of_a_core() -> int | None:
     """Bytes of L2 cache for each core that shares it; None where the system does not tell."""
     try:
@@ -38,11 +42,13 @@ def l2_of_a_core() -> int | None:
 
 def from_linux(cpus: Path) -> int | None:
     """The L2 cache of the first CPU that this process may use, divided by the cores, not threads, that share it."""
+    # The first: on processors with cores of two kinds these have the low numbers, and are those that compute.
     cpu = cpus / f"cpu{min(os.sched_getaffinity(0))}"
     threads = len(listed((cpu / "topology" / "thread_siblings_list").read_text()))
     for index in sorted((cpu / "cache").glob("index*")):
         if (index / "level").read_text().strip() == "2" and (index / "type").read_text().strip() in ("Unified", "Data"):
             sharing = len(listed((index / "shared_cpu_list").read_text()))
+            # Two threads of a core share its cache in any case, and a rank runs on one of them.
             return in_bytes((index / "size").read_text()) // max(1, sharing // threads)
     return None
 

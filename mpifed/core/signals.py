@@ -33,6 +33,7 @@ def name(number: int) -> str:
 
 def listen() -> None:
     """Handle the signals HANDLED from here on; before, each of them ends the process at once."""
+    # Never blocking: the handler in C writes in the midst of anything, and a full pipe would stop the run for ever.
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     for number in NUMBERS:
@@ -72,6 +73,7 @@ def _read(pipe: int) -> None:
             if not stop_signal:
                 stop_signal, first = numbers[number], time.monotonic()
             elif time.monotonic() - first > TOGETHER:
+                # Without the usual end of Python, in which MPI waits for ranks that do not know of the signal.
                 for act in before_exit:
                     act()
                 os._exit(128 + number)

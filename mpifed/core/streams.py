@@ -32,7 +32,6 @@ class PhiloxKey(np.random.bit_generator.ISeedSequence):
         self.words = np.array([seed, number], np.uint64)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint64) -> Array:
-        """The key: two words of 64 bits."""
         return self.words
 
 
@@ -41,6 +40,8 @@ def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
 
     A purpose is any text. Those of the program are PURPOSES; a text of your own never gives a stream of these.
     """
+    # The first word of the counter is left to the generator, which counts it up: a stream of 2⁶⁴ blocks before it
+    # would run into that of the next client.
     counter = np.array([0, *key, *(0,) * (3 - len(key))], np.uint64)
     words: Any = PhiloxKey(seed, purpose)
     return np.random.Generator(np.random.Philox(words, counter))
@@ -64,6 +65,8 @@ def hashed(z: Array, *numbers: int | Array) -> Array:
 
 def mixed(z: Any) -> Any:
     """A hash of whole numbers of 64 bits, an array or a tensor: the last steps of SplitMix64."""
+    # PyTorch has no unsigned 64 bits, so that numbers are signed, and >> fills in their sign. SplitMix64 fills in
+    # zeros: the masks take the sign away again. Products wrap around modulo 2⁶⁴ alike in both.
     z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * SECOND
     z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * FIRST
     return z ^ ((z >> 31) & 0x1FFFFFFFF)

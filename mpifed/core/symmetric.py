@@ -49,7 +49,9 @@ def unpack(rows: Array, n: int) -> Array:
 
 def frobenius(rows: Array, n: int) -> Array:
     """The Frobenius norms (…,) of packed matrices (…, n(n+1)/2): entries off the diagonal count twice."""
-    diagonal = rows.take(starts(n)[:-1], axis=-1)  # each row in one piece: bits do not depend on other rows
+    # A copy, in which each row is in one piece: numpy sums a strided row in another order, and the bits of a client's
+    # norm would depend on how many others are in the block.
+    diagonal = rows.take(starts(n)[:-1], axis=-1)
     return np.sqrt(2 * np.vecdot(rows, rows) - np.vecdot(diagonal, diagonal))
 
 
@@ -59,6 +61,7 @@ def add_diagonal(H: Array, values: Array) -> None:
 
 
 def mirror(H: Array) -> None:
+    # Tile by tile: the transpose of a large matrix reads one number of each line of the cache.
     n = H.shape[-1]
     for first in range(0, n, TILE):
         last = min(first + TILE, n)

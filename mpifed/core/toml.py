@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 from mpifed.core.errors import UserError
@@ -17,10 +18,16 @@ def join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
+def listed(value: Any, times: int = 1) -> list[Any]:
+    """The list that an option holds, or its one value ``times``; [] where it has none."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value] * times
+
+
 def toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
+    # A text of JSON is one of TOML too, but for the character DEL, which TOML wants escaped.
+    if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
@@ -40,13 +47,16 @@ def toml_key(key: str) -> str:
 
 def to_toml(table: dict[str, Any], head: str = "") -> str:
     """A table as TOML text, without keys whose value is None; ``head`` is the dotted key of the table."""
-    plain = {k: v for k, v in table.items() if v is not None and not isinstance(v, dict)}
-    lines = [f"{toml_key(key)} = {toml_value(value)}" for key, value in plain.items()]
+    lines: list[str] = []
+    tables: list[str] = []
     for key, value in table.items():
         if isinstance(value, dict):
             path = join(head, toml_key(key))
-            lines += ["", f"[{path}]", to_toml(value, path)]
-    return "\n".join(lines)
+            tables += ["", f"[{path}]", to_toml(value, path)]
+        elif value is not None:
+            lines.append(f"{toml_key(key)} = {toml_value(value)}")
+    # Tables last: a key behind the head of a table would belong to it.
+    return "\n".join(lines + tables)
 
 
 def flat(table: dict[str, Any], front: str = "") -> dict[str, Any]:
@@ -69,10 +79,16 @@ def from_toml(text: str, what: str) -> dict[str, Any]:
 
 
 def shallow(value: Any, what: str) -> None:
-    parts = [value]
+    # Level by level and not by recursion, which the deepest file that tomllib reads would take to its limit.
+    levels = [value]
     for _ in range(DEEPEST):
-        parts = [part.values() if isinstance(part, dict) else part for part in parts if isinstance(part, dict | list)]
-        parts = list(itertools.chain.from_iterable(parts))
-    if any(isinstance(part, dict | list) for part in parts):
+        levels = list(itertools.chain.from_iterable(nested(levels)))
+    if nested(levels):
         deep = f"nested more than {DEEPEST} levels deep"
         raise UserError(f"{what} has tables or lists {deep}: an experiment file needs three")
+
+
+def nested(values: Sequence[Any]) -> list[Any]:
+    """What is in the lists and in the tables among ``values``."""
+    found = [value for value in values if isinstance(value, dict | list)]
+    return [value.values() if hasattr(value, "values") else value for value in found]

@@ -50,7 +50,7 @@ class Feature(NamedTuple):
 
     def names(self) -> list[str]:
         """The names of its columns of X: age, or sex=male."""
-        return [f"{self.name}={level}" for level in self.levels] or [self.name] * self.width
+        return [f"{self.name}={level}" for level in self.levels] or [self.name for _ in range(self.width)]
 
 
 class Dataset:
@@ -108,6 +108,7 @@ class Wrapped(Dataset):
 
     def __init__(self, whole: Dataset, **changes: Any) -> None:
         self.whole = whole
+        # Every attribute that a data set has, so that one which is added passes all wrappers without a change to them.
         for name in Dataset.__annotations__:
             setattr(self, name, changes.get(name, getattr(whole, name)))
 
@@ -143,6 +144,7 @@ class ClientByClient(Generated):
         raise NotImplementedError
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
+        # Into one array: parts that are joined afterwards would be in memory twice.
         d = int(self.sizes[lo:hi].sum())
         X = np.empty((d, self.n), self.dtype)
         y = np.empty(d, self.dtype)

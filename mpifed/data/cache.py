@@ -41,8 +41,9 @@ class Cache:
         self.sets: dict[bytes, CachedDataset] = {}
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
-        """The same as data.load(seed, dtype)."""
+        # Data with a seed of their own are the same for all seeds of runs.
         key = msgspec.json.encode((data, seed if data.seed is None else None, dtype))
+        # Taken out and put in again behind the others: the first of a dict is then what was unused for longest.
         dataset = self.sets.pop(key, None) or CachedDataset(data.load(seed, dtype), self)
         if self.make_room(dataset, dataset.bytes):
             self.sets[key] = dataset
@@ -51,6 +52,7 @@ class Cache:
     def make_room(self, own: CachedDataset, more: int) -> bool:
         """Drop the data sets unused for longest, except ``own``, to fit ``more`` bytes; whether these fit now."""
         others = [key for key, dataset in self.sets.items() if dataset is not own]
+        # What is too large even for an empty cache drops nothing.
         while more <= self.most < more + self._bytes() and others:
             del self.sets[others.pop(0)]
         return more + self._bytes() <= self.most
@@ -65,5 +67,5 @@ def size_in_bytes(value: Any) -> int:
     if hasattr(value, "indptr"):
         return size_in_bytes((value.data, value.indices, value.indptr))
     if isinstance(value, Dataset | WhenRead):
-        return size_in_bytes(tuple(vars(value).values()))
+        value = tuple(vars(value).values())
     return sum(map(size_in_bytes, value)) if isinstance(value, tuple) else 0

@@ -22,7 +22,7 @@ class Checked(Wrapped):
         wanted = (int(sizes[lo:hi].sum()), self.n)
         where = f"{'rows_test' if test else 'rows'}({lo}, {hi}) of {type(self.whole).__name__} returns"
         right = f"it must return X {wanted} and y ({wanted[0]},)"
-        if not isinstance(found, tuple) or len(found) != 2:
+        if not is_pair(found):
             raise Slip(f"{where} {shown(found)}: {right}")
         X, y = found
         if np.ndim(X) != 2 or X.shape != wanted:
@@ -32,22 +32,26 @@ class Checked(Wrapped):
         return X, y
 
 
+def is_pair(found: Any) -> bool:
+    # A tuple and no array of two rows, which would be taken apart just as well.
+    return isinstance(found, tuple) and len(found) == 2
+
+
 def load(source: Any, result: Any, seed: int, dtype: str) -> Dataset:
     DATASET(source, result)
     for name in ("m", "n", "sizes"):
         if not hasattr(result, name):
             raise Wrong(f"returns a data set without {name}")
-    for name in ("sizes", "sizes_test"):
+    for name, least in (("sizes", 1), ("sizes_test", 0)):
         sizes = getattr(result, name)
-        least = name == "sizes"
         if sizes is not None:
-            counts(sizes, int(result.m), name, int(least))
+            counts(sizes, int(result.m), name, least)
             setattr(result, name, np.asarray(sizes))
+    # A source may say itself how many clients there are; that it ignores a wish would go unnoticed.
     kind: type[Data] = type(source)
     default = fields_of(kind)["clients"].default
-    asked = source.clients
-    if asked is not None and asked not in (default, result.m):
-        raise Wrong(f"returns a data set of {result.m} clients, and data.clients = {asked}")
+    if source.clients is not None and source.clients not in (default, result.m):
+        raise Wrong(f"returns a data set of {result.m} clients, and data.clients = {source.clients}")
     return Checked(result)
 
 
@@ -64,7 +68,7 @@ def counts(sizes: Any, m: int, name: str, least: int) -> None:
 
 def deal(partition: Any, result: Any, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """The order of the rows and how many each client owns."""
-    if not isinstance(result, tuple) or len(result) != 2:
+    if not is_pair(result):
         raise Wrong(f"returns {shown(result)}: it must return order, distinct row numbers, and sizes (m,)")
     order, sizes = np.asarray(result[0]), np.asarray(result[1])
     counts(sizes, m, "sizes", 1)

@@ -98,7 +98,8 @@ def fetch(name: str, to: str | Path) -> dict[Path, str]:
 
 def first_line(error: Any) -> str:
     if isinstance(error, urllib.error.HTTPError):
-        error.close()  # closes the connection
+        # It is the reply of the server too, whose connection stays open otherwise.
+        error.close()
     inner = error.reason if type(error) is urllib.error.URLError else error
     message = str(getattr(inner, "strerror", None) or inner).strip() or type(inner).__name__
     return message.splitlines()[0]
@@ -116,7 +117,9 @@ def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
                 f"the file from {source.url} has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
             )
         whole.seek(0)
-        with ExitStack() as files:  # all files get their names at its end
+        # All files get their names when the stack ends: of an archive that is damaged none is there, and a later call
+        # does not take half of a data set for the whole.
+        with ExitStack() as files:
             archive = files.enter_context(zipfile.ZipFile(whole)) if source.url.endswith(".zip") else None
             for path in missing:
                 part = files.enter_context(atomic_file(path))
@@ -130,6 +133,7 @@ def download(url: str, out: IO[bytes]) -> None:
     with urllib.request.urlopen(url, timeout=60) as reply:
         length = copy(reply, out, url)
         promised = reply.headers.get("Content-Length")
+    # urllib ends a reply that broke off like one that is complete.
     if promised and length != int(promised):
         raise OSError(f"the connection broke off after {length} of {promised} bytes")
     magic = MAGIC.get(Path(url).suffix, b"")
@@ -139,6 +143,7 @@ def download(url: str, out: IO[bytes]) -> None:
 
 
 def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> int:
+    # Counted while it is unpacked: an archive of some kB can hold more than any disk.
     length = 0
     while block := source.read(1 << 20):
         length += out.write(block)

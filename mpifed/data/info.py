@@ -1,6 +1,6 @@
 """The summary of a data set and of how it is divided among clients, which `mpifed data info` prints."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,19 +124,17 @@ def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
 
 def features(dataset: Dataset, found: Survey) -> list[list[str]]:
     """A header, then a row for each column of a table: missing cells, range in training samples, or levels."""
-    kept = shown(len(dataset.table))
-    rows = [["column", "features", "missing", "range or levels"]]
-    for k in kept:
+
+    def row(k: int) -> list[str]:
         one = dataset.table[k]
         if one.levels or one.dropped:
             first = [f"[{shortened(one.dropped)}]"] if one.dropped else []
             values = ", ".join([*first, *map(shortened, folded(one.levels))])
         else:
             values = f"{found.least[one.first]:.4g} to {found.most[one.first]:.4g}"
-        rows.append([shortened(one.name), f"{one.width}", f"{one.missing}" if one.missing else "·", values])
-    if len(kept) < len(dataset.table):
-        rows.insert(len(rows) - LAST, [f"… {len(dataset.table) - len(kept)} more columns"])
-    return rows
+        return [shortened(one.name), f"{one.width}", f"{one.missing}" if one.missing else "·", values]
+
+    return shown(["column", "features", "missing", "range or levels"], row, len(dataset.table), "columns")
 
 
 def classes(found: Survey) -> list[list[str]]:
@@ -144,50 +142,51 @@ def classes(found: Survey) -> list[list[str]]:
     names = found.names
     samples = np.asarray(found.counts.sum(axis=0)).ravel()
     owners = np.bincount(found.counts.indices, minlength=len(names))
-    rows = [["class", "samples", "share", "clients", ""]]
-    kept = shown(len(names))
-    for k in kept:
+
+    def row(k: int) -> list[str]:
         bar = "█" * round(BAR * samples[k] / samples.max())
         share = f"{100 * samples[k] / samples.sum():.1f} %"
-        rows.append([shortened(names[k]), f"{samples[k]}", share, f"{owners[k]}", bar.ljust(BAR)])
-    if len(kept) < len(names):
-        rows.insert(len(rows) - LAST, [f"… {len(names) - len(kept)} more classes"])
-    return rows
+        return [shortened(names[k]), f"{samples[k]}", share, f"{owners[k]}", bar.ljust(BAR)]
+
+    return shown(["class", "samples", "share", "clients", ""], row, len(names), "classes")
 
 
 def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
     """A header, then a row for each client: samples, and samples of each class or what its labels are like."""
     tests = dataset.sizes_test
-    kept = shown(dataset.m)
-    head, cells = columns_of_labels(found, list(kept))
     named = bool(dataset.owners)
-    rows = [["client", *(["name"] if named else []), "samples", *([] if tests is None else ["test"]), *head]]
-    for i, more in zip(kept, cells, strict=True):
+
+    def row(i: int) -> list[str]:
         own = [shortened(dataset.owners[i])] if named else []
-        rows.append([f"{i}", *own, f"{dataset.sizes[i]}", *([] if tests is None else [f"{tests[i]}"]), *more])
-    if len(kept) < dataset.m:
-        rows.insert(len(rows) - LAST, [f"… {dataset.m - len(kept)} more clients"])
-    return rows
+        tested = [] if tests is None else [f"{tests[i]}"]
+        return [f"{i}", *own, f"{dataset.sizes[i]}", *tested, *labels_of(found, i)]
+
+    labels = ["mean y", "sd y", "min y", "max y"]
+    if found.names:
+        each = [f"{shortened(name)}:" for name in found.names]
+        labels = ["classes", *(each if len(each) <= WIDE else ["most frequent", "share"])]
+    front = ["client", *(["name"] if named else []), "samples", *([] if tests is None else ["test"])]
+    return shown([*front, *labels], row, dataset.m, "clients")
 
 
-def columns_of_labels(found: Survey, kept: list[int]) -> tuple[list[str], list[list[str]]]:
-    """Headers and cells: of numbers mean, deviation and range; of classes how many, and each or the most frequent."""
-    names = found.names
-    if not names:
-        columns = (found.mean, found.deviation, found.low, found.high)
-        return ["mean y", "sd y", "min y", "max y"], [[f"{column[i]:.4g}" for column in columns] for i in kept]
-    counts = found.counts[kept].toarray()
-    own = [f"{number}" for number in np.count_nonzero(counts, axis=1)]
-    if len(names) <= WIDE:
-        cells = [[n, *(f"{count}" if count else "·" for count in row)] for n, row in zip(own, counts, strict=True)]
-        return ["classes", *(f"{shortened(name)}:" for name in names)], cells
-    tops = [(shortened(names[row.argmax()]), f"{100 * row.max() / row.sum():.0f} %") for row in counts]
-    return ["classes", "most frequent", "share"], [[n, *top] for n, top in zip(own, tops, strict=True)]
+def labels_of(found: Survey, i: int) -> list[str]:
+    """Of client i: of numbers mean, deviation and range; of classes how many, and each or the most frequent."""
+    if not found.names:
+        return [f"{column[i]:.4g}" for column in (found.mean, found.deviation, found.low, found.high)]
+    counts = found.counts[[i]].toarray().ravel()
+    own = f"{np.count_nonzero(counts)}"
+    if len(counts) <= WIDE:
+        return [own, *(f"{count}" if count else "·" for count in counts)]
+    return [own, shortened(found.names[counts.argmax()]), f"{100 * counts.max() / counts.sum():.0f} %"]
 
 
-def shown(count: int) -> Sequence[int]:
-    """Which rows of a table are shown: all, or the first ones and the last."""
-    return range(count) if count <= LISTED else [*range(LISTED - LAST), *range(count - LAST, count)]
+def shown(head: list[str], row: Callable[[int], list[str]], count: int, what: str) -> list[list[str]]:
+    """A header, then ``row(k)`` for k < count; of many the first ones and the last."""
+    # Rows are made only where they are shown, for there may be a million clients.
+    if count <= LISTED:
+        return [head, *map(row, range(count))]
+    first, last = (map(row, part) for part in (range(LISTED - LAST), range(count - LAST, count)))
+    return [head, *first, [f"… {count - LISTED} more {what}"], *last]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

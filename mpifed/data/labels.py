@@ -66,6 +66,7 @@ def binary(data: Dataset, values: Array) -> Dataset:
         found = listed(data.names or numbers(values))
         right = "softmax" if data.names or whole(values) else "least-squares"
         raise ValueError(f"it needs two classes, but there are {len(values)}: {found}; problem={right} takes them")
+    # Numbers that are not whole are left to the check of the problem, whose sentence says what it needs.
     if list(values) in ([0, 1], [-1, 1]) or not whole(values):
         return data
     return Renumbered(data, values, "labels {} and {} become 0 and 1".format(*numbers(values)))
@@ -144,6 +145,7 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
     for part in parts:
         check_text(characters(part.dtype), f"the labels of {source}")
     decoded = [np.char.strip(np.char.decode(part, "utf-8") if part.dtype.kind == "S" else part) for part in parts]
+    # Of all parts together: a class that only test samples have must not shift the numbers of the others.
     names, codes = np.unique(np.concatenate(decoded), return_inverse=True)
     if not names[0]:
         raise UserError(f"a label of {source} is an empty text: every sample needs a label")

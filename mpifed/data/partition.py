@@ -10,7 +10,7 @@ from msgspec import Meta
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import listed, toml_value
 from mpifed.core.typing import Array
 from mpifed.data.label_shares import apportion, classes_of
 
@@ -36,7 +36,7 @@ class Partition(Component):
         words = [self.label()]
         for key, value in msgspec.structs.asdict(self).items():
             if value is not None:
-                words.append(f"{key} = {'given' if isinstance(value, list) else toml_value(value)}")
+                words.append(f"{key} = {'given' if np.ndim(value) else toml_value(value)}")
         return ", ".join(words)
 
     def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -89,8 +89,7 @@ class Sizes(Partition, tag="sizes"):
     least: Annotated[float, Meta(ge=0, lt=1, description="no random size is below this share of the mean d/m")] = 0.025
 
     def __post_init__(self) -> None:
-        given = [self.sizes] if isinstance(self.sizes, int) else self.sizes
-        if given is not None and min(given, default=0) < 1:
+        if self.sizes is not None and min(listed(self.sizes), default=0) < 1:
             raise ValueError("sizes must be a list of whole numbers, each at least 1, or one such number")
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -98,7 +97,7 @@ class Sizes(Partition, tag="sizes"):
         order = rng.permutation(d)
         if self.sizes is None:
             return order, self.cut(d, m, rng)
-        sizes = [self.sizes] * m if isinstance(self.sizes, int) else self.sizes
+        sizes = listed(self.sizes, m)
         if len(sizes) != m:
             raise UserError(f"data.partition.sizes has {len(sizes)} entries, but data.clients = {m}: give {m} sizes")
         if sum(sizes) > d:
@@ -137,7 +136,8 @@ class Shards(Partition, tag="shards"):
         if count > len(y):
             wanted = f"data.partition.per_client = {self.per_client} and data.clients = {m} need {count} shards"
             raise UserError(f"{wanted}, but there are only {len(y)} samples")
-        shuffled = rng.permutation(len(y))  # so that shards differ between seeds
+        # Shuffled first: within a label, samples would else have the order of the file, the same with all seeds.
+        shuffled = rng.permutation(len(y))
         ordered = shuffled[np.argsort(y[shuffled], kind="stable")]
         cuts = self.pure_edges(y, count) if self.pure else edges(len(y), count)
         dealt = rng.permutation(count)
@@ -153,6 +153,8 @@ class Shards(Partition, tag="shards"):
                 f"data.partition.pure = true needs a shard for each of the {len(members)} classes, "
                 f"but there are only {count} shards: raise data.partition.per_client"
             )
+        # One for each class, then each further one where shards are largest, as seats are given to parties: the
+        # largest shard is then as small as it can be.
         shards = np.ones(len(members), dtype=np.int64)
         for _ in range(count - len(members)):
             shards[np.argmax(members / shards)] += 1
@@ -190,6 +192,7 @@ class Classes(Partition, tag="classes"):
 
     def owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> Array:
         """The client of each sample: (d,)."""
+        # The order of random numbers is a random order: the first entries of it are distinct classes for every client.
         drawn = np.argsort(rng.random((m, count)), axis=1)[:, : self.per_client].ravel()
         client = np.repeat(np.arange(m), self.per_client)
         orphans = np.setdiff1d(np.arange(count), drawn)
@@ -236,4 +239,5 @@ class Dirichlet(Partition, tag="dirichlet"):
 
 
 def edges(d: int, parts: int) -> Array:
+    # Sizes differ by at most 1, and the larger parts are spread: of 7 in 3 they are 2, 2 and 3 of 0, 2, 4, 7.
     return np.arange(parts + 1) * d // parts

@@ -191,6 +191,7 @@ class Split(Wrapped):
 
 def count_tests(sizes: Array, share: float) -> Array:
     """Number of test samples of each client (m,): ``share`` of its samples, rounded, but never all of them."""
+    # numpy rounds halves to even numbers: of 5 samples at half would be 2, of 7 be 4.
     tests = np.minimum(np.floor(share * sizes + 0.5).astype(np.int64), sizes - 1)
     if not tests.any():
         raise UserError(
@@ -204,6 +205,7 @@ def draw_tests(sizes: Array, tests: Array, seed: int, first: int) -> Array:
     """Which samples (Σ sizes,) are test samples: tests[i] random ones of the sizes[i] of client ``first`` + i."""
     mask = np.zeros(int(sizes.sum()), dtype=bool)
     starts = np.cumsum(sizes) - sizes
+    # A stream for each client, by its number among all: whoever generates it draws the same samples for testing.
     for i in np.flatnonzero(tests):
         rng = stream(seed, "split", first + int(i) + 1)
         mask[starts[i] + rng.choice(int(sizes[i]), int(tests[i]), replace=False, shuffle=False)] = True

@@ -20,7 +20,8 @@ class Reordered(Wrapped):
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         own = self.order[lo:hi]
-        runs = np.split(own, np.flatnonzero(np.diff(own) != 1) + 1)  # neighbours are read together
+        # Neighbours are read together: [4, 5, 9] are the runs 4 to 5 and 9, which a file reads in two pieces.
+        runs = np.split(own, np.flatnonzero(np.diff(own) != 1) + 1)
         parts = [super(Reordered, self).part(int(run[0]), int(run[-1]) + 1, test) for run in runs if len(run)]
         if len(parts) == 1:
             return parts[0]

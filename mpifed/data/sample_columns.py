@@ -45,6 +45,7 @@ class SampleColumns(NamedTuple):
 
     def padded(self, ids: Array, D: int, test: bool) -> Array:
         """Weights and offsets of the clients ``ids`` (c,), each padded with zeros to D samples: (2, c, D)."""
+        # Padding takes the first sample, times 0: an index must be one that is there.
         values, sizes = (self.test, self.sizes_test) if test else (self.train, self.sizes)
         assert values is not None
         assert sizes is not None

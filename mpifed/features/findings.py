@@ -2,7 +2,7 @@
 
 from mpifed.compressors.base import Compressor, Identity
 from mpifed.core.toml import toml_value
-from mpifed.features.rule import Counted, Found
+from mpifed.features.rule import Found
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.system import System
 from mpifed.federation.traits import Mean, Refused, Takes
@@ -28,7 +28,7 @@ def last_uploads(c: Experiment) -> str:
     return c.algorithm.upload.last(c.algorithm)
 
 
-def promises(c: Experiment | Counted, kind: str = "holds") -> bool:
+def promises(c: Experiment, kind: str = "holds") -> bool:
     """Whether uploads have a guarantee, and one of some kind: "double", "sums", "clients"."""
     privacy = c.algorithm.privacy()
     return privacy is not None and privacy.holds and getattr(privacy, kind)

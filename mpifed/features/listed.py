@@ -4,11 +4,14 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mpifed.core import plugins
 from mpifed.core.component import fields_of
+from mpifed.core.errors import UserError
 from mpifed.core.guards import own
+from mpifed.core.toml import toml_value
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
-from mpifed.features.rule import Counted, refuse
+from mpifed.features.rule import Counted, refuse, refuse_counted
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.federation.participation.selection import Selector
 
@@ -69,13 +72,28 @@ def every_feature() -> list[type[Feature]]:
 
 def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
     """The features that a study has, and that its survival asks for where ranks may die."""
-    made = [found(place)(c) for place, there in FEATURES.items() if there(c)]
+    made = [own_feature(reference)(c) for reference in c.features]
+    # those of mpifed after them, for what ends the list looks at all that is installed before it
+    made += [found(place)(c) for place, there in FEATURES.items() if there(c)]
     return [*made, found(SURVIVED)(c)] if survive else made
 
 
 def brought(c: Experiment, data: Dataset) -> list[Feature]:
     """The features that only loaded data tell of: a file of arrays may bring columns, and so may a Python program."""
     return [] if data.columns is None else [found(SAMPLE_COLUMNS)(c)]
+
+
+def own_feature(reference: str) -> type[Feature]:
+    """The class of a feature that a user has written, "path.py:Class". UserError where there is none."""
+    wrong = f"features = {toml_value([reference])} is wrong"
+    try:
+        kind = plugins.load(reference)
+    except ValueError as error:
+        raise UserError(f"{wrong}: {error}") from None
+    if not issubclass(kind, Feature):
+        raise UserError(f"{wrong}: {kind.__name__} is not derived from mpifed.Feature")
+    own: type[Feature] = kind
+    return own
 
 
 def found(place: str) -> type[Feature]:
@@ -101,4 +119,4 @@ def refuse_counts(c: Experiment, selector: Selector, m: int, features: Iterable[
     """UserError where settings do not go together with the number m of clients, or with the selector of a round."""
     for feature in features_of(c) if features is None else features:
         if feature.counted:
-            refuse(Counted(c, selector, m), feature.counted)
+            refuse_counted(Counted(c, selector, m), feature.counted)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
@@ -20,47 +19,55 @@ ONE = np.ones(1)  # samples of a client, where only being known counts
 Found = Mapping[str, Any] | None  # words of a sentence, where settings break a rule
 
 
-class Counted(msgspec.Struct):
+class Counted(NamedTuple):
     """Settings once data are loaded: also the number ``m`` of clients, and the ``selector`` of those in a round."""
 
     config: Experiment
     selector: Selector
     m: int
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.config, name)
-
 
 class Rule(NamedTuple, Generic[Judged]):
     """``when`` settings do not go together, ``sentence`` says what is wrong and what would be right.
 
     ``when`` returns the words of the sentence that it found, or anything else that is true. Other words are those of
-    WORDS, and the settings themselves, such as {system.least}.
+    WORDS, and the settings themselves, such as {system.least}; of rules over Counted also {selector} and {m}.
     """
 
     when: Callable[[Judged], Any]
     sentence: str
 
 
-def broken(rules: Iterable[Rule[Judged]], settings: Judged) -> Iterator[str]:
-    """The sentences of the rules that settings break."""
+def broken(rules: Iterable[Rule[Judged]], judged: Judged, words: "Words") -> Iterator[str]:
+    """The sentences of the rules that are broken; ``words`` are those that all of them may name."""
     for rule in rules:
-        found = rule.when(settings)
+        found = rule.when(judged)
         if found:
-            yield rule.sentence.format_map(Words(found if isinstance(found, Mapping) else {}, settings=settings))
+            own = found if isinstance(found, Mapping) else {}
+            yield rule.sentence.format_map(Words(words.settings, {**words, **own}))
 
 
-def refuse(settings: Judged, rules: Iterable[Rule[Judged]]) -> None:
+def refuse(settings: Experiment, rules: Iterable[Rule[Experiment]]) -> None:
     """UserError with the sentence of the first rule that settings break."""
-    for sentence in broken(rules, settings):
+    for sentence in broken(rules, settings, Words(settings)):
+        raise UserError(sentence)
+
+
+def refuse_counted(counted: Counted, rules: Iterable[Rule[Counted]]) -> None:
+    """The same once the number of clients is known."""
+    for sentence in broken(rules, counted, Words(counted.config, {"selector": counted.selector, "m": counted.m})):
         raise UserError(sentence)
 
 
 class Words(dict[str, Any]):
-    """What a sentence may name, computed where it does from the ``settings`` in it."""
+    """What a sentence may name; what is not among the ``given`` words is computed from settings where it is named."""
+
+    def __init__(self, settings: Experiment, given: Mapping[str, Any] | None = None) -> None:
+        super().__init__(given or {})
+        self.settings = settings
 
     def __missing__(self, word: str) -> Any:
-        return WORDS[word](self["settings"]) if word in WORDS else getattr(self["settings"], word)
+        return WORDS[word](self.settings) if word in WORDS else getattr(self.settings, word)
 
 
 WORDS: dict[str, Callable[[Any], Any]] = {

@@ -183,6 +183,10 @@ class Experiment(Table, kw_only=True):
     masks: Masks | None = None
     compress: Compress | None = None
     graph: Graph | None = None
+    features: Annotated[
+        tuple[str, ...],
+        Meta(description="features of your own, path.py:Class each: classes derived from mpifed.Feature"),
+    ] = ()
 
     @property
     def on_device(self) -> bool:

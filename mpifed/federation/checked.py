@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.guards import Guard, Wrong, array, checked, is_numeric, is_whole, shown
+from mpifed.core.arrays import is_numeric
+from mpifed.core.guards import Guard, Wrong, array, checked, is_whole, shown
 from mpifed.core.typing import Array
 from mpifed.federation.ids import numbers
 

@@ -66,8 +66,14 @@ class Graph(Component):
         return ()
 
 
+def at_ends(ends: Array, values: Array, m: int) -> Array:
+    """The sum over the edges of each node of their values (E,): (m,)."""
+    return np.bincount(ends.ravel(), np.repeat(values, 2), m)
+
+
 def pairs(a: Array, b: Array, m: int) -> Array:
     """The edges between the nodes a and b (k,), each once, the smaller end first, rising: (E, 2)."""
+    # One number for each edge, which sorts and compares faster than a pair; loops are left out, as in a ring of one.
     check_memory(EDGE * len(a), f"a graph with {len(a):,} edges")
     low, high = np.sort([a, b], axis=0)
     codes = np.unique((low * m + high)[low != high])

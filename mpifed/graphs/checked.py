@@ -6,7 +6,7 @@ import numpy as np
 
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
-from mpifed.graphs.base import Edges, pairs
+from mpifed.graphs.base import Edges, at_ends, pairs
 
 EXACT = 1e-9  # how far a row of given weights may be from 1
 
@@ -34,13 +34,15 @@ def weighted(given: Edges, ends: Array, once: Array, m: int) -> Edges:
     weights = np.asarray(given.weights, float)
     if weights.shape != (len(ends),) or not np.isfinite(weights).all():
         raise Wrong(f"returns weights that are {shown(given.weights)}: they are finite numbers, one for each edge")
+    # A user may list an edge once or in both directions, or each as often as it pleases: (i, j) and (j, i) have one
+    # code, and whoever lists it twice must say the same weight.
     codes = np.sort(ends, axis=1) @ np.array([m, 1])
     found, first, back = np.unique(codes, return_index=True, return_inverse=True)
     differ = ends[weights != weights[first][back]]
     if len(differ):
         raise Wrong(f"returns two weights for the edge between {differ[0, 0]} and {differ[0, 1]}: W must be symmetric")
     assert len(found) == len(once)
-    rest = np.bincount(once.ravel(), np.repeat(weights[first], 2), m)
+    rest = at_ends(once, weights[first], m)
     own = 1 - rest if given.own is None else np.asarray(given.own, float)
     if own.shape != (m,) or not np.isfinite(own).all():
         raise Wrong(f"returns own weights that are {shown(given.own)}: they are finite numbers, one for each node")

@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.files import text_of
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
-from mpifed.graphs.base import Edges, Graph
+from mpifed.graphs.base import Edges, Graph, at_ends
 
 EXACT = 1e-9  # how far a row of given weights may be from 1
 
@@ -36,26 +36,19 @@ class EdgeFile(Graph, tag="file", kw_only=True):
             raise self.wrong(f"every line must begin with the numbers of two clients, from 0 to {m - 1}")
         if not metropolis and not np.isfinite(given).all():
             raise self.wrong("either all lines have a weight, which is a finite number, or none")
-        ends = np.sort(ends, axis=1)
-        order = np.lexsort(ends.T[::-1])
-        ends = ends[order]
-        given = given[order]
-        twice = (ends[1:] == ends[:-1]).all(axis=1)
-        differ = ends[1:][twice & (given[1:] != given[:-1])]
-        if not metropolis and len(differ):
-            i, j = differ[0]
-            raise self.wrong(f"W must be symmetric, and the edge between {i} and {j} has two weights")
-        once = np.ones(len(ends), bool)
-        once[1:] = ~twice
-        ends = ends[once]
+        ends, first, back = np.unique(np.sort(ends, axis=1), axis=0, return_index=True, return_inverse=True)
         if metropolis:
             return Edges(ends[ends[:, 0] != ends[:, 1]])
-        return self.weighted(ends, given[once], m)
+        differ = np.sort(back.ravel()[given != given[first][back.ravel()]])
+        if len(differ):
+            i, j = ends[differ[0]]
+            raise self.wrong(f"W must be symmetric, and the edge between {i} and {j} has two weights")
+        return self.weighted(ends, given[first], m)
 
     def weighted(self, ends: Array, given: Array, m: int) -> Edges:
         """The edges and their weights; loops are the weights W_ii."""
         loops = ends[:, 0] == ends[:, 1]
-        rest = np.bincount(ends[~loops].ravel(), np.repeat(given[~loops], 2), m)
+        rest = at_ends(ends[~loops], given[~loops], m)
         own = 1 - rest
         own[ends[loops, 0]] = given[loops]
         far = np.abs(own + rest - 1) > EXACT

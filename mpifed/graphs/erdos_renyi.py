@@ -34,6 +34,8 @@ class ErdosRenyi(Graph, tag="erdos-renyi"):
 
 def successes(count: int, p: float, rng: np.random.Generator) -> Array:
     """Which of ``count`` trials succeed, each with probability p: their numbers from 0, rising."""
+    # By the gaps between successes, which have a geometric distribution: p · count draws, where a coin for each of the
+    # m(m − 1)/2 pairs would take 5·10¹¹ draws for a million nodes.
     found = []
     last = -1
     while last < count:
@@ -47,8 +49,10 @@ def successes(count: int, p: float, rng: np.random.Generator) -> Array:
 
 def numbered(k: Array) -> Array:
     """The pairs numbered k of (0, 1), (0, 2), (1, 2), (0, 3) …, rising by their smaller end: (E, 2)."""
+    # Pair k has the larger end h with h(h − 1)/2 <= k < h(h + 1)/2. Above 2^52 the root is rounded, by one at most: of
+    # k = 6 it gives h = 4, the pair (0, 4).
     high = ((1 + np.sqrt(1.0 + 8.0 * k)) / 2).astype(np.int64)
-    high -= high * (high - 1) // 2 > k  # rounding
+    high -= high * (high - 1) // 2 > k
     high += high * (high + 1) // 2 <= k
     ends = np.stack([k - high * (high - 1) // 2, high], axis=1)
     return ends[np.lexsort(ends.T[::-1])]

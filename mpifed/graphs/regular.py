@@ -51,7 +51,6 @@ class Torus(Graph, tag="torus"):
     ] = None
 
     def shape(self, m: int) -> tuple[int, int]:
-        """Rows and columns."""
         most = math.isqrt(m)
         rows = self.rows or next(r for r in range(most, 0, -1) if m % r == 0)
         if m % rows:

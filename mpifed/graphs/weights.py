@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.graphs.base import Edges, Graph
+from mpifed.graphs.base import Edges, Graph, at_ends
 
 GRAPH = 0  # the streams of a round: of its edges
 LOSS = 1  # and of those that are lost
@@ -64,6 +64,8 @@ class Weights:
 
         Where they are not known, it is that of Gershgorin, 2 min W_ii − 1. Lost edges do not lower them.
         """
+        # Steps of methods follow from it, so that its last bits would be those of every model: eigenvalues differ
+        # between versions of LAPACK in the fifteenth digit. One unit less keeps it a bound.
         least = self.spectrum.least
         if np.isnan(least):
             least = float(2 * self.first.W.diagonal().min() - 1)
@@ -73,6 +75,7 @@ class Weights:
         """The weights of round 0, 1, 2 …"""
         if not number or not self.graph.changing:
             return self.first
+        # A round asks several times, for products, ledgers and weights of neighbours; the last answer is kept.
         if number != self._round:
             edges = self._edges
             if self.graph.drawn_anew:
@@ -91,7 +94,7 @@ def completed(edges: Edges, m: int) -> Edges:
         return edges
     degrees = np.bincount(edges.ends.ravel(), minlength=m)
     weights = 1 / (1 + degrees[edges.ends].max(axis=1))
-    return Edges(edges.ends, weights, 1 - np.bincount(edges.ends.ravel(), np.repeat(weights, 2), m))
+    return Edges(edges.ends, weights, 1 - at_ends(edges.ends, weights, m))
 
 
 def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
@@ -100,7 +103,7 @@ def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
     assert weights is not None
     assert own is not None
     if lost is not None:
-        own = own + np.bincount(ends[lost].ravel(), np.repeat(weights[lost], 2), m)
+        own = own + at_ends(ends[lost], weights[lost], m)
         ends, weights = ends[~lost], weights[~lost]
     nodes = np.arange(m)
     rows = np.concatenate([ends[:, 0], ends[:, 1], nodes])
@@ -116,6 +119,8 @@ def spectrum(W: Any, symmetry: tuple[int, ...]) -> Spectrum:
     parts = int(sp.csgraph.connected_components(W, directed=False)[0])
     if m == 1:
         return Spectrum(1, 0.0, 0.0)
+    # A matrix that is the same in all cyclic shifts is diagonal in the Fourier basis: its eigenvalues are the transform
+    # of its first row, which takes m log m steps. A million nodes take a second, where Lanczos takes a minute.
     if symmetry:
         row = np.zeros(m)
         row[W.indices[: W.indptr[1]]] = W.data[: W.indptr[1]]
@@ -129,6 +134,7 @@ def spectrum(W: Any, symmetry: tuple[int, ...]) -> Spectrum:
 
 def extreme(W: Any, which: str, count: int) -> Array:
     """The smallest (SA) or largest (LA) eigenvalues, rising; NaN where Lanczos' method does not converge."""
+    # scipy begins at random, with other bits in every run. A vector of ones would not do, for it is an eigenvector.
     linalg = sp.linalg
     start = 1 + np.sin(np.arange(W.shape[0]))
     try:

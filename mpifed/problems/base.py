@@ -11,15 +11,12 @@ import numpy as np
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps, Option, Options, keeping
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.labels import Kind, fitted
 from mpifed.kernels.blocks import Block
-
-ON_DEVICES = {Keeps.DEVICES: "{loss} does not compute with tensors on a device"}
-IN_MEMORY = {Keeps.DEVICES: "{name} needs {what}, which are computed in memory alone"}
+from mpifed.problems.kept import ON_DEVICES
 
 
 def ones(block: Block) -> float:
@@ -51,11 +48,6 @@ class Problem(Component):
         "log_likelihood": "the logarithm of the likelihood of the samples",
         "pearson": "Pearson's statistic, from which a dispersion is estimated",
         "expected_hess": "the means of ∇²f_i over the labels, from which standard errors of the model are taken",
-    }
-    # What a method calls of a problem; one that is added later is refused until it is named here.
-    kept: ClassVar[Options] = {
-        **keeping("lipschitz", "convexity", "majorizer_inverse", "clipped_grad"),
-        **dict.fromkeys(("hessian", "hess"), Option(Keeps.EVERYTHING & ~Keeps.DEVICES, IN_MEMORY)),
     }
     unkept = ON_DEVICES
     choices: ClassVar[dict[str, str]] = {

@@ -35,6 +35,7 @@ def stand(axis: Any, x: Array, floor: float, colour: str) -> None:
 
 def base(axis: Any, floor: float) -> None:
     """Draw the floor line, named ≤ 0; ticks near it have no numbers."""
+    # Ticks near the floor would give numbers to what stands there, which has none.
     usual = axis.yaxis.get_major_formatter()
     axis.yaxis.set_major_formatter(lambda value, index: "" if value < floor * 10**LEAST else usual(value, index))
     axis.axhline(floor, color="#777777", linewidth=0.6, linestyle=(0, (1, 1.5)), zorder=1, gid=BASE)

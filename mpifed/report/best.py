@@ -67,7 +67,8 @@ def number(ends: Ends) -> Number:
     values = np.array([end for end in ends.values() if not math.isnan(end)])
     if not len(values):
         return Number(math.nan)
-    size = 2.0 ** (math.frexp(float(np.abs(values).max()))[1] - 1)  # squares of diverged values would overflow
+    # Squares of values of runs that diverged would overflow. A power of two changes no bit of the others.
+    size = 2.0 ** (math.frexp(float(np.abs(values).max()))[1] - 1)
     values = values / size
     return Number(size * float(values.mean()), size * float(values.std(ddof=1)) if len(values) > 1 else math.nan)
 

@@ -11,7 +11,7 @@ from mpifed.report import axes, palette
 from mpifed.report.curves import logarithmic, scaled, series, usual
 from mpifed.report.groups import THERE, Study, label, natural, study
 from mpifed.report.metrics import available, final, last
-from mpifed.report.style import LETTER, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
+from mpifed.report.style import LETTER, SINGLE, Wishes, framed, paper, text
 from mpifed.results.result import Result
 
 LONGEST = 24  # characters of a value below its boxes
@@ -46,13 +46,13 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
     width = paper(wishes.get("width"), SINGLE)
     values = sorted({box.value for box in boxes}, key=natural)
     looks = looks_of(boxes, key)
-    labels, across, deep = folded([kind for kind in looks if kind] or [""], width)
+    labels = [kind for kind in looks if kind] or [""]
+    drawn = [looks[kind] for kind in looks if kind or len(looks) == 1]
     ticks = [groups.names.value(key, value) for value in values]
     ticks = [tick if len(tick) <= LONGEST else "…" + tick[1 - LONGEST :] for tick in ticks]
     crowded = sum(len(tick) + 2 for tick in ticks) * LETTER > width - 0.6
-    with drawing() as matplotlib:
-        heading = headed(width, wishes.get("title"))
-        figure, places = canvas(matplotlib, width, 1, 1, heading, deep * (len(labels) > 1) + SLANTED * crowded)
+    below = SLANTED if crowded else 0
+    with framed(width, (1, 1), labels, drawn, (wishes.get("title"),), below) as (figure, places):
         axis = places[0, 0]
         draw(axis, boxes, values, looks, logarithm)
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
@@ -60,8 +60,6 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
         short = groups.keys.get(key, key.rsplit(".", 1)[-1])
         axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(groups.names.setting(key, short)), ylabel=text(y_title))
         axis.grid(False, axis="x")
-        handles = [matplotlib.lines.Line2D([], [], **looks[kind]) for kind in looks if kind or len(looks) == 1]
-        above(figure, handles, labels, across, heading)
     return figure
 
 

@@ -8,7 +8,7 @@ from mpifed.report import best
 from mpifed.report.compare import Layout, leading
 from mpifed.report.groups import Group, study
 from mpifed.report.metrics import available
-from mpifed.report.tables import FORMATS, Number, Table, escaped, terminal
+from mpifed.report.tables import Number, Table, escaped, written
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import SPREADS, named, over_clients
 from mpifed.results.result import Result
@@ -50,8 +50,6 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
     Mean, worst tenth, standard deviation, interquartile range, least and largest are over clients in the last
     evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError as for ``compare``.
     """
-    if layout.form not in FORMATS:
-        unknown("format", layout.form, FORMATS)
     names = numbers_of(results, layout.columns)
     groups = study(results, layout.by, [*available(results), "n", "status", "clients", "number"], layout.rename)
     rows = [row for k, group in enumerate(groups.groups) for row in rows_of(k, group, names, layout)]
@@ -64,7 +62,7 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
         if key != "lacking" or any(row.spreads[key].mean for row in rows):
             words = HEADS.get(key, key)
             table.add((words, escaped(words)), key, (row.spreads[key] for row in rows))
-    return terminal(table, layout.bold) if layout.form == "terminal" else FORMATS[layout.form](table)
+    return written(table, layout.form, layout.bold)
 
 
 def rows_of(number: int, group: Group, names: Sequence[str], layout: Layout) -> list[Row]:

@@ -10,7 +10,7 @@ from mpifed.report import palette
 from mpifed.report.by_client import MODELS, numbers_of, stored
 from mpifed.report.groups import label, study
 from mpifed.report.overlap import ABOVE
-from mpifed.report.style import DOUBLE, Wishes, above, canvas, drawing, folded, headed, paper, text
+from mpifed.report.style import DOUBLE, Wishes, framed, paper, text
 from mpifed.results.columns import of_client
 from mpifed.results.over_clients import named, over_clients
 from mpifed.results.result import Result
@@ -37,23 +37,19 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
     names = list(y) if y and numbers_of(results, y) else numbers_of(results, None)[:1]
     groups = study(results, rename=wishes.get("rename") or ())
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
-    orders = [{"zorder": ABOVE + palette.gaps(look["linestyle"])} for look in looks]
+    orders = [{"zorder": ABOVE + palette.GAPS[look["linestyle"]]} for look in looks]
     lines = [Line(group.runs, look | order) for group, look, order in zip(groups.groups, looks, orders, strict=True)]
-    width = paper(wishes.get("width"), DOUBLE)
-    labels, across, deep = folded([label(group, groups) for group in groups.groups], width)
-    heading = headed(width, wishes.get("title"), NOTE)
+    labels = [label(group, groups) for group in groups.groups]
     runs = [run for group in groups.groups for run in group.runs]
     trained = any(name in stored(run, "trained") for run in runs for name in names)
     unseen = any(name in stored(run, "unseen") for run in runs for name in names)
     drawn = [*([by_round, by_rank] if trained else []), *([by_model] if unseen else [])]
-    with drawing() as matplotlib:
-        figure, places = canvas(matplotlib, width, len(names), len(drawn), heading, deep * (len(labels) > 1))
+    width = paper(wishes.get("width"), DOUBLE)
+    with framed(width, (len(names), len(drawn)), labels, looks, (wishes.get("title"), NOTE)) as (figure, places):
         for row, name in zip(places, names, strict=True):
             for axis, panel in zip(row, drawn, strict=True):
                 panel(axis, lines, name)
                 axis.set_ylabel(text(groups.names.of(of_client(name).symbol or name.replace("_", " "), name)))
-        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
-        above(figure, handles, labels, across, heading)
     return figure
 
 

@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import UserError, printable, unknown
+from mpifed.core.errors import UserError, counted, printable, unknown
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
 from mpifed.report.groups import Study, label, natural, study
-from mpifed.report.layout import count
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
 from mpifed.report.statistics import pairwise
-from mpifed.report.tables import ABSENT, FORMATS, Number, Table
+from mpifed.report.tables import ABSENT, FORMATS, Number, Table, written
 from mpifed.results.result import Result
 
 Columns = dict[str, list[Ends]]  # metric -> what the number of each row is the mean of
@@ -43,8 +42,6 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     below the table, and so are runs that did not finish. UserError for a setting or column that no run has.
     """
     form = layout.form
-    if form not in FORMATS:
-        unknown("format", form, FORMATS)
     groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
     names = metrics_of(results, layout.columns, groups)
     ends = {name: best.final_values(groups, name, layout.by, layout.everything) for name in names}
@@ -52,15 +49,16 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     groups = groups._replace(groups=[groups.groups[k] for k in order])
     ends = {name: [of[k] for k in order] for name, of in ends.items()}
     table, ties = build(groups, ends, results, layout)
-    text = tables.terminal(table, layout.bold) if form == "terminal" else FORMATS[form](table)
+    text = written(table, form, layout.bold)
+    # A terminal without bold shows no best numbers, so there is nothing that a tie could explain.
     told = ties and (form != "terminal" or layout.bold)
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
     lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
     if lacking:
-        notes.append(f"error: without {count(lacking, 'run')} on data that other rows lack")
+        notes.append(f"error: without {counted(lacking, 'run')} on data that other rows lack")
     for run in (run for group in groups.groups for run in group.runs):
         if not layout.everything and run.status != "finished":
-            end = f"({printable(run.status) or 'no status'}, {count(run.cr, 'round')})"
+            end = f"({printable(run.status) or 'no status'}, {counted(run.cr, 'round')})"
             notes.append(f"left out: {printable(run.path or 'a result')} {end}")
     if form == "csv" or not notes:
         return text
@@ -123,9 +121,9 @@ def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
     if plain or any(n != 1 for n in counts):
         table.add(("n", "$n$"), "n", map(str, counts))
     if any(result.status != "finished" for result in results):
-        counted = [Counter(printable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
-        several = [", ".join(f"{n} {name}" for name, n in sorted(own.items())) for own in counted]
-        alone = zip(counted, several, strict=True)
+        found = [Counter(printable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
+        several = [", ".join(f"{n} {name}" for name, n in sorted(own.items())) for own in found]
+        alone = zip(found, several, strict=True)
         table.add(("status", "status"), "status", [next(iter(own)) if len(own) == 1 else text for own, text in alone])
     return table
 
@@ -141,9 +139,8 @@ def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
     every row has or that is neither better nor worse, and for a single row.
     """
     if layout.form == "csv":
-        raise UserError(
-            "--test does not go with --format csv, which holds one table: choose terminal, markdown or latex"
-        )
+        choose = "choose terminal, markdown or latex"
+        raise UserError(f"--test does not go with --format csv, which holds one table: {choose}")
     groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
     requested(results, [name])
     sign = column(name).better
@@ -156,6 +153,8 @@ def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
     for own, row in zip(names, ends, strict=True):
         if not any(map(math.isfinite, row.values())):
             raise UserError(f"--test {name} is wrong: no run of the row {own} that counts has {name}")
+    # Seeds that every row has, and not those that a pair has: p-values of pairs over different seeds have different
+    # least values, and Holm's correction would put them in an order that says more about seeds than about rows.
     common = [key for key in ends[0] if all(math.isfinite(row.get(key, math.nan)) for row in ends)]
     if few := too_few(len(common), len(ends)):
         comment = "% " if layout.form == "latex" else ""

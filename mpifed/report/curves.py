@@ -151,13 +151,16 @@ def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kind: str = "
     if any((np.diff(x) < 0).any() for x, _ in curves):
         return None
     grid = np.unique(np.concatenate([x for x, _ in curves]))
+    # From where all curves have begun: a mean over fewer would jump where another one joins.
     grid = grid[grid >= max(x[0] for x, _ in curves)]
     if not len(grid):
         return None
     if len(grid) > POINTS:
         grid = grid[np.linspace(0, len(grid) - 1, POINTS).round().astype(int)]
     heights = [
-        (x, np.log(y) if log else y, None if stays else np.nan) for (x, y), stays in zip(curves, hold, strict=True)
+        # np.interp holds the last value where it is not told otherwise.
+        (x, np.log(y) if log else y, None if stays else np.nan)
+        for (x, y), stays in zip(curves, hold, strict=True)
     ]
     rows = np.array([np.interp(grid, x, y, right=after) for x, y, after in heights])
     there = ~np.isnan(rows).all(axis=0)
@@ -175,7 +178,7 @@ def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kind: str = "
 def spread(counts: Sequence[int], logs: Sequence[bool], kind: str = "minmax") -> str:
     """What curves and bands show: ``counts`` runs each, on axes that are logarithmic or not (``logs``)."""
     few, most = min(counts), max(counts)
-    ranges = ["min–max"] * (few < MANY) + ["10–90 %"] * (most >= MANY)
+    ranges = [words for words, there in (("min–max", few < MANY), ("10–90 %", most >= MANY)) if there]
     shown = {"none": "", "sd": " ± standard deviation"}.get(kind, f" and {' or '.join(ranges)}")
     number = str(most) if few == most else f"{few}–{most}"
     mean = "mean (geometric on logarithmic axes)" if any(logs) else "mean"

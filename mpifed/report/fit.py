@@ -66,7 +66,6 @@ def about(fit: Fit) -> list[str]:
 
 
 def about_penalised(fit: Fit) -> list[str]:
-    """The same of a fit with a penalty."""
     optimum = f"‖x − prox(x − ∇f(x))‖ {fit.gradient:.2g}"
     if not math.isnan(fit.gap):
         optimum += f", duality gap {fit.gap:.2g}: F − F* is at most that"

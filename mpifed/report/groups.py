@@ -94,7 +94,9 @@ def study(
         groups.setdefault(tuple(sorted(row.items())), Group(row, [])).runs.append(result)
     rows = [group.settings for group in groups.values()]
     told = differing(rows)
-    fewer = [key for key in told if key.split(".")[0] not in ENDING]  # when runs end tells only rows that are alike
+    # When runs end names rows only where nothing else tells them apart: methods compared at their own best stopping
+    # rules are still methods.
+    fewer = [key for key in told if key.split(".")[0] not in ENDING]
     if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows):
         told = fewer
     keys = short(told, taken)

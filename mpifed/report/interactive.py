@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import needed, unknown
 from mpifed.core.files import replacing
 from mpifed.core.typing import Array
 from mpifed.report import palette
@@ -65,10 +65,7 @@ def interactive(
     log = wishes.get("log")
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise UserError('an interactive page needs plotly: pip install "mpifed[plot]"') from None
+    plotly = needed("plotly.offline", 'an interactive page needs plotly: pip install "mpifed[plot]"')
     groups = study(results, rename=wishes.get("rename") or ())
     known = [*available(results), "round"]
     names = [*(y or [usual(results, groups)]), *(name for name in Y if name in known)]
@@ -87,7 +84,7 @@ def interactive(
         "runs": runs(results, groups, axes, kept),
     }
     rounds = max(len(result.rounds["round"]) for result in results)
-    return Page(filled(data, str(get_plotlyjs())), max(map(len, kept)), rounds)
+    return Page(filled(data, str(plotly.get_plotlyjs())), max(map(len, kept)), rounds)
 
 
 def axis(results: Sequence[Result], name: str, groups: Study) -> Axis:
@@ -112,7 +109,7 @@ def thinned(columns: Sequence[Array | None], runs: int) -> Array:
 def described(groups: Study) -> list[dict[str, Any]]:
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     dashes = [DASHES[palette.LINES.index(look["linestyle"])] for look in looks]
-    blank = [palette.gaps(look["linestyle"]) for look in looks]
+    blank = [palette.GAPS[look["linestyle"]] for look in looks]
     below = [sorted(blank).index(share) for share in blank]
     return [
         {"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash, "below": order}
@@ -155,7 +152,8 @@ def about(run: Result, own: dict[str, str]) -> list[str]:
     tables: dict[str, list[str]] = {table: [] for table in NAMED}
     for key, value in own.items():
         table, _, name = key.partition(".")
-        tables.setdefault(table, []).extend([f"{name} = {value}" if name else value] * (value != THERE))
+        if value != THERE:
+            tables.setdefault(table, []).append(f"{name} = {value}" if name else value)
     lines = [f"{table}: {', '.join(of)}" for table, of in tables.items() if of]
     return [f"{run.path or 'in memory'}: {run.status}", *lines]
 
@@ -171,6 +169,7 @@ def filled(data: dict[str, Any], library: str) -> str:
     parts = {
         "library": library,
         "program": (here / "interactive.js").read_text("utf-8"),
+        # The name of a file may hold </script>, which would end the program in which the data stand.
         "data": json.dumps(data, ensure_ascii=False).replace("</", "<\\/"),
     }
     text = (here / "interactive.html").read_text("utf-8")

@@ -35,10 +35,6 @@ def amount(size: float) -> str:
     return f"{number(size / factor)} {name}"
 
 
-def count(number_of: int, what: str) -> str:
-    return f"{number_of:,} {what}" + ("" if number_of == 1 else "s")
-
-
 def part(name: str, lines: list[str]) -> list[str]:
     """Lines with the name of the part on the left; the table of ranks takes the whole width below its name."""
     if name == "ranks":

@@ -60,15 +60,20 @@ def final(result: Result, name: str) -> float:
         return final(result, "bytes_up") + final(result, "bytes_down")
     if name in DERIVED:
         return float(getattr(result, {"rounds": "cr"}.get(name, name)))
-    values = result.rounds.get(name, np.zeros(0))
-    if column(name).span == "round":
-        return float(values[np.isfinite(values)].sum()) if np.isfinite(values).any() else math.nan
-    return last(values)
+    values = finite(result.rounds.get(name))
+    if not len(values):
+        return math.nan
+    return float(values.sum() if column(name).span == "round" else values[-1])
+
+
+def finite(values: Array | None) -> Array:
+    """The finite numbers of a column, in their order: rounds that were not evaluated have NaN."""
+    return np.zeros(0) if values is None else values[np.isfinite(values)]
 
 
 def last(values: Array | None) -> float:
     """The last finite value; nan if there is none."""
-    values = np.zeros(0) if values is None else values[np.isfinite(values)]
+    values = finite(values)
     return float(values[-1]) if len(values) else math.nan
 
 

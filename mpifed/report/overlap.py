@@ -54,6 +54,7 @@ def alike(a: Curve | None, b: Curve | None, near: float) -> bool:
 
 def within(a: Curve, b: Curve, near: float) -> float:
     """The share of the points of ``a`` that lie on ``b``."""
+    # Beyond its ends np.interp continues a curve at a constant value, on which another may lie by chance.
     inside = (a[0] >= b[0][0]) & (a[0] <= b[0][-1])
     with np.errstate(invalid="ignore"):
         close: Array = np.abs(a[1] - np.interp(a[0], *b)) <= near

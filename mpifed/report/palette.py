@@ -48,7 +48,10 @@ LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (7,
 APART = 15.0  # what is nearer in CIELAB may be taken for the same colour in a thin line
 DARKEST, LIGHTEST = -0.45, 0.6  # shades of several curves of one method: towards black, towards white
 
-GAPS = {"-": 0.0, "--": 0.3, "-.": 0.31, ":": 0.62}  # share of a line that is left blank, as matplotlib draws it
+# Share of a line that is left blank, as matplotlib draws it. What has more of it lies on top, so that what is below
+# shows.
+GAPS: dict[Any, float] = {"-": 0.0, "--": 0.3, "-.": 0.31, ":": 0.62}
+GAPS |= {line: sum(line[1][1::2]) / sum(line[1]) for line in LINES if line not in GAPS}
 
 
 class Look(NamedTuple):
@@ -61,6 +64,8 @@ class Look(NamedTuple):
 
 def own(method: str) -> Look:
     """The look of a method; one of the user's own has a dash-dotted line, and what the name of its class yields."""
+    # Of the name and nothing else: a class looks the same in every picture, whatever other methods are there. Python's
+    # own hash of a text is another one in every process.
     method = method.rsplit(":", 1)[-1].lower()
     number = zlib.crc32(method.encode())
     known = METHODS.get(method)
@@ -110,6 +115,7 @@ def coloured(wanted: Sequence[Look], builtin: Sequence[bool]) -> list[str]:
 
     Methods of mpifed keep theirs, then classes of the user's own, then those whose colour is taken have another.
     """
+    # More curves than colours cannot differ in colour, so that the later ones keep theirs and differ in line or marker.
     found = dict[int, str]()
     first = range(min(len(wanted), len(COLOURS)))
     for k in sorted(first, key=lambda k: not builtin[k]):
@@ -120,11 +126,6 @@ def coloured(wanted: Sequence[Look], builtin: Sequence[bool]) -> list[str]:
             usable = [colour for colour in COLOURS if distance(colour, found) >= APART]
             found[k] = usable[0] if usable else max(COLOURS, key=lambda colour: distance(colour, found))
     return [found.get(k, look.colour) for k, look in enumerate(wanted)]
-
-
-def gaps(line: Any) -> float:
-    """The share of a line style that is left blank; what has more lies on top, so that what is below shows."""
-    return GAPS[line] if isinstance(line, str) else sum(line[1][1::2]) / sum(line[1])
 
 
 def distance(colour: str, found: Mapping[int, str]) -> float:

@@ -18,7 +18,7 @@ from mpifed.report.curves import BANDS, FEW, Band, Curve, band, held, logarithmi
 from mpifed.report.groups import Study, label, study
 from mpifed.report.metrics import column
 from mpifed.report.overlap import ABOVE, Pile, piles
-from mpifed.report.style import DOUBLE, RC, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
+from mpifed.report.style import DOUBLE, RC, SINGLE, Wishes, framed, paper, text
 from mpifed.results.columns import SCALES
 from mpifed.results.result import Result
 
@@ -94,23 +94,18 @@ def panels(
         unknown("band", kind, BANDS)
     groups = study(results, rename=wishes.get("rename") or ())
     counts = [len(group.runs) for group in groups.groups]
-    labels, across, deep = folded([label(group, groups) for group in groups.groups], width)
+    labels = [label(group, groups) for group in groups.groups]
     logs = [
         logarithmic(series(results, name)[1], zero=name == "error") if log is None else "y" in log for _, name in pairs
     ]
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     picture = Drawing(results, groups, looks, kind or ("minmax" if len(labels) <= FEW else "none"))
-    heading = headed(width, wishes.get("title"), spread(counts, logs, picture.band) if max(counts) > 1 else None)
-    with drawing() as matplotlib:
-        figure, places = canvas(
-            matplotlib, width, -(-len(pairs) // columns), columns, heading, deep * (len(labels) > 1)
-        )
+    words = (wishes.get("title"), spread(counts, logs, picture.band) if max(counts) > 1 else None)
+    with framed(width, (-(-len(pairs) // columns), columns), labels, looks, words) as (figure, places):
         for axis in places.flat[len(pairs) :]:
             axis.remove()
         for axis, (x, y), logarithm in zip(places.flat, pairs, logs, strict=False):
             draw(axis, picture, (x, y), ("x" in (log or ""), logarithm))
-        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
-        above(figure, handles, labels, across, heading)
     return figure
 
 
@@ -168,7 +163,7 @@ def stacked(panel: Panel, lines: Sequence[Averaged], looks: Sequence[dict[str, A
     Arrows show what stands on the floor.
     """
     axis, log_x, log_y, floor, kind = panel
-    blank = [palette.gaps(look["linestyle"]) for look in looks]
+    blank = [palette.GAPS[look["linestyle"]] for look in looks]
     single = [one.curves[0] if len(one.curves) == 1 else None for one in lines]
     found = piles(single, log_y, blank)
     for number, ((curves, mean), look, pile) in enumerate(zip(lines, looks, found, strict=True)):

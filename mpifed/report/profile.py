@@ -11,7 +11,7 @@ from mpifed.report import palette
 from mpifed.report.groups import Study, label, study
 from mpifed.report.overlap import ABOVE, piles
 from mpifed.report.statistics import Band, band, profile, ratios
-from mpifed.report.style import RC, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper
+from mpifed.report.style import RC, SINGLE, Wishes, framed, paper
 from mpifed.results.result import Result
 
 FACTORS = 200  # points of a curve
@@ -45,12 +45,10 @@ def draw(costs: Costs, what: str, **wishes: Unpack[Wishes]) -> Any:
         raise UserError(f"there is nothing to draw: no run has a value of {what}")
     factors = np.geomspace(1, np.clip(WIDER * found[np.isfinite(found)].max(), WIDE, LARGEST), FACTORS)
     width = paper(wishes.get("width"), SINGLE)
-    labels, across, deep = folded(costs.labels, width)
     looks = palette.looks(costs.methods)
     bands = "" if kind == "none" else "; bands: 95 % of bootstrap draws"
-    heading = headed(width, wishes.get("title"), f"{sum(map(len, costs.groups))} instances{bands}")
-    with drawing() as matplotlib:
-        figure, places = canvas(matplotlib, width, 1, 1, heading, deep)
+    words = (wishes.get("title"), f"{sum(map(len, costs.groups))} instances{bands}")
+    with framed(width, (1, 1), costs.labels, looks, words) as (figure, places):
         axis = places[0, 0]
         axis.set(xlabel=f"{what}, over that of the best", ylabel="share of instances", ylim=(-0.02, 1.02))
         along(axis)
@@ -59,14 +57,12 @@ def draw(costs: Costs, what: str, **wishes: Unpack[Wishes]) -> Any:
         if kind != "none":
             for low, high, look in zip(reach.low, reach.high, looks, strict=True):
                 axis.fill_between(factors, low, high, color=look["color"], alpha=0.12, linewidth=0)
-        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
-        above(figure, handles, labels, across, heading)
     return figure
 
 
 def curves(axis: Any, factors: Array, reach: Band, looks: Sequence[dict[str, Any]]) -> None:
     """Draw the shares of all methods; a curve that lies on another leaves gaps, and the other is wider."""
-    blank = [palette.gaps(look["linestyle"]) for look in looks]
+    blank = [palette.GAPS[look["linestyle"]] for look in looks]
     found = piles([(factors, shares) for shares in reach.middle], False, blank)
     step = FACTORS // MARKED
     for k, (shares, look, pile) in enumerate(zip(reach.middle, looks, found, strict=True)):

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from mpifed.core.errors import counted
 from mpifed.core.typing import Array
-from mpifed.report.layout import MARGIN, WIDTH, count, decimals
+from mpifed.report.layout import MARGIN, WIDTH, decimals
 from mpifed.results.columns import RANKS
 from mpifed.results.result import Result
 
@@ -47,6 +48,7 @@ def per_cpu(peaks: Array, threads: int = 1) -> int:
 
     A quarter more than the largest peak, rounded up to two digits: SLURM limits a node, not a rank.
     """
+    # Two digits, so that runs of about the same size ask for the same, which batch systems queue together.
     need = SPARE * float(np.max(peaks, initial=0.0)) / MIB / threads
     digit = 10 ** max(0, math.floor(math.log10(max(need, 1.0))) - 1)
     return max(1, math.ceil(need / digit)) * digit
@@ -72,7 +74,7 @@ def binding(result: Result) -> list[str]:
         return []
     threads = sorted(set(map(int, result.ranks["threads"])))
     each = " a rank" if len(result.ranks["threads"]) > 1 else ""
-    number = count(threads[0], "thread") if len(threads) == 1 else f"{threads[0]} to {threads[-1]} threads"
+    number = counted(threads[0], "thread") if len(threads) == 1 else f"{threads[0]} to {threads[-1]} threads"
     line = f"{number}{each}{bound(list(map(str, result.ranks['hostname'])), list(map(str, result.ranks['cpus'])))}"
     return [" " * MARGIN + (line if len(line) <= WIDTH - MARGIN else line[: WIDTH - MARGIN - 2] + " …")]
 

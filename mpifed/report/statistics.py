@@ -40,6 +40,7 @@ def ratios(costs: Array) -> Array:
     known = np.isfinite(costs) & np.isfinite(least)
     found = np.full(costs.shape, np.inf)
     np.divide(costs, least, out=found, where=known & (least > 0))
+    # Also of a least cost of 0, by which nothing can be divided.
     found[known & (costs == least)] = 1.0
     return found
 
@@ -61,7 +62,8 @@ def band(groups: Sequence[Array], statistic: Callable[[Array], Array], draws: in
         picked = [groups[k] for k in rng.integers(len(groups), size=len(groups))]
         found.append(statistic(np.concatenate([one[rng.integers(len(one), size=len(one))] for one in picked])))
     tail = (1 - LEVEL) / 2
-    low, high = np.quantile(found, [tail, 1 - tail], axis=0, method="inverted_cdf")  # some may be inf
+    # A quantile that is one of the draws: between a number and inf there is nothing to interpolate.
+    low, high = np.quantile(found, [tail, 1 - tail], axis=0, method="inverted_cdf")
     return Band(statistic(np.concatenate(list(groups))), low, high)
 
 

@@ -1,5 +1,6 @@
 """The style of pictures: small, readable in print and without colours."""
 
+import importlib
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypedDict
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, needed
 from mpifed.core.files import replacing
 from mpifed.report.palette import COLOURS
 
@@ -52,13 +53,34 @@ class Wishes(TypedDict, total=False):
 
 
 @contextmanager
+def framed(
+    width: float,
+    shape: tuple[int, int],
+    labels: Sequence[str],
+    looks: Sequence[dict[str, Any]],
+    words: Sequence[str | None],
+    below: int = 0,
+) -> Iterator[tuple[Any, Any]]:
+    """A figure and its panels (rows, columns), to draw on in this context, below heading and legend.
+
+    The legend has curves of these ``looks`` with their ``labels``. ``below``: lines of text below the panels.
+    """
+    broken, across, deep = folded(labels, width)
+    heading = headed(width, *words)
+    with drawing() as matplotlib:
+        lines = deep if len(broken) > 1 else 0
+        figure, places = canvas(matplotlib, width, *shape, heading, lines + below)
+        yield figure, places
+        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
+        above(figure, handles, broken, across, heading)
+
+
+@contextmanager
 def drawing() -> Iterator[Any]:
     """matplotlib in the style of this file. Raises UserError where it is not installed."""
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError:
-        raise UserError('pictures need matplotlib: pip install "mpifed[plot]"') from None
+    matplotlib = needed("matplotlib", 'pictures need matplotlib: pip install "mpifed[plot]"')
+    importlib.import_module("matplotlib.figure")
+    # The defaults first: a user's matplotlibrc would else change pictures that are compared with those of others.
     with matplotlib.rc_context():
         settings: Any = matplotlib.rcParams
         matplotlib.rcdefaults()
@@ -67,10 +89,8 @@ def drawing() -> Iterator[Any]:
 
 
 def inches(width: str | float | None, what: str) -> float | None:
-    if isinstance(width, str) and width in WIDTHS:
-        return WIDTHS[width]
     try:
-        return None if width is None else float(width)
+        return None if width is None else float(WIDTHS.get(str(width), width))
     except (TypeError, ValueError):
         raise UserError(f"{what} {width} is wrong: it must be single, double or a number of inches") from None
 
@@ -98,7 +118,8 @@ def folded(labels: Sequence[str], width: float) -> tuple[list[str], int, int]:
     """Labels broken into lines, and the columns and lines of a legend that is no wider than ``width``."""
     broken = [fold(label, width - HANDLE) for label in labels]
     for columns in range(len(broken), 0, -1):
-        share, more = divmod(len(broken), columns)  # a legend is filled column by column, the first ones are longer
+        # matplotlib fills a legend column by column, and the first columns are longer: 5 labels in 3 are 2, 2 and 1.
+        share, more = divmod(len(broken), columns)
         ends = [k * share + min(k, more) for k in range(columns + 1)]
         parts = [[line for label in broken[a:b] for line in label.split("\n")] for a, b in pairwise(ends)]
         if sum(max(map(len, part)) * LETTER + HANDLE for part in parts) <= width:

@@ -6,11 +6,12 @@ from operator import itemgetter
 
 import numpy as np
 
+from mpifed.core.errors import counted
 from mpifed.core.typing import Array
 from mpifed.report.certificate import brief
 from mpifed.report.groups import shown
-from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, count, number, part
-from mpifed.report.metrics import column
+from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, number, part
+from mpifed.report.metrics import column, finite
 from mpifed.report.ranks import ranks
 from mpifed.results.columns import Column, of_client
 from mpifed.results.over_clients import named, worst_tenth
@@ -54,13 +55,13 @@ def show(result: Result, everything: bool = False) -> str:
 def title(result: Result) -> list[str]:
     config = result.config
     name, problem, data = (config.get(key, {}).get("name", "?") for key in ("algorithm", "problem", "data"))
-    size = [count(result.m, "client")] + ([count(result.x.size, "parameter")] if result.x is not None else [])
+    size = [counted(result.m, "client")] + ([counted(result.x.size, "parameter")] if result.x is not None else [])
     status = {"running": "running, or killed"}.get(result.status, result.status)
     reason = f" ({result.stop_reason})" if result.stop_reason else ""
-    size.append(count(int(result.attrs.get("ranks", 1)), "rank"))
+    size.append(counted(int(result.attrs.get("ranks", 1)), "rank"))
     lines = (
         (f"{name} on {problem} / {data}: {', '.join(size)}", f" · mpifed {result.attrs.get('mpifed_version', '?')}"),
-        (f"{status}{reason} after {count(result.cr, 'round')}", f" · started {result.attrs.get('started', '?')}"),
+        (f"{status}{reason} after {counted(result.cr, 'round')}", f" · started {result.attrs.get('started', '?')}"),
     )
     short = [textwrap.shorten(line, WIDTH, placeholder=" …") for line, _ in lines]
     return [line + more if len(line + more) <= WIDTH else less for (line, more), less in zip(lines, short, strict=True)]
@@ -110,8 +111,7 @@ def sparkline(values: Array, width: int = 40) -> tuple[str, bool]:
 
     Values that are not finite are left out. No block where fewer than two values are left, or where they are equal.
     """
-    values = np.asarray(values, float)
-    values = values[np.isfinite(values)]
+    values = finite(np.asarray(values, float))
     if len(values) < 2 or values.min() == values.max():
         return "", False
     logarithmic = float(values.max()) >= DECADES * float(values.min()) > 0
@@ -130,8 +130,7 @@ def gaps(values: Array) -> Array | None:
 
     Gaps that rounding decides are as large as rounding makes them.
     """
-    values = np.asarray(values, float)
-    values = values[np.isfinite(values)]
+    values = finite(np.asarray(values, float))
     if not len(values):
         return None
     above = values - values.min()
@@ -143,12 +142,13 @@ def gaps(values: Array) -> Array | None:
 
 def outcome(result: Result, leave: Collection[str]) -> list[Cell]:
     """First and last value of every evaluated column but those to ``leave`` out."""
-    none = str(result.attrs.get("privacy", "none")).startswith("none")
-    cells = [
-        ((meaning.symbol or name) + " (no guarantee)" * (none and name in BUDGETS), span(result.rounds[name]))
-        for name, meaning in recorded(result, "outcome").items()
-        if np.isfinite(result.rounds[name]).any() and name not in leave
-    ]
+    cells = []
+    # A budget beside a method that guarantees nothing would read like a guarantee.
+    guaranteed = not str(result.attrs.get("privacy", "none")).startswith("none")
+    for name, meaning in recorded(result, "outcome").items():
+        if np.isfinite(result.rounds[name]).any() and name not in leave:
+            remark = "" if guaranteed or name not in BUDGETS else " (no guarantee)"
+            cells.append((f"{meaning.symbol or name}{remark}", span(result.rounds[name])))
     evaluate = result.config.get("evaluate", {})
     if evaluate.get("clients") or evaluate.get("unseen"):
         cells += by_client(result)

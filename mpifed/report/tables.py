@@ -5,8 +5,13 @@ import io
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import numpy as np
+
+from mpifed.core.errors import unknown
+
+Cell = TypeVar("Cell")
 ABSENT = "–"
 DIGITS = 6  # most significant digits of a mean
 SMALL, LARGE = 1e-4, 1e6  # beyond them numbers have an exponent
@@ -46,14 +51,13 @@ class Table(NamedTuple):
         for row, cell in zip(self.rows, cells, strict=True):
             row.append(cell)
 
-    def cells(self, text: Callable[[str], str], number: Callable[[Number, float], str]) -> list[list[str]]:
-        return [
-            [
-                text(cell) if isinstance(cell, str) else number(cell, factor)
-                for cell, factor in zip(row, self.factors, strict=True)
-            ]
-            for row in self.rows
-        ]
+    def cells(self, text: Callable[[str], Cell], number: Callable[[Number, float], Cell]) -> list[list[Cell]]:
+        """What these functions make of every cell, of a text or of a number and the factor of its column."""
+
+        def made(cell: str | Number, factor: float) -> Cell:
+            return text(cell) if isinstance(cell, str) else number(cell, factor)
+
+        return [[made(cell, factor) for cell, factor in zip(row, self.factors, strict=True)] for row in self.rows]
 
 
 def digits(mean: float, sd: float) -> tuple[str, str, int]:
@@ -61,6 +65,7 @@ def digits(mean: float, sd: float) -> tuple[str, str, int]:
 
     The deviation has two significant digits, and the mean as many decimals; without a deviation it has four digits.
     """
+    # One power for both, that of the larger one: 1.2e-8 ± 3e-10 is read as (1.20 ± 0.03)e-8.
     size = max(abs(mean), 0.0 if math.isnan(sd) else sd)
     exact = math.isnan(sd) or sd <= TINY
     whole = exact and mean == round(mean) and size < EXACT
@@ -107,10 +112,11 @@ def terminal(table: Table, bold: bool = False) -> str:
         width = max(len(line[k]) for line in lines)
         for line in lines:
             line[k] = line[k].rjust(width) if right else line[k].ljust(width)
-    for line, row in zip(lines[1:] if bold else (), table.rows, strict=False):
-        for k, cell in enumerate(row):
-            if isinstance(cell, Number) and cell.best:
-                line[k] = f"\033[1m{line[k]}\033[0m"
+    # After the cells are aligned: the codes for bold have a length but no width.
+    best = table.cells(lambda text: False, lambda number, factor: number.best)
+    for line, row in zip(lines[1:] if bold else (), best, strict=False):
+        for k in np.flatnonzero(row).tolist():
+            line[k] = f"\033[1m{line[k]}\033[0m"
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
@@ -139,26 +145,23 @@ def latex(table: Table) -> str:
 def comma_separated(table: Table) -> str:
     """Unrounded numbers, mean and standard deviation in separate columns; an empty cell where there is no number."""
 
-    def parts(cell: str | Number) -> list[str]:
-        if isinstance(cell, str):
-            return ["" if cell == ABSENT else cell]
-        return [raw(cell.mean), raw(cell.sd)]
-
-    heads = [[name, f"{name}_sd"][: len(parts(cell))] for name, cell in zip(table.names, table.rows[0], strict=True)]
+    rows = table.cells(
+        lambda text: ["" if text == ABSENT else text], lambda number, factor: [raw(number.mean), raw(number.sd)]
+    )
+    heads = [[name, f"{name}_sd"][: len(parts)] for name, parts in zip(table.names, rows[0], strict=True)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    for line in (heads, *(map(parts, row) for row in table.rows)):
+    for line in (heads, *rows):
         writer.writerow(itertools.chain(*line))
     return out.getvalue().rstrip("\n")
 
 
 def numeric(table: Table) -> list[bool]:
-    def number_like(cell: str | Number) -> bool:
-        if isinstance(cell, Number) or cell == ABSENT:
-            return True
-        return cell.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
+    def number_like(text: str) -> bool:
+        return text == ABSENT or text.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
 
-    return [all(map(number_like, column)) for column in zip(*table.rows, strict=True)]
+    found = table.cells(number_like, lambda number, factor: True)
+    return [all(column) for column in zip(*found, strict=True)]
 
 
 def escaped(text: str) -> str:
@@ -171,6 +174,13 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     "latex": latex,
     "csv": comma_separated,
 }
+
+
+def written(table: Table, form: str, bold: bool) -> str:
+    """The table in one of FORMATS; ``bold``: a terminal can show bold text. UserError for another form."""
+    if form not in FORMATS:
+        unknown("format", form, FORMATS)
+    return terminal(table, bold) if form == "terminal" else FORMATS[form](table)
 
 
 def raw(value: float) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import entry
 from mpifed.core.typing import Array
 from mpifed.results.columns import Column
-from mpifed.results.netcdf import Group, Growing, put, scale, text
+from mpifed.results.netcdf import Group, Growing, attribute, put, scale, text
 from mpifed.results.rounds_table import METADATA
 from mpifed.results.validate import columns, plain
 from mpifed.theory.statements import RELATIONS, Bound, Certificate, Condition, Constants
@@ -43,13 +44,14 @@ def write_certificate(growing: Growing, certificate: Certificate) -> None:
     """Write the group; attributes hold the theorem, the remarks, one a line, and the constants of the study."""
     count = len(certificate.conditions) + len(certificate.bounds)
     texts = len(repr(certificate).encode())
+    # Twice the texts: HDF5 keeps texts of any length in a heap of their own, which it fills in pieces.
     growing.reserve((len(CERTIFICATE) + 8) * METADATA + 2 * texts + 64 * count)
     with growing.renewed():
         group = growing.file.create_group("certificate")
         about = {"theorem": certificate.theorem, "remarks": "\n".join(certificate.remarks)}
         constants = {} if certificate.constants is None else certificate.constants._asdict()
         for key, value in (about | constants).items():
-            group.attrs[key] = text(value) if isinstance(value, str) else value
+            group.attrs[key] = attribute(value)
         table(group, CONDITION, certificate.conditions, "condition")
         table(group, BOUND, certificate.bounds, "number")
     growing.flush()
@@ -78,12 +80,10 @@ def read_certificate(file: Group, name: str) -> Certificate | None:
             raise ValueError("a column has another type, or there is another relation")
         conditions = [Condition(*row) for row in rows(found, CONDITION)]
         bounds = [Bound(*row) for row in rows(found, BOUND)]
-        if not all(isinstance(about.get(key, ""), str) for key in TEXTS):
-            raise ValueError("an attribute has another type")
-        theorem, remarks, at = (about.get(key, "") for key in TEXTS)
+        theorem, remarks, at = msgspec.convert([about.get(key, "") for key in TEXTS], tuple[str, str, str])
         numbers = {key: float(about[key]) for key in NUMBERS} if NUMBERS[0] in about else None
         constants = None if numbers is None else Constants(**numbers, at=at)
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, msgspec.ValidationError):
         raise UserError(f"{name} is not a valid result: its certificate is damaged") from None
     return Certificate(theorem, conditions, bounds, remarks.splitlines(), constants)
 

@@ -45,6 +45,8 @@ class CrashSafeFile:
         offset = self.position
         self.position += len(data)
         if (self.public and offset < self.end) or not self._tried(lambda: put(self.handle, data, offset)):
+            # Taken out first: a dict keeps the place of a key that is written again, and of two writes that overlap
+            # the later one must come last.
             self.waiting.pop((offset, len(data)), None)
             self.waiting[offset, len(data)] = bytes(data)
             self.end = max(self.end, self.position)
@@ -79,8 +81,10 @@ class CrashSafeFile:
             self.end = self.length
 
     def _write(self) -> None:
+        # Longer before the writes and shorter after them: no address in the file ever lies behind its end.
         if os.fstat(self.handle).st_size < self.length:
             os.ftruncate(self.handle, self.length)
+        # In the order of urgency only where no two overlap; where some do, the order in which HDF5 wrote them.
         writes = [(offset, data) for (offset, _), data in self.waiting.items()]
         if all(offset + length <= after for (offset, length), (after, _) in pairwise(sorted(self.waiting))):
             writes.sort(key=lambda write: self.urgency(*write))
@@ -133,6 +137,8 @@ class CrashSafeFile:
         ``flush`` lets HDF5 write its buffers. A ``precious`` copy is synchronised to disk before it replaces the file.
         Where no copy can be made, the changes go to the file itself.
         """
+        # The old file stays open until the copy has its name: readers may be at it, and where the copy fails it is
+        # what is left.
         flush()
         before = self.handle
         copied = self.public and self.error is None and self._copied()

@@ -4,16 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import needed
 from mpifed.results.columns import Columns, of_client
 
 
 def data_frame(result: Any) -> Any:
-    """The rounds as a pandas DataFrame, with ``round`` as index."""
-    try:
-        import pandas
-    except ImportError:
-        raise UserError("to_pandas needs pandas: pip install pandas") from None
+    pandas = needed("pandas", "to_pandas needs pandas: pip install pandas")
     frame = pandas.DataFrame({key: values for key, values in result.rounds.items() if key != "round"})
     frame.index = pandas.Index(result.rounds["round"], name="round")
     return frame
@@ -21,10 +17,7 @@ def data_frame(result: Any) -> Any:
 
 def data_set(result: Any) -> Any:
     """The rounds as an xarray Dataset over ``round``, with units and descriptions; see ``Result.to_xarray``."""
-    try:
-        import xarray
-    except ImportError:
-        raise UserError("to_xarray needs xarray: pip install xarray") from None
+    xarray = needed("xarray", "to_xarray needs xarray: pip install xarray")
     about = {key: {"units": unit, "description": told} for key, (unit, told) in result.about.items()}
     columns: dict[str, Any] = {key: ("round", values, about[key]) for key, values in result.rounds.items()}
     evaluate = result.config.get("evaluate", {})
@@ -37,7 +30,8 @@ def data_set(result: Any) -> Any:
 def over_clients(result: Any, evaluated: Columns, axis: str) -> dict[str, Any]:
     """Tables of clients over all rounds and ``axis``, NaN where a round was not evaluated."""
     rounds = evaluated["round"]
-    known = rounds < len(result.rounds["round"])  # a run that was killed may have written one more
+    # A run that was killed may have written one more: numbers of clients reach the file before the row of their round.
+    known = rounds < len(result.rounds["round"])
     found = {}
     for key, values in evaluated.items():
         if values.ndim == 2:

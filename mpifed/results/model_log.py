@@ -51,12 +51,12 @@ class RowLog:
             self.group[name][count] = row
         append(numbers, count, np.array([-1]))
         self.growing.flush()
-        numbers[count] = round  # last: a row that has its round is complete
+        # Last, and in a flush of its own: a row that has its round is complete.
+        numbers[count] = round
         self.growing.flush()
         self.last = round
 
     def _created(self, rows: Mapping[str, Array]) -> Group:
-        """The group with datasets for such rows."""
         group = self.growing.file.require_group(self.name)
         layout: dict[str, Any] = {"chunks": (CHUNK,), "fillvalue": -1}
         numbers = dataset(group, "round", (0,), np.int64, (), self.meaning("round"), **layout)

@@ -1,6 +1,5 @@
 """HDF5 datasets as netCDF has them: with dimensions, units and a description, so that xarray reads them too."""
 
-import math
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,16 +32,22 @@ def text(value: str) -> str:
     return value.replace("\0", "").encode("utf-8", "replace").decode()
 
 
+def attribute(value: Any) -> Any:
+    """``value`` as an attribute of HDF5."""
+    return text(value) if isinstance(value, str) else value
+
+
 def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group:
     """Write root attributes and groups into a new file: all links are made before there is any data to lose."""
     try:
         for name, value in attrs.items():
             if value is not None:
-                file.attrs[name] = text(value) if isinstance(value, str) else value
+                file.attrs[name] = attribute(value)
         for name in groups:
             file.create_group(name)
         file.flush()
     except BaseException:
+        # Left open, HDF5 would write the file when Python is gone, and crash.
         file.close()
         raise
     return file
@@ -50,6 +55,10 @@ def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group
 
 def urgency(offset: int, content: bytes) -> tuple[int, int]:
     """Sort key of a waiting write of HDF5: the superblock first, then trees from root to leaf, then everything else."""
+    # The superblock names the end of the file, and readers refuse addresses behind it. When a leaf is full, half of
+    # its entries move to a new leaf, which lies behind the old end and is there already: the parent must name it before
+    # the old leaf loses them, so that for an instant chunks are found twice and never not at all. Headers come last,
+    # with the new lengths of datasets, when all that they count can be found. Byte 5 is the level of a node.
     if offset == 0:
         return -256, 0
     node = content[:4] == b"TREE" and len(content) > 5
@@ -127,7 +136,8 @@ def created(
         file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
         growing = Growing(file, disk, os.fspath(path))
         try:
-            cache = file.id.get_mdc_config()  # by default it grows with the rounds, up to 32 MB
+            # By default the cache grows with the rounds, up to 32 MB on rank 0, which shares its memory with clients.
+            cache = file.id.get_mdc_config()
             cache.min_size = cache.initial_size = cache.max_size = METADATA_CACHE
             file.id.set_mdc_config(cache)
             yield growing
@@ -159,6 +169,7 @@ def dataset(
 def numbers(values: Sequence[float], integer: bool) -> Array:
     found = np.array(values)
     if found.dtype.kind not in "iub":
+        # Whole numbers of Python beyond 64 bits make an array of objects.
         found = found.astype(np.float64)
     whole = integer and np.isfinite(found).all() and (found == np.floor(found)).all()
     return found.astype(np.int64 if whole else np.float64)
@@ -170,7 +181,7 @@ def append(column: Dataset, first: int, values: Array) -> None:
 
 
 def pieces(shape: Sequence[int], chunks: Sequence[int]) -> int:
-    return math.prod(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
+    return int(np.prod(-(-np.array(shape) // chunks)))
 
 
 def scale(group: Group, name: str, length: int) -> Dataset:

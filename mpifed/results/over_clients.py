@@ -40,6 +40,7 @@ def spread(values: Array, better: int) -> list[float]:
     lacking = float(len(values) - len(own))
     if not len(own):
         return [np.nan] * (len(SPREADS) - 1) + [lacking]
+    # Sorted, so that sums have the same bits in whatever order the clients were evaluated.
     quarter, three = np.quantile(own, [0.25, 0.75])
     ends = [float(three - quarter), float(own[0]), float(own[-1])]
     return [float(own.mean()), worst_tenth(own, better), float(own.std()), *ends, lacking]

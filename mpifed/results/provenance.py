@@ -6,12 +6,16 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby
+from typing import Any
 
 import h5py.h5
 import numpy as np
 from threadpoolctl import threadpool_info
+
+from mpifed.results.result import FORMAT, FORMAT_VERSION, Result
 
 LIBRARIES = ("numpy", "scipy", "h5py", "mpi4py")
 
@@ -20,8 +24,23 @@ def provenance() -> dict[str, str]:
     """Root attributes that tell which program wrote a result file, where, and by which command."""
     versions = {"mpifed_version": installed("mpifed"), "python": platform.python_version(), "numpy": np.__version__}
     facts = versions | {"host": platform.node(), "command_line": shlex.join(sys.orig_argv)}
+    # Asked each time, unlike versions: in a notebook code is committed between one run and the next.
     commit = git_commit()
     return facts | ({"git_commit": commit} if commit else {})
+
+
+def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | None, last: int) -> dict[str, Any]:
+    """Root attributes of a run that begins, or that is resumed after round ``last`` of ``before``."""
+    attributes = provenance() | dict(attrs)
+    attributes |= {"format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients}
+    # Those that are known at the end only are there from the start: to change the value of an attribute touches one
+    # place of the file, to add one may move the others.
+    attributes |= {"status": "running", "stop_reason": "", "reduction": "", "started": now(), "finished": ""}
+    if before is not None:
+        again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
+        resumed = f"{before.attrs.get('resumed', '')}\n{again}".strip()
+        attributes |= {"started": before.attrs.get("started", attributes["started"]), "resumed": resumed}
+    return attributes
 
 
 def versions() -> dict[str, str]:
@@ -30,6 +49,7 @@ def versions() -> dict[str, str]:
     return found | {"HDF5": ".".join(map(str, h5py.h5.get_libversion()))}
 
 
+@cache
 def installed(name: str) -> str:
     try:
         return version(name)
@@ -44,11 +64,11 @@ def threads() -> int:
     return max([1, *pools, torch.get_num_threads() if torch is not None else 1])
 
 
+@cache
 def blas() -> str:
-    """numpy's BLAS: its name, version and the kernels that it chose for this processor; empty where it does not tell.
-
-    numpy's wheels have one of their own, beside those of scipy; elsewhere all packages load the same one.
-    """
+    """numpy's BLAS: its name, version and the kernels that it chose for the processor; empty where it does not tell."""
+    # numpy's wheels have a BLAS of their own, in numpy.libs, beside that of scipy's wheels, which is another version.
+    # Elsewhere, as with conda, all packages load the same one.
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     home = os.path.realpath(os.path.dirname(np.__file__))
     found = next((pool for pool in pools if os.path.realpath(pool["filepath"]).startswith(home)), (*pools, {})[0])
@@ -59,9 +79,13 @@ def cpus() -> str:
     """The CPUs that this process may run on, such as 0-3,8; empty where the system does not tell."""
     if not hasattr(os, "sched_getaffinity"):
         return ""
-    pairs = enumerate(sorted(os.sched_getaffinity(0)))
-    runs = [[cpu for _, cpu in run] for _, run in groupby(pairs, lambda pair: pair[1] - pair[0])]
-    return ",".join("-".join(map(str, dict.fromkeys((run[0], run[-1])))) for run in runs)
+    runs: list[list[int]] = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        if runs and cpu == runs[-1][-1] + 1:
+            runs[-1][1:] = [cpu]
+        else:
+            runs.append([cpu])
+    return ",".join(["-".join(map(str, run)) for run in runs])
 
 
 def git_commit() -> str:

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,10 +17,10 @@ from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
-from mpifed.results.copied_rounds import copy, root_attributes
+from mpifed.results.copied_rounds import copy
 from mpifed.results.model_log import RowLog
 from mpifed.results.netcdf import created, dimension, put, scale, text
-from mpifed.results.provenance import now
+from mpifed.results.provenance import now, root_attributes
 from mpifed.results.result import Result, load
 from mpifed.results.rounds_table import METADATA, RoundsTable
 from mpifed.theory.statements import Certificate
@@ -70,14 +70,20 @@ class Recorder:
             self.file = self._growing.file
             self._growing.safe = before is not None
             self._rounds = RoundsTable(self._growing, clients)
-            growing, clients_axis = self._growing, partial(scale, name="client")
-            self._models = RowLog(growing, "models", partial(dimension, name="parameter"), MODELS.__getitem__)
-            self._by_client = {name: RowLog(growing, name, clients_axis, of_client) for name in ("clients", "unseen")}
             if before is not None:
                 copy(before, last, self._rounds, self._models, self._by_client)
                 self._write()
             self._growing.reserve(FIRST)
         self.io_seconds = time.perf_counter() - begun
+
+    @cached_property
+    def _models(self) -> RowLog:
+        return RowLog(self._growing, "models", partial(dimension, name="parameter"), MODELS.__getitem__)
+
+    @cached_property
+    def _by_client(self) -> dict[str, RowLog]:
+        axis = partial(scale, name="client")
+        return {name: RowLog(self._growing, name, axis, of_client) for name in ("clients", "unseen")}
 
     @property
     def count(self) -> int:
@@ -89,7 +95,8 @@ class Recorder:
         Row 0 has no clients selected, whatever is given. A number that a round lacks is NaN there, or 0 in a column of
         integers.
         """
-        with self._mine:  # as _clock does, without its calls in every round
+        # As _clock does, without its calls, which every round would pay for.
+        with self._mine:
             begun = time.perf_counter()
             full = self._rounds.add(values, selected)
             if full or self.at_once or begun - self._flushed >= FLUSH_SECONDS:
@@ -104,8 +111,9 @@ class Recorder:
 
     def history(self, every: int) -> dict[str, list[float]]:
         """Every ``every``-th row of the result that the run was resumed from, by column."""
-        rounds = self.before.rounds if self.before is not None else {}
-        return {name: column[: self.count : every].tolist() for name, column in rounds.items()}
+        if self.before is None:
+            return {}
+        return {name: column[: self.count : every].tolist() for name, column in self.before.rounds.items()}
 
     def snapshot(self, x: Array, every: int, last: bool = False) -> None:
         """Write the server's model x (n,) to /models if the last row is of an ``every``-th round (0: never).
@@ -130,7 +138,7 @@ class Recorder:
         with self._clock():
             group = self.file.require_group(name)
             columns = {key: np.asarray(values) for key, values in table.items()}
-            length = max((len(values) for values in columns.values()), default=0)
+            length = max(map(len, columns.values()), default=0)
             self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
             along = scale(group, axis, length)
             for key, values in columns.items():
@@ -165,6 +173,7 @@ class Recorder:
             self._open = False
             self.ended = (status, reason)
             try:
+                # All at once: a reader that finds the status "finished" finds everything.
                 with self._growing.renewed():
                     self._rounds.finish()
                     if status == "finished" and "checkpoint" in self.file:
@@ -179,11 +188,11 @@ class Recorder:
 
     def abandon(self, reason: str) -> None:
         """Finish as failed, from another thread than that of the rounds, which writes nothing any more."""
+        # Never released: the thread of the rounds may be in the midst of a round, and would write to a closed file.
         self._mine.acquire()
         self.finish("failed", reason)
 
     def result(self) -> Result:
-        """What has been recorded so far."""
         if self.path is not None and not self.file:
             return load(self.path)
         self.flush()
@@ -198,11 +207,13 @@ class Recorder:
             return
         reason = str(error) if issubclass(kind, UserError | Trouble) else f"{kind.__name__}: {error}".removesuffix(": ")
         if issubclass(kind, Trouble):
-            self._rounds.forget()  # there may be no room for them
+            # There may be no room for the rows, and to ask for some would fail again.
+            self._rounds.forget()
             self._growing.full = True
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a full disk must not hide the error it caused
+        # A full disk must not hide the error that it caused.
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
-        # no use to anybody is a file with a mistake of the user, or without any row
+        # No use to anybody is a file with a mistake of the user, or without any row.
         mistake = issubclass(kind, UserError) and self.before is None and self.count <= 1
         useless = mistake or (self._growing.refused and not self._growing.safe)
         if useless and self.path and not self.lost:

@@ -52,12 +52,13 @@ class Result:
         name = path or "this file"
         attrs = ours(file, name)
         rounds, about, selection = recorded_rounds(file, name, attrs)
-        # these are written last: a run that was killed while writing them still has its rounds
+        # These are written last: a run that was killed while writing them still has its rounds.
         late = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (columns(file, group, name, **late) for group in ("ranks", "clients", "model"))
         m = attrs.get("clients", 0)
         if "samples" in clients and attrs.get("status") == "finished" and len(clients["samples"]) != m:
             raise UserError(f"{name} is not a valid result: clients/samples has another length than its {m} clients")
+        # The file in memory is gone with the run, and a result is to be saved, or read further, after it.
         image = None
         if file.driver == "core":
             file.flush()
@@ -209,6 +210,8 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
     if empty or not h5py.is_hdf5(name):
         raise UserError(f"{name} is not a result file: " + ("it is empty" if empty else "it is not HDF5"))
     for seconds in (*PATIENCE, None):
+        # A writer may replace parts of the file between two reads of ours. What it leaves at any instant is a valid
+        # file, so that reading again helps; a file that is damaged stays damaged.
         try:
             check_heaps(name)
             with opened(name) as file:
@@ -225,6 +228,8 @@ def opened(name: str) -> Iterator[h5py.File]:
     with ExitStack() as stack:
         try:
             file = h5py.File(name, "r", locking=False)
-        except OSError:  # HDF5 wants the same flags as of the other opening, but knows nothing of file objects
+        except OSError:
+            # HDF5 finds that the file is open already and wants the same flags as then. Of a file object it does not
+            # know which file it is.
             file = h5py.File(stack.enter_context(open(name, "rb")), "r")
         yield stack.enter_context(file)

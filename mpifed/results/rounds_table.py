@@ -29,46 +29,37 @@ class SelectionLog:
         self.file = file
         self.rounds = rounds
         self.stored: Dataset | None = None
+        self.width = 0  # ids that a row of the dataset has room for
         self.dtype = np.dtype(np.int32 if clients < 2**31 else np.int64)
+        # A million ids a round would take more room than all else in the file, and they say what one number does.
         self.all_clients = np.arange(clients) if clients <= ALL_LISTED else np.array([ALL])
-
-    def rows(self, selected: Sequence[Array | None], first: int) -> list[Array]:
-        """The ids to store for the rounds from ``first`` on (None: all clients); none for round 0."""
-        ids = [self.all_clients if some is None else some for some in selected]
-        return [self.all_clients[:0], *ids[1:]] if first == 0 else ids
-
-    def width(self) -> int:
-        """Most ids that a row of the dataset has room for."""
-        return 0 if self.stored is None else int(self.stored.shape[1])
 
     def growth(self, ids: Sequence[Array], first: int) -> int:
         """Bytes by which the file grows when ``ids`` are appended."""
-        width = widest(ids)
+        width = max(map(len, ids))
         shape = (0, 1) if self.stored is None else self.stored.shape
         chunks = chunk(width) if self.stored is None else self.stored.chunks
         grown = pieces((first + len(ids), max(width, shape[1])), chunks) - pieces(shape, chunks)
-        return grown * (math.prod(chunks) * self.dtype.itemsize + 64)  # and an entry in the tree of chunks for each
+        # Each piece also has an entry in the tree of chunks.
+        return grown * (math.prod(chunks) * self.dtype.itemsize + 64)
 
     def append(self, ids: Sequence[Array], first: int, last_time: bool = False) -> None:
         """Store the ids of the rounds from ``first`` on; ``last_time``: even if no client was ever selected."""
-        width = widest(ids)
+        width = max(map(len, ids), default=0)
         if self.stored is None:
             if not width and not last_time:
                 return
             axes = (self.rounds, dimension(self.file, "slot", 0))
             layout = {"chunks": chunk(width), "fillvalue": -1}
             self.stored = dataset(self.file, "selection", (0, 1), self.dtype, axes, SELECTION, **layout)
-        wide = max(width, self.stored.shape[1])
-        block = np.full((len(ids), wide), -1, self.dtype)
+        self.width = max(width, self.stored.shape[1])
+        block = np.full((len(ids), self.width), -1, self.dtype)
         for row, some in zip(block, ids, strict=True):
             row[: len(some)] = some
-        self.file["slot"].resize((wide,))
-        self.stored.resize((first + len(ids), wide))
+        # The axis first: to a reader of netCDF a dataset that is wider than its axis is damaged.
+        self.file["slot"].resize((self.width,))
+        self.stored.resize((first + len(ids), self.width))
         self.stored[first:] = block
-
-
-def widest(ids: Sequence[Array]) -> int:
-    return max(map(len, ids), default=0)
 
 
 def chunk(width: int) -> tuple[int, int]:
@@ -85,8 +76,8 @@ class RoundsTable:
         self.group = growing.file["rounds"]
         self.count = 0  # rows in the file
         self.rows: list[dict[str, float]] = []  # in memory
-        self.selected: list[Array | None] = []
-        self.held = 0  # ids in ``selected``
+        self.selected: list[Array] = []
+        self.held = 0  # ids in ``selected``, of rows that have their own
         self.columns: dict[str, Dataset] = {}
         layout = {"chunks": (CHUNK,), "fillvalue": -1}
         self.numbers = dataset(self.group, "round", (0,), np.int64, (), SCALES["round"], **layout)
@@ -100,11 +91,14 @@ class RoundsTable:
 
     def add(self, values: Mapping[str, float], selected: Array | None) -> bool:
         """Keep a row in memory; whether so much waits there that it should be written."""
+        # Copies: the run goes on and may write to what it has handed over.
         self.rows.append(dict(values))
-        if selected is not None:
+        if selected is None:
+            selected = self.selections.all_clients
+        else:
             selected = np.array(selected)
             self.held += selected.size
-        self.selected.append(selected)
+        self.selected.append(selected if self.last else selected[:0])
         return len(self.rows) >= BLOCK or self.held >= HELD
 
     def forget(self) -> None:
@@ -120,14 +114,21 @@ class RoundsTable:
         for row in self.rows:
             names.update(row)
         columns = {name: self._column(name) for name in names}
-        ids = self.selections.rows(self.selected, first)
-        # a new column, another type, or more slots: the rows need other datasets than those in the file
-        anew = widest(ids) > self.selections.width() or any(
-            name not in self.columns or values.dtype != self.columns[name].dtype for name, values in columns.items()
-        )
-        with self.growing.renewed(first > 1) if anew else nullcontext():
+        ids = self.selected
+        # A new column, another type, or more slots: the rows need other datasets than those in the file, and links and
+        # shapes cannot be changed in an order in which every state between is a valid file.
+        wider = max(map(len, ids)) > self.selections.width
+        changed = [
+            name
+            for name, values in columns.items()
+            if name not in self.columns or values.dtype != self.columns[name].dtype
+        ]
+        # The first rows are not worth waiting for the disk: a crash of the machine then leaves a run that can start
+        # again at round 0 at no loss.
+        with self.growing.renewed(first > 1) if wider or changed else nullcontext():
             self._append(columns, ids, first)
-        self.numbers[first:] = np.arange(first, self.count)  # last: a row that has its number is complete
+        # Numbers last, after a flush of all else: a row that has its number is complete.
+        self.numbers[first:] = np.arange(first, self.count)
         self.growing.flush()
 
     def finish(self) -> None:
@@ -135,7 +136,7 @@ class RoundsTable:
         self.write()
         self.growing.reserve(4 * METADATA)
         if self.selections.stored is None:
-            self.selections.append([np.zeros(0)] * self.count, 0, last_time=True)
+            self.selections.append([np.zeros(0) for _ in range(self.count)], 0, last_time=True)
 
     def _column(self, name: str) -> Array:
         """A column of the rows in memory: integers, unless it has had or has other numbers."""
@@ -146,10 +147,12 @@ class RoundsTable:
 
     def _append(self, columns: Mapping[str, Array], ids: Sequence[Array], first: int) -> None:
         last = first + len(self.rows)
+        # All room that is needed is taken before anything is written, because HDF5 does not survive a full disk.
         grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
         size = grown * (len(columns) + 1) * CHUNK * 8 + self.selections.growth(ids, first)
         if size or len(columns) > len(self.columns):
             self.growing.reserve(size + (len(columns) + 2) * METADATA)
+        # From here on the rows are HDF5's: were they kept, writing again after an error would have them twice.
         self.forget()
         self.count = last
         for name, values in columns.items():

@@ -1,7 +1,6 @@
 """Checks of what is read from a result file: a file from elsewhere may hold anything under the names of ours."""
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ COUNTS = "format_version clients ranks features block_bytes group rounds_redrawn
 TYPES: dict[str, tuple[type, str]] = dict.fromkeys(TEXTS.split(), (str, "a text"))
 TYPES |= dict.fromkeys(COUNTS.split(), (int, "a whole number, at least 0"))
 WHOLE = "whole numbers"
+NUMBER = ("b", "i", "u", "f")  # beginnings of numpy's names of types
+TEXT = (*NUMBER, "O")
 NAMED = ("algorithm", "data", "problem", "selection")  # tables of an experiment file with a name
 OTHERS = ("stop", "evaluate", "record")  # further tables that reports read
 DIMENSIONS = {"model/personal": 2, "models/x": 2, "selection": 2}
@@ -33,7 +34,8 @@ def attributes(file: Any, name: str) -> dict[str, Any]:
     found = {key: plain(value) for key, value in file.attrs.items()}
     for key, (kind, wanted) in TYPES.items():
         value = found.get(key, kind())
-        if type(value) is not kind or (isinstance(value, int) and value < 0):
+        # No number may be below 0, and no text is below the empty one. True is an int to isinstance, but no count.
+        if type(value) is not kind or value < kind():
             raise UserError(f"{name} is not a valid result: its attribute {key} must be {wanted}")
     return found
 
@@ -44,16 +46,18 @@ def plain(value: Any) -> Any:
 
 def configuration(text: str, name: str) -> dict[str, Any]:
     """The experiment file, ``text``, of the result ``name``. UserError where it is not one."""
-    table = from_toml(text, f"the attribute config of {name}")
+    what = f"the attribute config of {name}"
+    table = from_toml(text, what)
+
+    def check(key: str, value: Any, kind: type, words: str) -> None:
+        if not isinstance(value, kind):
+            raise UserError(f"{what} is not an experiment file: {key} = {toml_value(value)} is not a {words}")
+
+    # Not the whole configuration: that of another version of mpifed may have keys that this one does not know.
     for key in (*NAMED, *OTHERS):
-        if not isinstance(table.get(key, {}), dict):
-            wrong = f"{key} = {toml_value(table[key])} is not a table"
-            raise UserError(f"the attribute config of {name} is not an experiment file: {wrong}")
+        check(key, table.get(key, {}), dict, "table")
     for key in NAMED:
-        own = table.get(key, {}).get("name", "")
-        if not isinstance(own, str):
-            wrong = f"{key}.name = {toml_value(own)} is not a text"
-            raise UserError(f"the attribute config of {name} is not an experiment file: {wrong}")
+        check(f"{key}.name", table.get(key, {}).get("name", ""), str, "text")
     return table
 
 
@@ -62,8 +66,8 @@ def column(stored: Any, key: str, name: str, ndim: int | None = None) -> Array:
     ndim = ndim or DIMENSIONS.get(key, 1)
     array = values(stored, f"{key} of {name}")
     part, _, last = key.rpartition("/")
-    right, wanted = kind_of(part, last)
-    if array.ndim != ndim or not right(array.dtype):
+    types, wanted = kind_of(part, last)
+    if array.ndim != ndim or not array.dtype.str[1:].startswith(types):
         what = "a column" if ndim == 1 else "a table"
         raise UserError(
             f"{name} is not a valid result: {key} has type {array.dtype} and shape {array.shape}, but must be {what} "
@@ -74,15 +78,16 @@ def column(stored: Any, key: str, name: str, ndim: int | None = None) -> Array:
     return array
 
 
-def kind_of(part: str, key: str) -> tuple[Callable[[np.dtype[Any]], bool], str]:
-    """Which types a dataset of a group may have, and what these are called."""
+def kind_of(part: str, key: str) -> tuple[tuple[str, ...], str]:
+    """With what numpy's names of the types of a dataset may begin, such as i or f8, and what these are called."""
     if part == "ranks" and key in WORDS:
-        return lambda dtype: dtype.kind in "biufO", "texts"
+        return TEXT, "texts"
     if key in ("round", "selection") or (SCALES | KNOWN.get(part, {})).get(key, UNKNOWN).integer:
-        return lambda dtype: dtype.kind == "i" and dtype.itemsize >= 4, WHOLE
+        return ("i4", "i8"), WHOLE
+    # Curves are drawn and compared from these, and in single precision f − f* would stop at 1e-7.
     if part == "rounds":
-        return lambda dtype: dtype.kind in "if" and dtype.itemsize == 8, "numbers of 64 bits"
-    return lambda dtype: dtype.kind in ("biufO" if part == "certificate" else "biuf"), "numbers"
+        return ("i8", "f8"), "numbers of 64 bits"
+    return TEXT if part == "certificate" else NUMBER, "numbers"
 
 
 def columns(file: Any, part: str, name: str, default: Columns | None = None) -> Columns:
@@ -92,7 +97,7 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
         group = entry(file, part, name)
         for key, stored in datasets(group, name) if group is not None else ():
             if part == "clients" and (key == "round" or (stored.ndim == 2 and key not in CLIENTS)):
-                continue  # of some rounds: read_by_client
+                continue  # of some rounds: RowLog wrote it, and read_by_client reads it
             if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE):
                 found[key] = column(stored, f"{part}/{key}", name)
     except UNREADABLE:
@@ -118,10 +123,9 @@ def check_rising(numbers: Array, part: str, name: str, every: bool = False) -> N
 
 
 def recorded_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, dict[str, tuple[str, str]], Array]:
-    """The complete rows of /rounds, unit and description of each column, and the same rows of /selection.
-
-    A row is complete when its number is there. The numbers are written last, so they are read first.
-    """
+    """The complete rows of /rounds, unit and description of each column, and the same rows of /selection."""
+    # A row is complete when its number is there: numbers are written last and -1 until then. They are read first,
+    # because a writer may add rows meanwhile, which the columns then have in excess, and never a number too many.
     numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
     count = len(numbers) - int(np.count_nonzero(numbers < 0))
     found = columns(file, "rounds", name)
@@ -140,7 +144,11 @@ def recorded_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Column
             raise UserError(f"{name} is not a valid result: selection has no columns")
         if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):
             raise UserError(f"{name} is not a valid result: selection names clients that are not among its {clients}")
-    own = {key: file["rounds"][key].attrs for key in found}
-    about = {key: (str(one.get("units", "")), str(one.get("description", ""))) for key, one in own.items()}
-    keys = dict.fromkeys([*(key for key in ("round", *COLUMNS) if key in found), *found])
-    return Columns((key, found[key][:count]) for key in keys), about, selection[:count]
+    about = {}
+    for key in found:
+        own = file["rounds"][key].attrs
+        about[key] = (str(own.get("units", "")), str(own.get("description", "")))
+    # In the order of COLUMNS, and what an algorithm reports of its own behind them: HDF5 has names in alphabetic order.
+    known = [key for key in ("round", *COLUMNS) if key in found]
+    rows = Columns((key, found[key][:count]) for key in dict.fromkeys([*known, *found]))
+    return rows, about, selection[:count]

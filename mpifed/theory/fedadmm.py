@@ -43,18 +43,20 @@ def covering(known: Known) -> Condition:
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions for the options of FedADMM."""
     if known.penalised:
         return nothing("fedadmm", "its theorems are about f, and here the server takes proximal steps for F = f + h")
     if known.r is None:
         return Certificate(TITLE, [smooth(known, "Assumption 4.1")], [], [])
     r = known.r / known.m
+    # s_i bounds negative curvature: 0 for convex f_i, and r_i where nothing is known but the Lipschitz constant.
     s = r if known.mu is None else np.maximum(-known.mu, 0) / known.m
     sigma = options.r0 * r
     rho = contraction(sigma, r, s)
     g0 = np.sqrt(known.g0) / known.m  # ‖g_i⁰ + π_i⁰‖ where π_i⁰ = 0
     start = 0.0 if options.first == "-gradient" else float(g0.max()) ** 2
     eps = float(options.k0**2 if options.eps0 is None else options.eps0)
+    # ‖w − v_i*‖ is at most ‖g_i + π_i‖ over the modulus of convexity σ_i − s_i. Where that is not positive the number
+    # is as large as it can be, and the condition on ϱ says why.
     away = ((0.0 if start == 0 else g0) / np.maximum(sigma - s, 1e-300)) ** 2
     steps = inner_steps(sigma, r, s, away, options.nu * eps)
     need = steps if math.isnan(steps) else math.ceil(steps) + 1

@@ -74,6 +74,7 @@ def quantities(options: Any, known: Known) -> Quantities:
 
 def constant(schedule: Any) -> float:
     """η of a schedule that does not change, nan of one that does."""
+    # Two rounds tell: of the schedules that there are, those that change do so from the first round to the second.
     first, second = (float(schedule.gamma(k, 1, np.ones((1, 1)))) for k in (0, 1))
     return first if first == second else math.nan
 
@@ -115,7 +116,6 @@ def oracle(solver: Any, known: Known) -> Condition:
 
 
 def inexact(q: Quantities, options: Any, known: Known) -> Certificate:
-    """The conditions of Theorem 5.2."""
     delta = options.solver.delta
     small = q.r * q.alpha / (32 * q.beta)  # κ = (τ − 1)α/(32 (N − 1) β)
     most = (1 - small) / 4

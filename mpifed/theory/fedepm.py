@@ -26,6 +26,7 @@ def growth(mu: Any, c: float, factor: float, r: Any) -> float:
 
 def first_descent(mu: Any, alpha: float, eta: float, r: Any) -> float:
     """The first k with μ_{i,0} α^{k+1} + η >= r_i for all i; ∞ where there is none.  (32)"""
+    # μ_{i,0} α^{k+1} >= r_i − η for all i, so that α^{k+1} is at least the largest of (r_i − η)/μ_{i,0}.
     need = float(np.max((np.asarray(r) - eta) / mu))
     if need <= alpha:
         return 0.0
@@ -33,7 +34,6 @@ def first_descent(mu: Any, alpha: float, eta: float, r: Any) -> float:
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions of Theorem III.1, Lemma VI.1 and Theorem VI.1 for the options of FedEPM."""
     if known.r is None:
         return Certificate(TITLE, [smooth(known, "Assumption VI.1")], [], [])
     lam, eta = penalties(options, known.m, known.cohort)

@@ -30,6 +30,8 @@ def steepness(Q: Array, sigma: float) -> float:
 
     Q (m, n, n) are the ∇²f_i there; exact for quadratic f_i.  Source: (7), (54), Definition A.1 with θ = 1/2.
     """
+    # Of L = Σ f_i(x_i)/m + ⟨π_i, x_i − x⟩ + (σ/2)‖x_i − x‖² in the variables x, then all x_i, then all π_i. The Hessian
+    # is not definite, because L is linear in π_i.
     m, n = Q.shape[:2]
     one = np.eye(n)
     M = np.zeros((n * (1 + 2 * m),) * 2)
@@ -59,6 +61,7 @@ def gradients(weight: float, gap: float, extra: float, start: float, rounds: int
     ``weight`` = mσ; ``gap`` = f(x⁰) − f*, the Lagrangian at first less f*; the first iteration adds ``extra`` at most;
     ``start`` = max ‖π_i⁰ + ∇f_i(x⁰)/m‖.
     """
+    # A study of no rounds has the bound of one: a bound that is divided by 0 would be a number of no round.
     rounds = max(rounds, 1)
     printed = bound(weight, gap, rounds)
     column = "bound", "grad_norm_sq"
@@ -76,7 +79,6 @@ def gradients(weight: float, gap: float, extra: float, start: float, rounds: int
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions for the options of FedGiA."""
     if options.adaptive:
         return nothing("fedgia with algorithm.adaptive = true", "those of FedGiA are about one σ for all rounds")
     m = known.m

@@ -18,7 +18,6 @@ class Line(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """The factor per round."""
         return float(10**self.slope)
 
 
@@ -31,6 +30,8 @@ def line(rounds: Array, values: Array, high: float = TAIL[0], low: float = TAIL[
     there = np.isfinite(values)
     rounds = np.asarray(rounds, float)[there]
     values = values[there]
+    # Without the first rounds, in which a method may fall faster than its rate, and without those in which rounding
+    # holds it up. The first value below an edge counts, not all: a curve that rises again would leave gaps.
     below = np.flatnonzero(values <= high * values[0]) if len(values) else np.zeros(0, int)
     if not len(below):
         return Line(math.nan, math.nan)

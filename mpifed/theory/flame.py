@@ -54,10 +54,10 @@ def bounds(lam: float, rho: float, least: float, known: Known) -> list[Bound]:
 
 
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions for the options of FLAME: those of Theorem 1, Lemma 1 and Theorem 2."""
     lam, rho = options.lam, options.rho
     alpha = 1 / known.m
     L = known.most
+    # What is L-smooth has a curvature of at least −L, whether the problem tells more or not.
     least = known.least if known.mu is not None else -L
     pull = lam * alpha
     young = (1 / rho**2 - 1) * pull**2

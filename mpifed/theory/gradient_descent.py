@@ -22,6 +22,7 @@ def gd(options: Any, known: Known) -> Certificate:
 
 def fedavg(options: Any, known: Known) -> Certificate:
     """FedAvg where it is gradient descent: one full gradient of every client a round, a constant step."""
+    # By name: theory stands below the room that has the optimizers, and imports nothing from it.
     sgd = type(options.optimizer).__name__ == "SGD" and not options.optimizer.clip
     once = options.k0 == 1 and not options.epochs and not options.batch_size and sgd
     constant = getattr(options.step, "a", math.nan) if options.step.label() == "constant" else math.nan

@@ -14,6 +14,7 @@ def certificate(options: Any, known: Known) -> Certificate:
     L = known.most
     mu = known.least
     gamma = options.gamma or 1 / L
+    # The method's own default, with which γμ = p²: neither the steps nor the coins hold the other up.
     p = options.p or (math.sqrt(mu / L) if mu > 0 else math.nan)
     source = "section 3, convergence of ProxSkip"
     return Certificate(

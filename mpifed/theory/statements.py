@@ -30,6 +30,7 @@ class Condition(NamedTuple):
 
         Sides of >=, <= and = may differ by rounding.
         """
+        # Steps are often set to the bound of a theorem itself, such as γ = 2/L, and 2/L·L is not always 2 to the bit.
         holds: bool | None = None
         if not (math.isnan(left) or math.isnan(right)):
             close = relation in (">=", "<=", "=") and math.isclose(left, right, rel_tol=ROUNDING)
@@ -87,6 +88,7 @@ class Certificate(NamedTuple):
     @property
     def holds(self) -> bool | None:
         """Whether all conditions hold; None where one cannot be decided and no other fails, or where there are none."""
+        # One that fails decides, whatever cannot be decided beside it.
         answers = [condition.holds for condition in self.conditions]
         if False in answers:
             return False

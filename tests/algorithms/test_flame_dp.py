@@ -123,6 +123,10 @@ def test_a_resumed_run_goes_on_counting(tmp_path):
             "system.dropout = 0.1 is wrong: .* must be absent",
         ),
         ({"algorithm": {"seen": "sum"}, "dtype": "float32"}, 'dtype = "float32" is wrong'),
+        (
+            {"algorithm": {"seen": "sum", "clip": 1e-7}, "masks": {"sums": "fixed-point"}},
+            "^masks.fraction = 32 is wrong: it rounds single uploads, and flame-dp .* so it must be at least 35$",
+        ),
     ],
 )
 def test_what_breaks_the_guarantee_is_refused(table, told):

@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from mpifed.federation.wire.averages import HostAverages, ServerAverages
 
 import mpifed
 from mpifed.algorithms.bases.algorithm import Privacy
@@ -25,6 +24,7 @@ from mpifed.experiment.run import start
 from mpifed.features import listed
 from mpifed.features.asynchrony.arrivals import Busy
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
+from mpifed.features.client_weights.averages import HostAverages, ServerAverages
 from mpifed.features.feature import Feature
 from mpifed.features.listed import every_feature, features_of
 from mpifed.features.promises.keys import KEYS, SPEAKS

@@ -14,6 +14,14 @@ from mpifed.core.processor import LEAST, MOST, UNKNOWN, block_size
 from tests.helpers.commands import execute
 
 
+@pytest.fixture(autouse=True)
+def unknown():
+    """A machine that nobody has asked for its cache yet."""
+    processor.l2_of_a_core.cache_clear()
+    yield
+    processor.l2_of_a_core.cache_clear()
+
+
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A machine as Linux describes it: CPUs of each core, and (level, type, size, CPUs that share it) of its caches."""
@@ -82,6 +90,7 @@ def test_a_mac_is_asked_by_sysctl(said, expected, monkeypatch):
     monkeypatch.setattr(processor.subprocess, "run", sysctl)
     assert processor.l2_of_a_core() == expected
     monkeypatch.undo()
+    processor.l2_of_a_core.cache_clear()
     assert LEAST <= block_size().bytes <= MOST  # on this machine
 
 

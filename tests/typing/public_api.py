@@ -161,6 +161,9 @@ class ByTurns(mpifed.Partition):
 class Outliers(Data, kw_only=True):
     """b = ⟨a, 1⟩ + noise, and every tenth sample is far away."""
 
+    keeps = mpifed.Keeps.PRIVACY | mpifed.Keeps.SURVIVAL | mpifed.Keeps.DEVICES
+    options = mpifed.keeping("features", "samples", "noise", "partition")
+
     features: Annotated[int, Meta(ge=1, description="features n")] = 4
     samples: Annotated[int, Meta(ge=1, description="samples of all clients")] = 200
     noise: Annotated[mpifed.Distribution, Meta(description="size of the noise of each client")]

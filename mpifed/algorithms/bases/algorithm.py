@@ -2,6 +2,7 @@
 
 import importlib
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
 
 import numpy as np
@@ -42,8 +43,7 @@ class Server(NamedTuple):
 
 
 class Privacy(NamedTuple):
-    """What the uploads of a method guarantee about single samples or clients: ``text`` says it, or why ``holds`` is
-    false.
+    """What uploads guarantee about single samples or clients: ``text`` says it, or why ``holds`` is false.
 
     ``double``: the guarantee needs models in double precision. ``sums``: it is one for sums over all clients alone.
     ``clients``: neighbours differ in all data of a client, otherwise in one sample.
@@ -54,6 +54,7 @@ class Privacy(NamedTuple):
     double: bool = False
     sums: bool = False
     clients: bool = False
+    grid: Callable[[int], float] | None = None  # m -> what uploads of m clients are multiples of, if sums count on it
 
     def __str__(self) -> str:
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"

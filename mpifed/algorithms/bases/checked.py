@@ -7,8 +7,8 @@ import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Client, Privacy
 from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.core.arrays import to_numpy
-from mpifed.core.guards import Guard, Wrong, array, as_it_is, instance, is_numeric, returns, shown
+from mpifed.core.arrays import is_numeric, to_numpy
+from mpifed.core.guards import Guard, Wrong, array, as_it_is, instance, returns, shown
 from mpifed.core.typing import Array
 from mpifed.federation.checked_replies import is_rows, refuse_field, refuse_state, reply
 from mpifed.federation.evaluation import COMMON, PERSONAL

@@ -72,13 +72,17 @@ class Gaussian(Struct, frozen=True):
         if not self.multiplier:
             return w + self.clipped(Z - w)
         deviation = self.multiplier * self.clip / math.sqrt(parts)
-        # a power of two, so that multiples of the step are exact in floating point, and so are their sums
-        step = float(power_of_two(np.asarray(deviation / FINE)))
+        step = self.step(parts)
         steps = np.full(len(Z), math.ceil(deviation / step * (1 + 1e-9)))
         # w is public, so rounding it gives nothing away, and then the uploads of all clients are on one grid
         origin = np.rint(w.astype(np.float64) / step) * step
         moved = np.trunc(self.clipped(Z - origin) / step) + exact(discrete_gaussian, f, steps, self.seed)
         return origin + moved * step
+
+    def step(self, parts: int) -> float:
+        """The number of which all that is sent is a multiple, a power of two."""
+        # a power of two, so that multiples of the step are exact in floating point, and so are their sums
+        return float(power_of_two(np.asarray(self.multiplier * self.clip / math.sqrt(parts) / FINE)))
 
     def rho(self) -> float:
         """ρ of zero-concentrated privacy of one release."""

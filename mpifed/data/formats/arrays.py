@@ -62,6 +62,7 @@ def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
         what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
         raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
     data, indices = (arrays[key] for key in keys[:2])
+    # read_mat has it in memory, so there is nothing to read by rows.
     if not isinstance(data, Stored):
         raise UserError(f"{keys[0]} of {path}: a MATLAB file holds a sparse matrix as {name} itself")
     indptr, shape = (read_vector(arrays, key, path) for key in keys[2:])
@@ -74,6 +75,7 @@ def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
     d, n = map(int, shape)
     if len(indptr) != d + 1 or not is_counts(indptr) or indptr[0] != 0 or np.any(np.diff(indptr.astype(np.int64)) < 0):
         raise UserError(f"{keys[2]} of {path} must be {d + 1} whole numbers that start at 0 and never decrease")
+    # Checked here, before round one: a reader of rows would find the slip only at the client whose rows it concerns.
     end = int(indptr[-1])
     for array, key in ((data, keys[0]), (indices, keys[1])):
         if array.shape != (end,):
@@ -133,7 +135,8 @@ def read_sizes(arrays: dict[str, Any], name: str, path: Path, X: Any, least: int
     sizes = read_vector(arrays, name, path)
     if not len(sizes) or not is_counts(sizes) or sizes.min() < least:
         raise UserError(f"{name} of {path} must be whole numbers, the rows of each client, each at least {least}")
-    total = sum(map(int, sizes)) if sizes.max() > X.shape[0] else int(sizes.sum())  # int64 may overflow
+    # In numbers of Python where one is too large: a sum in 64 bits can overflow to the very number of rows.
+    total = sum(map(int, sizes)) if sizes.max() > X.shape[0] else int(sizes.sum())
     if total != X.shape[0]:
         raise UserError(f"{name} of {path} add up to {total}, but X{name.removeprefix('sizes')} has {X.shape[0]} rows")
     return sizes.astype(np.int64)

@@ -41,6 +41,7 @@ class CsvTable(Table):
         head = next(lines, "").strip("\r\n")
         if not head:
             raise UserError(f"{path} is empty")
+        # Commas within quotation marks are no marks between cells.
         bare = re.sub(r'"[^"]*"', "", head)
         marks = [mark for mark in ";\t" if mark in bare] if writing.decimal == "," else ""
         self.mark = max(marks or ",;\t", key=bare.count)
@@ -53,7 +54,8 @@ class CsvTable(Table):
 
     def rows(self, lines: Iterator[str], before: int) -> Iterator[tuple[int, list[str]]]:
         """The number of its last line and the cells of each row; UserError where quotation marks do not match."""
-        csv.field_size_limit(WIDEST)  # as lines_of has it; longer than any text that is taken
+        # Python's own limit of 128 kB would refuse a cell before we can say which one is too long.
+        csv.field_size_limit(WIDEST)
         reader = csv.reader(lines, delimiter=self.mark, skipinitialspace=True)
         try:
             for row in reader:

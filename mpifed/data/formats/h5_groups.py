@@ -40,6 +40,8 @@ class Joined(Stored):
 
             def rows(lo: int, hi: int) -> Array:
                 self.check_memory(hi - lo)
+                # Parts without rows make starts equal. From the right for lo: the last of the parts that begin there
+                # has the row; from the left for hi: no part that begins there.
                 first = int(np.searchsorted(self.starts, lo, side="right")) - 1
                 last = int(np.searchsorted(self.starts, hi, side="left"))
                 found = [np.zeros((0, *self.shape[1:]), self.dtype)]
@@ -70,6 +72,7 @@ def by_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
             if isinstance(group, h5py.Group):
                 arrays = {key: h5_array(path, f"{name}/{key}", data) for key, data in datasets(group, str(path))}
                 found[name] = {key: array for key, array in arrays.items() if key in names}
+    # Groups of other things are no clients, and the file is then said to have no arrays.
     if not any(found.values()):
         return {}
     tested = [name for name, arrays in found.items() if "X_test" in arrays or "y_test" in arrays]

@@ -18,6 +18,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
     UserError where one is too long, or the text too large for the compressed file.
     """
+    # A file that is made to unpack to terabytes, or to have one line of them, would end the machine and not the run.
     opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
     size = path.stat().st_size
     most = max(FLOOR, MOST_PACKED * size)

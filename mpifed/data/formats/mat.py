@@ -57,6 +57,7 @@ def read_mat(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is a MATLAB 7.3 file: save it with -v7, or as HDF5 with the suffix .h5")
     found = {}
     for kind, part in elements(content[HEADER:], order):
+        # The front alone at first: what it declares is checked before memory is taken for the rest.
         unpacker = zlib.decompressobj() if kind == PACKED else None
         head = memoryview(unpacker.decompress(part, FRONT))[8:] if unpacker else part
         if kind not in (MATRIX, PACKED):
@@ -81,6 +82,7 @@ def elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview]
     while offset < len(content):
         kind, size = struct.unpack_from(f"{order}II", content, offset)
         first = offset + 8
+        # Elements begin at multiples of eight bytes, except those behind a compressed one.
         offset = first + size + (-size % 8 if kind != PACKED else 0)
         if kind >> 16:  # a small element: size and type share a word, and the bytes follow
             size = kind >> 16

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from mpifed.core import sparse as sp
+from mpifed.core.checksummed import npy_header
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import check_heaps, datasets
 from mpifed.core.memory import check_declared, check_memory, check_text, size_of
@@ -67,7 +68,6 @@ class Stored:
         raise NotImplementedError
 
     def size(self, rows: int) -> int:
-        """Bytes of this number of rows."""
         return rows * size_of(self.shape[1:], self.dtype.itemsize)
 
     def check_memory(self, rows: int) -> None:
@@ -87,6 +87,8 @@ class Stored:
 
     def gather(self, rows: Reader, index: Array) -> Any:
         """The rows ``index``, in that order, from one pass over the file; HDF5 reads lists of rows far more slowly."""
+        # In rising order and by blocks, which are then put back in the order of ``index``: for [5, 2, 9] rows 2, 5 and
+        # 9 are read, and argsort of at = [1, 0, 2] puts them back.
         at = np.argsort(index, kind="stable")
         rising = index[at]
         step = self.block()
@@ -117,7 +119,8 @@ class StoredCsr(Stored):
 
     @contextmanager
     def open(self) -> Iterator[Reader]:
-        exact = np.float32 if self.data.dtype == np.float32 else np.float64  # scipy has no half precision
+        # scipy has no half precision, and products of whole numbers would overflow in theirs.
+        exact = np.float32 if self.data.dtype == np.float32 else np.float64
         with self.data.open() as data, self.indices.open() as indices:
 
             def rows(lo: int, hi: int) -> Matrix:
@@ -125,7 +128,8 @@ class StoredCsr(Stored):
                 b = int(self.indptr[hi])
                 values = data(a, b).astype(exact, copy=False)
                 columns = indices(a, b)
-                small = columns.dtype == np.int32 and b - a < 2**31  # else scipy makes copies of 64 bits
+                # scipy wants both index arrays of one type, and copies them to 64 bits where they differ.
+                small = columns.dtype == np.int32 and b - a < 2**31
                 ends = (self.indptr[lo : hi + 1] - a).astype(np.int32 if small else np.int64)
                 part = sp.csr_array((values, columns, ends), (hi - lo, self.shape[1]))
                 part.check_format(full_check=True)
@@ -218,7 +222,8 @@ class NpzArray(Stored):
                 self.check_memory(hi - lo)
                 return values(self.size(lo), self.size(hi - lo)).reshape(hi - lo, *self.shape[1:])
 
-            if self.columns_first:  # a row is not contiguous
+            # In Fortran order a row has its numbers all over the file, and to read the whole once is faster.
+            if self.columns_first:
                 self.check_memory(self.shape[0])
                 whole = values(0, self.size(self.shape[0])).reshape(self.shape, order="F")
                 yield lambda lo, hi: whole[lo:hi]
@@ -228,11 +233,10 @@ class NpzArray(Stored):
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether in Fortran order, and type of an array; ValueError for an invalid header."""
-    major, _ = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     try:
-        with warnings.catch_warnings(action="ignore"):  # about headers written by Python 2
-            return read(file)
+        # numpy warns of headers that Python 2 wrote, which it reads.
+        with warnings.catch_warnings(action="ignore"):
+            return npy_header(file)
     except (TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:  # of ast.literal_eval
         raise ValueError(f"{type(error).__name__} in its header") from None
 

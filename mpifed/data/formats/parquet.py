@@ -32,6 +32,7 @@ class ParquetTable(Table):
             what = f"the {d:,} rows and {len(wanted):,} columns of {self.path}"
             size = size_of((d,), sum(width(file.schema_arrow.field(k).type) for k in wanted))
             check_memory(size, what)
+            # Texts take more than is known before they are read, so that memory may end in spite of the check.
             try:
                 return [self.column(file, self.names[k]) for k in wanted]
             except MemoryError:
@@ -85,10 +86,11 @@ def texts(values: Any, what: str) -> Column:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if not len(values):  # combine_chunks of nothing is no array
+        return Column(np.zeros(0, np.int64), ())
+    # Large: offsets of the usual type have 32 bits, which a column of more than 2 GB of texts exceeds.
     found = values.cast(pa.large_string())
     check_text(pc.max(pc.utf8_length(found)).as_py() or 0, what)
     coded = pc.dictionary_encode(found).combine_chunks()
-    if isinstance(coded, pa.ChunkedArray):  # of an empty column
-        return Column(np.zeros(0, np.int64), ())
     codes = np.asarray(coded.indices.fill_null(MISSING)).astype(np.int64)
     return Column(codes, tuple(coded.dictionary.to_pylist()))

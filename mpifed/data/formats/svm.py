@@ -29,7 +29,8 @@ def read_svm(path: Path, zero_based: bool | None) -> dict[str, Any]:
     columns = []
     values = []
     for first, lines in chunks(path):
-        if words is None:  # the first label says
+        # The first label says what all are: a number among words is a word, but a word among numbers is a mistake.
+        if words is None:
             label = next((entries[0] for entries in map(words_of, lines) if entries), None)
             words = None if label is None else is_word(label)
         y, count, found = parse(path, first, lines, bool(words))
@@ -106,6 +107,7 @@ def parse(path: Path, first: int, lines: list[bytes], words: bool) -> tuple[Arra
             shown = lines[0].decode(errors="replace").strip()[:60]
             kind = "label index:value …', with a word as label" if words else "label index:value …'"
             raise UserError(f"{path}, line {first}: {shown!r} is not of the form '{kind}") from None
+        # numpy does not say which line is wrong. Halves find it in as many steps as a chunk can be halved.
         half = len(lines) // 2
         parse(path, first, lines[:half], words)
         parse(path, first + half, lines[half:], words)

@@ -10,6 +10,7 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from mpifed.core import sparse as sp
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.objects import plain
 from mpifed.core.promises import Keeps, keeping
@@ -35,7 +36,6 @@ class Held:
     columns: dict[str, Array]
 
     def digest(self) -> str:
-        """The hash of the arrays as they are now."""
         found = hashlib.sha256()
         for X, *others in filter(None, (self.train, self.test)):
             own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
@@ -51,7 +51,6 @@ class Held:
 
 
 WORDS = Words(
-    name="arrays",
     call="mpifed.arrays(X, y, clients)",
     again="mpifed.arrays(X, y, clients)",
     what="arrays",
@@ -78,14 +77,10 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     test: Test = 0.0
 
     def check(self) -> None:
-        self.held()
-
-    def held(self) -> Held:
-        """The arrays. UserError where this program does not hold them, or has changed them."""
-        return found(self, WORDS)
+        found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        held = self.held()
+        held: Held = found(self, WORDS)
         pool = deal(self, held.train, held.test, seed, dtype, "the arrays")
         pool.division = pool.division or "by the arrays"
         if held.columns:
@@ -134,10 +129,12 @@ def arrays(
 def samples_of(X: Any, y: ArrayLike, clients: Any) -> tuple[Samples, Array | None, int]:
     """The training samples, ``sizes`` None where they are to be divided; the names of clients; their number."""
     X, y = checked(X, y, "")
-    if isinstance(clients, int | np.integer) and not isinstance(clients, bool):
+    if is_number(clients, int | np.integer):
         if not 1 <= clients <= len(y):
             raise UserError(f"clients = {clients} is wrong: {len(y)} samples are for 1 to {len(y)} clients")
         return Samples(X, y, None, None), None, int(clients)
+    # Whole numbers may be sizes or names. Of d names that add up to d, all are 1, and all samples are one client's in
+    # the one meaning and each is a client in the other: that sizes are meant is what the docstring says first.
     given = vector(clients, "clients")
     if given.dtype.kind in "iu" and given.min() >= 1 and given.sum() == len(y):
         return Samples(X, y, None, given.astype(np.int64)), None, len(given)

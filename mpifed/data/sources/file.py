@@ -11,7 +11,7 @@ from msgspec import Meta
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps, keeping
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import listed, toml_value
 from mpifed.core.typing import Array
 from mpifed.data.base import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
@@ -71,9 +71,7 @@ class File(Tabular, kw_only=True, tag="file"):
     ] = None
 
     def paths(self) -> list[Path]:
-        """The files with the samples."""
-        given = [self.path] if isinstance(self.path, str) else self.path
-        return [Path(os.path.expanduser(path)) for path in given]
+        return [Path(os.path.expanduser(path)) for path in listed(self.path)]
 
     def locate(self) -> list[Path]:
         if not self.path:
@@ -132,7 +130,6 @@ class File(Tabular, kw_only=True, tag="file"):
             return CsvTable(path, Writing(frozenset(missing), self.decimal, self.header))
 
     def of_arrays(self, arrays: dict[str, Any], path: Path, seed: int, dtype: str) -> Dataset:
-        """The data set of arrays by name."""
         X, y = read_samples(arrays, path, "", texts=True)
         sizes = read_sizes(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
         test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
@@ -204,7 +201,7 @@ class File(Tabular, kw_only=True, tag="file"):
                     f"data.{key} = {toml_value(value)} is for {' and '.join(kinds)} files only, but {path} is {kind}: "
                     "leave it out"
                 )
-        if isinstance(self.test, str) and kind not in TABLES:
+        if self.test_column() is not None and kind not in TABLES:
             raise UserError(
                 f"data.test = {toml_value(self.test)} names a column of a table, but {path} is {kind}: give a share"
             )

@@ -47,26 +47,21 @@ class FrameTable(Table):
                 return Column(series.to_numpy(dtype=np.float64, na_value=np.nan))
             values = series.to_numpy(dtype=getattr(kind, "numpy_dtype", kind))
             return Column(values.astype(np.int8) if values.dtype.kind == "b" else values)
-        values = series.to_numpy(dtype=object)
-        given = values[~missing]
-        if infer_dtype(given) == "string":
-            return texts(series.astype(object), what)._replace(category=hasattr(kind, "categories"))
-        flags = [isinstance(value, bool | np.bool_) for value in given]
-        if len(given) and all(flags):
-            return Column(np.array([np.nan if lost else float(x) for x, lost in zip(values, missing, strict=True)]))
-        wrong = next((value for value in given if not isinstance(value, str) and not any_text), None)
-        if wrong is not None and not hasattr(kind, "categories"):
-            raise UserError(
-                f"{what} holds {wrong!r} among others: all must be numbers, or all text; "
-                f"data.categories = [{toml_value(self.names[k])}] takes both"
-            )
-        found: dict[str, int] = {}
-        codes = [
-            MISSING if lost else found.setdefault(str(x).strip(), len(found))
-            for x, lost in zip(values, missing, strict=True)
-        ]
-        check_text(max(map(len, found), default=0), what)
-        return Column(np.array(codes, np.int64), tuple(found), hasattr(kind, "categories"))
+        cells = series.astype(object)
+        given = cells[~missing]
+        held = infer_dtype(given)
+        if held == "boolean":
+            return Column(cells.mask(missing, np.nan).to_numpy(dtype=np.float64))
+        if held != "string":
+            wrong = next((value for value in given if not isinstance(value, str) and not any_text), None)
+            if wrong is not None and not hasattr(kind, "categories"):
+                raise UserError(
+                    f"{what} holds {wrong!r} among others: all must be numbers, or all text; "
+                    f"data.categories = [{toml_value(self.names[k])}] takes both"
+                )
+            # As texts, before levels are looked for: to Python 1, 1.0 and True are one value.
+            cells = cells.mask(~missing, cells.map(str))
+        return texts(cells, what)._replace(category=hasattr(kind, "categories"))
 
 
 def texts(series: Any, what: str) -> Column:
@@ -102,7 +97,6 @@ class Held:
 
 
 WORDS = Words(
-    name="frame",
     call='mpifed.table(frame, target="y")',
     again="mpifed.table(frame, …)",
     what="a data frame",
@@ -125,13 +119,10 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
     sha256: Annotated[str, Meta(description="hash of names and values")] = ""
 
     def check(self) -> None:
-        self.held()
-
-    def held(self) -> Held:
-        return found(self, WORDS)
+        found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return self.of_table(FrameTable(self.held().frame, SOURCE), seed, dtype)
+        return self.of_table(FrameTable(found(self, WORDS).frame, SOURCE), seed, dtype)
 
 
 def table(frame: Any, **options: Any) -> Data:

@@ -30,6 +30,7 @@ class GaussianClients(Generated):
         X = np.empty((hi - lo, self.D, self.n), self.dtype)
         y = np.empty((hi - lo, self.D), self.dtype)
         scratch = np.empty((self.per * self.D, self.n))
+        # Chunks are drawn whole, and what is not asked for is thrown away: numbers must not depend on lo and hi.
         for chunk in range(lo // self.per, -(-hi // self.per)):
             start = chunk * self.per
             a = max(lo, start)

@@ -39,6 +39,8 @@ class ThreeDistributions(Generated):
             drawn = np.concatenate([self.draw(i) for i in range(first, last)])
             client = np.repeat(np.arange(last - first), self.sizes[first:last])
             kinds = self.kinds[self.starts[first] : self.starts[last]]
+            # A client draws its rows kind by kind. One sort of all clients together puts them where ``kinds`` has them:
+            # with the kinds 1 0 1 of a client, its drawn rows n, s, s go to the places 1, 0 and 2.
             position = np.argsort(3 * client + kinds, kind="stable") + (self.starts[first] - base)
             X[position], y[position] = drawn[:, :-1], drawn[:, -1]
         return X, y

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, needed
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array
 from mpifed.data.base import Clients, Dataset, Test
@@ -44,11 +44,7 @@ class Digits(ImageSet, tag="digits"):
             raise UserError(LACKING)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        try:
-            from sklearn.datasets import load_digits
-        except ImportError:
-            raise UserError(LACKING) from None
-        bunch: Any = load_digits()
+        bunch: Any = needed("sklearn.datasets", LACKING).load_digits()
         return self.deal(bunch.data / 16, bunch.target, seed, dtype, "scikit-learn's digits")
 
 

@@ -41,7 +41,8 @@ class UnitColumns(Pooled):
     def load(self, seed: int, dtype: str) -> Dataset:
         path, X, y = self.read()
         X, y = read_samples({"X": X, "y": y}, path, "")
-        check_finite(X, range(len(y)), f"X of {path}")  # else one NaN would spread over its column
+        # Here and not when rows are read: a NaN would spread over its column, and every row would have one.
+        check_finite(X, range(len(y)), f"X of {path}")
         X = unit_columns(X.astype(np.float64, copy=False))
         if self.sparse:
             X = sp.csr_array(X)
@@ -133,8 +134,9 @@ class Adult(UnitColumns, tag="adult"):
             if path.suffix == ".mat":
                 return path, read_mat(path)["X"], read_mat(second)["y"].ravel()
             table = np.array([*persons(second), *persons(path)])
-            labels = np.char.startswith(table[:, -1], ">50K")  # adult.test has a full stop after it
-            # words are numbered from 0 in alphabetical order
+            # Not ==, because adult.test has a full stop behind the words. These are numbered in alphabetical order, as
+            # the paper's own file has them.
+            labels = np.char.startswith(table[:, -1], ">50K")
             columns = [
                 column.astype(np.int64) if np.char.isdigit(column).all() else np.unique(column, return_inverse=True)[1]
                 for column in table[:, :-1].T

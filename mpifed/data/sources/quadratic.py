@@ -30,7 +30,9 @@ class Quadratics(Matrices):
         eigenvalues = rng.uniform(least, largest, size=self.n)
         eigenvalues[[0, -1]] = least, largest
         U, R = np.linalg.qr(rng.standard_normal((self.n, self.n)))
-        U = U * np.copysign(1.0, np.diagonal(R))  # without the signs, U is not uniformly distributed
+        # QR is unique up to signs, and LAPACK chooses them; with those of R taken out, U has the uniform distribution
+        # over all rotations.
+        U = U * np.copysign(1.0, np.diagonal(R))
         Q = (U * eigenvalues) @ U.T
         return (Q + Q.T) / 2, rng.standard_normal(self.n)
 

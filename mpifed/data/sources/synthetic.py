@@ -23,6 +23,7 @@ class SyntheticClients(ClientByClient):
         self.deviation = np.arange(1, self.n + 1) ** -0.6  # the square root of Sigma_jj
 
     def draw(self, k: int) -> tuple[Array, Array]:
+        # u and B are drawn in any case, so that what a client draws after them is the same with iid and without.
         rng = own = stream(self.seed, "data", k + 1)
         u = rng.normal(0, self.source.alpha)
         B = rng.normal(0, self.source.beta)

@@ -19,10 +19,9 @@ from mpifed.data.tables import samples
 from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
 from mpifed.data.tables.kept import TABULAR
 from mpifed.data.tables.missing import fill, known_rows, rows_of
-from mpifed.data.tables.outcomes import labels
 from mpifed.data.tables.roles import Roles, roles_of
 from mpifed.data.tables.samples import Owned
-from mpifed.data.tables.table import Column, Key, Matched, Table
+from mpifed.data.tables.table import Column, Key, Table
 
 Keys = list[int | str] | int | str
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -89,14 +88,14 @@ class Tabular(Data):
     standardise_levels: Annotated[bool, Meta(description="standardise the columns of categories, too")] = False
     ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
 
-    def last(self, table: Table) -> int:
-        """The column of labels where none is named."""
-        return (len(table.table.names) if isinstance(table, Matched) else len(table.names)) - 1
+    def test_column(self) -> str | None:
+        """The column that says which rows are for testing, if ``test`` names one."""
+        return self.test if isinstance(self.test, str) else None
 
     def of_table(self, table: Table, seed: int, dtype: str) -> Dataset:
         """The data set of a table; UserError where its columns are not what the options say."""
         roles = roles_of(self, table)
-        special = list(roles.special().values())
+        special = list(roles.special.values())
         wanted = sorted({*roles.features, *special})
         columns = dict(zip(wanted, table.read(wanted, roles.categories), strict=True))
         if not len(columns[wanted[0]].values):
@@ -105,19 +104,18 @@ class Tabular(Data):
         table.kept = np.flatnonzero(known.rows)
         if len(table.kept) < len(known.rows):
             columns = {k: column.rows(table.kept) for k, column in columns.items()}
-        y, about = labels(table, roles, columns, self.above)
+        y, about = samples.labels(table, roles, columns, self.above)
         own = samples.owned(table, roles, columns)
         if own.client is not None:
-            samples.contradiction(
-                len(own.names), self, table.source, "has a column" if roles.client is not None else "are"
-            )
+            has = "has a column" if "client" in roles.special else "are"
+            samples.contradiction(len(own.names), self, table.source, has)
         made = coded(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, known.lost)
         X, y = read_samples({"X": made.X, "y": y}, table.source, "", texts=True)
         train, test = samples.split(X, y, own, self.clients or 128)
         pool = deal(self, train, test, seed, dtype, table.source)
         name_labels(pool, table, roles)
         if own.client is not None:
-            named = "the files" if roles.client is None else f"the column {toml_value(self.client)}"
+            named = f"the column {toml_value(self.client)}" if "client" in roles.special else "the files"
             pool.division = f"by {named}"
         pool.features = names_of(made.features)
         pool.table = made.features
@@ -125,23 +123,22 @@ class Tabular(Data):
         self.add_columns(pool, table, roles, columns, own)
         if "mean" in self.missing:
             fill(pool, pool.features, self.missing == "client-mean")
-        found = [*known.notes, *table.notes(), *about, *made.notes]
-        found += [
-            *numbering(made.features, X, table.source),
-            *train_notes(made.features, pool.train.X, rows_of(pool.train)[0]),
-        ]
-        pool.notes += tuple(found)
+        # Of training samples: what holds in all of them a run learns, whatever test samples are like.
+        trained = train_notes(made.features, pool.train.X, rows_of(pool.train)[0])
+        read = (*known.notes, *table.notes(), *about, *made.notes)
+        pool.notes += (*read, *numbering(made.features, X, table.source), *trained)
         return self.prepared(pool)
 
     def add_columns(self, pool: Pool, table: Table, roles: Roles, columns: dict[int, Column], own: Owned) -> None:
         """Weights and offsets of samples and weights of clients, where columns have them."""
-        special = roles.special()
+        special = roles.special
         given = {name: columns[special[name]].plain() for name in COLUMNS if name in special}
 
         def called(name: str) -> str:
             key = "objective.weights" if name == "client_weights" else f"data.{name}"
             return f"{table.called(special[name])} of {table.source}, {key},"
 
+        # Row numbers in place of samples: they are divided as the samples were, and say where each of these came from.
         rows = np.arange(len(columns[next(iter(columns))].values))
         train, test = samples.split(rows, rows, own, pool.m)
         if given:
@@ -161,7 +158,7 @@ class Tabular(Data):
 
 def name_labels(pool: Pool, table: Table, roles: Roles) -> None:
     """Let the note on labels that are texts, the last one, name their column; times are no classes."""
-    if pool.names and roles.target is not None:
-        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.target)))
-    if roles.time is not None:
+    if pool.names and "target" in roles.special:
+        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.special["target"])))
+    if "time" in roles.special:
         pool.classes = 0

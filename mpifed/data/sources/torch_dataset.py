@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import plugins
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.promises import Keeps, keeping
@@ -29,6 +30,7 @@ class Part(NamedTuple):
 
 def read(parts: Sequence[Part], first: Array) -> tuple[Array, Array]:
     """X (d, n) and y (d,): the samples of all parts, flattened, of the type and shape of the sample ``first``."""
+    # A client may have one item of two, so that X may take more memory than the dataset.
     total = sum(len(part.positions) for part in parts)
     check_memory(total * first.nbytes, f"the {total:,} samples of the datasets")
     X = np.empty((total, first.size), first.dtype)
@@ -117,13 +119,12 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
                 raise UserError(f"data.{key} = {toml_value(reference)} is wrong: {error}") from None
 
     def references(self) -> dict[str, str]:
-        """The functions by key."""
         return {"path": self.path} | ({} if self.path_test is None else {"path_test": self.path_test})
 
     def load(self, seed: int, dtype: str) -> Dataset:
         self.check()
         X, y, clients, shape = self.made("path", self.path)
-        owned = not isinstance(clients, int)
+        owned = np.ndim(clients) > 0  # not the number of clients alone
         if owned:
             self.refuse_options()
         train, names, m = samples_of(X, y, clients)
@@ -175,7 +176,7 @@ def datasets(train: Any, *, partition: Any = None, test: Any = 0.0) -> Data:
     X, y, clients, _ = gathered(train)
     if clients is None:
         raise UserError(f"these items belong to no client: train is {RIGHT}")
-    if isinstance(test, int | float):
+    if is_number(test):
         return arrays(X, y, clients, partition=partition, test=test)
     return arrays(X, y, clients, partition=partition, test=gathered(test, empty=True)[:3])
 
@@ -185,36 +186,35 @@ def gathered(given: Any, empty: bool = False) -> tuple[Array, Array, Any, tuple[
 
     ``empty``: whether a client may have none. UserError where they are no samples.
     """
-    parts, clients = parts_of(given)
-    sizes = np.array([len(part.positions) for part in parts])
-    owned = isinstance(clients, list)
-    if owned and not empty and not sizes.all():
-        raise UserError(f"{parts[int(np.argmin(sizes))].name} is empty: at least 1 sample is needed")
+    parts, owned, clients = parts_of(given)
+    if owned:
+        clients = np.array([len(part.positions) for part in parts])
+        if not empty and not clients.all():
+            raise UserError(f"{parts[int(np.argmin(clients))].name} is empty: at least 1 sample is needed")
     sample = first(parts)
     X, y = read(parts, sample)
-    return X, y, sizes if owned else clients, sample.shape
+    return X, y, clients, sample.shape
 
 
-def parts_of(given: Any) -> tuple[list[Part], Any]:
-    """The items in order, and whose they are: a list where each part is one client's, the user's index, or None."""
+def parts_of(given: Any) -> tuple[list[Part], bool, Any]:
+    """The items in order, whether each part is one client's, and else whose they are: the user's index, or None."""
     if isinstance(given, list):
-        parts = [Part(one, range(length(one, f"the dataset of client {i}")), "") for i, one in enumerate(given)]
-        parts = [part._replace(name=f"the dataset of client {i}") for i, part in enumerate(parts)]
-        return parts, given
+        return [whole(one, f"the dataset of client {i}") for i, one in enumerate(given)], True, None
     if not isinstance(given, tuple):
-        return [Part(given, range(length(given, "the dataset")), "the dataset")], None
+        return [whole(given, "the dataset")], False, None
     if len(given) != 2:
         raise UserError(f"it is a tuple of {len(given)}: it must be {RIGHT}")
     dataset, index = given
-    count = length(dataset, "the dataset")
+    every = whole(dataset, "the dataset")
     if isinstance(index, Mapping):
         index = [index[key] for key in sorted(index)]
     if isinstance(index, list) and all(np.ndim(own) == 1 for own in index):
-        return [Part(dataset, own, f"the list of positions of client {i}") for i, own in enumerate(index)], index
-    return [Part(dataset, range(count), "the dataset")], index if isinstance(index, int) else np.asarray(index)
+        return [Part(dataset, own, f"the list of positions of client {i}") for i, own in enumerate(index)], True, None
+    return [every], False, index if np.ndim(index) == 0 else np.asarray(index)
 
 
-def length(dataset: Any, name: str) -> int:
+def whole(dataset: Any, name: str) -> Part:
+    """All items of a dataset."""
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise UserError(f"{name} is a {type(dataset).__name__}, which has no len() and [position]: it must be {RIGHT}")
-    return len(dataset)
+    return Part(dataset, range(len(dataset)), name)

@@ -53,6 +53,7 @@ def coded(table: Table, columns: dict[int, Column], listed: Sequence[int], level
         kept = texts[1:] if dropped else texts
         alone += [f"{name!r} ({texts[0]!r})"] if len(texts) == 1 else []
         features.append(Feature(name, tuple(kept), dropped, first, len(kept), cells))
+        # A missing cell has −2, which stays below 0: of a dropped level, 0 becomes −1, and neither sets a column.
         parts.append((column, codes - bool(dropped)))
         first += len(kept)
     notes = (f"one level in all rows: {', '.join(alone)}",) if alone else ()
@@ -74,7 +75,7 @@ def matrix(table: Table, parts: list[tuple[Column, Array | None]], features: lis
             continue
         rows = np.flatnonzero(codes >= 0)
         X[rows, feature.first + codes[rows]] = 1
-        if lost and codes is not None:
+        if lost:
             X[missing, feature.first : feature.first + feature.width] = np.nan
     return X
 
@@ -84,23 +85,19 @@ def levels_of(table: Table, k: int, column: Column, listed: bool) -> tuple[list[
     missing = column.missing()
     if column.texts is None:
         values, codes = np.unique(column.values[~missing], return_inverse=True)
-        return [f"{value:.10g}" for value in values], spread(codes, missing)
+        found = np.full(len(missing), -2, np.int64)
+        found[~missing] = codes
+        return [f"{value:.10g}" for value in values], found
     if not listed:
         check_texts(table, k, column)
     used = [column.texts[code] for code in np.unique(column.values[~missing])]
-    if used and all(map(is_number, used)):  # 1 and 1.0 are one level, and 2 comes before 10
+    # As numbers, 1 and 1.0 are one level, and 2 comes before 10.
+    if used and all(map(is_number, used)):
         numbers = np.array([float(text) if is_number(text) else np.nan for text in (*column.texts, "nan")])
         return levels_of(table, k, Column(numbers[column.values]), listed)
     place = {text: code for code, text in enumerate(sorted(used))}
     codes = np.array([*(place.get(text, -1) for text in column.texts), -1])
     return sorted(used), np.where(missing, -2, codes[column.values])
-
-
-def spread(codes: Array, missing: Array) -> Array:
-    """Codes of the rows that are not missing, as those of all rows, -2 where they are."""
-    found = np.full(len(missing), -2, np.int64)
-    found[~missing] = codes
-    return found
 
 
 def check_texts(table: Table, k: int, column: Column) -> None:

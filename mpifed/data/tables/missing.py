@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, counted
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.labels import folded
@@ -32,7 +32,7 @@ def known_rows(table: Table, columns: dict[int, Column], special: Sequence[int],
         return Known(np.ones(d, bool), {}, ())
     counts = {k: int(mask.sum()) for k, mask in masks.items()}
     named = ", ".join(folded([f"{table.name(k)!r} ({count:,})" for k, count in counts.items()]))
-    cells = f"{sum(counts.values()):,} missing cell{'s' * (sum(counts.values()) > 1)}"
+    cells = counted(sum(counts.values()), "missing cell")
     either = np.logical_or.reduce(list(masks.values()))
     if how == "refuse":
         k, first = next((k, int(mask.argmax())) for k, mask in masks.items())
@@ -78,6 +78,8 @@ def fill(pool: Pool, names: Sequence[str], by_client: bool) -> None:
             raise UserError(
                 f"{names[j]!r} of {pool.source} has no training sample in which it is known: name it in data.ignore"
             )
+        # Of training samples alone, also where test samples are filled: a mean with test samples in it would let
+        # training see them.
         means = np.full(pool.m, values[known].mean())
         if by_client:
             counts = np.bincount(owner[known], minlength=pool.m)

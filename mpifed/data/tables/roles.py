@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import listed, toml_value
 from mpifed.data import sample_columns
-from mpifed.data.tables.table import Key, Table
+from mpifed.data.tables.table import Table
 
 WORDS = {
     "target": "labels",
@@ -20,30 +20,17 @@ WORDS = {
 
 
 class Roles(NamedTuple):
-    """Numbers of columns; None where no column is that."""
+    """Numbers of columns."""
 
-    target: int | None
-    client: int | None
-    test: int | None
-    time: int | None
-    event: int | None
-    weight: int | None
-    frequency: int | None
-    offset: int | None
-    exposure: int | None
-    client_weights: int | None
+    special: dict[str, int]  # those that are no features, by what they are, the keys of WORDS
     features: list[int]
     categories: list[int]  # those of the features that the user calls categories
-
-    def special(self) -> dict[str, int]:
-        """The columns that are no features, by what they are."""
-        return {key: k for key in WORDS if (k := getattr(self, key)) is not None}
 
 
 def roles_of(options: Any, table: Table) -> Roles:
     """What the options of [data] call each column; UserError for columns that are not there, or are two things."""
-    given = {key: getattr(options, key) for key in WORDS}
-    found = {key: table.find(key, value) for key, value in given.items() if isinstance(value, int | str)}
+    given = {key: getattr(options, key) for key in WORDS} | {"test": options.test_column()}
+    found = {key: table.find(key, value) for key, value in given.items() if value is not None}
     if (options.time is None) != (options.event is None):
         lacking, there = ("event", "time") if options.event is None else ("time", "event")
         raise UserError(
@@ -52,17 +39,12 @@ def roles_of(options: Any, table: Table) -> Roles:
     if options.time is not None and options.target is not None:
         raise UserError("data.target does not go with data.time and data.event, which are the label: leave it out")
     if options.time is None and options.target is None:
-        found["target"] = options.last(table)
+        found["target"] = table.last()
     if options.weight is not None and options.frequency is not None:
         raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
     check_different(options, table, found)
     ignored = [table.find("ignore", key) for key in listed(options.ignore)]
-    for key, k in found.items():
-        if k in ignored:
-            right = "data.target must be another one" if key == "target" and options.target is None else "take it out"
-            raise UserError(
-                f"data.ignore has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: {right}"
-            )
+    check_apart("ignore", ignored, table, found, "data.target must be another one" if options.target is None else "")
     features = feature_columns(options, table, found, ignored)
     categories = [table.find("categories", key) for key in listed(options.categories)]
     for k in categories:
@@ -70,14 +52,17 @@ def roles_of(options: Any, table: Table) -> Roles:
             raise UserError(
                 f"data.categories has {table.called(k)} of {table.source}, which is no feature: take it out"
             )
-    roles = {key: found.get(key) for key in WORDS}
-    return Roles(**roles, features=features, categories=categories)
+    return Roles({key: found[key] for key in WORDS if key in found}, features, categories)
 
 
-def listed(keys: Any) -> list[Key]:
-    if keys is None:
-        return []
-    return keys if isinstance(keys, list) else [keys]
+def check_apart(key: str, columns: Sequence[int], table: Table, found: dict[str, int], other: str = "") -> None:
+    """UserError where data.``key`` has a column that is no feature; ``other`` says what is right for the last one."""
+    for role, k in found.items():
+        if k in columns:
+            right = other if other and role == "target" else "take it out"
+            raise UserError(
+                f"data.{key} has {table.called(k)} of {table.source}, which is that of the {WORDS[role]}: {right}"
+            )
 
 
 def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
@@ -101,14 +86,11 @@ def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
 def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: Sequence[int]) -> list[int]:
     """The columns of the features: those listed, or all that are nothing else; in the order of the table."""
     if options.features is None:
-        keys = [table.names.index(table.key)] if hasattr(table, "key") else []
-        return [k for k in range(len(table.names)) if k not in found.values() and k not in ignored and k not in keys]
+        # The column by which two tables are matched numbers the rows, and is no feature unless it is listed.
+        taken = {*found.values(), *ignored, *([table.names.index(table.key)] if table.key else [])}
+        return [k for k in range(len(table.names)) if k not in taken]
     features = [table.find("features", key) for key in listed(options.features)]
-    for key, k in found.items():
-        if k in features:
-            raise UserError(
-                f"data.features has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: take it out"
-            )
+    check_apart("features", features, table, found)
     if ignored:
         raise UserError(
             "data.ignore and data.features contradict each other: one of them says which columns are features"

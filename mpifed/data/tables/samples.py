@@ -1,4 +1,4 @@
-"""The samples of clients in a table: who owns each row, and which rows are for testing."""
+"""The samples of clients in a table: their labels, who owns each row, and which rows are for testing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, counted
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.labels import listed
 from mpifed.data.partition import edges
 from mpifed.data.pool import Samples
 from mpifed.data.tables.roles import Roles
-from mpifed.data.tables.table import Column, Stacked, Table
+from mpifed.data.tables.table import Column, Table
 
 FOLDS = {
     "train": False,
@@ -26,6 +26,7 @@ FOLDS = {
     "true": True,
 }
 MARKS = "_-:. "  # between train or test and the name of a client
+YES = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
 
 class Owned(NamedTuple):
@@ -36,43 +37,94 @@ class Owned(NamedTuple):
     test: Array | None  # whether a row is for testing, (d,)
 
 
+def labels(
+    table: Table, roles: Roles, columns: dict[int, Column], above: float | None
+) -> tuple[Array, tuple[str, ...]]:
+    """y (d,), numbers or texts, and notes."""
+    if "time" in roles.special:
+        return survival(table, roles.special["time"], roles.special["event"], columns)
+    target = roles.special["target"]
+    column = columns[target]
+    if above is None:
+        return column.plain(), ()
+    if column.texts is not None:
+        raise UserError(f"data.above = {above} needs labels that are numbers, but {table.called(target)} holds texts")
+    return (column.values > above).astype(np.float64), (f"labels above {above:g} are 1, the others 0",)
+
+
+def survival(table: Table, time: int, event: int, columns: dict[int, Column]) -> tuple[Array, tuple[str, ...]]:
+    """Times, negative where no event came: (d,). UserError for negative times, events other than 0 and 1, or none."""
+    times, events = columns[time], columns[event]
+    when, what = (f"{table.called(k)} of {table.source}" for k in (time, event))
+    if times.texts is not None:
+        raise UserError(f"{when} holds the times, and has texts such as {times.texts[0]!r}")
+    if events.texts is None:
+        came = events.values.astype(np.float64)
+    else:
+        came = np.array([*(YES.get(text.lower(), -1.0) for text in events.texts), -1.0])[events.values]
+    if (wrong := np.flatnonzero((came != 0) & (came != 1))).size:
+        shown = events.plain()[wrong[0]]
+        shown = repr(str(shown)) if events.texts is not None else f"{shown:.10g}"
+        right = "an event is 1 where it came and 0 where it did not"
+        raise UserError(f"{what} has {shown} in {table.row(int(wrong[0]))}: {right}")
+    t = times.values.astype(np.float64)
+    if (wrong := np.flatnonzero(~(t >= 0) | np.isinf(t))).size:
+        right = "times are numbers that are not negative"
+        raise UserError(f"{when} has {t[wrong[0]]:.10g} in {table.row(int(wrong[0]))}: {right}")
+    if not came.any():
+        raise UserError(f"{what} is 0 in all {len(came):,} rows: without an event there is nothing to learn")
+    if not t.any():
+        raise UserError(f"{when} is 0 in all rows: there is no order of events")
+    notes = [f"labels are times, negative where no event came: {int(came.sum()):,} events in {len(came):,} rows"]
+    # A sign tells events from others, and 0 has none: half of the least time is before all others too.
+    if (zero := t == 0).any():
+        t = np.where(zero, t[~zero].min() / 2, t)
+        count = int(zero.sum())
+        notes.append(
+            f"{count:,} times are 0: they are taken as {t[zero][0]:g}, before all others, which changes no order"
+        )
+    return np.where(came > 0, t, -t), tuple(notes)
+
+
 def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
     """Whose each row is, and whether it is for testing."""
-    client = None if roles.client is None else columns[roles.client].plain()
+    client = columns[roles.special["client"]].plain() if "client" in roles.special else None
     test = None
-    if roles.test is not None:
-        words = columns[roles.test].plain()
+    if "test" in roles.special:
+        k = roles.special["test"]
+        words = columns[k].plain()
         texts = [f"{word:g}" for word in words] if words.dtype.kind in "biuf" else words.tolist()
-        if roles.test == roles.client:
+        if k == roles.special.get("client"):
             texts, client = apart(texts)
-        test = folds(table, roles.test, texts)
-    if client is None and isinstance(table, Stacked):
-        return by_file(table, test)
+        test = folds(table, k, texts)
     if client is None:
-        return Owned(None, (), test)
+        return by_file(table, test)
     names, index = np.unique(client, return_inverse=True)
+    shown = [f"{name:g}" for name in names] if names.dtype.kind in "biuf" else names.tolist()
     if test is not None:
         counts = np.bincount(index[~test], minlength=len(names))
-        empty = [f"{name:g}" if names.dtype.kind in "biuf" else str(name) for name in names[counts == 0]]
+        empty = [name for name, count in zip(shown, counts, strict=True) if not count]
         if empty:
             raise UserError(
-                f"{len(empty)} client{'s' * (len(empty) > 1)} of {table.source} ({listed(empty)}) "
+                f"{counted(len(empty), 'client')} of {table.source} ({listed(empty)}) "
                 "have rows for testing only: each client needs one for training"
             )
-    shown = [f"{name:g}" for name in names] if names.dtype.kind in "biuf" else names.tolist()
     return Owned(index, tuple(shown), test)
 
 
-def by_file(table: Stacked, test: Array | None) -> Owned:
-    assert table.kept is not None
-    client = np.repeat(np.arange(len(table.parts)), table.sizes)[table.kept]
-    counts = np.bincount(client if test is None else client[~test], minlength=len(table.parts))
+def by_file(table: Table, test: Array | None) -> Owned:
+    """Each file a client, where there are several; else a partition is to say."""
+    found = table.owners()
+    if found is None:
+        return Owned(None, (), test)
+    client, files = found
+    counts = np.bincount(client if test is None else client[~test], minlength=len(files))
     if not counts.all():
-        empty = table.parts[int(counts.argmin())].source
+        empty = files[int(counts.argmin())]
         raise UserError(f"{empty} has no row for training: each file of data.path is a client, which needs one")
-    stems = [Path(part.source.removesuffix(".gz").removesuffix(".bz2")).stem for part in table.parts]
-    names = stems if len(set(stems)) == len(stems) else [part.source for part in table.parts]
-    return Owned(client, tuple(names), test)
+    stems = [Path(file.removesuffix(".gz").removesuffix(".bz2")).stem for file in files]
+    # Files of one name in several folders are told apart by their paths.
+    return Owned(client, tuple(stems if len(set(stems)) == len(stems) else files), test)
 
 
 def apart(texts: Sequence[str]) -> tuple[list[str], Array]:
@@ -88,6 +140,7 @@ def apart(texts: Sequence[str]) -> tuple[list[str], Array]:
 
 def folds(table: Table, k: int, texts: Sequence[str]) -> Array:
     """Which rows are for testing. UserError where column k says neither, or leaves no row."""
+    # Each distinct text once: a table has millions of rows, and two words in this column.
     known = {text: FOLDS.get(text.lower()) for text in set(texts)}
     wrong = sorted(text for text, fold in known.items() if fold is None)
     if wrong:

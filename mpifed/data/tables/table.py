@@ -45,6 +45,8 @@ class Table:
     they are numbers.
     """
 
+    key = ""  # the column by which its two parts were matched
+
     def __init__(self, source: str, names: Sequence[str], header: bool = True) -> None:
         self.source = source
         self.names = list(names) if header else [str(k) for k in range(len(names))]
@@ -68,6 +70,14 @@ class Table:
     def notes(self) -> list[str]:
         """Sentences about what was read."""
         return []
+
+    def last(self) -> int:
+        """The column of labels where none is named."""
+        return len(self.names) - 1
+
+    def owners(self) -> tuple[Array, list[str]] | None:
+        """Whose each row in use is, and the file of each client, where a table has several files."""
+        return None
 
     def called(self, k: int) -> str:
         """What to call column k in a message."""
@@ -124,15 +134,15 @@ class Stacked(Table):
                 f"{self.called(k)} holds numbers in some of the files {self.source}, and texts in others: "
                 f"data.categories = [{toml_value(self.names[k])}] takes both"
             )
+        # A part in which nothing is known may be of either kind.
         if False not in kinds:
-            empty = [np.full(len(column.values), np.nan) for column in columns]
-            return Column(
-                np.concatenate([e if c.texts is not None else c.values for c, e in zip(columns, empty, strict=True)])
-            )
+            values = [c.values if c.texts is None else np.full(len(c.values), np.nan) for c in columns]
+            return Column(np.concatenate(values))
         texts = tuple(dict.fromkeys(text for column in known for text in column.texts or ()))
         place = {text: code for code, text in enumerate(texts)}
         parts = []
         for column in columns:
+            # The last code is that of missing cells, -1: an index from the end finds it.
             codes = np.array([*(place[text] for text in column.texts or ()), MISSING])
             parts.append(codes[column.values if column.texts is not None else np.full(len(column.values), MISSING)])
         return Column(np.concatenate(parts), texts)
@@ -140,6 +150,9 @@ class Stacked(Table):
     def place(self, k: int) -> str:
         part = int(np.searchsorted(starts_of(self.sizes), k, side="right")) - 1
         return f"{self.parts[part].place(k - int(starts_of(self.sizes)[part]))} of {self.parts[part].source}"
+
+    def owners(self) -> tuple[Array, list[str]]:
+        return np.repeat(np.arange(len(self.parts)), self.sizes)[self.kept], [part.source for part in self.parts]
 
 
 def difference(names: Sequence[str], others: Sequence[str]) -> str:
@@ -187,6 +200,10 @@ class Matched(Table):
     def notes(self) -> list[str]:
         lacking = f"{self.unmatched:,} rows of {self.source} are left out, which {self.other.source} lacks"
         return [lacking] if self.unmatched else []
+
+    def last(self) -> int:
+        # Of the table itself, not of what was matched to it, which is often a register of the clients.
+        return self.table.last()
 
     def match(self, mine: Column, theirs: Column) -> Array:
         """The row of the other table for each row, -1 where there is none. UserError where there are several."""

@@ -1,5 +1,7 @@
 """Secure aggregation: what goes with the table [masks]."""
 
+import math
+
 from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
@@ -25,10 +27,23 @@ def one_by_one(c: Experiment) -> bool:
 
 def uncancelled(c: Counted) -> Found:
     """How many clients must reply for masks to cancel, where fewer may."""
-    if c.masks is None or c.system is None or not c.system.absence():
+    masks, system = c.config.masks, c.config.system
+    if masks is None or system is None or not system.absence():
         return None
-    needed = c.masks.needed(c.selector.size)
-    return {"needed": needed} if c.system.least < needed else None
+    needed = masks.needed(c.selector.size)
+    return {"needed": needed} if system.least < needed else None
+
+
+def rounded(c: Counted) -> Found:
+    """What would let uploads pass as they are, where only their sum is private."""
+    # A sum of uploads that are rounded one by one is no function of the sum in which there is noise enough.
+    privacy, masks = c.config.algorithm.privacy(), c.config.masks
+    if masks is None or masks.sums == "float" or privacy is None or not (privacy.holds and privacy.sums):
+        return None
+    if privacy.grid is None:
+        return {"right": 'masks.sums must be "float"'}
+    needed = math.ceil(-math.log2(privacy.grid(c.m)))
+    return {"right": f"it must be at least {needed}"} if masks.fraction < needed else None
 
 
 RULES: list[Rule[Experiment]] = [
@@ -60,6 +75,11 @@ COUNTED: list[Rule[Counted]] = [
         uncancelled,
         "system.least = {system.least} is wrong: with masks.threshold = {masks.threshold:.3g} masks of {selector.size} "
         "selected clients cancel only where {needed} reply, so it must be at least {needed}",
+    ),
+    Rule(
+        rounded,
+        "masks.fraction = {masks.fraction} is wrong: it rounds single uploads, and {name} guarantees privacy here for "
+        "sums of uploads as they are, so {right}",
     ),
 ]
 

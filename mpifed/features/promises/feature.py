@@ -6,8 +6,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature, Housing
-from mpifed.features.listed import features_of
-from mpifed.features.promises.parts import of_samples, of_selector, of_stage, parts_of
+from mpifed.features.listed import brought, features_of
+from mpifed.features.promises.parts import of_feature, of_samples, of_selector, of_stage, parts_of
 from mpifed.features.promises.refusal import asked, refusals
 from mpifed.features.rule import Counted, Found, Rule
 from mpifed.features.settings import Experiment
@@ -45,8 +45,10 @@ class Promised(Feature):
         return asked(self.config)
 
     def data(self, data: Dataset) -> Dataset:
-        """UserError for columns of samples with which a promise does not hold."""
-        self.refuse(refusals(self.promises, of_samples(data), self.config))
+        """UserError for columns of samples, and features that these bring, with which a promise does not hold."""
+        features = brought(self.config, data)
+        parts = [*of_samples(data), *(of_feature(feature, self.config) for feature in features)]
+        self.refuse(refusals(self.promises, parts, self.config))
         return data
 
     def server(self, fed: Federation) -> None:

@@ -24,6 +24,8 @@ KEYS: Options = {
     "reproducible": Option(Keeps.EVERYTHING & ~(Keeps.BITS | Keeps.RESUME)),
     # What computes, on how many samples at a time, and how sums travel: numbers are the same, time is not private.
     **keeping("kernels", "reduction", "block_bytes", "patience"),
+    # Each feature of a user's own speaks for itself.
+    **keeping("features"),
     # A model that was trained on the same data has spent privacy before, which a note says.
     **keeping("seed", "rounds", "start"),
     # A clock that is read ends runs after other rounds, and tells nothing of samples beyond timings.

@@ -1,7 +1,7 @@
 """The parts of a run, and what each says that it keeps."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.stage import Keeper
 from mpifed.federation.traits import needs
-from mpifed.problems.base import Problem
+from mpifed.problems.kept import FUNCTIONS
 
 OWN = "where it does, write {} into its class (docs/extending.md)"  # the cure of a class of a user's own
 
@@ -91,7 +91,7 @@ def functions(c: Experiment) -> Iterator[Part]:
     """What the method calls of the problem beside f and its gradient."""
     for name in needs(c.algorithm):
         what = c.problem.offers.get(name, name).partition(";")[0]
-        yield Part(f"{name} of {c.problem.label()}", *Problem.kept.get(name, SILENT), words={"what": what})
+        yield Part(f"{name} of {c.problem.label()}", *FUNCTIONS.get(name, SILENT), words={"what": what})
 
 
 def keys(c: Experiment) -> Iterator[Part]:
@@ -112,7 +112,10 @@ def shown(c: Experiment, key: str) -> str:
 
 def of_feature(feature: Feature, c: Experiment) -> Part:
     """A feature, called by the first key that is set, or else the table, for which it speaks."""
-    folder = type(feature).__module__.split(".")[-2]
+    kind: Any = type(feature)
+    if own(kind):
+        return speaking(f"the feature {kind.__name__}", feature)
+    folder = kind.__module__.split(".")[-2]
     spoken = [key for key, speaks in SPEAKS.items() if speaks == folder]
     there = [shown(c, key) for key in c.changed() if key in spoken]
     return speaking((there or spoken or [f"the feature {folder}"])[0], feature)

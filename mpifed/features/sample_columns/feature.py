@@ -3,14 +3,15 @@
 Blocks have them from the start, and the problem itself computes with them.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from mpifed.core.errors import UserError
+from mpifed.core.promises import Keeps, Reasons
 from mpifed.data.base import Dataset
 from mpifed.data.sample_columns import COLUMNS
 from mpifed.features.feature import Feature
-from mpifed.features.findings import promises
 from mpifed.features.matching import described
-from mpifed.features.rule import Found, Rule, refuse
+from mpifed.features.rule import Found, Rule, Words, broken
 from mpifed.features.settings import Experiment
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
@@ -44,12 +45,6 @@ def lacking(c: Columned) -> Found:
     return {"name": method.label(), "needs": described([PLAIN_ALONE])} if PLAIN_ALONE in needs(method) else None
 
 
-def private(c: Columned) -> Found:
-    """Whether weights would change what noise of the method hides."""
-    weighted = "weight" in c.names or "frequency" in c.names
-    return {"name": c.config.algorithm.label()} if weighted and promises(c.config) else None
-
-
 def other_kernels(c: Columned) -> Found:
     """The kernels that are asked for and are not numpy's."""
     kernels = c.config.kernels
@@ -59,7 +54,6 @@ def other_kernels(c: Columned) -> Found:
 RULES: list[Rule[Columned]] = [
     Rule(strange, "samples have {what}, and problem {loss} takes none: {able} do{instead}"),
     Rule(lacking, "samples have weights or offsets, and {name} needs {needs}, which are there for plain samples alone"),
-    Rule(private, "samples have weights, and the privacy that {name} guarantees here is that of samples without"),
     Rule(
         other_kernels,
         'kernels = "{kernels}" is wrong: numpy alone reads weights and offsets of samples, so it must be "auto"',
@@ -70,8 +64,14 @@ RULES: list[Rule[Columned]] = [
 class SampleColumns(Feature):
     """Weights and offsets of samples."""
 
+    # Whether noise hides what they weigh, each column says: data.tables.kept.
+    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
+    unkept: ClassVar[Reasons] = {Keeps.DEVICES: "numpy alone reads weights and offsets of samples"}
+
     def prepared(self, setup: Setup, data: Dataset) -> Setup:
         """UserError where the problem, the method or the kernels cannot have them."""
         assert data.columns is not None
-        refuse(Columned(self.config, data.columns.names), RULES)
+        columned = Columned(self.config, data.columns.names)
+        for sentence in broken(RULES, columned, Words(self.config)):
+            raise UserError(sentence)
         return setup

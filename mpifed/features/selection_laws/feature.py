@@ -15,10 +15,11 @@ from mpifed.federation.traits import Mean, Refused
 
 def same_sets(c: Counted) -> bool:
     """Whether clients that take turns are always in the same set, and exchange within it alone."""
-    if not isinstance(c.selection, Cyclic) or c.algorithm.mean is not Mean.COUPLED:
+    selection = c.config.selection
+    if not isinstance(selection, Cyclic) or c.config.algorithm.mean is not Mean.COUPLED:
         return False
-    size = c.selection.size(c.m)
-    return not c.selection.overlap and size < c.m and c.m % size == 0
+    size = selection.size(c.m)
+    return not selection.overlap and size < c.m and c.m % size == 0
 
 
 RULES: list[Rule[Experiment]] = [

@@ -28,10 +28,10 @@ def last_uploads(c: Experiment) -> str:
     return c.algorithm.upload.last(c.algorithm)
 
 
-def promises(c: Experiment, kind: str = "holds") -> bool:
-    """Whether uploads have a guarantee, and one of some kind: "double", "sums", "clients"."""
+def promises(c: Experiment) -> bool:
+    """Whether uploads have a guarantee of privacy."""
     privacy = c.algorithm.privacy()
-    return privacy is not None and privacy.holds and getattr(privacy, kind)
+    return privacy is not None and privacy.holds
 
 
 def compressors(c: Experiment) -> dict[str, Compressor]:

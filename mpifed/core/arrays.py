@@ -26,7 +26,8 @@ class Namespace(SimpleNamespace):
 
     def __init__(self, device: Any) -> None:
         functions = vars(standard())
-        super().__init__(**functions, device=device)
+        # array_api_compat.torch has a name ``device`` too, for a type of its annotations
+        super().__init__(**functions | {"device": device})
         # The standard gives new arrays the precision that PyTorch has by default, which is single.
         vars(self).update({name: partial(self._created, functions[name], name) for name in CREATING})
         self.asarray = self._moved

@@ -5,7 +5,7 @@ import io
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from mpifed.api import html
 from mpifed.api.study import study
 from mpifed.core.errors import UserError, concerning, printable, unknown
 from mpifed.core.guards import message
+from mpifed.core.typing import Array
 from mpifed.experiment.config import experiment
 from mpifed.problems.base import Problem
 from mpifed.report import style
@@ -24,6 +25,13 @@ from mpifed.results.fit import Fit
 from mpifed.results.over_clients import over_clients
 
 OPTIONS = ("log", "width", "title", "band", "rename")
+
+
+@runtime_checkable
+class WithModule(Protocol):
+    """A problem with a network of PyTorch."""
+
+    def module_of(self, n: int, x: Array) -> Any: ...
 
 
 def draw(
@@ -121,10 +129,8 @@ class Result(results.Result):
         .state_dict(), "model.pt")``. Batch normalisation that was trained has no running statistics, as in the run.
         Raises UserError for a problem that is no network of PyTorch, and where the file has no such model.
         """
-        from mpifed.networks.torch_problem import TorchProblem  # results of other problems do without
-
         problem = Problem.build(self.config["problem"], "problem")
-        if not isinstance(problem, TorchProblem):
+        if not isinstance(problem, WithModule):
             raise UserError(
                 f"module() is for networks of PyTorch, the problems torch and cnn: the model of {problem.label()} is "
                 "the array x of the result"

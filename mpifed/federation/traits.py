@@ -64,7 +64,7 @@ class Upload(NamedTuple):
     single: Options | None = None  # options with which the server needs uploads one by one
     averaged: bool = False  # whether weights of clients are those of this mean of models, not of their f_i
 
-    def last(self, method: Any) -> str:
+    def last(self, method: object) -> str:
         """The field ``kept`` with the options of ``method``; empty where rounds use no last uploads."""
         return self.kept if given(method, self.when) else ""
 

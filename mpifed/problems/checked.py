@@ -7,6 +7,7 @@ import numpy as np
 from mpifed.core.guards import Guard, Wrong, array, returns, shown, whole
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
+from mpifed.problems.base import Problem
 
 RIGHT = ": it must be an array of shape {shape}"
 CLIENTS = " for c = {0} clients" + RIGHT
@@ -22,14 +23,14 @@ PAIR = returns(
 )
 
 
-def penalty(problem: Any, result: Any, X: Array) -> Any:
+def penalty(problem: Problem, result: Any, X: Array) -> Any:
     """The regulariser of every row of X, or one number for a common point."""
     if np.shape(result) != X.shape[:-1]:
         raise Wrong(f"returns {shown(result)} for X of shape {X.shape}: it must have shape {X.shape[:-1]}")
     return result
 
 
-def value_grad(problem: Any, result: Any, block: Block, X: Array) -> Any:
+def value_grad(problem: Problem, result: Any, block: Block, X: Array) -> Any:
     """f_i and ∇f_i of every client."""
     f, G = PAIR(problem, result)
     NUMBERS(problem, f, block)
@@ -37,7 +38,7 @@ def value_grad(problem: Any, result: Any, block: Block, X: Array) -> Any:
     return result
 
 
-def hess(problem: Any, result: Any, block: Block, X: Array) -> Any:
+def hess(problem: Problem, result: Any, block: Block, X: Array) -> Any:
     """A symmetric matrix of every client."""
     MATRICES(problem, result, block, X)
     if not np.array_equal(result, result.swapaxes(1, 2)):
@@ -45,7 +46,7 @@ def hess(problem: Any, result: Any, block: Block, X: Array) -> Any:
     return result
 
 
-def solves(problem: Any, result: Any, *args: Any) -> Any:
+def solves(problem: Problem, result: Any, *args: Any) -> Any:
     """A function of rows V (c, n)."""
     FUNCTION(problem, result)
 
@@ -58,7 +59,7 @@ def solves(problem: Any, result: Any, *args: Any) -> Any:
     return product
 
 
-def measure(problem: Any, result: Any, block: Block, X: Array) -> Any:
+def measure(problem: Problem, result: Any, block: Block, X: Array) -> Any:
     """The numbers ``measured`` of every client."""
     names = problem.measured()
     if not isinstance(result, tuple) or len(result) != len(names):

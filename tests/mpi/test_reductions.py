@@ -10,6 +10,7 @@ import pytest
 from mpifed import Algorithm
 from mpifed.core.errors import Trouble
 from mpifed.experiment import config
+from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
 from mpifed.features.masks.masks import Masks
 from mpifed.federation import sums
 from mpifed.federation.host import Host
@@ -62,31 +63,36 @@ class Noise(Algorithm):
 
 NUMBERS = Noise().numbers
 SETUP = Setup(EXPERIMENT.problem, Noise(), 0, M, np.zeros(3))
-MASKED = SETUP._replace(masks=Masks(sums="masked", fraction=9))
+MASKED = Masks(sums="masked", fraction=9)
 
 
-def host(lo, hi, setup=SETUP):
-    made = Host(setup, DATA, lo, hi)
+def host(lo, hi, masks=None):
+    made = Host(SETUP, DATA, lo, hi)
+    if masks is not None:
+        made.add_stage(MASKS, HostMasks(SETUP, masks))
     made.join()
     return made
 
 
-def federation(transport, reproducible=True, setup=SETUP):
+def federation(transport, reproducible=True, masks=None):
     selector = EXPERIMENT.selection.selector(0, M, 1)
-    return Federation(transport, setup, selector, DATA.sizes, reproducible=reproducible)
+    made = Federation(transport, SETUP, selector, DATA.sizes, reproducible=reproducible)
+    if masks is not None:
+        made.stages.append(ServerMasks(SETUP, masks, made.schedule))
+    return made
 
 
-def served(world, way, nodes=None, cuts=None, setup=SETUP):
+def served(world, way, nodes=None, cuts=None, masks=None):
     """At rank 0 once the federation of the ranks on ``nodes``, and its server; never on the others, which serve it."""
     if nodes is not None:
         world.nodes = lambda: nodes
     cuts = sums.cuts(DATA.sizes, world.size - 1) if cuts is None else cuts
     if world.rank:
-        one = host(cuts[world.rank - 1], cuts[world.rank], setup)
+        one = host(cuts[world.rank - 1], cuts[world.rank], masks)
         assert Service(world, cuts, "float64", way).serve(one) is not None
         return
     server = Server(world, cuts, "float64", way)
-    yield federation(server, setup=setup), server
+    yield federation(server, masks=masks), server
     server.stop()
 
 
@@ -134,8 +140,8 @@ def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order(world):
 @every
 def test_neither_does_it_change_a_bit_of_a_masked_sum(way, world):
     """In whole multiples of 2^-9, added up as integers: also the sum over one client, and over none of some host's."""
-    alone = federation(InProcess(host(0, M, MASKED)), setup=MASKED)
-    for fed, _ in served(world, way, setup=MASKED):
+    alone = federation(InProcess(host(0, M, MASKED)), masks=MASKED)
+    for fed, _ in served(world, way, masks=MASKED):
         for n in LENGTHS:
             for to in CALLED[1:]:
                 found = fed.sum(NUMBERS, np.zeros(n), to=to)

@@ -93,8 +93,7 @@ class Answers(Component, kw_only=True):
 
     def certificate(self, known: Known) -> Certificate:
         """The conditions of the method's theorem for a study with the constants ``known``, or that there is none."""
-        # its own, not an inherited one: a method that derives from another may change anything
-        theorem = vars(type(self)).get("theorem")
+        theorem = vars(type(self)).get("theorem")  # its own: a method that derives from another one may change anything
         if not theorem:
             return nothing(self.label().rpartition(":")[2], "" if theorem is None else theorem.why)
         module, _, function = theorem.function.partition(":")

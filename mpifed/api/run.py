@@ -110,5 +110,6 @@ def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None
         if recorder is None:
             return None
         result = Result.of(recorder.result())
-        result.held = still(begun.config.data)
+        if begun.config.data.held:
+            result.held = still(begun.config.data)
         return result

@@ -187,6 +187,7 @@ class Data(Component):
     kind: ClassVar[str] = "data"
     checks: ClassVar[str] = "mpifed.data.checked"
     objective: ClassVar[str] = "least-squares"  # default problem for this data
+    held: ClassVar[bool] = False  # whether a program holds the samples, which are known by their hash
     common: ClassVar[str] = ""  # what is done to samples with the help of those of other clients
     # What a run keeps with the options that are set. One that is not here is refused where a promise is asked for; a
     # derived class adds its own to those of its bases. How many clients there are, and the seed, tell of no sample.

@@ -11,7 +11,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.job import Job
 from mpifed.experiment.warm_start import fitting
 from mpifed.features.feature import Feature
-from mpifed.features.listed import brought, features_of, refuse_counts, refuse_study
+from mpifed.features.listed import brought, features_of, refuse_counts, refuse_large, refuse_study
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
@@ -63,6 +63,7 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
     for feature in features:
         setup = feature.prepared(setup, data)
+    refuse_large(setup)
     selector = selecting(config, data.m, features)
     found = (feature.schedule(setup, data, selector) for feature in features)
     schedule = next(filter(None, found), Schedule(data.m))

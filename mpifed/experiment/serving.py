@@ -1,5 +1,6 @@
 """The two sides of a run at work: rank 0 plays the rounds, the other ranks reply."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from mpifed.core.errors import Trouble, UserError
@@ -8,12 +9,12 @@ from mpifed.experiment.housing import federation
 from mpifed.experiment.job import Job
 from mpifed.experiment.lost_file import lost_at_the_end
 from mpifed.experiment.misfit import rounds_of
-from mpifed.experiment.new_result import circumstances
-from mpifed.experiment.notes import redrawn, worth_saying
+from mpifed.experiment.new_result import circumstances, redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import block_sizes, collect, reported
 from mpifed.experiment.rounds import rounds
+from mpifed.features.feature import Looks
 from mpifed.features.settings import Experiment
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.results.recorder import Recorder
@@ -47,16 +48,23 @@ def serve(
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run
         for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
             progress.note(note)
-        looks = {table: look for feature in parts.features for table, look in feature.looks(fed).items()}
+        looks: Looks = {}
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
         try:
-            certified(recorder, {name: found for one in parts.features for name, found in one.before(fed).items()})
-            with rounds_of(job):
+            for feature in parts.features:
+                looks |= feature.looks(fed)
+                before |= feature.before(fed)
+            certified(recorder, before)
+            # a run that goes on from a checkpoint may fail because of what is in it
+            with nullcontext() if job.saved is None else rounds_of(job):
                 outcome = rounds(config, fed, recorder, progress, checkpoints, looks)
             x = outcome.server.x
-            after = {name: found for one in parts.features for name, found in one.after(fed, x).items()}
+            for feature in parts.features:
+                after |= feature.after(fed, x)
             certified(recorder, after)
             recorder.model(x, after.get("personal"))
-            recorder.snapshot(outcome.server.x, config.record.models, last=True)
+            recorder.snapshot(x, config.record.models, last=True)
         except (UserError, Trouble):
             transport.stop(collect=False)
             raise

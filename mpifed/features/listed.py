@@ -2,18 +2,23 @@
 
 import importlib
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from mpifed.core import plugins
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
 from mpifed.core.guards import own
+from mpifed.core.memory import check_memory, size_of
 from mpifed.core.toml import toml_value
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
+from mpifed.features.plain import Plain
 from mpifed.features.rule import Counted, refuse, refuse_counted
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.federation.participation.selection import Selector
+from mpifed.federation.setup import Setup
+from mpifed.federation.traits import needs
 
 
 def training(c: Experiment) -> Any:
@@ -28,33 +33,34 @@ def wants_gpu(c: Experiment) -> bool:
 
 def decays(c: Experiment) -> bool:
     """Whether an optimiser of the method lets weights decay, and no other parameters."""
-    parts = (getattr(c.algorithm, field.name) for field in fields_of(type(c.algorithm)).values())
-    return any(getattr(part, "decay", "") == "weights" and part.weight_decay for part in parts)
+    for field in fields_of(type(c.algorithm)).values():
+        part = getattr(c.algorithm, field.name)
+        if getattr(part, "decay", "") == "weights" and part.weight_decay:
+            return True
+    return False
 
 
+MATRICES = 4  # of a client or of the mean: made, packed, unpacked and factorised
 SURVIVED = "mpifed.features.promises.feature:Survived"  # which no study asks for, but a job
 PROMISED = "mpifed.features.promises.feature:Promised"
 # "module:Class" of a feature -> whether a study has it; the modules of others are not imported.
 FEATURES: dict[str, Callable[[Experiment], Any]] = {
-    "mpifed.features.plain:Plain": lambda c: True,
-    "mpifed.features.asynchrony.feature:Asynchrony": lambda c: c.asynchronous,
+    "mpifed.features.asynchrony.feature:Asynchrony": attrgetter("asynchronous"),
     "mpifed.features.by_client.feature:ByClient": lambda c: c.evaluate.clients or c.evaluate.unseen,
-    "mpifed.features.unseen.feature:Unseen": lambda c: c.evaluate.about_unseen,
-    "mpifed.features.devices.feature:Devices": lambda c: (
-        c.kernels in DEVICES or (c.kernels == "auto" and c.problem.gpu())
-    ),
-    "mpifed.features.network_training.feature:NetworkTraining": lambda c: training(c),
-    "mpifed.features.personal_models.feature:PersonalModels": lambda c: c.record.personal,
+    "mpifed.features.unseen.feature:Unseen": attrgetter("evaluate.about_unseen"),
+    "mpifed.features.devices.feature:Devices": lambda c: c.kernels in DEVICES or wants_gpu(c),
+    "mpifed.features.network_training.feature:NetworkTraining": training,
+    "mpifed.features.personal_models.feature:PersonalModels": attrgetter("record.personal"),
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:Penalised": lambda c: c.objective.penalised or c.objective.unpenalised is not None,
-    "mpifed.features.graph.feature:OnGraph": lambda c: c.graph,
+    "mpifed.features.graph.feature:OnGraph": attrgetter("graph"),
     "mpifed.features.guarantee.feature:Guarantee": lambda c: c.algorithm.privacy(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
-    "mpifed.features.compression.feature:Compressed": lambda c: c.compress,
-    "mpifed.features.masks.feature:Masked": lambda c: c.masks,
-    "mpifed.features.simulated_time.feature:SimulatedTime": lambda c: c.system,
+    "mpifed.features.compression.feature:Compressed": attrgetter("compress"),
+    "mpifed.features.masks.feature:Masked": attrgetter("masks"),
+    "mpifed.features.simulated_time.feature:SimulatedTime": attrgetter("system"),
     "mpifed.features.weight_decay.feature:WeightDecay": decays,
-    "mpifed.features.certificate.feature:Certified": lambda c: c.algorithm.certify,
+    "mpifed.features.certificate.feature:Certified": attrgetter("algorithm.certify"),
     "mpifed.features.own_classes.feature:OwnClasses": lambda c: own(type(c.algorithm)),
     # after those that bring stages, which it looks at
     PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
@@ -66,8 +72,8 @@ SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumns"
 
 
 def every_feature() -> list[type[Feature]]:
-    """All features."""
-    return [found(place) for place in (SAMPLE_COLUMNS, *FEATURES)]
+    """All features, and before them what every run has."""
+    return [Plain, *map(found, (SAMPLE_COLUMNS, *FEATURES))]
 
 
 def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
@@ -105,14 +111,26 @@ def found(place: str) -> type[Feature]:
 
 def refuse_tables(c: Experiment) -> None:
     """UserError where tables of an experiment that is read do not go together, whatever the problem is."""
+    refuse(c, Plain.tables)
     for feature in features_of(c):
         refuse(c, feature.tables)
 
 
 def refuse_study(c: Experiment, features: Iterable[Feature] | None = None) -> None:
     """UserError where settings do not go together, as far as can be known before data are loaded."""
+    refuse(c, Plain.rules)
     for feature in features_of(c) if features is None else features:
         refuse(c, feature.rules)
+
+
+def refuse_large(setup: Setup) -> None:
+    """UserError where there is no memory for the few matrices that methods with second derivatives have at a time."""
+    n = setup.start.size
+    if "hess" in needs(setup.algorithm):
+        check_memory(
+            MATRICES * size_of((n, n), setup.start.itemsize),
+            f"the {MATRICES} matrices of {n:,} × {n:,} numbers that {setup.algorithm.label()} has at a time",
+        )
 
 
 def refuse_counts(c: Experiment, selector: Selector, m: int, features: Iterable[Feature] | None = None) -> None:

@@ -1,20 +1,17 @@
 """What goes with what in every run: the method, its problem, and when it stops."""
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.core.memory import check_memory, size_of
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
-from mpifed.features.matching import missing, refusal
+from mpifed.features.matching import refusal
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
-from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
 
 
 def mismatch(c: Experiment) -> Found:
     """What the method needs and the problem does not have."""
-    lacking = missing(c.algorithm, type(c.problem))
+    lacking = [need for need in needs(c.algorithm) if not c.problem.has(need)]
     return {"mismatch": refusal(c.algorithm, c.problem, lacking)} if lacking else None
 
 
@@ -53,24 +50,11 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-MATRICES = 4  # of a client or of the mean: made, packed, unpacked and factorised
-
-
 class Plain(Feature):
-    """What every run has."""
+    """Rules of every run. It installs nothing, so no list of a run has it."""
 
     # It has rules and computes nothing.
     keeps = Keeps.EVERYTHING
 
     tables = TABLES
     rules = RULES
-
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
-        """UserError where there is no memory for the few matrices that methods with second derivatives have at once."""
-        n = setup.start.size
-        if "hess" in needs(setup.algorithm):
-            check_memory(
-                MATRICES * size_of((n, n), setup.start.itemsize),
-                f"the {MATRICES} matrices of {n:,} × {n:,} numbers that {setup.algorithm.label()} has at a time",
-            )
-        return setup

@@ -165,4 +165,5 @@ class Federation(Calls):
     @property
     def stop_signal(self) -> str:
         """The signal that tells the run to end, received here or by a host; empty where there was none."""
-        return signals.stop_signal or signals.name(int(self._transport.report.signal))
+        told = int(self._transport.report.signal)
+        return signals.stop_signal or (signals.name(told) if told else "")

@@ -94,7 +94,8 @@ class Problem(Component):
     def fitted(self, data: Dataset) -> Dataset:
         """The data set with labels that this problem takes; its notes say what was mapped. UserError if impossible."""
         kind = self.takes()
-        if kind == "numbers" and self.has("predict"):  # a classifier that checks and maps its labels itself
+        # numbers are taken as they are, and a classifier that takes these checks and maps its labels itself
+        if kind == "numbers" and (not data.names or self.has("predict")):
             return data
         with self.refusing():
             return fitted(data, kind)

@@ -15,7 +15,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.notes import notes
+from mpifed.experiment.new_result import notes
 from mpifed.experiment.run import start
 from mpifed.features.guarantee.notes import privacy_notes
 from mpifed.features.listed import features_of

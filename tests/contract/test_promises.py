@@ -132,7 +132,7 @@ SILENT = {
         "data": {"name": "digits", "clients": 5, "partition": f"{__name__}:SilentPartition"},
         "problem": "softmax",
     },
-    "the feature contract": {},
+    "the feature SilentFeature": {},
 }
 
 

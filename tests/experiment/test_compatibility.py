@@ -12,6 +12,7 @@ from mpifed.core.toml import flat
 from mpifed.data.base import Data
 from mpifed.experiment import config
 from mpifed.features.listed import every_feature, features_of, refuse_study
+from mpifed.features.plain import Plain
 from mpifed.features.rule import Words, broken
 from mpifed.federation.traits import Refused
 from tests.helpers import traits
@@ -188,7 +189,8 @@ def test_every_rule_is_broken_by_a_row(monkeypatch):
     """Of the features that the study of the row has: others are not asked."""
     monkeypatch.setattr(config, "refuse_tables", lambda _: None)
     studies = [config.experiment(STUDY | settings) for settings, _ in TOLD]
-    judged = [(one, rule) for one in studies for part in features_of(one) for rule in [*part.tables, *part.rules]]
+    parts = [(one, part) for one in studies for part in [Plain, *features_of(one)]]
+    judged = [(one, rule) for one, part in parts for rule in [*part.tables, *part.rules]]
     told = {rule.sentence for one, rule in judged if list(broken([rule], one, Words(one)))}
     every = {rule.sentence for part in every_feature() for rule in [*part.tables, *part.rules]}
     assert told == every

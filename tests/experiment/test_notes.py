@@ -5,7 +5,7 @@ import io
 import mpifed
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.notes import notes, selecting, worth_saying
+from mpifed.experiment.new_result import notes, selecting, worth_saying
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from tests.helpers.algorithm_cases import SERVED

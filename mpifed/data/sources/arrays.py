@@ -67,6 +67,7 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     # Samples as they are; every rank has the arrays of the program.
     keeps = Keeps.EVERYTHING
+    held = True
     options = keeping("shape", "sha256", "partition", "test")
 
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None

@@ -113,6 +113,7 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
 
     # As file; every rank has the frame of the program.
     keeps = Keeps.EVERYTHING
+    held = True
     options = keeping("shape", "sha256")
 
     shape: Annotated[list[int] | None, Meta(description="rows and columns")] = None

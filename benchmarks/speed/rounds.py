@@ -34,7 +34,7 @@ from benchmarks.speed.measuring import everyone, kernels, parser, play, quoted
 from benchmarks.speed.plain import GAMMA, MU, STEPS, Draw, Plain, fedavg_loop
 from benchmarks.speed.printing import Table, best_and_median, figure, tiny
 from mpifed import stream
-from mpifed.experiment import config
+from mpifed.experiment import config, serving
 from mpifed.experiment import run as launch
 from mpifed.experiment.job import Job
 from mpifed.experiment.rounds import rounds
@@ -95,7 +95,7 @@ def timed(setup: config.Experiment) -> tuple[Result, float]:
         spent.append(time.process_time() - begun)
         return outcome
 
-    with tempfile.TemporaryDirectory() as folder, patch.object(launch, "rounds", clocked):
+    with tempfile.TemporaryDirectory() as folder, patch.object(serving, "rounds", clocked):
         recorder = launch.start(Job(setup, os.path.join(folder, "out.h5")))
         assert recorder is not None
         return recorder.result(), spent[0]

@@ -11,6 +11,8 @@ from mpifed.experiment.warm_start import given_start
 from mpifed.features.feature import Housing
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
+from mpifed.federation.request import SAVE
+from mpifed.federation.saving import saving
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import Transport
@@ -25,7 +27,7 @@ def housed(parts: Prepared, job: Job, clients: tuple[int, int], kernels: str) ->
     if make is in_memory:
         host.block_size = parts.block
     if job.path is not None:
-        host.checkpoint = partial(piece, folder(job.path), owner=clients[0])
+        host.services[SAVE[0]] = saving(host, partial(piece, folder(job.path), owner=clients[0]))
     done = 0 if job.saved is None else job.saved.round
     housing = Housing(parts.cuts, make, job.config.rounds - done)
     for feature in parts.features:

@@ -4,12 +4,11 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mpifed.core import checksummed, signals
+from mpifed.core import signals
 from mpifed.core.memory import check_memory
 from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
@@ -83,8 +82,7 @@ class Host:
         self.keepers: list[Keeper] = []  # of more than the clients' state
         self.reductions = sums.AT_ONCE | {"sum": lambda request, rows, ids: sums.subtotals(rows, ids, lo, self.tree)}
         self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
-        self.services: dict[str, Callable[[Request], tuple[Reply, HostReport]]] = {"save": self._save}
-        self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
+        self.services: dict[str, Callable[[Request], tuple[Reply, HostReport]]] = {}  # beside what clients do
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
 
@@ -159,20 +157,6 @@ class Host:
         for keeper in self.keepers:
             keeper.restore(arrays)
         self.state = type(self.state)(**arrays)
-
-    def _save(self, request: Request) -> tuple[Reply, HostReport]:
-        """Write the state of all clients into a checkpoint; the reply is the system's error number, or 0."""
-        assert self.checkpoint is not None
-        path = self.checkpoint(int(request.args[0]))
-        arrays = dict(zip(self.state._fields, self.state, strict=True)) | {"compute seconds": self.seconds}
-        for keeper in self.keepers:
-            arrays |= keeper.saved()
-        try:
-            checksummed.write(path, {name: rows[self.slot] for name, rows in arrays.items()})
-            code = 0
-        except OSError as error:
-            code = error.errno or 1
-        return Reply(np.full((1, 1), code, self.dtype), Layout(((),))), HostReport()
 
     def called(self, to: Array | None) -> tuple[Array | None, Array | None, Array]:
         """Of the clients called (None: all) those here, their places in block order, and whose row each of these is."""

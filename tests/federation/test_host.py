@@ -11,6 +11,7 @@ from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.federation.participation.selection import Biased
 from mpifed.federation.request import EVALUATE, SAVE, WHOLE, HostReport, Request, together
+from mpifed.federation.saving import saving
 from mpifed.federation.transport import InProcess
 from tests.helpers.algorithm_cases import SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
@@ -100,7 +101,7 @@ def test_a_block_that_is_called_whole_is_not_copied():
 
 def test_a_disk_that_refuses_a_checkpoint_is_the_number_of_its_error(host, tmp_path):
     for folder, refused in (("", False), ("nowhere", True)):
-        host.checkpoint = lambda serial, folder=folder: tmp_path / folder / f"{serial}.npz"
+        host.services[SAVE[0]] = saving(host, lambda serial, folder=folder: tmp_path / folder / f"{serial}.npz")
         reply, _ = host.handle(Request("save", (3,), reduce="max", verb=SAVE))
         assert (reply.rows > 0) == refused
     assert (tmp_path / "3.npz").exists()

@@ -43,6 +43,7 @@ from mpifed.data.sources.frame import table as table
 from mpifed.data.sources.torch_dataset import datasets as datasets
 from mpifed.features.feature import Feature as Feature
 from mpifed.features.simulated_time.distributions import Distribution as Distribution
+from mpifed.federation.ending import Ending as Ending
 from mpifed.federation.local import Local as Local
 from mpifed.federation.participation.selection import Selection as Selection
 from mpifed.federation.participation.selection import Selector as Selector

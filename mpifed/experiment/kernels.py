@@ -1,7 +1,5 @@
 """Which kernels compute a run: numpy's, the compiled ones of the extra ``fast``, or those of a device."""
 
-from typing import Any
-
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
@@ -15,6 +13,7 @@ from mpifed.federation.traits import needs
 from mpifed.kernels.compiled import compiling
 from mpifed.kernels.torch_device import device
 from mpifed.mpi.world import World
+from mpifed.problems.base import Problem
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
 
@@ -69,7 +68,7 @@ def on_gpus(c: Experiment, world: World) -> bool:
     return world.agree(None if there else "a rank has none") is None
 
 
-def unable(problem: Any, algorithm: Algorithm, data: Dataset) -> str:
+def unable(problem: Problem, algorithm: Algorithm, data: Dataset) -> str:
     """What there are no compiled kernels for; empty where there are.
 
     For sparse data there are those of matrices of second derivatives.

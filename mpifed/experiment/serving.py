@@ -17,26 +17,30 @@ from mpifed.experiment.rounds import rounds
 from mpifed.features.feature import Looks
 from mpifed.features.settings import Experiment
 from mpifed.federation.transport import InProcess, Transport
+from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
 
 
-def host(job: Job, world: Any, parts: Prepared) -> None:
+def host(job: Job, world: World, parts: Prepared) -> None:
     """Ranks above 0: reply to the server's requests until it says stop."""
     from mpifed.mpi import channel
+    from mpifed.mpi.communicator import Communicator
     from mpifed.mpi.links import Ranks
 
     assert parts.host is not None
+    assert isinstance(world, Communicator)
+    comm = world.comm
     service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
     if len(parts.cuts) > 2:  # clients are on other ranks too
         for feature in parts.features:
-            feature.linked(lambda near: Ranks(world.comm, near, service.traffic, service.crowded))
+            feature.linked(lambda near: Ranks(comm, near, service.traffic, service.crowded))
     traffic = service.serve(parts.host)
     if traffic is not None:
         collect(world, parts.host, traffic)
 
 
 def serve(
-    job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress, begun: list[Recorder]
+    job: Job, world: World, parts: Prepared, recorder: Recorder, progress: Progress, begun: list[Recorder]
 ) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     config = job.config
@@ -87,10 +91,12 @@ def certified(recorder: Recorder, found: dict[str, Any]) -> None:
         recorder.certificate(found["certificate"])
 
 
-def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
+def connected(config: Experiment, world: World, parts: Prepared) -> Transport:
     """The transport from the server to the hosts: those of other ranks, or the one in this process."""
     if parts.host is not None:
         return InProcess(parts.host)
     from mpifed.mpi.channel import Server
+    from mpifed.mpi.communicator import Communicator
 
+    assert isinstance(world, Communicator)
     return Server(world, parts.cuts, config.dtype, config.reduction)

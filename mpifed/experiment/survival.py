@@ -1,23 +1,26 @@
 """Runs that survive the death of ranks: the others attempt them again."""
 
 from collections.abc import Callable
-from typing import Any
 
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
+from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
 
 Attempt = Callable[..., Recorder | None]  # job, world, progress, cache, and a list that gets the recorder
 
 
-def surviving(attempt: Attempt, job: Job, world: Any, progress: Progress, cache: Cache | None) -> Recorder | None:
+def surviving(attempt: Attempt, job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
     """Attempt a job; when ranks die, the others attempt it again from the last checkpoint, or else from the start.
 
     Either way the result so far is handed on: it says how many uploads are lost.
     """
+    from mpifed.mpi.communicator import Communicator
+
     while True:
+        assert isinstance(world, Communicator)
         done = None
         begun: list[Recorder] = []
         try:

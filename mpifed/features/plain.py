@@ -1,6 +1,5 @@
 """What goes with what in every run: the method, its problem, and when it stops."""
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
 from mpifed.features.matching import refusal
@@ -44,7 +43,7 @@ RULES: list[Rule[Experiment]] = [
         "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
     ),
     Rule(
-        lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),
+        lambda c: c.graph is None and c.algorithm.on_graph,
         'graph is missing: {name} has no server, so it needs a graph, such as graph = "ring"',
     ),
 ]

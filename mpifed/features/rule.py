@@ -6,7 +6,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.features.settings import Experiment
@@ -82,7 +81,7 @@ WORDS: dict[str, Callable[[Any], Any]] = {
     "absent": lambda c: getattr(c.system, c.system.absence()),
     "when": lambda c: "some rounds" if c.algorithm.takes is Takes.SELECTED_OR_ALL else "every round",
     "asynchronous_methods": lambda c: able(lambda method: method.asynchronous),
-    "graph_methods": lambda c: able(lambda method: isinstance(method, GraphMethod)),
+    "graph_methods": lambda c: able(lambda method: method.on_graph),
     "proximal_methods": lambda c: able(proximal),
     "partial_methods": lambda c: able(lambda method: method.local_steps(ONE) is not None),
 }

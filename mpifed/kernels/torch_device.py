@@ -44,11 +44,6 @@ def device(kernels: str) -> Any:
     return device_of("cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU')
 
 
-def of_problem(problem: Any) -> Any:
-    """The device of this rank on which a network computes from samples in memory."""
-    return device_of(problem.device)
-
-
 def free_bytes(device: Any) -> int | None:
     """Bytes of a GPU that this rank may fill with samples and state; None: any number, in the memory of the CPU.
 

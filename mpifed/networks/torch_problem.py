@@ -17,7 +17,7 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.labels import class_count
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.torch_device import device_of, of_problem
+from mpifed.kernels.torch_device import device_of
 from mpifed.networks import torch_training
 from mpifed.networks.torch_function import Options
 from mpifed.networks.torch_groups import Groups
@@ -54,7 +54,10 @@ class TorchProblem(Training):
     batched: Annotated[
         Literal["auto"] | bool, Meta(description="clients computed in groups where the network allows it; false: never")
     ] = "auto"
-    computer = of_problem
+
+    def computer(self) -> Any:
+        """The device of this rank, on which the network computes from samples in memory."""
+        return device_of(self.device)
 
     @abstractmethod
     def make(self, n: int, classes: int) -> Any:

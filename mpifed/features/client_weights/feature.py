@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps, Reasons
 from mpifed.core.typing import Array
@@ -28,7 +27,7 @@ def wrong_weights(c: Experiment) -> Found:
         return None
     name, averaged = c.algorithm.label(), c.algorithm.upload.averaged
     why = ""
-    if averaged and isinstance(c.algorithm, GraphMethod):
+    if averaged and c.algorithm.on_graph:
         mean = "which is about a server's mean of models, and it has no server"
         right = "so leave averaged out of its upload: weights are then those of the f_i"
         why = f"{name} says Upload(averaged=True), {mean}, {right}"

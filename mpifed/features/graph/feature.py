@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.promises import Keeps, Reasons
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature, Housing
@@ -33,7 +32,7 @@ def moving(c: Experiment) -> Found:
 
 RULES: list[Rule[Experiment]] = [
     Rule(
-        lambda c: not isinstance(c.algorithm, GraphMethod),
+        lambda c: not c.algorithm.on_graph,
         'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}; '
         "one of your own is derived from mpifed.GraphMethod",
     ),

@@ -12,6 +12,7 @@ from mpifed.core.arrays import is_tensor
 from mpifed.core.errors import UserError
 from mpifed.core.guards import Wrong, checked, file
 from mpifed.federation.checked_replies import CLIENT, form, reply, text
+from mpifed.federation.host import ClientMethod
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.peers.neighbourhood import Near
@@ -28,7 +29,7 @@ class CheckedMethods:
         self.forms: dict[str, Layout] = {}
         self.made: dict[str, Callable[..., Any]] = {}
 
-    def __call__(self, name: str, method: Any) -> Callable[..., Any]:
+    def __call__(self, name: str, method: ClientMethod | None) -> Callable[..., Any]:
         """A client method with its check. UserError where there is none of that name."""
         kind = type(self.algorithm)
         if method is None:
@@ -37,14 +38,13 @@ class CheckedMethods:
                 "client method is a method of the algorithm, so that every rank finds it by its name"
             )
         if hasattr(self.house, name):
-            found: Callable[..., Any] = method
-            return found
+            return method
         if name not in self.made:
             guarded = checked(getattr(kind, name), partial(self.same_form, name), CLIENT)
             self.made[name] = partial(self.answer, guarded)
         return self.made[name]
 
-    def answer(self, method: Any, f: Local, client: Any, *args: Any) -> Any:
+    def answer(self, method: ClientMethod, f: Local, client: Any, *args: Any) -> Any:
         """What a client method returns for a state that it only reads; fields that stay are those of ``client``."""
         plain = tuple([arg for arg in args if not (isinstance(arg, Near) or is_tensor(arg))])
         refuse_arguments(method.__name__, plain)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.promises import Keeps
 from mpifed.data.base import Dataset
 from mpifed.features.feature import Feature
@@ -22,7 +21,7 @@ def no_proximal_step(c: Experiment) -> Found:
     if not c.objective.penalised:
         return None
     why = "mpifed has no proximal step for its server"
-    if isinstance(c.algorithm, GraphMethod):
+    if c.algorithm.on_graph:
         why = "it has no server, which would take the proximal step"
     elif c.algorithm.upload.averaged:
         why = "its server averages models that clients have trained on their f_i, without the penalty"

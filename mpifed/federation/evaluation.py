@@ -11,7 +11,6 @@ from mpifed.federation.local import Local
 from mpifed.federation.method import Personalised
 from mpifed.federation.request import MAXIMA, WHOLE
 from mpifed.federation.setup import Setup
-from mpifed.federation.traits import Sum
 from mpifed.federation.view import View
 
 PERSONAL = ("personal_objective", "personal_accuracy")
@@ -65,8 +64,8 @@ class Evaluation:
         if self.measured:
             sums |= zip(self.measured, f.measure(x), strict=True)
         recorded = self.algorithm.record(f, client, x)
-        sums |= {name: part.values for name, part in recorded.items() if isinstance(part, Sum)}
-        maxima = [name for name, part in recorded.items() if not isinstance(part, Sum)]
+        sums |= {name: part.values for name, part in recorded.items() if part.added}
+        maxima = [name for name, part in recorded.items() if not part.added]
         names = (*sums, *maxima)
         self.names = self.names or names
         if names != self.names:
@@ -82,7 +81,7 @@ class Evaluation:
         """The recorded numbers of which the largest counts: (c,) each."""
         # recorded again, for the first reply has left: what has maxima records them from the state, without samples
         recorded = self.algorithm.record(f, client, x)
-        return {name: part.values for name, part in recorded.items() if not isinstance(part, Sum)}
+        return {name: part.values for name, part in recorded.items() if not part.added}
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
         """The recorded columns, from the sums over all m clients, which together have so many samples."""

@@ -119,6 +119,11 @@ class Collected:
             column += flat.shape[1]
 
 
+def is_real(value: Any) -> bool:
+    """Whether a value is an array of real numbers: what travels, and is charged."""
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
 def protected(value: Any) -> Any:
     """An array that can only be read, or a number as it is: what clients receive."""
     if isinstance(value, np.ndarray):

@@ -87,11 +87,20 @@ class Sum(NamedTuple):
 
     values: Array
 
+    @property
+    def added(self) -> bool:
+        """Whether it is added up, not the largest taken."""
+        return True
+
 
 class Max(NamedTuple):
     """A recorded number of each client (c,) of which the largest counts."""
 
     values: Array
+
+    @property
+    def added(self) -> bool:
+        return False
 
 
 Recorded = dict[str, Sum | Max]

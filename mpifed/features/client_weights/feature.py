@@ -44,9 +44,11 @@ def wrong_weights(c: Experiment) -> Found:
 
 def own_weights(c: Experiment) -> str:
     """What does more with uploads than to add them up."""
-    tables = {"masks": c.masks, "compress": c.compress}
-    found = [name for name, table in tables.items() if table is not None]
-    return found[0] if found else 'selection.name = "importance"' * isinstance(c.selection, Importance)
+    if c.masks is not None:
+        return "masks"
+    if c.compress is not None:
+        return "compress"
+    return 'selection.name = "importance"' if isinstance(c.selection, Importance) else ""
 
 
 RULES: list[Rule[Experiment]] = [

@@ -10,7 +10,7 @@ from mpifed.features.selection_laws.scored import Greedy
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import MovesDuals
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Mean, Refused
+from mpifed.federation.traits import Mean
 
 
 def same_sets(c: Counted) -> bool:
@@ -24,7 +24,7 @@ def same_sets(c: Counted) -> bool:
 
 RULES: list[Rule[Experiment]] = [
     Rule(
-        lambda c: isinstance(c.selection, Importance) and isinstance(unequal(c), Refused),
+        lambda c: isinstance(c.selection, Importance) and not unequal(c),
         'selection.name = "importance" is wrong: {name} needs equal probabilities, because {algorithm.mean.why}, so it '
         'must be one such as "uniform"',
     ),

@@ -207,14 +207,14 @@ def test_functions_take_at_most_six_parameters():
 
 # What ties the house together, with the bound that each number keeps; a change that lowers one lowers its bound.
 BOUNDS = {
-    "imports of the widest module": 38,
-    "imports of experiment/prepare.py": 38,
-    "classes derived from a seam": 18,
-    "proxies": 7,
-    "members of the house typed Any": 49,
-    "isinstance": 301,
-    "lists and texts times a condition": 8,
-    "lines of mpifed": 45_300,
+    "imports of the widest module": 22,
+    "imports of experiment/prepare.py": 15,
+    "classes derived from a seam": 3,
+    "proxies": 0,
+    "members of the house typed Any": 0,
+    "isinstance": 223,
+    "lists and texts times a condition": 0,
+    "lines of mpifed": 46_000,
     "lines of tests": 39_750,
     "lines of benchmarks": 11_700,
 }

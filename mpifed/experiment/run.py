@@ -96,6 +96,15 @@ def carried_out(
     with world.agreeing():
         begin(parts, job, world.first)
     parts = told(parts, world)
+    recorder = recording(job, world, parts, watch)
+    if recorder is None:
+        serving.host(job, world, parts)
+        return None
+    return serving.serve(job, world, parts, recorder, progress, begun)
+
+
+def recording(job: Job, world: World, parts: Prepared, watch: Any) -> Recorder | None:
+    """The recorder at rank 0, once all ranks agree that there can be one; None on the others."""
     recorder = None
     try:
         with world.agreeing():
@@ -104,13 +113,11 @@ def carried_out(
                 if watch is not None:
                     watch.before_end = recorder.abandon
     except Exception:
+        # the file is there, and the others did not come: it must not say that the run goes on
         if recorder is not None:
             recorder.finish("failed", "a rank died")
         raise
-    if recorder is None:
-        serving.host(job, world, parts)
-        return None
-    return serving.serve(job, world, parts, recorder, progress, begun)
+    return recorder
 
 
 def begin(parts: Prepared, job: Job, first: bool) -> None:

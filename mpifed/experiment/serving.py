@@ -13,9 +13,10 @@ from mpifed.experiment.new_result import circumstances, redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import block_sizes, collect, reported
-from mpifed.experiment.rounds import rounds
-from mpifed.features.feature import Looks
+from mpifed.experiment.rounds import Outcome, rounds
+from mpifed.features.feature import Feature, Looks
 from mpifed.features.settings import Experiment
+from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
@@ -52,23 +53,8 @@ def serve(
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run
         for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
             progress.note(note)
-        looks: Looks = {}
-        before: dict[str, Any] = {}
-        after: dict[str, Any] = {}
         try:
-            for feature in parts.features:
-                looks |= feature.looks(fed)
-                before |= feature.before(fed)
-            certified(recorder, before)
-            # a run that goes on from a checkpoint may fail because of what is in it
-            with nullcontext() if job.saved is None else rounds_of(job):
-                outcome = rounds(config, fed, recorder, progress, checkpoints, looks)
-            x = outcome.server.x
-            for feature in parts.features:
-                after |= feature.after(fed, x)
-            certified(recorder, after)
-            recorder.model(x, after.get("personal"))
-            recorder.snapshot(x, config.record.models, last=True)
+            outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
         except (UserError, Trouble):
             transport.stop(collect=False)
             raise
@@ -83,6 +69,34 @@ def serve(
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
+
+
+def played(
+    job: Job,
+    fed: Federation,
+    features: list[Feature],
+    recorder: Recorder,
+    progress: Progress,
+    checkpoints: CheckpointWriter,
+) -> Outcome:
+    """Play the rounds, and write the final model and what features found before and after them."""
+    looks: Looks = {}
+    found: dict[str, Any] = {}
+    for feature in features:
+        looks |= feature.looks(fed)
+        found |= feature.before(fed)
+    certified(recorder, found)
+    # a run that goes on from a checkpoint may fail because of what is in it
+    with nullcontext() if job.saved is None else rounds_of(job):
+        outcome = rounds(job.config, fed, recorder, progress, checkpoints, looks)
+    x = outcome.server.x
+    found = {}
+    for feature in features:
+        found |= feature.after(fed, x)
+    certified(recorder, found)
+    recorder.model(x, found.get("personal"))
+    recorder.snapshot(x, job.config.record.models, last=True)
+    return outcome
 
 
 def certified(recorder: Recorder, found: dict[str, Any]) -> None:

@@ -17,10 +17,7 @@ def surviving(attempt: Attempt, job: Job, world: World, progress: Progress, cach
 
     Either way the result so far is handed on: it says how many uploads are lost.
     """
-    from mpifed.mpi.communicator import Communicator
-
     while True:
-        assert isinstance(world, Communicator)
         done = None
         begun: list[Recorder] = []
         try:

@@ -78,7 +78,7 @@ def every_feature() -> list[type[Feature]]:
 
 def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
     """The features that a study has, and that its survival asks for where ranks may die."""
-    made = [own_feature(reference)(c) for reference in c.features]
+    made = [own_feature(reference)(c) for reference in c.features or ()]
     # those of mpifed after them, for what ends the list looks at all that is installed before it
     made += [found(place)(c) for place, there in FEATURES.items() if there(c)]
     return [*made, found(SURVIVED)(c)] if survive else made

@@ -184,9 +184,9 @@ class Experiment(Table, kw_only=True):
     compress: Compress | None = None
     graph: Graph | None = None
     features: Annotated[
-        tuple[str, ...],
+        tuple[str, ...] | None,
         Meta(description="features of your own, path.py:Class each: classes derived from mpifed.Feature"),
-    ] = ()
+    ] = None
 
     @property
     def on_device(self) -> bool:

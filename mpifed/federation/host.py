@@ -99,16 +99,14 @@ class Host:
         self.keepers.append(stage)
         self.reductions |= stage.reductions(np.arange(self.lo, self.hi))
 
-    def client_method(self, name: str) -> ClientMethod:
-        """A client method of the algorithm as clients here run it."""
+    def client_method(self, name: str, for_record: bool = False) -> ClientMethod:
+        """A client method of the algorithm as clients here run it, or one that returns numbers for the record."""
+        if for_record:
+            return self.evaluation.looks.get(name) or getattr(self.setup.algorithm, name)
         found: Any = getattr(self.algorithm, name, None)
         for wrap in self.wraps:
             found = wrap(name, found)
         return found
-
-    def evaluating(self, name: str) -> ClientMethod:
-        """A method that returns numbers for the record: one of the evaluation, or of the algorithm of the run."""
-        return self.evaluation.looks.get(name) or getattr(self.setup.algorithm, name)
 
     def join(self) -> None:
         """The first state of every client."""
@@ -174,7 +172,7 @@ class Host:
 
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
-        method = self.evaluating(request.method)
+        method = self.client_method(request.method, for_record=True)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:

@@ -1,6 +1,8 @@
 """What travelled between server and clients, or between the nodes of a graph."""
 
-from mpifed.federation.request import Request, is_real
+import numpy as np
+
+from mpifed.federation.request import Request
 from mpifed.federation.stage import Postage
 
 
@@ -26,12 +28,12 @@ class Ledger:
 
         ``postage`` has what compressed messages and masks cost instead.
         """
-        arrays = [a for a in request.args if is_real(a)]
+        arrays = [a for a in request.args if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
         shared, receivers = 8 * sum(a.nbytes for a in arrays), clients
         if postage.down is not None:
             # compressed downloads go to all clients, who must know x̂ to understand the next one
             shared, receivers = postage.down
-        own = request.each.nbytes if request.each is not None and is_real(request.each) else 0
+        own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
         if shared or own:
             self.down += 1
             self.downloads += receivers

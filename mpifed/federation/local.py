@@ -59,7 +59,7 @@ class Local:
 
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
-        rows = to_numpy(rows)
+        rows = rows if isinstance(rows, np.ndarray) else to_numpy(rows)
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self.key)

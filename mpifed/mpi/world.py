@@ -1,5 +1,7 @@
 """The ranks of a run, as a run without MPI sees them: one rank, which agrees with itself."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -66,6 +68,21 @@ class World:
     def survives(self) -> bool:
         """Whether the launcher lets the others live when a rank dies."""
         return False
+
+    def unhurt(self) -> bool:
+        """Whether all ranks live."""
+        return True
+
+    def lost(self, error: BaseException) -> bool:
+        """Whether an error says that a rank is dead."""
+        return False
+
+    def hurt(self) -> None:
+        """Tell the others that this rank's run was cut off."""
+
+    def shrink(self) -> World:
+        """The ranks that live."""
+        return self
 
     def abort(self, code: int = 1) -> None:
         """End every rank at once, where there are several."""

@@ -87,7 +87,7 @@ def test_newton_reaches_its_tolerance(problem, tol, kind):
 def at_work_in(round, monkeypatch):
     """Clients in this round, or each in one of its own, and random y_i."""
     f = clients(Quadratic())
-    monkeypatch.setattr(f, "_key", (round, 0 * round))
+    monkeypatch.setattr(f, "key", (round, 0 * round))
     return f, np.random.default_rng(1).standard_normal((len(f), f.n))
 
 

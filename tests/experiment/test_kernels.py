@@ -140,6 +140,7 @@ def test_rank_0_of_several_computes_nothing_and_needs_no_numba(monkeypatch):
     for name in ("failure", "folder", "kept", "kernel"):
         monkeypatch.setattr(compiling, name, None)
     monkeypatch.setattr(World, "size", 3)
+    monkeypatch.setattr(World, "hosting", False)
     job = Job(experiment(SMALL))
     data = job.config.data.load(0, "float64")
     assert choose(job, World(), data, Progress(None)) == "compiled"

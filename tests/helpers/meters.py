@@ -28,7 +28,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 # Files of features that none of these runs has. A file that is added to a feature is added here, or lies in its folder.
 OFF = re.compile(
-    r"features/(?!(feature|listed|plain|settings|stop|rule|matching)\.py|__init__)|"
+    r"features/(?!(listed|plain|settings|stop|rule|matching)\.py|__init__)|"
     r"experiment/(lost_file|warm_start|optimum|survival)|"
     r"federation/(stage|peers/)|"
     r"data/(sample_columns|sources/held|unseen|device|cuda|sparse|compiled)|"

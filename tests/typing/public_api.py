@@ -253,6 +253,23 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     return mpifed.compare([whole], ["objective"], format="markdown") + whole.summary()
 
 
+class Rounds(mpifed.Ending):
+    """How many rounds have ended."""
+
+    count = 0
+
+    def observed(self, server: Any) -> Any:
+        self.count += 1
+        return server
+
+
+class CountsRounds(mpifed.Feature):
+    """A feature that counts rounds."""
+
+    def server(self, fed: mpifed.Federation) -> None:
+        fed.endings.append(Rounds())
+
+
 def certified() -> mpifed.Certificate | None:
     """A method of its own with a condition, a bound and their answers in the record."""
 

@@ -62,7 +62,13 @@ def advice(H: Array) -> str:
             f"{diagonal[most]:.1e} (coefficient {most}): bring columns of different size to one, as data.standardise = "
             '"pooled" does; where a column is that of a category without events, or separates classes, leave it out'
         )
-    parts = np.abs(vectors[:, 0])
+    return dependent(vectors[:, 0])
+
+
+def dependent(v: Array) -> str:
+    """What helps where coefficients depend on each other: those in the eigenvector v (n,) of the least eigenvalue."""
+    mean = "the mean of the clients' Hessians"
+    parts = np.abs(v)
     which = np.flatnonzero(parts > PART * parts.max())
     if len(which) > SHOWN:
         return (

@@ -81,11 +81,8 @@ class DeviceHost(Host):
             begin += len(block)
         return group
 
-    def client_method(self, name: str) -> ClientMethod:
-        return on_device(super().client_method(name), name)
-
-    def evaluating(self, name: str) -> ClientMethod:
-        return on_device(super().evaluating(name), name)
+    def client_method(self, name: str, for_record: bool = False) -> ClientMethod:
+        return on_device(super().client_method(name, for_record), name)
 
     def join(self) -> None:
         super().join()

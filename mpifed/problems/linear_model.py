@@ -221,7 +221,9 @@ class LinearModel(Problem):
         """Scores (c, D) and gradients (c, n)."""
         factor = self._factor(block)
         ridge = factor if type(self).penalty_grad is LinearModel.penalty_grad else None
-        Z, G = block.one_pass(X, partial(self.residual, block), self.mean == "logistic", ridge)
+        # by the products themselves: this is called in every local step of every block
+        residual = partial(self.residual, block)
+        Z, G = block.products.one_pass(block, X, residual, self.mean == "logistic", ridge)
         if factor is not None and ridge is None:
             G += factor * self.penalty_grad(X)
         return Z, G

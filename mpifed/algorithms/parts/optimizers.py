@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.arrays import is_tensor, namespace
+from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
@@ -86,7 +86,7 @@ class Optimizer(Component):
 def less(w: Array, step: Array) -> Array:
     """w − step, (c, n), which takes the place of ``step``: another array of this size would be slower than the sum."""
     # tensors go the plain way: PyTorch keeps the memory of arrays of this size at hand
-    if step.dtype == w.dtype and not is_tensor(step):
+    if isinstance(step, np.ndarray) and step.dtype == w.dtype:
         return np.subtract(w, step, out=step)
     return w - step
 

@@ -1,6 +1,7 @@
 """The house: which room may import which, what one room alone may do, and how large things may grow."""
 
 import ast
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -117,6 +118,20 @@ def test_every_module_that_is_imported_is_there_and_arrows_between_rooms_go_down
         and not (name in named(path) - imports(path) and room(name) in BY_NAME)
     }
     assert not upward
+
+
+COMMANDS = {"mpifed.experiment.optimum", "mpifed.experiment.schema"}  # which no run passes
+
+
+def test_what_every_run_passes_imports_no_feature():
+    """But for the promises that it asks for; which features there are, listed.py says by their names."""
+    for path in FILES:
+        if (
+            room(module(path)) in ("experiment", "mpi", "federation", "algorithms", "kernels")
+            and module(path) not in COMMANDS
+        ):
+            found = {name for name in imports(path) if re.match(r"mpifed\.features\.\w+\.", name)}
+            assert {name.split(".")[2] for name in found} <= {"promises"}, path
 
 
 def test_no_module_imports_itself_in_a_circle():

@@ -10,7 +10,7 @@ from mpifed.checking.case import Case, Order, Rearranged, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import ROUNDS, Round, Trace, traced
 from mpifed.experiment.optimum import alone
-from mpifed.features.asynchrony.arrivals import Asynchronous
+from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.certificate.minimum import minimum
 from mpifed.features.simulated_time.system import System
 from mpifed.federation.participation.selection import All, Uniform

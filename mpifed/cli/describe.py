@@ -19,7 +19,7 @@ from mpifed.core import plugins
 from mpifed.core.component import Component, Table, parts_of
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
-from mpifed.features.asynchrony.arrivals import Asynchronous
+from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
 from mpifed.features.matching import Matrix, matrix

@@ -101,3 +101,11 @@ def order(N: int) -> int:
         return packed.order(N)
     except ValueError:
         raise UserError(f"{N} numbers are no packed symmetric matrix: a matrix of order n has n(n + 1)/2") from None
+
+
+def above(key: str, C: Compressor, numbers: int) -> list[str]:
+    """A sentence where a compressor keeps ``k`` entries of messages that have fewer ``numbers``."""
+    k = getattr(C, "k", None)
+    if not isinstance(k, int) or k <= numbers:
+        return []
+    return [f"{key}.k = {k} is above the {numbers:,} numbers of a message: all are sent"]

@@ -13,9 +13,9 @@ from mpifed.core.guards import message
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.job import Job
-from mpifed.features.asynchrony.computed_ahead import FIELD, RESTING
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.method import Method
+from mpifed.federation.stage import FIELD, RESTING
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from mpifed.compressors.base import above
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved
@@ -9,7 +10,6 @@ from mpifed.experiment.computers import FIELD, computed_by, different, earlier, 
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.resume import forget_end
-from mpifed.features.compression.notes import above
 from mpifed.features.feature import Feature
 from mpifed.features.settings import Experiment
 from mpifed.federation.traits import Takes, needs

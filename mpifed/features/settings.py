@@ -11,7 +11,7 @@ from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.toml import join, to_toml
 from mpifed.core.typing import Positive
 from mpifed.data.base import Data
-from mpifed.features.asynchrony.arrivals import Asynchronous
+from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
 from mpifed.features.simulated_time.system import System

@@ -11,6 +11,8 @@ from mpifed.federation.request import Reply, Request, parts_of
 from mpifed.federation.sums import Reduction
 
 WEIGHTED = "weighted"
+RESTING = "resting "  # how names in checkpoints begin of what clients have computed ahead …
+FIELD = "field "  # … and among them of fields of their state
 
 
 class Postage(msgspec.Struct):

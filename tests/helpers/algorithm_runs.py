@@ -13,7 +13,8 @@ from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.experiment.rounds import evaluate
-from mpifed.features.asynchrony.arrivals import Arrivals, Asynchronous
+from mpifed.features.asynchrony.arrivals import Arrivals
+from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression

@@ -1,16 +1,15 @@
 """Asynchronous runs: which uploads arrive first, what each client started from, and what is still to be computed."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta
 
 from mpifed.core.checksummed import check_array
-from mpifed.core.component import Table
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
+from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.simulated_time.devices import Devices
 from mpifed.federation.request import ARRIVE, CALL, REST, Request
 from mpifed.federation.schedule import NOTHING_SENT, Draw, Schedule
@@ -21,51 +20,6 @@ ASYNCHRONOUS = "asynchronous "  # of names in checkpoints
 SAVED = {"away": "away", "due": "due", "begun": "begun", "count": "finished", "start": "start"}  # in checkpoints
 
 Start = tuple[tuple[int, int], tuple[Any, ...]]  # round and call, and arguments, of clients that began together
-
-
-class Asynchronous(Table):
-    """Asynchronous rounds: the server takes a step as soon as the first uploads arrive; the others are under way.
-
-    All clients are sent a model at the start, and work at the same time. An upload arrives T seconds after the model
-    was sent to its client: T as [system] states it, with the jitter of the client's own stream at its own count of
-    uploads. In a round
-
-    - the first ``arrivals`` uploads by time arrive, of equal times those of lower client numbers, and with them every
-      upload that would otherwise be more than ``staleness`` rounds old; simulated_seconds goes on to the last of these;
-    - the server makes its new model of them, as the method says;
-    - at the start of the next round it sends that model to the clients that arrived, and they begin anew.
-
-    The age of an upload is the number of rounds between the one that sent its client the model and the one in which it
-    arrives: 0 where it comes in the same round. The columns staleness and staleness_max have the mean and the largest.
-
-    Since T is computed and never measured, who arrives is known beforehand. Nothing is computed when a model is sent.
-    When an upload is needed that is not there, one request lets all clients under way compute, on all ranks, each from
-    its own model; their uploads rest with them until their time. computed_at_once says how many these are. The bits are
-    those of computing one upload after the other, on any number of ranks.
-
-    /selection has the clients that arrived, and [selection] has no say. A model sent counts as a download in the
-    round that sends it, an upload in the round in which it arrives.
-    """
-
-    arrivals: Annotated[int, Meta(ge=1, description="uploads with which the server takes a step")] = 1
-    staleness: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        Meta(description="rounds after which the server waits for an upload; 0: for all clients; absent: never"),
-    ] = None
-
-    def verify(self, devices: Devices) -> None:
-        """UserError where the clients of ``devices`` cannot be asynchronous."""
-        m = len(devices.sizes)
-        if self.arrivals > m:
-            raise UserError(
-                f"asynchronous.arrivals = {self.arrivals} is wrong: it must be between 1 and the {m} clients"
-            )
-        T = devices.usual(np.arange(m), 1.0)
-        if not (T > 0).all():
-            raise UserError(
-                f"asynchronous.arrivals = {self.arrivals} is wrong: with this [system] client {int(np.argmin(T))} "
-                "takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
-            )
 
 
 class Arrivals(Schedule):
@@ -79,7 +33,7 @@ class Arrivals(Schedule):
     ages: Array = np.zeros(0, np.int64)
 
     def __init__(self, asynchronous: Asynchronous, devices: Devices) -> None:
-        asynchronous.verify(devices)
+        refuse(asynchronous, devices)
         super().__init__(len(devices.sizes))
         self.table, self.devices = asynchronous, devices
         self.away = np.zeros(self.m, bool)
@@ -208,6 +162,19 @@ class Arrivals(Schedule):
         self.starts = [((int(a), int(b)), args) for (a, b), args in zip(own["keys"], made, strict=True)]
         if self.start.min() < -1 or self.start.max() >= len(self.starts):
             raise ValueError(f"{ASYNCHRONOUS}start must be below the {len(self.starts)} starts, and at least -1")
+
+
+def refuse(table: Asynchronous, devices: Devices) -> None:
+    """UserError where the clients of ``devices`` cannot be asynchronous."""
+    m = len(devices.sizes)
+    if table.arrivals > m:
+        raise UserError(f"asynchronous.arrivals = {table.arrivals} is wrong: it must be between 1 and the {m} clients")
+    T = devices.usual(np.arange(m), 1.0)
+    if not (T > 0).all():
+        raise UserError(
+            f"asynchronous.arrivals = {table.arrivals} is wrong: with this [system] client {int(np.argmin(T))} "
+            "takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
+        )
 
 
 class Busy(ServerStage):

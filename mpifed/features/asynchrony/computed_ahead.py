@@ -10,10 +10,8 @@ from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.federation.host import Host
 from mpifed.federation.request import Request, parts_of
-from mpifed.federation.stage import HostStage, Visit
+from mpifed.federation.stage import FIELD, RESTING, HostStage, Visit
 
-RESTING = "resting "  # of names in checkpoints
-FIELD = "field "
 UPLOAD = "upload "
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.features.asynchrony.arrivals import Arrivals, Asynchronous
+from mpifed.features.asynchrony.arrivals import Arrivals
+from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.request import CALL, REST, Request
 from mpifed.federation.stage import Postage

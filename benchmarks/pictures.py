@@ -18,11 +18,11 @@ from mpifed.report import axes, metrics, palette
 from mpifed.report.boxplot import boxed
 from mpifed.report.curves import FEW as BANDS
 from mpifed.report.curves import held, pair
-from mpifed.report.groups import settings
 from mpifed.report.metrics import scale, unit
 from mpifed.report.names import setting
 from mpifed.report.palette import LINES
 from mpifed.report.plot import Panel, averaged, stacked
+from mpifed.report.settings import settings
 from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3  # panels side by side

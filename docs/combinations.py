@@ -16,7 +16,7 @@ from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.features.listed import refuse_counts, refuse_study
 from mpifed.features.matching import missing
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 FIELD = runpy.run_path(str(Path(__file__).parent / "field.py"))
 M = 8  # clients

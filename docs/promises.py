@@ -8,7 +8,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.families import KINDS
 from mpifed.core.component import Component
 from mpifed.core.promises import Keeps, Option
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.tables.kept import COLUMNS
 from mpifed.features.listed import FEATURES, found
 from mpifed.features.promises.keys import KEYS, SPEAKS

@@ -10,8 +10,9 @@ import numpy as np
 from benchmarks.fedgia.iterates import penalty, trace
 from benchmarks.repeating import Clients, clients_of
 from mpifed import Array, Result
-from mpifed.theory import fedgia, fit
-from mpifed.theory.fit import Line
+from mpifed.theory import fedgia
+from mpifed.theory import rates as fit
+from mpifed.theory.rates import Line
 
 VISIBLE = 1e-9  # decreases of the Lagrangian below this share of L(Z⁰) − f* are rounding
 HALF_TAIL = 1e-14  # the line is fitted to ‖∇f‖² down to this share, if f* is unknown

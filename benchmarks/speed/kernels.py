@@ -37,7 +37,7 @@ from mpifed.data.pool import Pool
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.fill import Layout, fill
 from mpifed.kernels.plan import SPARSE, plan
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 CLASSES = 10
 GAMMA = 0.1

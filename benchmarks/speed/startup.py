@@ -33,7 +33,7 @@ from benchmarks.speed.measuring import LAUNCHER, children, fresh, parser, play, 
 from benchmarks.speed.printing import Table, spread
 from mpifed.core.errors import UserError
 from mpifed.core.toml import to_toml
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 
 RANKS = 5
 WHOLE = 3.0  # seconds, the goal of FLUTE's study

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
-from mpifed.compressors.base import Compressor
+from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused

@@ -6,9 +6,9 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.report.curves import logarithmic
-from mpifed.report.groups import shown
 from mpifed.report.layout import amount, number
 from mpifed.report.metrics import column, title
+from mpifed.report.settings import shown
 from mpifed.report.summary import DRAWN, span
 from mpifed.results.result import Result
 

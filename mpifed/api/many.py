@@ -10,7 +10,7 @@ from mpifed.api.result import Result, draw, load
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flat, toml_value
 from mpifed.report import compare as tables
-from mpifed.report import groups
+from mpifed.report import settings as groups
 from mpifed.report.metrics import DERIVED, available, column, final
 from mpifed.results import result as results
 

@@ -15,13 +15,13 @@ from mpifed.core.errors import UserError, concerning, printable, unknown
 from mpifed.core.guards import message
 from mpifed.core.typing import Array
 from mpifed.experiment.config import experiment
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from mpifed.report import style
 from mpifed.report.plot import lines
 from mpifed.report.summary import show
 from mpifed.results import result as results
+from mpifed.results.coefficients import Fit
 from mpifed.results.columns import Columns
-from mpifed.results.fit import Fit
 from mpifed.results.over_clients import over_clients
 
 OPTIONS = ("log", "width", "title", "band", "rename")

@@ -16,7 +16,7 @@ from mpifed.features.simulated_time.system import System
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.peers.network import Network
 from mpifed.federation.traits import Refused, Takes, needs
-from mpifed.graphs.base import Graph
+from mpifed.graphs.graph import Graph
 from mpifed.results.result import Result
 
 STILL = 1e-6  # how far, relative to 1 + ‖x*‖, rounds from x* may take the model

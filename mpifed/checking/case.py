@@ -14,13 +14,13 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.families import MATRICES, Place, Table, graph_of, of_matrices, place_of, pool, sources
 from mpifed.checking.table import Open
-from mpifed.compressors.base import Compressor
+from mpifed.compressors.compressor import Compressor
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.guards import Slip
 from mpifed.core.typing import Array
-from mpifed.data.base import Data, Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.dataset import Data, Dataset
 from mpifed.data.partition import Partition
 from mpifed.data.reordered import Reordered
 from mpifed.experiment.config import experiment

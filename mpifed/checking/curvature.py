@@ -10,7 +10,7 @@ from mpifed.checking.problems import FEW, differences, points
 from mpifed.checking.table import Check, Found, Open
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 STEP = 1e-5  # of differences
 STEPS = 30  # of a descent to where f_i is small

@@ -10,18 +10,18 @@ from mpifed.algorithms.parts.local_solvers import Solver
 from mpifed.algorithms.parts.optimizers import Optimizer
 from mpifed.algorithms.parts.server_optimizers import ServerOptimizer
 from mpifed.algorithms.parts.step_sizes import Step
-from mpifed.compressors.base import Compressor
+from mpifed.compressors.compressor import Compressor
 from mpifed.core import plugins
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.partition import Partition
 from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.participation.selection import Selection
-from mpifed.graphs.base import Graph
-from mpifed.problems.base import Problem
+from mpifed.graphs.graph import Graph
+from mpifed.problems.problem import Problem
 
 Table = dict[str, Any]
 

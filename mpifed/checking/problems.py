@@ -11,7 +11,7 @@ from mpifed.checking.table import Check, Found, Open, place
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 STEPS = (1e-4, 1e-5, 1e-6)  # of differences; the one that agrees best counts, so that a kink is no mistake
 ACCURACY = 1e-4  # relative error that differences may have

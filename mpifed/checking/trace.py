@@ -18,7 +18,7 @@ from mpifed.federation.method import ServerState
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request, is_real
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 ROUNDS = 3
 NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # method -> the one that ``requires`` names

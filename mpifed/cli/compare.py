@@ -10,7 +10,7 @@ from mpifed.report import compare as tables
 from mpifed.report import summary
 from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
-from mpifed.report.groups import read
+from mpifed.report.settings import read
 from mpifed.results.result import load
 
 

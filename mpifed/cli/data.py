@@ -14,7 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.files import checked_target
 from mpifed.core.toml import toml_value
 from mpifed.data import download
-from mpifed.data.base import Data, Dataset
+from mpifed.data.dataset import Data, Dataset
 from mpifed.data.info import Survey, describe, survey
 from mpifed.data.labels import fitted, noted
 from mpifed.experiment import config as configuration

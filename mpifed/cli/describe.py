@@ -25,7 +25,7 @@ from mpifed.features.masks.masks import Masks
 from mpifed.features.matching import Matrix, matrix
 from mpifed.features.settings import Objective
 from mpifed.features.simulated_time.system import System
-from mpifed.graphs.base import Graph
+from mpifed.graphs.graph import Graph
 from mpifed.mpi.library import library
 from mpifed.report.layout import aligned
 from mpifed.results import provenance

@@ -9,7 +9,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.config import experiment, override
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
-from mpifed.report.fit import page
+from mpifed.report.fit_page import page
 from mpifed.results.result import load
 from mpifed.statistics.fitted import again, fitted
 

@@ -43,7 +43,7 @@ def is_result(word: str) -> bool:
 
 def is_data(word: str) -> bool:
     """Whether a word looks like a data file, and not like a text that may be an experiment file all the same."""
-    from mpifed.data.base import FILES
+    from mpifed.data.dataset import FILES
 
     return "=" not in word and not word.endswith(".txt") and FILES.search(word) is not None
 

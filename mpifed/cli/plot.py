@@ -13,7 +13,7 @@ from mpifed.report import boxplot, client_curves, interactive, profile, style, t
 from mpifed.report import plot as curves
 from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
-from mpifed.report.groups import read
+from mpifed.report.settings import read
 from mpifed.results.result import Result
 from mpifed.sweeps.measure import parsed
 

@@ -2,4 +2,4 @@
 
 from mpifed.core.members import members
 
-__getattr__, __dir__ = members("mpifed.compressors", "mpifed.compressors.base:Compressor")
+__getattr__, __dir__ = members("mpifed.compressors", "mpifed.compressors.compressor:Compressor")

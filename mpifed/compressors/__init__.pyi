@@ -1,4 +1,4 @@
-from mpifed.compressors.base import Identity as Identity
+from mpifed.compressors.compressor import Identity as Identity
 from mpifed.compressors.rank import Rank as Rank
 from mpifed.compressors.rounding import Dither as Dither
 from mpifed.compressors.rounding import Natural as Natural

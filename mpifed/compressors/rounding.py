@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.compressors.base import Compressor, Draws, order
+from mpifed.compressors.compressor import Compressor, Draws, order
 from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import frobenius
 from mpifed.core.typing import Array

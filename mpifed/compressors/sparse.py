@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from mpifed.compressors.base import Compressor, Draws, order
+from mpifed.compressors.compressor import Compressor, Draws, order
 from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array

@@ -2,4 +2,4 @@
 
 from mpifed.core.members import members
 
-__getattr__, __dir__ = members("mpifed.data", "mpifed.data.base:Data")
+__getattr__, __dir__ = members("mpifed.data", "mpifed.data.dataset:Data")

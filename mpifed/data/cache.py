@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Data, Dataset, Wrapped
+from mpifed.data.dataset import Data, Dataset, Wrapped
 from mpifed.data.pool import WhenRead
 
 MOST = 1 << 27  # bytes of samples that a rank caches

@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset, ranges
+from mpifed.data.dataset import Dataset, ranges
 from mpifed.data.labels import folded, listed, shortened, whole
 
 FIRST = 26  # width of the first column of the summary

@@ -9,7 +9,7 @@ from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.memory import characters, check_text
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset, Wrapped, ranges
+from mpifed.data.dataset import Dataset, Wrapped, ranges
 
 # any numbers; 0, 1 … C−1; 0 and 1, or -1 and 1; times t > 0 of events, and −t of samples that were censored at t
 Kind = Literal["numbers", "classes", "binary", "survival"]

@@ -30,7 +30,7 @@ class Partition(Component):
     }
     default: ClassVar[str] = "iid"
     kind: ClassVar[str] = "partitions"
-    checks: ClassVar[str] = "mpifed.data.checked"
+    checks: ClassVar[str] = "mpifed.data.data_guards"
 
     def words(self) -> str:
         words = [self.label()]

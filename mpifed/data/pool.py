@@ -12,7 +12,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
+from mpifed.data.dataset import Data, Dataset, Generated, Test, Wrapped
 from mpifed.data.labels import about_texts, numbers_of_texts
 from mpifed.data.partition import Iid, Partition
 

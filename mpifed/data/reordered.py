@@ -4,7 +4,7 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset, Wrapped
+from mpifed.data.dataset import Dataset, Wrapped
 
 
 class Reordered(Wrapped):

@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset, Wrapped, ranges
+from mpifed.data.dataset import Dataset, Wrapped, ranges
 from mpifed.data.labels import folded
 
 How = Literal["pooled", "own", "federated"]

@@ -12,7 +12,7 @@ import msgspec
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.toml import DOTS, flat, from_toml, shallow, toml_value
-from mpifed.data.base import FILES, Data
+from mpifed.data.dataset import FILES, Data
 from mpifed.features.listed import refuse_tables
 from mpifed.features.settings import FAMILIES as FAMILIES
 from mpifed.features.settings import Experiment as Experiment

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.dataset import Dataset
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared, prepare

@@ -5,7 +5,7 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.arrays import pytorch
 from mpifed.core.errors import UserError
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.features.settings import DEVICES, Experiment
@@ -13,9 +13,9 @@ from mpifed.federation.traits import needs
 from mpifed.kernels.compiled import compiling
 from mpifed.kernels.torch_device import device
 from mpifed.mpi.world import World
-from mpifed.problems.base import Problem
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
+from mpifed.problems.problem import Problem
 
 INSTALL = "pip install 'mpifed[fast]'"
 DENSE = ' computes with sparse data in memory alone, so it must be "auto" or "numpy"'

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mpifed.compressors.base import above
+from mpifed.compressors.compressor import above
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved

@@ -5,8 +5,8 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.dataset import Dataset
 from mpifed.experiment.housing import gathered
 from mpifed.features.certificate.constants import certified, known
 from mpifed.features.penalty.feature import Penalised

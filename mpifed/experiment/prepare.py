@@ -6,8 +6,8 @@ from typing import NamedTuple
 from mpifed.core.errors import UserError
 from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.dataset import Dataset
 from mpifed.experiment.job import Job
 from mpifed.experiment.warm_start import fitting
 from mpifed.features.feature import Feature

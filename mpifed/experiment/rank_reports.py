@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.experiment.prepare import Prepared
 from mpifed.features.feature import ByClient
 from mpifed.federation.host import Host

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.rule import Counted, Rule
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host

@@ -1,6 +1,6 @@
 """What the rules of several features look for in settings: what they found, or None."""
 
-from mpifed.compressors.base import Compressor, Identity
+from mpifed.compressors.compressor import Compressor, Identity
 from mpifed.core.toml import toml_value
 from mpifed.features.rule import Found
 from mpifed.features.settings import Experiment

@@ -11,7 +11,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import own
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.toml import toml_value
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.plain import Plain
 from mpifed.features.rule import Counted, refuse, refuse_counted

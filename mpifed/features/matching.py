@@ -9,7 +9,7 @@ from mpifed.core.component import Component, fields_of, within
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.federation.traits import demands, needs, spares
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 MARKS = "¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰ"
 

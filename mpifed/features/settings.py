@@ -10,15 +10,15 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.toml import join, to_toml
 from mpifed.core.typing import Positive
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
 from mpifed.features.simulated_time.system import System
 from mpifed.features.stop import Stop, ran_out
 from mpifed.federation.participation.selection import Selection
-from mpifed.graphs.base import Graph
-from mpifed.problems.base import Problem
+from mpifed.graphs.graph import Graph
+from mpifed.problems.problem import Problem
 
 MEASURED = 10  # rounds of a run whose first ones are worth measuring
 DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU

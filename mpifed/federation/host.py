@@ -12,7 +12,7 @@ from mpifed.core import signals
 from mpifed.core.memory import check_memory
 from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local

@@ -15,7 +15,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.samples import mini_batches, tests
 from mpifed.federation.view import Gradient, Key, Steps, View, by_block_of, factors_of, neighbours_of
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.problem import Problem, Solve
 
 
 class Study(Protocol):

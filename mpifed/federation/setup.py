@@ -5,7 +5,7 @@ from typing import NamedTuple
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.federation.method import Method
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 
 class Setup(NamedTuple):

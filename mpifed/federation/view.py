@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Factors, Problem
+from mpifed.problems.problem import Factors, Problem
 
 Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams
 Gradient = Callable[[Block, Array], Array]  # block, X (c, n) -> ∇f_i(x_i) (c, n)

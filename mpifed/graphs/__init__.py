@@ -2,4 +2,4 @@
 
 from mpifed.core.members import members
 
-__getattr__, __dir__ = members("mpifed.graphs", "mpifed.graphs.base:Graph")
+__getattr__, __dir__ = members("mpifed.graphs", "mpifed.graphs.graph:Graph")

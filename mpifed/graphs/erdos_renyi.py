@@ -9,7 +9,7 @@ from msgspec import Meta
 from mpifed.core.memory import check_memory
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array, Share
-from mpifed.graphs.base import EDGE, Edges, Graph
+from mpifed.graphs.graph import EDGE, Edges, Graph
 
 
 class ErdosRenyi(Graph, tag="erdos-renyi"):

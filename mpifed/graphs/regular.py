@@ -11,7 +11,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Count
-from mpifed.graphs.base import EDGE, Edges, Graph, pairs
+from mpifed.graphs.graph import EDGE, Edges, Graph, pairs
 
 
 class Circle(Graph):

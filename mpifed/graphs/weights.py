@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.graphs.base import Edges, Graph, at_ends
+from mpifed.graphs.graph import Edges, Graph, at_ends
 
 GRAPH = 0  # the streams of a round: of its edges
 LOSS = 1  # and of those that are lost

@@ -13,7 +13,7 @@ from mpifed.core.arrays import starts_of
 from mpifed.core.memory import check_memory
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.compiled.products import Compiled, CompiledSparse
 from mpifed.kernels.plan import dense_block, padded, plan

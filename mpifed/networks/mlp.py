@@ -10,10 +10,10 @@ from msgspec import Meta
 from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.labels import Kind, class_count
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from mpifed.problems.softmax import cross_entropy
 
 

@@ -14,7 +14,7 @@ from mpifed.core.arrays import is_tensor, to_numpy
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.labels import class_count
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.torch_device import device_of

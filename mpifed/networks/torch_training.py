@@ -11,11 +11,11 @@ from msgspec import Meta
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.kernels.torch_device import first_line, pytorch
 from mpifed.networks.torch_augment import Images
 from mpifed.networks.torch_layers import Normalisation, frozen, normalising, zeros
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 LISTED = 3  # names in a message
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")  # buffers of normalisation layers

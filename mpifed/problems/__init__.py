@@ -2,4 +2,4 @@
 
 from mpifed.core.members import members
 
-__getattr__, __dir__ = members("mpifed.problems", "mpifed.problems.base:Problem")
+__getattr__, __dir__ = members("mpifed.problems", "mpifed.problems.problem:Problem")

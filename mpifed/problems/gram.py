@@ -8,7 +8,7 @@ from mpifed.core.arrays import namespace
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Solve
+from mpifed.problems.problem import Solve
 
 LARGE = 4096  # above this order Lanczos and conjugate gradients are used and no Gram matrix is formed
 

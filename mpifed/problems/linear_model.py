@@ -11,8 +11,8 @@ from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal, starts
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
+from mpifed.problems.problem import Factors, Problem, Solve, ones
 
 READING = (  # methods that read scores, weights of samples, or their rows
     *("value", "grad", "value_grad", "evaluate", "measure", "predict", "_value", "_pass"),

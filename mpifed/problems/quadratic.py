@@ -7,9 +7,9 @@ import numpy as np
 
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Factors, Problem, Solve, ones
+from mpifed.problems.problem import Factors, Problem, Solve, ones
 
 
 class Quadratic(Problem, tag="quadratic"):

@@ -12,10 +12,10 @@ from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Solve
 from mpifed.problems.calibration import calibration_error
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.gram import largest_eigenvalue
+from mpifed.problems.problem import Solve
 
 
 class Softmax(Classifier, tag="softmax"):

@@ -9,8 +9,8 @@ from scipy.special import stdtrit
 
 from mpifed.report import tables
 from mpifed.report.curves import errors, task
-from mpifed.report.groups import Study, settings
 from mpifed.report.metrics import final, last
+from mpifed.report.settings import Study, settings
 from mpifed.report.tables import Number
 from mpifed.results.result import Result
 

@@ -9,8 +9,8 @@ from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
 from mpifed.report.curves import logarithmic, scaled, series, usual
-from mpifed.report.groups import THERE, Study, label, natural, study
 from mpifed.report.metrics import available, final, last
+from mpifed.report.settings import THERE, Study, label, natural, study
 from mpifed.report.style import LETTER, SINGLE, Wishes, framed, paper, text
 from mpifed.results.result import Result
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from mpifed.core.errors import UserError, unknown
 from mpifed.report import best
 from mpifed.report.compare import Layout, leading
-from mpifed.report.groups import Group, study
 from mpifed.report.metrics import available
+from mpifed.report.settings import Group, study
 from mpifed.report.tables import Number, Table, escaped, written
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import SPREADS, named, over_clients

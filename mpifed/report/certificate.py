@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.report.layout import MARGIN, WIDTH, aligned, number
 from mpifed.results.result import Result
-from mpifed.theory.fit import TAIL, line
+from mpifed.theory.rates import TAIL, line
 from mpifed.theory.statements import Bound, Certificate, Condition, Constants
 
 ANSWERS = {True: "yes", False: "no", None: "?"}

@@ -8,8 +8,8 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.by_client import MODELS, numbers_of, stored
-from mpifed.report.groups import label, study
 from mpifed.report.overlap import ABOVE
+from mpifed.report.settings import label, study
 from mpifed.report.style import DOUBLE, Wishes, framed, paper, text
 from mpifed.results.columns import of_client
 from mpifed.results.over_clients import named, over_clients

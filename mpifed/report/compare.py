@@ -11,8 +11,8 @@ from mpifed.core.errors import UserError, counted, printable, unknown
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
-from mpifed.report.groups import Study, label, natural, study
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
+from mpifed.report.settings import Study, label, natural, study
 from mpifed.report.statistics import pairwise
 from mpifed.report.tables import ABSENT, FORMATS, Number, Table, written
 from mpifed.results.result import Result

@@ -8,9 +8,9 @@ import numpy as np
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import metrics
-from mpifed.report.groups import Study, settings
 from mpifed.report.metrics import DERIVED, available, scale, title, unit
 from mpifed.report.names import AS_PRINTED, Names
+from mpifed.report.settings import Study, settings
 from mpifed.results.result import Result
 
 ALIASES = {"rounds": "round", "seconds": "elapsed_seconds", "tct": "elapsed_seconds"}

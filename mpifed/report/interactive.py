@@ -18,9 +18,9 @@ from mpifed.core.files import replacing
 from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.curves import held, logarithmic, scaled, series, usual
-from mpifed.report.groups import NAMED, THERE, Study, label, natural, settings, study
 from mpifed.report.metrics import available
 from mpifed.report.plot import LOGS
+from mpifed.report.settings import NAMED, THERE, Study, label, natural, settings, study
 from mpifed.report.style import Wishes
 from mpifed.results.result import Result
 

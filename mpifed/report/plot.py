@@ -15,9 +15,9 @@ from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
 from mpifed.report.curves import BANDS, FEW, Band, Curve, band, held, logarithmic, pair, scaled, series, spread, usual
-from mpifed.report.groups import Study, label, study
 from mpifed.report.metrics import column
 from mpifed.report.overlap import ABOVE, Pile, piles
+from mpifed.report.settings import Study, label, study
 from mpifed.report.style import DOUBLE, RC, SINGLE, Wishes, framed, paper, text
 from mpifed.results.columns import SCALES
 from mpifed.results.result import Result

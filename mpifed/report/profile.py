@@ -8,8 +8,8 @@ import numpy as np
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import palette
-from mpifed.report.groups import Study, label, study
 from mpifed.report.overlap import ABOVE, piles
+from mpifed.report.settings import Study, label, study
 from mpifed.report.statistics import Band, band, profile, ratios
 from mpifed.report.style import RC, SINGLE, Wishes, framed, paper
 from mpifed.results.result import Result

@@ -9,10 +9,10 @@ import numpy as np
 from mpifed.core.errors import counted
 from mpifed.core.typing import Array
 from mpifed.report.certificate import brief
-from mpifed.report.groups import shown
 from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, number, part
 from mpifed.report.metrics import column, finite
 from mpifed.report.ranks import ranks
+from mpifed.report.settings import shown
 from mpifed.results.columns import Column, of_client
 from mpifed.results.over_clients import named, worst_tenth
 from mpifed.results.result import Result

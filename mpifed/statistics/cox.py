@@ -12,7 +12,7 @@ from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.labels import SURVIVAL, Kind
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.problem import Problem, Solve
 from mpifed.statistics.concordance import comparable, concordance
 from mpifed.statistics.hazards import Hazards, risk_sets
 

@@ -23,7 +23,7 @@ from mpifed.features.client_weights.feature import shares_among
 from mpifed.features.guarantee.notes import of_fit
 from mpifed.features.penalty.coefficients import names
 from mpifed.features.settings import Experiment
-from mpifed.results.fit import LEVEL, Fit, sent
+from mpifed.results.coefficients import LEVEL, Fit, sent
 from mpifed.results.result import Result
 from mpifed.statistics.determined import NEAR, Place, determined, inverted
 from mpifed.statistics.penalised_fit import clients, penalised_fit

@@ -16,7 +16,7 @@ from mpifed.features.penalty.feature import penalty_among
 from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.local import Local
-from mpifed.results.fit import Fit, sent
+from mpifed.results.coefficients import Fit, sent
 from mpifed.results.result import Result
 from mpifed.theory.statements import is_convex
 

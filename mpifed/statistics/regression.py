@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset, WithOnes
+from mpifed.data.dataset import Dataset, WithOnes
 from mpifed.data.labels import noted
 from mpifed.kernels.blocks import Block
 from mpifed.problems.calibration import observed_expected

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.data.base import Data, Dataset
+from mpifed.data.dataset import Data, Dataset
 from mpifed.experiment.config import Experiment
 from mpifed.federation.traits import needs
 

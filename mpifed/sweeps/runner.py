@@ -166,7 +166,7 @@ def carried_out(todo: Sequence[Point], runs: Runs, layout: Layout) -> Iterator[E
     """Run the points of rank 0, on every rank; rank 0 yields how each of them ended."""
     if layout.each is not None:
         # only here: groups import mpi4py, which a sweep in processes does without
-        from mpifed.sweeps.groups import in_groups
+        from mpifed.sweeps.rank_groups import in_groups
 
         yield from in_groups(todo, runs, layout.each)
     elif runs.world.size == 1 and (jobs := workers.processes(todo, layout.jobs)) > 1:

@@ -10,7 +10,7 @@ from mpifed.algorithms.parts.gaussian import Gaussian
 from mpifed.core.discrete_noise import FINE
 from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import All
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from tests.helpers.algorithm_runs import SOURCES, M, N, Run, build, local, same
 
 OPTIONS = {"lam": 5.0, "rho": 0.3, "lr": 0.01, "batch_size": 0, "epochs": 3}

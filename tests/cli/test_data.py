@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.download import MANUAL, SOURCES
 from tests.helpers.commands import mpifed
 from tests.helpers.data_files import X, write, y

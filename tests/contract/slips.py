@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 import mpifed
-from mpifed.graphs.base import Edges
+from mpifed.graphs.graph import Edges
 
 
 class Client(NamedTuple):

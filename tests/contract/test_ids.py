@@ -7,7 +7,7 @@ import pytest
 
 import mpifed
 from mpifed import Algorithm, Array, Graph, Selection, Selector
-from mpifed.graphs.base import Edges
+from mpifed.graphs.graph import Edges
 
 STUDY = {"data": {"clients": 7, "features": 5}, "rounds": 2}
 WAYS = {

@@ -15,7 +15,7 @@ from mpifed.compressors.sparse import TopK
 from mpifed.core.component import Component, fields_of, within
 from mpifed.core.errors import UserError
 from mpifed.core.promises import NOTHING_KEPT, Keeps, said
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.experiment.config import experiment

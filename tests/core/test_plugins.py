@@ -157,7 +157,7 @@ def test_parts_of_an_algorithm_come_from_outside_too(folder):
 
 BROKEN = """
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 class Half(Algorithm):
     def start(self, fed): ...
 class Loss(Problem): ...

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mpifed.data.base import Data
 from mpifed.data.cache import Cache, size_in_bytes
+from mpifed.data.dataset import Data
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from tests.helpers.data_files import write
 

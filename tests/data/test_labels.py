@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.labels import fitted, numbers_of_texts
 from mpifed.data.pool import Pool
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from tests.helpers.image_files import build
 
 

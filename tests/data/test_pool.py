@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.partition import Partition
 from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
 from mpifed.data.sources.arrays import Arrays

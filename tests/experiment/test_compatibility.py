@@ -9,7 +9,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flat
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.experiment import config
 from mpifed.features.listed import every_feature, features_of, refuse_study
 from mpifed.features.plain import Plain

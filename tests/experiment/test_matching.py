@@ -12,7 +12,7 @@ from mpifed.features.listed import refuse_study
 from mpifed.features.matching import described, matrix, missing
 from mpifed.features.matching import refusal as sentence
 from mpifed.federation.traits import needs
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from tests.helpers.algorithm_cases import GRAPHED
 
 TABLE = matrix()

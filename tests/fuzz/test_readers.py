@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 
 from mpifed.core.errors import UserError
 from mpifed.data import info
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.formats.images import read_idx
 from mpifed.data.labels import fitted
 from mpifed.experiment import config

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.info import describe, survey
 
 MANY = int(os.environ.get("MPIFED_FUZZ", "0"))

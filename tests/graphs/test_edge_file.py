@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.graphs.base import Graph
+from mpifed.graphs.graph import Graph
 from mpifed.graphs.weights import Weights
 
 

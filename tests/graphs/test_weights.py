@@ -5,8 +5,8 @@ import pytest
 
 from mpifed.core.streams import stream
 from mpifed.graphs import weights as module
-from mpifed.graphs.base import Graph, pairs
 from mpifed.graphs.erdos_renyi import ErdosRenyi, numbered, successes
+from mpifed.graphs.graph import Graph, pairs
 from mpifed.graphs.weights import Spectrum, Weights, spectrum
 from tests.oracles.graphs import matrices
 

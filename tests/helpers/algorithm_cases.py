@@ -7,7 +7,7 @@ import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import SHARE, M, N, Run, build
 

@@ -34,10 +34,10 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finish
 from mpifed.federation.traits import Takes
 from mpifed.federation.transport import InProcess
-from mpifed.graphs.base import Graph
+from mpifed.graphs.graph import Graph
 from mpifed.graphs.weights import Weights
 from mpifed.kernels.fill import Layout, fill
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 M = 12
 N = 10

@@ -7,7 +7,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 
 SIZES = np.array([2, 3, 1, 4])
 X = np.where(np.arange(60).reshape(10, 6) % 3 == 0, 0.0, np.arange(60).reshape(10, 6) / 7)

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 
 REAL = os.environ.get("MPIFED_DATA", "")
 

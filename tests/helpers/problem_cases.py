@@ -3,10 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.pool import Pool
 from mpifed.kernels.fill import Layout, fill
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from tests.oracles.problems import function
 
 LAYERS = {"hidden": [5, 4]}

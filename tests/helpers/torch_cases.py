@@ -8,7 +8,7 @@ from mpifed.data.pool import Pool
 from mpifed.federation.local import Local
 from mpifed.federation.setup import Setup
 from mpifed.kernels.fill import Layout, add_tests, fill
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
 M, N, C = 4, 7, 3

@@ -19,7 +19,7 @@ from mpifed.cli.main import main
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
 from mpifed.core.toml import from_toml, to_toml
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.experiment.config import read
 from mpifed.features.settings import Evaluate, Experiment, Record
 from mpifed.features.stop import Stop

@@ -10,8 +10,8 @@ from mpifed.core.symmetric import pack
 from mpifed.kernels.plan import dense_block, padded, plan
 from mpifed.kernels.sparse_products import CSR, products, sparse_block
 from mpifed.problems import gram as spectral
-from mpifed.problems.base import Problem
 from mpifed.problems.logistic import Logistic
+from mpifed.problems.problem import Problem
 
 KINDS = ["dense", "csr"]
 DTYPES = [np.float64, np.float32]

@@ -3,7 +3,7 @@
 import pytest
 
 from mpifed.mpi.world import World
-from mpifed.sweeps import groups
+from mpifed.sweeps import rank_groups as groups
 from mpifed.sweeps.grid import points
 from mpifed.sweeps.runs import FINISHED, Overall, Runs
 

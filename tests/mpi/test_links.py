@@ -10,7 +10,7 @@ from mpifed.federation import sums
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import Request
 from mpifed.federation.transport import Traffic
-from mpifed.graphs.base import Graph
+from mpifed.graphs.graph import Graph
 from mpifed.graphs.weights import Weights
 from mpifed.mpi.links import Ranks
 from tests.helpers.commands import mpifed

@@ -7,11 +7,11 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.features.network_training.dropout import Dropout
 from mpifed.kernels.blocks import weights
 from mpifed.networks.mlp import MLP
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from tests.helpers.commands import ROOT, mpifed
 from tests.helpers.torch_cases import C, M, N, dataset, local, tables, torch
 from tests.helpers.torch_cases import network as built

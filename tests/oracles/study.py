@@ -10,7 +10,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.data.pool import Pool
 from mpifed.federation.method import Personalised
 from mpifed.federation.participation.selection import All
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import Given, Run
 

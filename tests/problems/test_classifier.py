@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.pool import Pool
 from mpifed.networks.mlp import MLP
 from mpifed.problems.logistic import Logistic

@@ -4,7 +4,7 @@ import pytest
 
 from mpifed.report import boxplot, palette
 from mpifed.report.axes import FLOOR
-from mpifed.report.groups import study
+from mpifed.report.settings import study
 from tests.helpers.figures import axes_of, grid, legend
 from tests.helpers.recorded_runs import recorded
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report.groups import natural
 from mpifed.report.metrics import final
+from mpifed.report.settings import natural
 from tests.helpers.commands import mpifed
 from tests.helpers.compared_runs import BOLD, cells, compare, seeds
 from tests.helpers.recorded_runs import recorded

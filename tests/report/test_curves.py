@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpifed.report import curves, plot
-from mpifed.report.groups import study
+from mpifed.report.settings import study
 from tests.helpers.figures import axes_of, curve, grid, legend
 from tests.helpers.recorded_runs import recorded
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.report.fit import page
+from mpifed.report.fit_page import page
 from tests.helpers.commands import mpifed as command
 
 SIZES = (40, 25, 60, 31, 44)

@@ -6,7 +6,7 @@ from scipy.optimize import least_squares
 
 import mpifed
 from mpifed.core.errors import Trouble, UserError
-from mpifed.data.base import WithOnes
+from mpifed.data.dataset import WithOnes
 from mpifed.data.pool import Pool
 from mpifed.statistics.gamma import Gamma
 from mpifed.statistics.huber import Huber

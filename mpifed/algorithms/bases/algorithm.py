@@ -146,7 +146,7 @@ class Algorithm(Answers):
     choices: ClassVar[dict[str, str]] = CHOICES
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"
-    checks: ClassVar[str] = "mpifed.algorithms.bases.checked"
+    checks: ClassVar[str] = "mpifed.algorithms.bases.method_guards"
 
     title: ClassVar[str] = ""  # as its paper writes it
     look: ClassVar[Look | None] = None  # in pictures; None: from the name of the class

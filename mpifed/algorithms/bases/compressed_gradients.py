@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, tuned
-from mpifed.compressors.base import Compressor
+from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import RandK
 from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
 from mpifed.algorithms.parts.newton_steps import direction
-from mpifed.compressors.base import Compressor
+from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.errors import UserError
 from mpifed.core.symmetric import add_diagonal, entries, order, unpack

@@ -8,8 +8,8 @@ import numpy as np
 from mpifed.algorithms.parts.optimizers import Decaying
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
-from mpifed.data.base import Dataset
-from mpifed.problems.base import Problem
+from mpifed.data.dataset import Dataset
+from mpifed.problems.problem import Problem
 
 Method = TypeVar("Method", bound=msgspec.Struct)
 

@@ -13,8 +13,8 @@ from mpifed.core.typing import Array, Count
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Need
 from mpifed.federation.view import Steps
-from mpifed.problems.base import Solve
 from mpifed.problems.gram import conjugate_gradients
+from mpifed.problems.problem import Solve
 
 Accuracy = Annotated[float, Meta(gt=0, lt=1)]
 
@@ -31,7 +31,7 @@ class Solver(Component):
     }
     default: ClassVar[str] = "newton"
     kind: ClassVar[str] = "solvers"
-    checks: ClassVar[str] = "mpifed.algorithms.parts.checked"
+    checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
 
     requires: ClassVar[tuple[Need, ...]] = ()  # the optional methods that a problem must define
 

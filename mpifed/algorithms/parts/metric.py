@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Need
-from mpifed.problems.base import Solve
+from mpifed.problems.problem import Solve
 
 Metric = Annotated[Literal["diagonal", "gram", "zero"], Meta(description="H_i: r_i I, Gram matrix or 0")]
 NEEDS = Need("lipschitz"), Need("majorizer_inverse", when={"H": "gram"})

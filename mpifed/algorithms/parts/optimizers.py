@@ -48,7 +48,7 @@ class Optimizer(Component):
     }
     default: ClassVar[str] = "sgd"
     kind: ClassVar[str] = "optimizers"
-    checks: ClassVar[str] = "mpifed.algorithms.parts.checked"
+    checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
     refused: ClassVar[dict[str, str]] = {
         "lr": "the step size is an option of the algorithm, algorithm.step or algorithm.lr",
         "betas": "write beta1 and beta2",

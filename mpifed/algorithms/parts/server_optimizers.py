@@ -30,7 +30,7 @@ class ServerOptimizer(Component):
     }
     default: ClassVar[str] = "adam"
     kind: ClassVar[str] = "server_optimizers"
-    checks: ClassVar[str] = "mpifed.algorithms.parts.checked"
+    checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
     refused: ClassVar[dict[str, str]] = {"betas": "write beta1 and beta2", "eta": "write lr"}
     spread: ClassVar[bool] = False  # whether it needs the mean of ‖w_i − x‖², one number more from each client
 

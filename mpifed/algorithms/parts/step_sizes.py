@@ -27,7 +27,7 @@ class Step(Component):
     }
     default: ClassVar[str] = "log2"
     kind: ClassVar[str] = "steps"
-    checks: ClassVar[str] = "mpifed.algorithms.parts.checked"
+    checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:

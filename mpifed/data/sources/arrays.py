@@ -15,7 +15,7 @@ from mpifed.core.errors import UserError, unknown
 from mpifed.core.objects import plain
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array, Count, Matrix
-from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.dataset import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Samples, check_finite, deal
 from mpifed.data.sample_columns import COLUMNS, added, combined, in_order

@@ -13,7 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.toml import listed, toml_value
 from mpifed.core.typing import Array
-from mpifed.data.base import SUFFIXES, Dataset
+from mpifed.data.dataset import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
 from mpifed.data.formats.h5_groups import by_groups
 from mpifed.data.formats.mat import read_mat

@@ -12,7 +12,7 @@ from mpifed.core.memory import check_text
 from mpifed.core.objects import plain
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.toml import toml_value
-from mpifed.data.base import Data, Dataset
+from mpifed.data.dataset import Data, Dataset
 from mpifed.data.sources.held import Words, found, kept
 from mpifed.data.sources.tabular import Tabular
 from mpifed.data.tables.table import MISSING, Column, Table

@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import Data, Dataset, Generated, Test
+from mpifed.data.dataset import Data, Dataset, Generated, Test
 from mpifed.data.pool import split_generated
 
 CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as drawing a thousand numbers

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 
 SHORT = 12  # digits of a hash in a message
 IN_PROGRAM = ("arrays", "frame")  # names of data that one Python program alone has

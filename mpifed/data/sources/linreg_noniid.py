@@ -9,7 +9,7 @@ from mpifed.core.arrays import starts_of
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import Data, Dataset, Generated
+from mpifed.data.dataset import Data, Dataset, Generated
 
 BLOCK = 1000  # clients sorted in one call: limits the number of calls and the memory
 

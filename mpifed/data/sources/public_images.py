@@ -10,7 +10,7 @@ from msgspec import Meta
 from mpifed.core.errors import UserError, needed
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array
-from mpifed.data.base import Clients, Dataset, Test
+from mpifed.data.dataset import Clients, Dataset, Test
 from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.images import NO_PILLOW, FolderImages, find_images, pixels, read_idx

@@ -11,7 +11,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Clients, Dataset
+from mpifed.data.dataset import Clients, Dataset
 from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.mat import read_mat

@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import ClientByClient, Data, Dataset
+from mpifed.data.dataset import ClientByClient, Data, Dataset
 
 
 class Matrices(ClientByClient):

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.promises import Keeps, keeping
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.sources.frame import FrameTable
 from mpifed.data.sources.tabular import Tabular
 

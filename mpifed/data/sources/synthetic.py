@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
+from mpifed.data.dataset import ClientByClient, Clients, Data, Dataset, Test
 from mpifed.data.pool import split_generated
 
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Count
-from mpifed.data.base import Data, Dataset, WithOnes
+from mpifed.data.dataset import Data, Dataset, WithOnes
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.labels import about_texts
 from mpifed.data.partition import Iid, Partition

@@ -14,7 +14,7 @@ from mpifed.core.memory import check_memory
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
-from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.dataset import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import deal
 from mpifed.data.sources.arrays import arrays, samples_of, test_samples

@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.base import Feature
+from mpifed.data.dataset import Feature
 from mpifed.data.formats.lines import is_number
 from mpifed.data.labels import folded
 from mpifed.data.tables.table import Column, Table

@@ -1,7 +1,7 @@
 """Asynchronous runs: what goes with the table [asynchronous]."""
 
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.asynchrony.arrivals import Arrivals
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.feature import Feature, Housing

@@ -2,7 +2,7 @@
 
 from mpifed.core.guards import own
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.block_sizes.block_sizes import BlockSizes
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.settings import DEVICES

@@ -12,7 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method, Personalised
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 HAS = "has "  # before the name of a number that some clients may lack: 1 where a client has it, else 0
 

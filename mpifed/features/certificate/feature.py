@@ -4,7 +4,7 @@ from typing import Any
 
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.certificate.constants import FIRST, certified, known
 from mpifed.features.feature import Feature
 from mpifed.federation.server import Federation

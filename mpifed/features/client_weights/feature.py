@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps, Reasons
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.client_weights.averages import AVERAGES, HostAverages, ServerAverages
 from mpifed.features.client_weights.factors import Factors, shares
 from mpifed.features.feature import Feature, Housing

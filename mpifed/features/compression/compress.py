@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
-from mpifed.compressors.base import Compressor
+from mpifed.compressors.compressor import Compressor
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value

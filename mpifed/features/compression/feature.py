@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from mpifed.compressors.base import above
+from mpifed.compressors.compressor import above
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
 from mpifed.features.feature import Feature, Housing

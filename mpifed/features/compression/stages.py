@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.compressors.base import Compressor, Generators, Identity
+from mpifed.compressors.compressor import Compressor, Generators, Identity
 from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array

@@ -15,7 +15,7 @@ import numpy as np
 from mpifed.core.arrays import on, to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.devices.device_memory import Alike, refuse_full
 from mpifed.features.devices.device_sums import DeviceCollected, subtotals
 from mpifed.features.devices.on_device import DeviceRows, on_device

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.devices.device_host import DeviceHost
 from mpifed.features.feature import Feature, MakeHost
 from mpifed.features.settings import DEVICES

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from mpifed.core.promises import Keeps, Reasons
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
 from mpifed.features.graph.neighbours import Neighbours

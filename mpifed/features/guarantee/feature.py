@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.guarantee.notes import privacy_notes
 from mpifed.features.guarantee.prepared_data import levels

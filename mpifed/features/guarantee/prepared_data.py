@@ -1,6 +1,6 @@
 """What a guarantee of privacy says of samples that others have changed, as means of several samples do."""
 
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.labels import folded
 from mpifed.features.findings import promises
 from mpifed.features.settings import Experiment

@@ -5,8 +5,8 @@ import numpy as np
 from mpifed.algorithms.parts.decay import decaying
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
-from mpifed.problems.base import Problem
+from mpifed.data.dataset import Dataset
+from mpifed.problems.problem import Problem
 
 
 def names(data: Dataset, n: int) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.penalty.coefficients import penalised
 from mpifed.features.penalty.ending import ProximalEnding

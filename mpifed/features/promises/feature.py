@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.listed import brought, features_of
 from mpifed.features.promises.parts import of_feature, of_samples, of_selector, of_stage, parts_of

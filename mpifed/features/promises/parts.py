@@ -10,7 +10,7 @@ from mpifed.core.guards import own
 from mpifed.core.promises import NO_REASONS, SILENT, Keeps, Option, Reasons, Speaking, said
 from mpifed.core.toml import join, toml_value
 from mpifed.data import sample_columns
-from mpifed.data.base import Data, Dataset
+from mpifed.data.dataset import Data, Dataset
 from mpifed.data.tables.kept import COLUMNS
 from mpifed.features.feature import Feature
 from mpifed.features.promises.keys import KEYS, SPEAKS

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps, Reasons
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.sample_columns import COLUMNS
 from mpifed.features.feature import Feature
 from mpifed.features.matching import described
@@ -15,7 +15,7 @@ from mpifed.features.rule import Found, Rule, Words, broken
 from mpifed.features.settings import Experiment
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 PLAIN_ALONE = "clipped_grad"  # what a problem has for plain samples alone: bounds of privacy know no weights
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.compressors.base import Compressor
+from mpifed.compressors.compressor import Compressor
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.simulated_time.system import KEYS, System

@@ -25,7 +25,7 @@ class Distribution(Component):
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"
-    checks: ClassVar[str] = "mpifed.federation.checked"
+    checks: ClassVar[str] = "mpifed.federation.selection_guards"
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:

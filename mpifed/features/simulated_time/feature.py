@@ -1,7 +1,7 @@
 """Slow and absent clients: what goes with the table [system]."""
 
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.findings import absent, compressors, partial
 from mpifed.features.rule import ONE, Found, Rule

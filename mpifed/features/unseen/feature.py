@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.errors import Trouble
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.by_client.client_numbers import named, told
 from mpifed.features.feature import ByClient, Feature, Housing, Looks, MakeHost
 from mpifed.features.guarantee.prepared_data import shared

@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.labels import listed
 from mpifed.data.reordered import Reordered
 

@@ -2,7 +2,7 @@
 
 from mpifed.algorithms.parts.decay import decayed
 from mpifed.core.promises import Keeps
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
 from mpifed.federation.setup import Setup
 

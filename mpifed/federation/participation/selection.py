@@ -69,7 +69,7 @@ class Selection(Component):
     }
     default: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "selections"
-    checks: ClassVar[str] = "mpifed.federation.checked"
+    checks: ClassVar[str] = "mpifed.federation.selection_guards"
 
     @abstractmethod
     def selector(self, seed: int, m: int, rounds: int) -> Selector:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpifed.core import memory
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from tests.helpers.data_files import load, refused, same_rows_however_asked
 
 pa = pytest.importorskip("pyarrow")

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.arrays import arrays
 from tests.helpers.data_files import SIZES, X, same_rows_however_asked, same_tests_however_asked, y

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from tests.helpers.data_files import same_rows_however_asked, same_tests_however_asked
 from tests.helpers.image_files import build
 

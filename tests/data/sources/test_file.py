@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from tests.helpers import data_files as made
 from tests.helpers.data_files import DENSE, SIZES, SPARSE, TEST, X, csr, dense, load, refused, write, y
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.formats.images import read_idx
 from tests.helpers.data_files import same_rows_however_asked, same_tests_however_asked
 from tests.helpers.image_files import REAL, build, everything, idx

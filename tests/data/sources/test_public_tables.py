@@ -10,7 +10,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.sources.public_tables import Adult, Qot
 from tests.helpers.data_files import dense, same_rows_however_asked, table_of
 from tests.helpers.image_files import REAL, build

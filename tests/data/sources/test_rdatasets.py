@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 
 
 def of(path, **options):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 
 FOLDER = Path(os.environ.get("MPIFED_DATA", ""), "flamby")
 HEART = {

@@ -5,7 +5,7 @@ import pytest
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 
 HERE = __name__
 HELD = f"{HERE}:held_out"

@@ -5,7 +5,7 @@ import pytest
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.info import describe, survey
 from tests.helpers.data_files import DENSE, csr, load, same_rows_however_asked, same_tests_however_asked, write
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from tests.helpers.data_files import load, refused
 
 GOOD = "age,sex,site,y\n30,m,a,0\n40,f,a,1\n50,f,b,0\n60,m,b,1\n"

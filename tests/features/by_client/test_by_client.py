@@ -7,7 +7,7 @@ import xarray
 
 import mpifed
 from mpifed import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.features.by_client.client_numbers import OfClients
 from mpifed.problems.softmax import Softmax
 from mpifed.report.layout import number

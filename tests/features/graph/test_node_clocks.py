@@ -5,7 +5,7 @@ import pytest
 
 import mpifed
 from mpifed.features.graph.node_clocks import NodeClocks
-from mpifed.graphs.base import Graph
+from mpifed.graphs.graph import Graph
 from mpifed.graphs.weights import Weights
 from tests.helpers.devices import devices
 

@@ -43,7 +43,7 @@ class Graph(Component):
     }
     default: ClassVar[str] = "ring"
     kind: ClassVar[str] = "graphs"
-    checks: ClassVar[str] = "mpifed.graphs.checked"
+    checks: ClassVar[str] = "mpifed.graphs.graph_guards"
 
     loss: Annotated[float, Meta(ge=0, lt=1, description="probability that an edge is lost in a round")] = 0.0
 

@@ -5,7 +5,7 @@ import math
 from mpifed.core.errors import UserError
 from mpifed.report import tables
 from mpifed.report.tables import ABSENT, FORMATS, Number, Table
-from mpifed.results.fit import LEVEL, Fit
+from mpifed.results.coefficients import LEVEL, Fit
 
 
 def page(title: str, fit: Fit, form: str = "terminal") -> str:

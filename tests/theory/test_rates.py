@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mpifed.theory.fit import line
+from mpifed.theory.rates import line
 
 
 def test_a_geometric_sequence_gives_its_factor():

@@ -13,7 +13,7 @@ from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
-from mpifed.data.base import Dataset
+from mpifed.data.dataset import Dataset
 from mpifed.data.labels import Kind, fitted
 from mpifed.kernels.blocks import Block
 from mpifed.problems.kept import ON_DEVICES
@@ -67,7 +67,7 @@ class Problem(Component):
     }
     default: ClassVar[str] = "least-squares"
     kind: ClassVar[str] = "problems"
-    checks: ClassVar[str] = "mpifed.problems.checked"
+    checks: ClassVar[str] = "mpifed.problems.problem_guards"
 
     def dim(self, data: Dataset) -> int:
         """The number of parameters n."""

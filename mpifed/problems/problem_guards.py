@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.guards import Guard, Wrong, array, returns, shown, whole
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.base import Problem
+from mpifed.problems.problem import Problem
 
 RIGHT = ": it must be an array of shape {shape}"
 CLIENTS = " for c = {0} clients" + RIGHT

@@ -25,7 +25,7 @@ class Compressor(Component):
     """
 
     choices: ClassVar[dict[str, str]] = {
-        "identity": "mpifed.compressors.base:Identity",
+        "identity": "mpifed.compressors.compressor:Identity",
         "topk": "mpifed.compressors.sparse:TopK",
         "randk": "mpifed.compressors.sparse:RandK",
         "randseqk": "mpifed.compressors.sparse:RandSeqK",
@@ -35,7 +35,7 @@ class Compressor(Component):
     }
     default: ClassVar[str] = "identity"
     kind: ClassVar[str] = "compressors"
-    checks: ClassVar[str] = "mpifed.compressors.checked"
+    checks: ClassVar[str] = "mpifed.compressors.compressor_guards"
 
     def compress(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         """C of each row: (c, N), zeros where nothing is sent. A row that is not finite stays as it is."""

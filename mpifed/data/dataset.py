@@ -185,7 +185,7 @@ class Data(Component):
     }
     default: ClassVar[str] = "linreg-noniid"
     kind: ClassVar[str] = "data"
-    checks: ClassVar[str] = "mpifed.data.checked"
+    checks: ClassVar[str] = "mpifed.data.data_guards"
     objective: ClassVar[str] = "least-squares"  # default problem for this data
     held: ClassVar[bool] = False  # whether a program holds the samples, which are known by their hash
     common: ClassVar[str] = ""  # what is done to samples with the help of those of other clients

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.dataset import Data
 from mpifed.data.download import MANUAL, SOURCES
 from tests.helpers.data_files import DENSE, write
 

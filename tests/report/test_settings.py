@@ -4,8 +4,8 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.report import boxplot, plot
-from mpifed.report.groups import label, study
 from mpifed.report.names import AS_PRINTED, letter, method, setting
+from mpifed.report.settings import label, study
 from tests.helpers.compared_runs import cells, compare, seeds
 from tests.helpers.figures import axes_of, grid, legend
 from tests.helpers.recorded_runs import recorded

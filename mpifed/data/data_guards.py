@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.component import fields_of
 from mpifed.core.guards import Guard, Slip, Wrong, instance, shown
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Data, Dataset, Wrapped
+from mpifed.data.dataset import Data, Dataset, Wrapped
 
 DATASET = instance(Dataset, ": it must return a mpifed.Dataset")
 

@@ -85,7 +85,7 @@ def resume(
 
 
 @contextmanager
-def together() -> Iterator[World]:
+def all_ranks() -> Iterator[World]:
     """The ranks of this program, BLAS on one thread each. An error on one of several, but a UserError, ends all."""
     world = launcher.connect()
     try:
@@ -101,7 +101,7 @@ def together() -> Iterator[World]:
 
 def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None) -> Result | None:
     """Make a job and run it, on every rank; the result on rank 0."""
-    with together() as world:
+    with all_ranks() as world:
         # a wish that makes no sense must not stop rank 0 alone, while the others go on to wait for its study
         with world.agreeing():
             shown = progress(wish, callback) if world.first else Progress(None)

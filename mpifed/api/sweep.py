@@ -11,7 +11,7 @@ import msgspec
 
 from mpifed.api.progress import Wish, over_all
 from mpifed.api.result import Result, load
-from mpifed.api.run import together
+from mpifed.api.run import all_ranks
 from mpifed.api.study import Study, study
 from mpifed.core import plugins
 from mpifed.core.component import Component
@@ -50,7 +50,7 @@ def sweep(
     for a mistake in the experiment or the grid, before anything runs, and where all points fail.
     """
     points = list[Point]()
-    with together() as world, tempfile.TemporaryDirectory(prefix="mpifed-") as temporary:
+    with all_ranks() as world, tempfile.TemporaryDirectory(prefix="mpifed-") as temporary:
         with world.agreeing():
             table = study(experiment, None, settings)
             axes = assignments(grid or {})

@@ -88,7 +88,7 @@ def differences(computed: Callable[[Array], Array], X: Array, V: Array, h: float
     return (computed(X + h * V) - computed(X - h * V)) / (2 * h)
 
 
-def together(case: Case) -> str:
+def value_with_gradient(case: Case) -> str:
     problem, block, X, _ = points(case)
     value, G = problem.value_grad(block, X)
     for name, one, other in (("value", problem.value(block, X), value), ("grad", problem.grad(block, X), G)):
@@ -199,7 +199,7 @@ def brief(row: Array) -> str:
 
 CHECKS: list[Check] = [
     ("gradient", gradient),
-    ("value and value_grad", together),
+    ("value and value_grad", value_with_gradient),
     ("common point and rows", common),
     ("a client alone", alone),
     ("Hessian", hessian),

@@ -67,9 +67,9 @@ def turns(case: Case) -> str:
     for round in wanted:
         ids = found[round]
         again = fresh.select(round, 0)
-        if not np.array_equal(named(ids, m), named(again, m)):
+        if not np.array_equal(client_numbers(ids, m), client_numbers(again, m)):
             raise Found(
-                f"round {round} selects {named(ids, m)} in turn and {named(again, m)} out of turn: a run that is "
+                f"round {round} selects {client_numbers(ids, m)} in turn and {client_numbers(again, m)} out of turn: a run that is "
                 "resumed would go on with others",
                 place(case.component, "selector"),
             )
@@ -85,7 +85,7 @@ def selectors(case: Case, m: int, rounds: int) -> Selector:
     return found
 
 
-def named(ids: Array | None, m: int) -> list[int]:
+def client_numbers(ids: Array | None, m: int) -> list[int]:
     """The numbers of selected clients."""
     return list(range(m)) if ids is None else np.sort(np.asarray(ids)).tolist()
 
@@ -98,7 +98,7 @@ def odds(case: Case) -> str:
         raise Open("its selector has no weights")
     counts = np.zeros(m)
     for round in range(1, TIMES + 1):
-        counts[named(selector.select(round, 0), m)] += 1
+        counts[client_numbers(selector.select(round, 0), m)] += 1
     p = selector.size / (m * selector.weights)
     off = np.abs(counts / TIMES - p) - DEVIATIONS * np.sqrt(p * np.clip(1 - p, 0, 1) / TIMES)
     i = int(off.argmax())

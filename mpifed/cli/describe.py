@@ -37,7 +37,7 @@ WIDTH = 100  # characters of a line
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
 
 
-def told(args: argparse.Namespace) -> str:
+def described(args: argparse.Namespace) -> str:
     return names(args.kind) if args.command == "list" else component(args.name)
 
 

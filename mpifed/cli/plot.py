@@ -29,7 +29,7 @@ REFUSED = {  # options without effect
 
 @np.errstate(all="ignore")  # numbers of a file may be of any size
 def plot(args: argparse.Namespace) -> str:
-    output = named(args)
+    output = picture_name(args)
     check_picture(args)
     results = read(args.result)
     width = style.inches(args.width, "--width")
@@ -74,7 +74,7 @@ def profiled(results: Sequence[Result], text: str, wishes: style.Wishes) -> Any:
     return profile.draw(found, text.partition(" to ")[0], **wishes)
 
 
-def named(args: argparse.Namespace) -> str:
+def picture_name(args: argparse.Namespace) -> str:
     """The name of the picture; one that ends in .html asks for the page. UserError for an unknown extension."""
     output = str(args.output or ("page.html" if args.html else "figure.png"))
     page = output.lower().endswith(interactive.ENDINGS)

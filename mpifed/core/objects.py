@@ -62,7 +62,7 @@ def _(value: Any, key: str, defaults: bool = True) -> Any:
 
 @plain.register(type | FunctionType)
 def _(value: Any, key: str, defaults: bool = True) -> Any:
-    return {"name": reference(value)} if Component in getattr(value, "__mro__", ()) else named(value)
+    return {"name": reference(value)} if Component in getattr(value, "__mro__", ()) else class_text(value)
 
 
 @plain.register(Table)
@@ -85,10 +85,10 @@ def reference(cls: type[Component]) -> str:
     if ":" in label:  # as plugins.adopt made it
         plugins.given.setdefault(label, cls.__bases__[0])
         return label
-    return named(cls)
+    return class_text(cls)
 
 
-def named(cls: type | FunctionType) -> str:
+def class_text(cls: type | FunctionType) -> str:
     """A class or function as text; ``plugins`` knows it by that from here on.
 
     path.py:Class or package.module:Class for one of a file or a module; __main__:Class for one that only this program

@@ -35,7 +35,7 @@ COMPARED = {  # attributes of a result file, and what a note calls them
 FIELD = "computed_otherwise"  # the attribute with the sentences of all resumptions
 
 
-def told(parts: Prepared, world: World) -> Prepared:
+def with_computers(parts: Prepared, world: World) -> Prepared:
     """The same with what computes on each rank, at rank 0; all ranks call it."""
     found = world.collect((provenance.blas(), device_here(parts)))
     blas, devices = (tuple([row[k] for row in found]) for k in range(2))
@@ -48,7 +48,7 @@ def device_here(parts: Prepared) -> str:
         return ""
     setup = parts.setup
     where = device(setup.kernels) if setup.kernels in DEVICES else setup.problem.computer()
-    return "" if where is None else torch_device.told(where)
+    return "" if where is None else torch_device.device_text(where)
 
 
 def computed_by(parts: Prepared) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def otherwise(now: Mapping[str, Any], before: Result | None, saved: Saved | None
     now = {"numpy": np.__version__, **now}
     pairs = [(COMPARED[name], str(before.attrs.get(name, "")), str(now.get(name, "none"))) for name in COMPARED]
     if "group" in before.attrs:
-        pairs.append(("clients", together(before.attrs["group"]), together(now.get("group"))))
+        pairs.append(("clients", group_text(before.attrs["group"]), group_text(now.get("group"))))
     found = [f"{name} ({was} → {now or 'unknown'})" for name, was, now in pairs if was and was != now]
     if not found:
         return []
@@ -99,6 +99,6 @@ def earlier(before: Result | None) -> list[str]:
     return [] if before is None else str(before.attrs.get(FIELD, "")).splitlines()
 
 
-def together(group: int | None) -> str:
+def group_text(group: int | None) -> str:
     """How many clients are computed at once."""
     return f"in groups of {group}" if group is not None and group > 1 else "one at a time"

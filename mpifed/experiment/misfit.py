@@ -46,7 +46,7 @@ def check_rows(arrays: Mapping[str, Array], state: Any, count: int) -> None:
     lacking = [name for name in (*fields, "compute seconds") if name not in arrays]
     others = [name for name in arrays if " " not in name and name not in fields]
     if lacking or others:
-        raise ValueError(f"the state of its clients has {named(arrays)}, but must have {named(fields)}")
+        raise ValueError(f"the state of its clients has {field_names(arrays)}, but must have {field_names(fields)}")
     for name, rows in arrays.items():
         like = fields.get(name)
         if name.startswith(f"{RESTING}{FIELD}"):  # a client's next state, which rests until its upload arrives
@@ -75,6 +75,6 @@ def check_server(saved: Saved, algorithm: Method, x: Array) -> None:
         raise ValueError(f"its clients run {method!r}, which {algorithm.label()} does not have")
 
 
-def named(arrays: Mapping[str, Any]) -> str:
+def field_names(arrays: Mapping[str, Any]) -> str:
     """The names in the state of clients, without what goes with it."""
     return ", ".join(name for name in arrays if " " not in name) or "no array"

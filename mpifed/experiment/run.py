@@ -10,7 +10,7 @@ from mpifed.core.errors import Trouble, UserError, failure, printable
 from mpifed.core.files import checked_target
 from mpifed.data.cache import Cache
 from mpifed.experiment import serving
-from mpifed.experiment.computers import told
+from mpifed.experiment.computers import with_computers
 from mpifed.experiment.config import experiment
 from mpifed.experiment.housing import housed
 from mpifed.experiment.job import Job
@@ -95,7 +95,7 @@ def carried_out(
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
         begin(parts, job, world.first)
-    parts = told(parts, world)
+    parts = with_computers(parts, world)
     recorder = recording(job, world, parts, watch)
     if recorder is None:
         serving.host(job, world, parts)

@@ -40,7 +40,7 @@ def array(given: Any) -> Array | None:
     return found if found.ndim and not isinstance(given, np.ma.MaskedArray) else None
 
 
-def named(given: Any, m: int, what: str) -> Array:
+def numbers_or_refused(given: Any, m: int, what: str) -> Array:
     """The same; UserError with the words ``what`` for the argument that it is."""
     try:
         return numbers(given, m)
@@ -63,7 +63,7 @@ def arranged(request: Request, m: int) -> Array | None:
     asked = request.to
     if asked is None or rising(asked, m):
         return None
-    asked = named(asked, m, f"to= in a call of {request.method}")
+    asked = numbers_or_refused(asked, m, f"to= in a call of {request.method}")
     order = asked.argsort()
     request.to = asked[order]
     if request.each is not None:
@@ -97,7 +97,7 @@ def there(given: Any, weights: Array | None, arrived: Array | None, m: int) -> t
 
     UserError where they are not those that ``arrived`` (None: all).
     """
-    asked = named(given, m, "of=")
+    asked = numbers_or_refused(given, m, "of=")
     order = asked.argsort()
     of = asked[order]
     if not np.array_equal(of, np.arange(m) if arrived is None else arrived):

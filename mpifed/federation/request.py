@@ -75,7 +75,7 @@ SUMMED = 2
 NUMBERS = len(HostReport._fields)
 
 
-def together(report: Array, other: Array) -> None:
+def add_report(report: Array, other: Array) -> None:
     """Add to the report (NUMBERS,) of some hosts that of others."""
     report[:SUMMED] += other[:SUMMED]
     np.maximum(report[SUMMED:], other[SUMMED:], out=report[SUMMED:])

@@ -12,7 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.ending import Ending
 from mpifed.federation.evaluation import Evaluated, Evaluation
-from mpifed.federation.ids import named
+from mpifed.federation.ids import numbers_or_refused
 from mpifed.federation.method import ServerState
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
@@ -113,7 +113,7 @@ class Federation(Calls):
         mask = np.full(self.m, selected is None)
         if selected is not None:
             known = selected is self.schedule.selected
-            mask[selected if known else named(selected, self.m, "the array that fed.mask gets")] = True
+            mask[selected if known else numbers_or_refused(selected, self.m, "the array that fed.mask gets")] = True
         return mask
 
     def observed(self, server: ServerState) -> ServerState:

@@ -57,7 +57,7 @@ def free_bytes(device: Any) -> int | None:
     return int(FILLED * cuda.mem_get_info(device)[0] / sharing)
 
 
-def told(device: Any) -> str:
+def device_text(device: Any) -> str:
     """A device, and what else the last bits of PyTorch depend on there: the card and its CUDA, or kernels and threads.
 
     MKL has kernels of its own for each processor; where MKL_CBWR chooses others than AUTO it is there too.

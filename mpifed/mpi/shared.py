@@ -84,7 +84,7 @@ class LongArrays:
         file = None
         if self.node.rank == 0:
             file = made(size)
-        place = self.node.bcast(None if file is None else named(file), 0)
+        place = self.node.bcast(None if file is None else path_and_identity(file), 0)
         room = None if place is None else mapped(place, size, self.node.rank == 0)
         # before the file is closed all have opened it: it has no name by which it could be found later
         self.node.Barrier()
@@ -114,7 +114,7 @@ def made(size: int) -> int | None:
     return file
 
 
-def named(file: int) -> tuple[str, tuple[int, int]]:
+def path_and_identity(file: int) -> tuple[str, tuple[int, int]]:
     """Under which name other processes find an open file, and by what they see that it is this one."""
     return f"/proc/{os.getpid()}/fd/{file}", identity(file)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import NUMBERS, HostReport, together
+from mpifed.federation.request import NUMBERS, HostReport, add_report
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.plan import BIG
 from mpifed.mpi.rank_trees import Route
@@ -104,7 +104,7 @@ class Climb:
                 request.Wait()
             self.traffic.comm += time.perf_counter() - started
             if report is not self.report:
-                together(self.report, report)
+                add_report(self.report, report)
             for a, b, place in additions:
                 self.add(vectors[a], vectors[b], out=vectors[place])
         # after all additions: what is sent on as it came lies in the children's buffers until then

@@ -10,7 +10,7 @@ from mpifed.report.metrics import available
 from mpifed.report.settings import Group, study
 from mpifed.report.tables import Number, Table, escaped, written
 from mpifed.results.columns import Columns
-from mpifed.results.over_clients import SPREADS, named, over_clients
+from mpifed.results.over_clients import SPREADS, client_columns, over_clients
 from mpifed.results.result import Result
 
 WHO = {"trained": "by_client", "unseen": "unseen"}  # clients, and where a result has their numbers
@@ -34,7 +34,7 @@ def stored(result: Result, who: str) -> Columns:
 
 def numbers_of(results: Sequence[Result], wanted: Sequence[str] | None) -> list[str]:
     """The numbers of clients that results have, or those ``wanted``, at all models. UserError for one none has."""
-    there = dict.fromkeys(name for who in WHO for result in results for name in named(stored(result, who)))
+    there = dict.fromkeys(name for who in WHO for result in results for name in client_columns(stored(result, who)))
     if not there:
         raise UserError("no result has numbers of clients: evaluate.clients or evaluate.unseen asks for some")
     for name in wanted or ():

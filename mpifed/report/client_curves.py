@@ -12,7 +12,7 @@ from mpifed.report.overlap import ABOVE
 from mpifed.report.settings import label, study
 from mpifed.report.style import DOUBLE, Wishes, framed, paper, text
 from mpifed.results.columns import of_client
-from mpifed.results.over_clients import named, over_clients
+from mpifed.results.over_clients import client_columns, over_clients
 from mpifed.results.result import Result
 
 SHARES = np.linspace(0, 1, 101)
@@ -90,7 +90,7 @@ def by_rank(axis: Any, lines: Sequence[Line], name: str) -> None:
 
 def by_model(axis: Any, lines: Sequence[Line], name: str) -> None:
     """Mean and worst tenth of the clients that never train, over the models at which they are tested."""
-    have = {column for runs, _ in lines for run in runs for column in named(stored(run, "unseen"))}
+    have = {column for runs, _ in lines for run in runs for column in client_columns(stored(run, "unseen"))}
     there = [form for form in MODELS if form.format(name) in have]
     if len(there) < 2:  # a number at models of clients' own
         axis.remove()
@@ -101,7 +101,7 @@ def by_model(axis: Any, lines: Sequence[Line], name: str) -> None:
             points = []
             for column in [form.format(name) for form in there]:
                 tables = [stored(run, "unseen") for run in runs]
-                found = [over_clients(table, column)[key][-1] for table in tables if column in named(table)]
+                found = [over_clients(table, column)[key][-1] for table in tables if column in client_columns(table)]
                 points.append(float(np.mean(found)) if found else np.nan)
             axis.plot(range(len(there)), points, **style)
 

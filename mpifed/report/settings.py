@@ -148,13 +148,13 @@ def natural(text: str) -> tuple[int, float, str]:
 
 def label(group: Group, study: Study, without: str = "") -> str:
     """The name of a group in a picture: the settings in which it differs from others, except ``without``."""
-    parts = named(group, study, without)
+    parts = label_settings(group, study, without)
     names = study.names
     usual = [names.value(key, value) if key in NAMED else names.part(key, short, value) for key, short, value in parts]
     return names.of(", ".join(usual), spelt(parts))
 
 
-def named(group: Group, study: Study, without: str = "") -> list[tuple[str, str, str]]:
+def label_settings(group: Group, study: Study, without: str = "") -> list[tuple[str, str, str]]:
     """The settings that make the label of a group: key, short name and value.
 
     An option of the algorithm is among them only if it differs between groups with the same algorithm.
@@ -177,7 +177,7 @@ def callable_by(study: Study, results: Iterable[Result]) -> list[str]:
     """Every name that may be replaced by another: of methods, values, settings, curves and columns."""
     found = list[str]()
     for group in study.groups:
-        parts = named(group, study)
+        parts = label_settings(group, study)
         found += [label(group, study), spelt(parts)]
         for key, short, value in [(key, short, group.settings.get(key, "")) for key, short in study.keys.items()]:
             if value:

@@ -14,7 +14,7 @@ from mpifed.report.metrics import column, finite
 from mpifed.report.ranks import ranks
 from mpifed.report.settings import shown
 from mpifed.results.columns import Column, of_client
-from mpifed.results.over_clients import named, worst_tenth
+from mpifed.results.over_clients import client_columns, worst_tenth
 from mpifed.results.result import Result
 
 HEIGHT = 40
@@ -161,7 +161,7 @@ def by_client(result: Result) -> list[Cell]:
     """Of what was last evaluated of each client: the median, and the mean over the tenth of clients with the worst."""
     cells = []
     for whose, tables in (("clients'", result.by_client), ("unseen clients'", result.unseen)):
-        for name in named(tables):
+        for name in client_columns(tables):
             values = np.sort(tables[name][-1] * 1.0) if len(tables[name]) else np.zeros(0)
             values = values[~np.isnan(values)]
             if len(values):

@@ -10,7 +10,7 @@ TENTH = 10  # clients of which the worst one counts
 SPREADS = ("mean", "worst_tenth", "sd", "iqr", "min", "max", "lacking")
 
 
-def named(tables: Columns) -> list[str]:
+def client_columns(tables: Columns) -> list[str]:
     """The numbers of each client in the tables of a result."""
     return [name for name, table in tables.items() if table.ndim == 2]
 
@@ -23,7 +23,7 @@ def over_clients(tables: Columns, name: str) -> Columns:
     quartile; ``min``, ``max``; and ``lacking``, how many clients have none. UserError where the result has no such
     number.
     """
-    there = named(tables)
+    there = client_columns(tables)
     if not there:
         raise UserError("no numbers of clients are stored: evaluate.clients or evaluate.unseen asks for some")
     if name not in there:

@@ -119,7 +119,7 @@ def refuse_dependent(parts: Prepared, at: Place) -> None:
             "in all rows; leave it out"
         )
     raise UserError(
-        f"the data do not determine the coefficients of {together(which)}: their columns depend on each other, as one "
+        f"the data do not determine the coefficients of {enumerated(which)}: their columns depend on each other, as one "
         "that is given twice does, or all levels of a category beside a column of ones; leave one of them out"
     )
 
@@ -157,7 +157,7 @@ def refuse_separated(parts: Prepared, at: Place, inverse: Array | None) -> None:
     which = listed(parts, found)
     if which:
         raise UserError(
-            f"the coefficient of {together(which)} has no best value: f falls for ever along it, as where a category "
+            f"the coefficient of {enumerated(which)} has no best value: f falls for ever along it, as where a category "
             f"has no event or a column separates the classes; leave such a column out{or_regularised(parts)}"
         )
 
@@ -196,7 +196,7 @@ def listed(parts: Prepared, found: Array) -> list[str]:
     return list(folded([known[j] for j in np.flatnonzero(found > PART * found.max())]))
 
 
-def together(words: list[str]) -> str:
+def enumerated(words: list[str]) -> str:
     """A, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 

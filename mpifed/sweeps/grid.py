@@ -41,7 +41,7 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
 
     UserError, which names the point, for an invalid configuration.
     """
-    axes = [grid(text) for text in grids] + [together(text) for text in zips]
+    axes = [grid(text) for text in grids] + [zipped(text) for text in zips]
     if not axes:
         raise UserError("a sweep needs --grid KEY=VALUES, for example --grid algorithm.k0=1,5,10 --grid seed=0:20")
     keys = [whole(key) for axis in axes for key, _ in axis[0]]
@@ -56,7 +56,7 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
     found: dict[str, Point] = {}
     for combination in itertools.product(*axes):
         setting = [pair for part in combination for pair in part]
-        name = named(setting)
+        name = file_name(setting)
         own = tuple(f"{key}={value}" for key, value in setting)
         try:
             config = configuration.experiment(configuration.override(copy.deepcopy(table), [*words, *own]))
@@ -90,7 +90,7 @@ def grid(text: str) -> list[Setting]:
     return [((key, value),) for key, value in pairs(text, "--grid")]
 
 
-def together(text: str) -> list[Setting]:
+def zipped(text: str) -> list[Setting]:
     """KEY=VALUES;KEY=VALUES … as settings of all these keys: the first values, then the second values …"""
     columns = [pairs(part, "--zip") for part in split(text, ";") if part.strip()]
     if len({len(column) for column in columns}) != 1:
@@ -148,7 +148,7 @@ def whole(key: str) -> str:
     return key.removesuffix(".name")
 
 
-def named(setting: Iterable[tuple[str, str]]) -> str:
+def file_name(setting: Iterable[tuple[str, str]]) -> str:
     """A file name such as k0=5,seed=3: the last parts of the keys, in alphabetical order of the keys.
 
     Characters unfit for a file name become _, and a hash keeps such names, and long ones, apart.

@@ -14,7 +14,7 @@ from mpifed.experiment import config as configuration
 from mpifed.results.result import load, read
 from mpifed.results.validate import attributes
 from mpifed.sweeps.cost import cost
-from mpifed.sweeps.grid import Point, named
+from mpifed.sweeps.grid import Point, file_name
 from mpifed.sweeps.measure import FAILED, Measure, Score
 from mpifed.sweeps.runner import Layout, Line, Tally, carried_out, missing
 from mpifed.sweeps.runs import FAILED as POINT_FAILED
@@ -86,7 +86,7 @@ def name(label: str, setting: Try, seed: int) -> str:
     """The name of a run's file without .h5: fedgia,k0=5,seed=100,t=0.02."""
     options = [(key, toml_value(value)) for key, value in setting.options.items()]
     plain = re.sub(r"[^\w.+-]+", "-", label, flags=re.ASCII)
-    return f"{plain},{named([*options, ('seed', str(seed))])}"
+    return f"{plain},{file_name([*options, ('seed', str(seed))])}"
 
 
 def tune(wanted: Sequence[Point], runs: Runs, layout: Layout, tally: Tally) -> Iterator[Line]:

@@ -60,7 +60,7 @@ def test_a_run_that_goes_on_elsewhere_says_so_and_the_file_keeps_both_devices(wo
     from mpifed.kernels import torch_device
 
     path = str(tmp_path / "run.h5")
-    here = torch_device.told(torch_device.device_of("cpu"))
+    here = torch_device.device_text(torch_device.device_of("cpu"))
     data = ["data=images", "data.clients=3", "data.samples=10", "data.size=10", "data.channels=1", "data.classes=2"]
     study = [*data, *words, "algorithm=fedavg", "rounds=2", "stop.gradient=0"]
     run("run", *study, "-q", "-o", path)

@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.federation.participation.selection import Biased
-from mpifed.federation.request import EVALUATE, SAVE, WHOLE, HostReport, Request, together
+from mpifed.federation.request import EVALUATE, SAVE, WHOLE, HostReport, Request, add_report
 from mpifed.federation.saving import saving
 from mpifed.federation.transport import InProcess
 from tests.helpers.algorithm_cases import SETTINGS, start
@@ -74,8 +74,8 @@ def test_the_excuse_of_a_failed_request_has_as_many_rows_as_the_reply_would_have
 
 def test_of_several_hosts_the_slowest_the_total_and_the_first_faulty_client_are_reported():
     one = np.array(HostReport(2.0, 0, 2.0, 0.5, 0, M - 7))
-    together(one, np.array(HostReport(3.0, 1, 3.0, 0.25, 15, 0)))
-    together(one, np.array(HostReport(1.0, 1, 1.0, 0.0, 10, M - 4)))
+    add_report(one, np.array(HostReport(3.0, 1, 3.0, 0.25, 15, 0)))
+    add_report(one, np.array(HostReport(1.0, 1, 1.0, 0.0, 10, M - 4)))
     assert HostReport(*one.tolist()) == HostReport(6.0, 2, 3.0, 0.5, 15, M - 4)
 
 

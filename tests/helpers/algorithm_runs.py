@@ -28,7 +28,7 @@ from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import Selection, Selector, Uniform
 from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, Neighbourhood
 from mpifed.federation.peers.network import Network
-from mpifed.federation.request import ARRIVE, REST, HostReport, together
+from mpifed.federation.request import ARRIVE, REST, HostReport, add_report
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finish
@@ -91,7 +91,7 @@ class Several:
             replies.append(reply)
         first, *others = np.array(reports, float)
         for other in others:
-            together(first, other)
+            add_report(first, other)
         self.report = HostReport(*first.tolist())
         width = max(reply.rows.shape[1] for reply in replies)
         rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]

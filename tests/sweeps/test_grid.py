@@ -7,7 +7,7 @@ import pytest
 from mpifed.experiment.config import experiment
 from mpifed.sweeps import grid
 from mpifed.sweeps.cost import POINT, ROUND, cost
-from mpifed.sweeps.grid import named, ordered, points, split, together
+from mpifed.sweeps.grid import file_name, ordered, points, split, zipped
 from tests.sweeps.conftest import SMALL
 
 
@@ -26,7 +26,7 @@ def test_values_are_comma_separated_and_ranges_leave_out_their_end():
 
 
 def test_keys_of_a_zip_go_together_and_quotes_and_brackets_keep_their_separators():
-    assert together("a=1,2;b=0:2") == [(("a", "1"), ("b", "0")), (("a", "2"), ("b", "1"))]
+    assert zipped("a=1,2;b=0:2") == [(("a", "1"), ("b", "0")), (("a", "2"), ("b", "1"))]
     found = points({}, [], ["seed=0:2"], ["data.clients=6,7;selection.count=2,3"])
     values = [(p.config.seed, p.config.data.clients, p.config.selection.count) for p in found]
     assert values == [(0, 6, 2), (0, 7, 3), (1, 6, 2), (1, 7, 3)]
@@ -56,8 +56,8 @@ def test_names_are_made_of_the_keys_of_the_grids_and_differ_by_their_hash():
         ([("data.path", "../a b.h5")], r"path=.._a_b.h5-[0-9a-f]{8}"),
         ([("data.path", "x" * 500)], r"path=x{95}-[0-9a-f]{8}"),
     ):
-        assert re.fullmatch(name, named(setting))
-    assert named([("data.path", "a b")]) != named([("data.path", "a:b")])
+        assert re.fullmatch(name, file_name(setting))
+    assert file_name([("data.path", "a b")]) != file_name([("data.path", "a:b")])
 
 
 def test_parts_share_the_points_exactly():

@@ -66,14 +66,14 @@ def item(part: Part, j: int) -> tuple[Array, Any]:
         sample, label = part.dataset[j]
         sample, label = np.asarray(sample), np.asarray(label)
     except Exception as error:  # the user's code may raise anything
-        raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {told(error)}") from None
+        raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {error_text(error)}") from None
     if sample.dtype.kind not in "biuf" or label.size != 1:
         found = f"a sample of type {sample.dtype} and {label.size} labels"
         raise UserError(f"item {j} of {part.name} has {found}: it must be numbers and one label")
     return sample, label.item()
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")
 
 
@@ -147,7 +147,7 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
         try:
             found = plugins.load(reference, "function", Callable)(**self.arguments)
         except Exception as error:  # the user's code may raise anything
-            raise UserError(f"{wrong} {told(error)}") from None
+            raise UserError(f"{wrong} {error_text(error)}") from None
         try:
             X, y, clients, shape = gathered(found, empty=key == "path_test")
         except UserError as error:

@@ -50,7 +50,7 @@ class BlockSizes:
         """Measure from the next round on, if there is a choice."""
         if len(self.ladder) > 1 and self.rounds >= MEASURED:
             next(self.trials)
-            self.host.verbs |= {name: self.timed(verb) for name, verb in self.verbs.items() if told(name)}
+            self.host.verbs |= {name: self.timed(verb) for name, verb in self.verbs.items() if computes(name)}
 
     def timed(self, verb: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
         """The same verb, with a clock that runs while clients compute."""
@@ -102,7 +102,7 @@ class BlockSizes:
         self.host.lay()
 
 
-def told(verb: str) -> bool:
+def computes(verb: str) -> bool:
     """Whether clients compute for the run at a verb, not for the record."""
     return (verb,) not in FOR_THE_RECORD
 

@@ -27,7 +27,7 @@ def known(problem: Problem) -> list[str]:
     return list(dict.fromkeys([*usual(problem), *problem.of_clients()]))
 
 
-def named(problem: Problem, wanted: bool | str | Sequence[str]) -> list[str]:
+def asked_for(problem: Problem, wanted: bool | str | Sequence[str]) -> list[str]:
     """The numbers that ``evaluate.clients`` asks for; true: the usual ones."""
     if isinstance(wanted, bool):
         return usual(problem) if wanted else []
@@ -72,7 +72,7 @@ def one(name: str, compute: Callable[[Block, Array], Array]) -> Callable[[Block,
     return found
 
 
-def told(rows: dict[str, Array]) -> dict[str, Array]:
+def with_lacking(rows: dict[str, Array]) -> dict[str, Array]:
     """The same numbers as they arrive, NaN where a client has none."""
     kept = {name: values for name, values in rows.items() if not name.startswith(HAS)}
     return {name: np.where(rows.get(HAS + name, 1) == 0, np.nan, values) for name, values in kept.items()}

@@ -2,7 +2,7 @@
 
 from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
-from mpifed.features.by_client.client_numbers import OfClients, known, named, told, usual
+from mpifed.features.by_client.client_numbers import OfClients, asked_for, known, usual, with_lacking
 from mpifed.features.feature import Feature, Housing, Looks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
@@ -20,7 +20,7 @@ def nothing(c: Experiment) -> Found:
 def unknown(c: Experiment) -> Found:
     """A number of clients that a problem has not."""
     there = known(c.problem)
-    for name in named(c.problem, c.evaluate.clients):
+    for name in asked_for(c.problem, c.evaluate.clients):
         if name not in there:
             return {"number": name, "there": f"it has {', '.join(there)}" if there else "it has none"}
     return None
@@ -45,10 +45,10 @@ class ByClient(Feature):
     rules = RULES
 
     def host(self, host: Host, housing: Housing) -> None:
-        names = named(self.config.problem, self.config.evaluate.clients)
+        names = asked_for(self.config.problem, self.config.evaluate.clients)
         host.evaluation.looks[OfClients.by_client.__name__] = OfClients(host.setup.algorithm, names).by_client
 
     def looks(self, fed: Federation) -> Looks:
         if not self.config.evaluate.clients:
             return {}
-        return {"clients": lambda x: told(fed.inspect(OfClients.by_client, args=(x,)))}
+        return {"clients": lambda x: with_lacking(fed.inspect(OfClients.by_client, args=(x,)))}

@@ -8,7 +8,7 @@ from mpifed.core.errors import Trouble
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.by_client.client_numbers import named, told
+from mpifed.features.by_client.client_numbers import asked_for, with_lacking
 from mpifed.features.feature import ByClient, Feature, Housing, Looks, MakeHost
 from mpifed.features.guarantee.prepared_data import shared
 from mpifed.features.network_training.feature import training_views
@@ -75,7 +75,7 @@ class Unseen(Feature):
         made = make(setup._replace(m=data.m), data, (lo, hi), hi - lo)
         # they have no weights and no neighbours, but take steps as the others do
         made.views += training_views(c)
-        names = named(c.problem, c.evaluate.clients or True)
+        names = asked_for(c.problem, c.evaluate.clients or True)
         trying = Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)
         made.algorithm = trying
         made.evaluation.looks[TESTED] = trying.tested
@@ -96,7 +96,7 @@ class Unseen(Feature):
                 f"{fed.round}: look at evaluate.step and, where the method trains it, "
                 f"{steering(self.config.algorithm)}"
             )
-        return told(rows)
+        return with_lacking(rows)
 
     def clients(self, tables: dict[str, ByClient]) -> dict[str, ByClient]:
         """Both tables with the clients of the data."""

@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.calls import ClientMethod
-from mpifed.federation.ids import named
+from mpifed.federation.ids import numbers_or_refused
 from mpifed.federation.method import ServerState
 from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE
 from mpifed.federation.request import EVALUATE, FOR_THE_RECORD, Request
@@ -84,7 +84,7 @@ class Network(Federation):
         to: Array | None = None,
     ) -> None:
         names = (fields,) if isinstance(fields, str) else tuple(fields)
-        of = None if of is None else named(of, self.m, "of=")
+        of = None if of is None else numbers_or_refused(of, self.m, "of=")
         name = REPLACE if method is None else method.__name__
         self._work(Request(name, args, to, verb=(kind, *names)))
         if not self.round:

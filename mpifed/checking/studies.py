@@ -65,12 +65,12 @@ def turns(case: Case) -> str:
     wanted = [round for round in TURNS if round <= last]
     found = {round: selector.select(round, 0) for round in range(1, last + 1)}
     for round in wanted:
-        ids = found[round]
-        again = fresh.select(round, 0)
-        if not np.array_equal(client_numbers(ids, m), client_numbers(again, m)):
+        ids = selected_numbers(found[round], m)
+        again = selected_numbers(fresh.select(round, 0), m)
+        if ids != again:
             raise Found(
-                f"round {round} selects {client_numbers(ids, m)} in turn and {client_numbers(again, m)} out of turn: a run that is "
-                "resumed would go on with others",
+                f"round {round} selects {ids} in turn and {again} out of turn: a run that is resumed would go on with "
+                "others",
                 place(case.component, "selector"),
             )
     return f"rounds {', '.join(map(str, wanted))} in turn and out of turn: the same"
@@ -85,7 +85,7 @@ def selectors(case: Case, m: int, rounds: int) -> Selector:
     return found
 
 
-def client_numbers(ids: Array | None, m: int) -> list[int]:
+def selected_numbers(ids: Array | None, m: int) -> list[int]:
     """The numbers of selected clients."""
     return list(range(m)) if ids is None else np.sort(np.asarray(ids)).tolist()
 
@@ -98,7 +98,7 @@ def odds(case: Case) -> str:
         raise Open("its selector has no weights")
     counts = np.zeros(m)
     for round in range(1, TIMES + 1):
-        counts[client_numbers(selector.select(round, 0), m)] += 1
+        counts[selected_numbers(selector.select(round, 0), m)] += 1
     p = selector.size / (m * selector.weights)
     off = np.abs(counts / TIMES - p) - DEVIATIONS * np.sqrt(p * np.clip(1 - p, 0, 1) / TIMES)
     i = int(off.argmax())

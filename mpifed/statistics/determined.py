@@ -119,8 +119,8 @@ def refuse_dependent(parts: Prepared, at: Place) -> None:
             "in all rows; leave it out"
         )
     raise UserError(
-        f"the data do not determine the coefficients of {enumerated(which)}: their columns depend on each other, as one "
-        "that is given twice does, or all levels of a category beside a column of ones; leave one of them out"
+        f"the data do not determine the coefficients of {enumerated(which)}: their columns depend on each other, as "
+        "one that is given twice does, or all levels of a category beside a column of ones; leave one of them out"
     )
 
 

@@ -230,7 +230,7 @@ BOUNDS = {
     "isinstance": 224,
     "lists and texts times a condition": 0,
     "lines of mpifed": 46_000,
-    "lines of tests": 39_750,
+    "lines of tests": 39_800,
     "lines of benchmarks": 11_700,
 }
 

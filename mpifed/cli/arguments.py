@@ -177,12 +177,12 @@ def plot(add: Add) -> None:
     add("--force", action="store_true", help="overwrite the picture")
 
 
-@command("list", "describe:told", "list what an experiment file can name")
+@command("list", "describe:described", "list what an experiment file can name")
 def names(add: Add) -> None:
     add("kind", nargs="?", help="algorithms, problems, data, partitions, selections … or matrix: algorithms × problems")
 
 
-@command("describe", "describe:told", "formula, options and source of an algorithm, a problem …")
+@command("describe", "describe:described", "formula, options and source of an algorithm, a problem …")
 def describe(add: Add) -> None:
     add("name")
 

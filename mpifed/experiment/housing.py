@@ -8,7 +8,7 @@ from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.warm_start import given_start
-from mpifed.features.feature import Housing
+from mpifed.features.feature import Housing, MakeHost
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.request import SAVE
@@ -21,8 +21,9 @@ from mpifed.federation.transport import Transport
 def housed(parts: Prepared, job: Job, clients: tuple[int, int], kernels: str) -> Prepared:
     """The same with the samples of the clients lo <= i < hi in a host that computes with these kernels."""
     setup = parts.setup._replace(kernels=kernels)
-    makers = (feature.hosts(kernels) for feature in parts.features)
-    make = next(filter(None, makers), in_memory)
+    make: MakeHost = in_memory
+    for feature in parts.features:
+        make = feature.hosts(kernels) or make
     host = make(setup, parts.data, clients, parts.selector.size)
     if make is in_memory:
         host.block_size = parts.block
@@ -42,7 +43,9 @@ def in_memory(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int
 
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
-    kind = next((feature.federation for feature in parts.features if feature.federation), Federation)
+    kind = Federation
+    for feature in parts.features:
+        kind = feature.federation or kind
     made = kind(transport, parts.setup, parts.selector, parts.data.totals, parts.schedule, config.reproducible)
     made.ledger.before(*parts.data.exchanged)
     for feature in parts.features:

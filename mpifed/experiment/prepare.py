@@ -65,8 +65,9 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
         setup = feature.prepared(setup, data)
     refuse_large(setup)
     selector = selecting(config, data.m, features)
-    found = (feature.schedule(setup, data, selector) for feature in features)
-    schedule = next(filter(None, found), Schedule(data.m))
+    schedule = Schedule(data.m)
+    for feature in features:
+        schedule = feature.schedule(setup, data, selector) or schedule
     return Prepared(data, setup, selector, schedule, cuts(data.sizes, max(1, ranks - 1)), block, features)
 
 

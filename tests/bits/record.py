@@ -116,8 +116,8 @@ def row(name: str, one: Found, three: Found) -> Hashes:
 def different(one: Hashes, other: Hashes, but: tuple[str, ...] = LOCAL) -> str:
     """The parts in which two studies differ, columns by name; empty where they do not.
 
-    A recorded hash may be one of several, a|b: functions of single numbers in PyTorch, such as log10 and tanh, have
-    other last bits on some processors, whatever is pinned.
+    A recorded hash may be one of several, a|b: the same program with PyTorch had either on two processors, whatever is
+    pinned. Which of its functions differ there is not known.
     """
     pairs = sorted((one | other).items(), key=column)
     return " ".join(

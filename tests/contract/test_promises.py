@@ -183,9 +183,15 @@ def test_a_stage_that_says_nothing_is_refused_where_a_feature_installs_it(cls, f
         mpifed.run(BASE, progress=None)
     with pytest.raises(UserError, match=r"^--survive cannot be used with the stage Silent\w+: it does not say"):
         start(Job(experiment(BASE | {"algorithm": "gd"}), survive=True), Mortal())
+    assert mpifed.run(BASE | {"algorithm": "gd"}, progress=None).cr == 1
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("cls", [Installing, InstallingAtHosts])
+def test_on_a_device_too(cls, feature):
+    feature(cls)
     with pytest.raises(UserError, match=r'^kernels = "torch" is wrong: the stage Silent\w+ does not say'):
         mpifed.run(BASE | {"algorithm": "gd", "kernels": "torch"}, progress=None)
-    assert mpifed.run(BASE | {"algorithm": "gd"}, progress=None).cr == 1
 
 
 def test_a_run_that_asks_for_nothing_takes_what_says_nothing():

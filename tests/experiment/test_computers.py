@@ -69,7 +69,7 @@ def test_a_run_that_goes_on_elsewhere_says_so_and_the_file_keeps_both_devices(wo
     assert first.attrs["torch"] == torch_device.pytorch().__version__
     assert computers.FIELD not in first.attrs
 
-    monkeypatch.setattr(torch_device, "told", lambda device: H100)
+    monkeypatch.setattr(torch_device, "device_text", lambda device: H100)
     sentence = f"from round 3 {OTHERWISE} device ({here} → {H100})"
     assert run("resume", path, "rounds=3").err.count(sentence) == 1
     assert mpifed.load(path).attrs["device"] == H100

@@ -75,8 +75,8 @@ def lacking(*_, **__):
 REFUSALS = {
     "no files in memory": (os, "memfd_create", lacking),
     "too little memory": (os, "posix_fallocate", lacking),
-    "may not look at another process": (shared, "named", lambda file: ("/proc/0/fd/0", (0, 0))),
-    "other process numbers": (shared, "named", lambda file: (f"/proc/self/fd/{file}", (0, 0))),
+    "may not look at another process": (shared, "path_and_identity", lambda file: ("/proc/0/fd/0", (0, 0))),
+    "other process numbers": (shared, "path_and_identity", lambda file: (f"/proc/self/fd/{file}", (0, 0))),
     "no room for a mapping": (shared.mmap, "mmap", lacking),
 }
 

@@ -108,7 +108,7 @@ def test_what_a_device_does_not_have_is_refused(why):
 def test_networks_live_on_the_gpu_that_their_problem_asks_for(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    monkeypatch.setattr("mpifed.kernels.torch_device.told", lambda device: "a card")
+    monkeypatch.setattr("mpifed.kernels.torch_device.device_text", lambda device: "a card")
     monkeypatch.setattr("mpifed.kernels.torch_device.device_of", lambda *_: torch.device("cpu"))
     study = SMALL | {"algorithm": "fedavg", "data": IMAGES}
     there = public.run(study, problem={"name": "cnn", "device": "auto"})

@@ -15,7 +15,7 @@ from mpifed.experiment.housing import federation
 from mpifed.experiment.rounds import played
 from mpifed.federation.host import Host
 from mpifed.federation.method import ServerState
-from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request, is_real
+from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request, is_charged
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
 from mpifed.problems.problem import Problem
@@ -83,7 +83,7 @@ class Watching(InProcess):
     def send(self, request: Request) -> Reply:
         reply = super().send(request)
         # numbers of rounds, seeds and counts go to every client: only arrays of real numbers say that it takes part
-        told = any(is_real(value) for value in (*request.args, request.each))
+        told = any(is_charged(value) for value in (*request.args, request.each))
         travels = told or reply.rows.size > 0
         if travels and request.verb not in FOR_THE_RECORD and request.method not in SCORES:
             self.asked.append(request)

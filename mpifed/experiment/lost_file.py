@@ -22,7 +22,8 @@ def lost(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> str:
     if not own:
         return said + "run it again with another -o"
     if recorder.lost == "removed":
-        return said + "run it again" + f"; {place} goes on only with that file" * place.is_dir()
+        again = said + "run it again"
+        return f"{again}; {place} goes on only with that file" if place.is_dir() else again
     if not place.is_dir():
         return said + f"its checkpoint is not there either; resume goes on where the file and {place.name} are together"
     return said + f"move it back, and resume goes on from the checkpoint of round {checkpoints.round}, {place}"

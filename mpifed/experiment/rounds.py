@@ -66,7 +66,8 @@ def rounds(
         if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or writer.due(round)):
             saved_now = save(recorder, writer, fed, server, round, elapsed)
             if signal:
-                return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * saved_now)
+                reason = f"{signal} after round {round}"
+                return Outcome(server, "stopped", f"{reason}; resume goes on" if saved_now else reason)
     assert server is not None  # there is a checkpoint, or round 0
     reason = reason or f"rounds: {config.rounds}"
     if config.checkpoint.kept(reason):

@@ -119,7 +119,7 @@ class Collected:
             column += flat.shape[1]
 
 
-def is_real(value: Any) -> bool:
+def is_charged(value: Any) -> bool:
     """Whether a value is an array of real numbers: what travels, and is charged."""
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 

@@ -19,7 +19,7 @@ HAS = "has "  # before the name of a number that some clients may lack: 1 where 
 
 def usual(problem: Problem) -> list[str]:
     """The numbers of each client that are evaluated where a study does not name any."""
-    return ["accuracy"] * problem.classifies() + [*problem.measured()]
+    return [*(["accuracy"] if problem.classifies() else []), *problem.measured()]
 
 
 def known(problem: Problem) -> list[str]:

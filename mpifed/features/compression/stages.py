@@ -11,7 +11,7 @@ from mpifed.core.promises import Keeps
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.compression.compress import Compress
-from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Request, is_real, parts_of, width
+from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Request, is_charged, parts_of, width
 from mpifed.federation.setup import Setup
 from mpifed.federation.stage import HostStage, Postage, ServerStage, Visit
 
@@ -60,9 +60,9 @@ class ServerCompression(ServerStage):
         bits = 0
         draws = stream(self.setup.seed, "compression", self.setup.m, *request.key)
         for k, x in enumerate(args):
-            if is_real(x) and not x.ndim:
+            if is_charged(x) and not x.ndim:
                 bits += 8 * x.itemsize  # a single number travels as it is
-            elif is_real(x):
+            elif is_charged(x):
                 args[k] = self._received(f"{request.method} {k}", x, draws)
                 bits += self.compressor.bits(x.size, x.itemsize)
         request.args = tuple(args)

@@ -229,9 +229,9 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 224,
     "lists and texts times a condition": 0,
-    "lines of mpifed": 46_000,
-    "lines of tests": 39_800,
-    "lines of benchmarks": 11_700,
+    "lines of mpifed": 49_500,
+    "lines of tests": 43_500,
+    "lines of benchmarks": 12_600,
 }
 
 

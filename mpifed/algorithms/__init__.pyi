@@ -5,6 +5,10 @@ from mpifed.algorithms.dgd import DGD as DGD
 from mpifed.algorithms.diana import Diana as Diana
 from mpifed.algorithms.ditto import Ditto as Ditto
 from mpifed.algorithms.ef21 import EF21 as EF21
+from mpifed.algorithms.ef21_bc import EF21BC as EF21BC
+from mpifed.algorithms.ef21_hb import EF21HB as EF21HB
+from mpifed.algorithms.ef21_page import EF21Page as EF21Page
+from mpifed.algorithms.ef21_sgd import EF21SGD as EF21SGD
 from mpifed.algorithms.extra import Extra as Extra
 from mpifed.algorithms.fedadmm import FedADMM as FedADMM
 from mpifed.algorithms.fedadmm_deep import FedADMMDeep as FedADMMDeep

@@ -1,10 +1,10 @@
 """EF21, Algorithm 2 of P. Richtárik, I. Sokolov, I. Fatkhullin, "EF21: A new, simpler, theoretically better, and
 practically faster error feedback", arXiv:2106.05203 (2021)."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, field
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
@@ -24,10 +24,58 @@ class Server(NamedTuple):
     gamma: float  # step size γ
 
 
-class EF21(CompressedGradients, tag="ef21"):
+class ErrorFeedback(CompressedGradients):
+    """Methods whose clients upload what the server lacks of a gradient, compressed by a contractive C.
+
+    The field is ``begin`` because ``start`` is a method; in experiment files it is ``start``.
+    """
+
+    compressor: Annotated[Compressor, Meta(description="contractive compressor C of uploads")] = TopK(k="0.1n")
+    begin: Annotated[
+        Literal["compressed", "full"], Meta(description="g_i at the start: C(∇f_i(x⁰)) or ∇f_i(x⁰) in full")
+    ] = field(default="compressed", name="start")
+
+    biased = True
+
+    def join(self, f: Local) -> Client:
+        return Client(g=f.zeros())
+
+    def first(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """g_i at the start."""
+        g = f.grad(x)
+        c = g if self.begin == "full" else self.contracted(f, g)
+        return Client(g=client.g + c), c
+
+    def refine(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """C(∇f_i(x) − g_i)."""
+        c = self.contracted(f, self.gradient(f, x) - client.g)
+        return Client(g=client.g + c), c
+
+    def gradient(self, f: Local, x: Array) -> Array:
+        """What g_i is to come close to: (c, n)."""
+        return f.grad(x)
+
+    def contracted(self, f: Local, rows: Array) -> Array:
+        """C of rows (c, n), or C/(1 + ω) of them where C is unbiased."""
+        scale, _ = self.compressor.contraction(f.n)
+        return scale * self.compressed(f, rows)
+
+    def distortion(self, fed: Federation) -> float:
+        """√(β/θ) = √(1 − δ)/(1 − √(1 − δ)) of C and of the selection."""
+        _, delta = self.compressor.contraction(fed.n)
+        left = np.sqrt(1 - delta * fed.cohort / fed.m)
+        return float(left / (1 - left))
+
+    def theory(self, fed: Federation, r: Array) -> float:
+        """Theorem 1."""
+        return float(1 / (np.mean(r) + np.sqrt(np.mean(r * r)) * self.distortion(fed)))
+
+
+class EF21(ErrorFeedback, tag="ef21"):
     """Error feedback: clients upload what the server lacks of their gradient, compressed; later uploads have the rest.
 
-    x⁺ = x − γ mean g_i;  g_i ← g_i + C(∇f_i(x⁺) − g_i) of the selected clients, from g_i = C(∇f_i(x)) at the start.
+    x⁺ = x − γ mean g_i;  g_i ← g_i + C(∇f_i(x⁺) − g_i) of the selected clients, from g_i = C(∇f_i(x)) at the start,
+    or with start = "full" from ∇f_i(x), as the authors' programs do; what travels before round one is not charged.
     C is contractive; an unbiased one is divided by 1 + ω. By default γ = 1/(L + L̃√(1 − δ)/(1 − √(1 − δ))), with L the
     mean of r_i and L̃ the root of the mean of r_i², and δ|S|/m in the place of δ where |S| < m clients are selected,
     which is ours.  Source: Algorithm 2, Theorem 1; partial participation as in
@@ -42,30 +90,11 @@ class EF21(CompressedGradients, tag="ef21"):
         "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is"
     )
 
-    compressor: Annotated[Compressor, Meta(description="contractive compressor C of uploads")] = TopK(k="0.1n")
-
-    biased = True
-
-    def join(self, f: Local) -> Client:
-        return Client(g=f.zeros())
-
     def start(self, fed: Federation) -> Server:
         x = fed.initial()
-        return Server(x, g=fed.mean(self.refine, x), gamma=self.rate(fed))
+        return Server(x, g=fed.mean(self.first, x), gamma=self.rate(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = server.x - server.gamma * server.g
         c = fed.sum(self.refine, x, to=fed.select(x), bits=self.bits(fed))
         return server._replace(x=x, g=server.g + c / fed.m)
-
-    def refine(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """C(∇f_i(x) − g_i)."""
-        scale, _ = self.compressor.contraction(f.n)
-        c = scale * self.compressed(f, f.grad(x) - client.g)
-        return Client(g=client.g + c), c
-
-    def theory(self, fed: Federation, r: Array) -> float:
-        """Theorem 1: √(β/θ) = √(1 − δ)/(1 − √(1 − δ))."""
-        _, delta = self.compressor.contraction(fed.n)
-        left = np.sqrt(1 - delta * fed.cohort / fed.m)
-        return float(1 / (np.mean(r) + np.sqrt(np.mean(r * r)) * left / (1 - left)))

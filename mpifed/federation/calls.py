@@ -24,11 +24,13 @@ class Rare(TypedDict, total=False):
     """What few calls need.
 
     ``charge``: false for what the server has already; true charges what travels before round one too. ``bits`` of one
-    client's reply, where it is compressed. ``weights`` (c,), which the uploads that arrive are multiplied with.
+    client's reply, where it is compressed, and ``down`` of the message that each client makes its arrays from, where
+    that is compressed. ``weights`` (c,), which the uploads that arrive are multiplied with.
     """
 
     charge: bool | None
     bits: int | None
+    down: int | None
     weights: Array | None
 
 
@@ -75,8 +77,7 @@ class Calls:
         """
         if method is None:
             return self._arrived("rows", of, None, rare)
-        postage = Postage(rare.get("charge"), rare.get("bits"))
-        return self._ask(Request(method.__name__, args, to, each), postage)
+        return self._ask(*self._posted(Request(method.__name__, args, to, each), rare))
 
     def sum(
         self,
@@ -95,8 +96,7 @@ class Calls:
         """
         if method is None:
             return self._arrived(self._sum, of, last, rare)
-        postage = Postage(rare.get("charge"), rare.get("bits"))
-        return self._ask(Request(method.__name__, args, to, each, self._sum, last), postage)
+        return self._ask(*self._posted(Request(method.__name__, args, to, each, self._sum, last), rare))
 
     def mean(
         self,
@@ -164,6 +164,13 @@ class Calls:
     def staleness(self) -> Array:
         """How many rounds old the uploads are that arrived last: (c,) whole numbers, in the order of ``arrivals``."""
         return self.schedule.ages
+
+    def _posted(self, request: Request, rare: Rare) -> tuple[Request, Postage]:
+        """A request and what its messages cost."""
+        postage = Postage(rare.get("charge"), rare.get("bits"))
+        if (down := rare.get("down")) is not None:
+            postage.down = down, request.count(self.m)
+        return request, postage
 
     def _arrived(self, reduce: str, of: Array | None, last: str | None, rare: Rare) -> Any:
         """The uploads of the clients ``of``, which have arrived; those that are lacking are computed before."""

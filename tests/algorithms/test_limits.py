@@ -23,7 +23,7 @@ ENDING = [
     ("fedadmm", {"k0": 5, "r0": 0.5}),
     ("proxskip", {"p": 0.3}),
     *[(name, {"compressor": compressor}) for name in ("ef21", "diana", "marina") for compressor in COMPRESSORS],
-    ("ef21", {"compressor": {"name": "topk", "k": 2}}),  # biased
+    *[(name, {"compressor": {"name": "topk", "k": 2}}) for name in ("ef21", "ef21-hb", "ef21-page")],  # biased
     *[
         ("fedgia", {"adaptive": True, "t": t, **more})
         for t in (0.002, 0.2, 20.0)
@@ -34,6 +34,7 @@ ALONE = [  # with all clients
     *[("fedadmm-deep", {"rho": rho, "lr": 0.02, "epochs": 5, "batch_size": 0}) for rho in (0.5, 3.0)],
     ("scaffold", {"k0": 5, "step": STEP}),
     ("gd", {}),
+    ("ef21-bc", {"compressor": {"name": "topk", "k": 3}, "down": {"name": "topk", "k": 4}, "gamma": 0.05}),
     *[
         ("fedopt", {"k0": 1, "step": constant(0.1), "server": server})
         for server in ("momentum", "adagrad", {"name": "adam", "lr": 0.01}, {"name": "yogi", "lr": 0.01})
@@ -42,7 +43,7 @@ ALONE = [  # with all clients
 KEPT = {  # method -> the field that is a client's gradient at the end, and its factor
     "feddyn": ("h", 1),
     "scaffold": ("c", 1),
-    "ef21": ("g", 1),
+    **dict.fromkeys(("ef21", "ef21-hb", "ef21-page", "ef21-bc"), ("g", 1)),
     "diana": ("h", 1),
     "proxskip": ("h", 1),
     "fedadmm": ("pi", -1 / M),

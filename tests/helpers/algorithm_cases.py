@@ -55,6 +55,9 @@ SETTINGS = {
     "local-gd": {"gamma": 0.02},
     "feddyn": {"step": constant(0.02), "alpha": 1.0},
     "ef21": {"gamma": 0.02, "compressor": {"name": "topk", "k": "0.5n"}},
+    **{name: {"gamma": 0.02, "compressor": {"name": "topk", "k": "0.5n"}} for name in ("ef21-hb", "ef21-page")},
+    "ef21-bc": {"gamma": 0.02, "compressor": {"name": "topk", "k": "0.5n"}, "down": {"name": "topk", "k": "0.5n"}},
+    "ef21-sgd": {"gamma": 0.02, "compressor": {"name": "topk", "k": "0.5n"}, "batch_size": 100},
     "diana": {"gamma": 0.02, "compressor": {"name": "randk", "k": "0.5n"}},
     "marina": {"gamma": 0.02, "compressor": {"name": "randk", "k": "0.5n"}},
     "proxskip": {"p": 0.5},
@@ -112,6 +115,9 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("sisa", {"rho": 0.0, "sigma": 30.0, "batch_size": 15}),
     ("sisa", {"preconditioner": "smoothness", "gamma": 0.999}),
     ("ef21", {"gamma": 0.02, "compressor": {"name": "randseqk", "k": 5}}),
+    ("ef21", {"gamma": 0.02, "compressor": {"name": "topk", "k": 5}, "start": "full"}),
+    ("ef21-sgd", {"gamma": 0.02, "compressor": {"name": "randk", "k": "0.5n"}, "batch_size": 7}),
+    ("ef21-page", {"gamma": 0.02, "compressor": {"name": "randk", "k": "0.5n"}, "batch_size": 7, "p": 0.5}),
     ("diana", {"gamma": 0.02, "compressor": "natural"}),
     ("marina", {"gamma": 0.02, "compressor": {"name": "dither", "s": 8}, "p": 0.3}),
     ("fednl", {"compressor": {"name": "randseqk", "k": "8n"}, "alpha": 0.5}),
@@ -136,7 +142,8 @@ def traffic(algorithm, itemsize):
         return (N * (N + 1) // 2 + N + 1) * itemsize, N * itemsize
     vectors = VECTORS.get(algorithm.label(), 1) * N
     if isinstance(algorithm, CompressedGradients):
-        return ceil(algorithm.compressor.bits(N, itemsize) / 8), vectors * itemsize
+        down = ceil(algorithm.down.bits(N, itemsize) / 8) if hasattr(algorithm, "down") else vectors * itemsize
+        return ceil(algorithm.compressor.bits(N, itemsize) / 8), down
     one_more = algorithm.label() in ("fednova", "fedadmm-insa") or (
         algorithm.label() == "fedopt" and algorithm.server.spread
     )

@@ -95,7 +95,7 @@ def test_the_clock_of_a_method_that_asks_all_goes_on_where_it_stopped(tmp_path):
     np.testing.assert_array_equal(again.rounds["simulated_seconds"], whole.rounds["simulated_seconds"])
 
 
-BY_COIN = {"marina", "proxskip"}  # whose work is that of an average round
+BY_COIN = {"marina", "proxskip", "ef21-page"}  # whose work is that of an average round
 WORK = {name: (name, {}) for name in SERVED if name not in BY_COIN} | {
     "feddcd": ("feddcd", GD),
     "accfeddcd": ("accfeddcd", GD),

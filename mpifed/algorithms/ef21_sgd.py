@@ -1,0 +1,41 @@
+"""EF21-SGD, Algorithm 2 of I. Fatkhullin, I. Sokolov, E. Gorbunov, Z. Li, P. Richtárik, "EF21 with bells & whistles:
+Six algorithmic extensions of modern error feedback", arXiv:2110.03294 (2021)."""
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.ef21 import EF21
+from mpifed.core.promises import Keeps
+from mpifed.federation.traits import Look, Refused
+
+
+class EF21SGD(EF21, tag="ef21-sgd"):
+    """EF21 with the gradient of a mini-batch, drawn anew in every round.
+
+    x⁺ = x − γ mean g_i;  g_i ← g_i + C(∇f_B(x⁺) − g_i) of the selected clients, B being B_i random samples of client i
+    without replacement. At the start, g_i = C(∇f_i(x)) of all samples, or ∇f_i(x) in full. It ends where the noise of
+    mini-batches lets it. By default γ is that of ef21, which is ours: the paper's has bounds of this noise.
+    Source: Algorithm 2.
+    """
+
+    title = "EF21-SGD"
+    look = Look("purple", 7, 3)
+    # As ef21; mini-batches come from f.rng.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+    theorem = Refused("that of arXiv:2110.03294 needs bounds of the gradients of single samples, which no run shows")
+
+    batch_size: Annotated[int, Meta(ge=1, description="samples of a mini-batch; at most all of a client")] = 32
+
+    def work(self, d: Array) -> Array:
+        return np.minimum(self.batch_size, d)
+
+    def gradient(self, f: Local, x: Array) -> Array:
+        return self.batch(f).grad(x)
+
+    def batch(self, f: Local) -> Local:
+        """f on the mini-batch of this round."""
+        _, batch, _ = next(f.steps(1, 0, self.batch_size))
+        return batch

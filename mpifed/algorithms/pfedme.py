@@ -1,9 +1,9 @@
 """pFedMe, Algorithm 1 of C. T. Dinh, N. H. Tran, T. D. Nguyen, "Personalized federated learning with Moreau envelopes",
 arXiv:2006.08848 (2020)."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal
@@ -19,8 +19,9 @@ class Client(NamedTuple):
 class PFedMe(Personal, tag="pfedme"):
     """Personal models by local epochs; local models step towards them, and the server averages all last uploads.
 
-    θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − w‖², from the client's own last θ_i and first from x⁰;
-    w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m.
+    θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − w‖², from the client's own last θ_i and first from x⁰, or with
+    start = "server" from w, as the authors' program does: the paper leaves it open.
+    w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m. The field is ``begin``, because ``start`` is a method.
     Source: Algorithm 1 with one step a round, as compared in flame, section V; errata.
     """
 
@@ -33,6 +34,10 @@ class PFedMe(Personal, tag="pfedme"):
     )
 
     eta: Annotated[float, Meta(gt=0, description="step size η of local models")] = 0.5
+    begin: Annotated[
+        Literal["own", "server"],
+        Meta(description="where rounds begin: at the last θ_i or at w"),
+    ] = field(default="own", name="start")
 
     upload = Upload(kept="z", averaged=True)
     asynchronous = True
@@ -42,6 +47,6 @@ class PFedMe(Personal, tag="pfedme"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Personal model, then the step of the local model."""
-        theta = self.train(f, client.theta, w)
+        theta = self.train(f, client.theta if self.begin == "own" else f.xp.broadcast_to(w, client.theta.shape), w)
         z = w - self.eta * self.lam * (w - theta)
         return Client(theta, z), z

@@ -1,6 +1,7 @@
 """A row of the page of agreement: one method beside one program, and how far apart the two are at worst."""
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +16,14 @@ needs_oracles = pytest.mark.skipif(not FOLDER.is_dir(), reason="MPIFED_ORACLES n
 class Row(NamedTuple):
     """``x`` and ``f`` are the worst relative differences over all rounds, nan where there is nothing to compare.
 
-    ``reason`` says why they are above ``CLOSE``, where they are: what the program does otherwise than its paper, and
-    how far apart the two are by it. ``bound`` is what they must stay below.
+    Both are nan where the program is not installed here: the page keeps what was measured elsewhere. ``reason`` says
+    why they are above ``CLOSE``, where they are: what the program does otherwise than its paper, and how far apart the
+    two are by it, in numbers that are written and not computed. ``bound`` is what they must stay below.
     """
 
     method: str  # with its options in words, where it has several rows: "ef21, heavy ball"
     program: str  # repository
-    commit: str  # or version
+    commit: str  # its first digits; or a version
     compared: str  # rounds, clients, participation, start
     x: float
     f: float
@@ -37,7 +39,8 @@ def apart(ours: object, theirs: object) -> float:
 
 
 def program(folder: str) -> tuple[str, str]:
-    """Repository and commit (or version) of a folder, from its README."""
+    """Repository and the first digits of its commit, or package and version, of a folder, from its README."""
     text = (FOLDER / folder / "README").read_text("utf-8").partition(": ")[2]
-    name, _, rest = text.partition(", ")
-    return name.strip(), rest.split(" ")[1] if rest.startswith("commit") else rest.split(",")[0].strip()
+    commit = re.search(r"commit ([0-9a-f]{8})", text)
+    name, version = re.split(r",? ", text)[:2]
+    return name, commit[1] if commit else version

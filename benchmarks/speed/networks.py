@@ -7,10 +7,9 @@ what batching by torch alone gains. All run in the same process in turn. Before 
 two rounds with the same draws in double precision and must end at the same model but for rounding: ``deviation`` is the
 distance of the models divided by that from the start.
 
-Ours includes recording, byte counts and timers, and the time in which repeated passes are traced; ``late`` is the ratio
-of the median round of the second half, when all are. The first round is a warm-up and is left out, and so is
-evaluating. Reported are CPU milliseconds a round, best and (median) of the repetitions, and ratios of the best to the
-loop. KEY=VALUE such as problem.batched=false changes ours.
+Ours includes recording, byte counts and timers; ``late`` is the ratio of the median round of the second half. The
+first round is a warm-up and is left out, and so is evaluating. Reported are CPU milliseconds a round, best and
+(median) of the repetitions, and ratios of the best to the loop. KEY=VALUE such as problem.batched=false changes ours.
 
 With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone: ``busy`` is the
 ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy, which is the number to tell others.

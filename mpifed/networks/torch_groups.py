@@ -5,7 +5,7 @@ client has the same bits in every group, because only such numbers of clients ar
 it; where there are fewer, one of them is repeated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from mpifed.kernels.blocks import Block
 from mpifed.networks import torch_channels, torch_dropout
 from mpifed.networks.torch_network import Network
 from mpifed.networks.torch_rehearsal import Form, Rehearsal
-from mpifed.networks.torch_replay import Replay
 
 SHOWN = 8  # samples of a client in the rehearsal before round one; others follow when their number is first met
 
@@ -35,7 +34,7 @@ class Groups:
         self.net = net
         self.torch = net.torch
         self.size = net.group
-        self.passes: dict[Form, Replay] = {}
+        self.passes: dict[Form, Callable[..., tuple[Any, ...]]] = {}
         self.plain: set[Form] = set()  # passes for which that of ``torch_channels`` fails, or depends on places
         self.rehearsal = Rehearsal(net, self.one_pass, self.size, self.simpler)
         self.reason = net.whole if wanted else "problem.batched is false"
@@ -116,7 +115,7 @@ class Groups:
     def one_pass(self, form: Form, X: Any, samples: Any, b: Any, w: Any, seed: Any) -> Found:
         """One pass of vmap over clients at X (g, n), with samples (g, k, …), b and w (g, k), and seeds (g,)."""
         if form not in self.passes:
-            self.passes[form] = Replay(self.function(form), self.torch)
+            self.passes[form] = self.function(form)
         if self.net.options.loss.targets == "classes":
             b = b.to(self.torch.int64)
         if self.net.options.integers:
@@ -127,7 +126,6 @@ class Groups:
         """Compute passes of a form without what ``torch_channels`` has; whether they were computed with it."""
         if form in self.plain or not torch_channels.suits(self.net):
             return False
-        # what has been traced of it has the other functions in it
         self.plain.add(form)
         self.passes.pop(form, None)
         return True

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from mpifed.core.streams import stream
 from mpifed.kernels.torch_device import first_line
 from mpifed.networks.torch_network import Network
-from mpifed.networks.torch_replay import same_bits
 
 COMPARED = 200_000  # numbers of gradients: rounding hides a difference in most of them
 SHIFT = 1  # numbers by which arrays are moved in memory
@@ -123,3 +122,15 @@ def shifted(values: Any) -> Any:
     # by one number, so that no line of the cache or register begins where it did before
     room = values.new_empty(values.numel() + SHIFT)
     return room[SHIFT:].view(values.shape).copy_(values)
+
+
+def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Whether tensors are equal to the last bit, NaN and the sign of zero included."""
+    return all(
+        (a is None and b is None) or (a is not None and b is not None and bits(a) == bits(b))
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def bits(values: Any) -> bytes:
+    return values.detach().cpu().contiguous().numpy().tobytes()

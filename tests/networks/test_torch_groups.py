@@ -8,7 +8,7 @@ import pytest
 import mpifed as package
 from mpifed.experiment.config import override
 from mpifed.kernels.blocks import weights
-from mpifed.networks import torch_network, torch_replay
+from mpifed.networks import torch_network
 from mpifed.networks.torch_rehearsal import Form
 from tests.helpers.torch_cases import C, N, dataset, local, network, torch
 
@@ -89,16 +89,11 @@ def groups(problem, f):
     return problem._built(f.block.n, f.n)[1]
 
 
-@pytest.fixture(params=[10**9, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])
-def traced(request, monkeypatch):
-    monkeypatch.setattr(torch_replay, "TRACED_AFTER", request.param)
-
-
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
     [("Dense", "float64", "csr"), ("Convolutions", "float32", "dense")],
 )
-def test_a_client_has_the_same_bits_alone_in_any_group_and_in_any_order(name, dtype, kind, traced):
+def test_a_client_has_the_same_bits_alone_in_any_group_and_in_any_order(name, dtype, kind):
     problem = own(name, lam=0.3, arguments={"dropout": 0.3})
     f, X = clients(problem, kind, dtype)
     assert not groups(problem, f).described(N, f.block.b.dtype)
@@ -211,21 +206,6 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
 class Image(nn.Sequential):
     def __init__(self):
         super().__init__(nn.Linear(16, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 6))
-
-
-@pytest.mark.parametrize("name", ["Dense", "Convolutions"])
-def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
-    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 3)
-    problem = own(name)
-    f, X = clients(problem)
-    rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal
-    first, second = (problem.grad(f.block.take(rows), X[rows]) for _ in range(2))
-    (replay,) = groups(problem, f).passes.values()
-    assert type(replay.traced[16]).__name__ != "function"
-    assert second.tobytes() == first.tobytes()
-    traced = problem.grad(f.block.take(rows), 2 * X[rows])
-    replay.traced.clear()
-    assert problem.grad(f.block.take(rows), 2 * X[rows]).tobytes() == traced.tobytes()
 
 
 def test_groups_on_a_cpu_are_smaller_where_networks_are_large():

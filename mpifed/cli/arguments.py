@@ -127,6 +127,10 @@ def certify(add: Add) -> None:
     """
     words = "experiment file, then overrides: algorithm.t=6; or one result file"
     add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
+    eps = "of an asynchronous run: simulated seconds until ‖∇f‖² <= ε, and the least there is (default: powers of ten)"
+    add("--eps", metavar="VALUES", help=eps)
+    add("--picture", metavar="FILE", help="the same over ε, of a result file: .png, .pdf or .svg")
+    add("--force", action="store_true", help="overwrite the picture")
 
 
 @command("fit", "fit:fit", "coefficients with standard errors, and how far they are from the pooled optimum")

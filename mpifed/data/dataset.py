@@ -165,6 +165,7 @@ class Data(Component):
         "images": "mpifed.data.sources.synthetic_images:ImageClasses",
         "quadratic": "mpifed.data.sources.quadratic:RandomQuadratic",
         "lower-bound": "mpifed.data.sources.quadratic:LowerBound",
+        "tridiagonal": "mpifed.data.sources.tridiagonal:Tridiagonal",
         "qot": "mpifed.data.sources.public_tables:Qot",
         "sct": "mpifed.data.sources.public_tables:Sct",
         "adult": "mpifed.data.sources.public_tables:Adult",

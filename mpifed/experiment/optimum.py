@@ -9,11 +9,13 @@ from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.housing import gathered
 from mpifed.features.certificate.constants import certified, known
+from mpifed.features.certificate.least_time import setting
 from mpifed.features.penalty.feature import Penalised
 from mpifed.features.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
-from mpifed.theory.statements import Certificate
+from mpifed.theory.least_time import Setting
+from mpifed.theory.statements import Certificate, Constants
 
 
 def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, Dataset]:
@@ -42,3 +44,10 @@ def study(config: Experiment, x: Array | None = None, rounds: int | None = None)
         raise UserError(f"the data have changed: the result has {len(x)} parameters, and now there are {fed.n}")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return certified(config, known(config, fed, data.sizes, config.rounds if rounds is None else rounds, x))
+
+
+def least_time(config: Experiment, constants: Constants, x: Array | None = None) -> Setting:
+    """What the bounds of the least time speak of, for an asynchronous study, or its run with final model x."""
+    fed, data = alone(config)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return setting(config, fed, data, constants, x)

@@ -50,6 +50,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.unseen.feature:Unseen": attrgetter("evaluate.about_unseen"),
     "mpifed.features.devices.feature:Devices": lambda c: c.kernels in DEVICES or wants_gpu(c),
     "mpifed.features.network_training.feature:NetworkTraining": training,
+    "mpifed.features.gradient_noise.feature:GradientNoise": lambda c: getattr(c.problem, "noise", 0),
     "mpifed.features.personal_models.feature:PersonalModels": attrgetter("record.personal"),
     "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:Penalised": lambda c: c.objective.penalised or c.objective.unpenalised is not None,

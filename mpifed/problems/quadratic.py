@@ -1,9 +1,10 @@
 """Quadratic functions, such as (41) and (42) of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated
 learning", arXiv:2201.11183 (2022)."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
@@ -15,13 +16,18 @@ from mpifed.problems.problem import Factors, Problem, Solve, ones
 class Quadratic(Problem, tag="quadratic"):
     """f_i(x) = ½ xᵀQ_i x − b_iᵀx; a client's n rows of X are Q_i, its n labels are b_i.
 
-    r_i = λ_max(Q_i), α_i = λ_min(Q_i). Q_i must be symmetric.  Source: the lower bounds (41), (42) are of this kind.
+    r_i = λ_max(Q_i), α_i = λ_min(Q_i). Q_i must be symmetric. With ``noise`` methods get
+    ∇f_i + ξ, ξ ~ N(0, noise²I).  Source: the lower bounds (41), (42) are of this kind.
     """
 
     # f_i knows the matrix of one client.
     keeps = Keeps.EVERYTHING
 
     sampled: ClassVar[bool] = False
+
+    noise: Annotated[
+        float, Meta(ge=0, description="σ of normal noise in each entry of a gradient in local steps, new each time")
+    ] = 0.0
 
     def dim(self, data: Dataset) -> int:
         wrong = np.flatnonzero(data.sizes != data.n)

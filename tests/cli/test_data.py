@@ -91,7 +91,7 @@ def test_every_generated_data_set_is_described_and_drawn(tmp_path, name):
     assert len(clients(text)) == 5
     assert text.endswith(f"written to {picture}\n")
     assert picture.read_bytes().startswith(b"<?xml")
-    if name in ("quadratic", "lower-bound"):
+    if name in ("quadratic", "lower-bound", "tridiagonal"):
         assert "note: the samples of a client are the rows of its matrix Q_i, the labels its vector b_i" in text
 
 

@@ -10,7 +10,7 @@ from mpifed.data.dataset import Data
 from mpifed.data.download import MANUAL, SOURCES
 from tests.helpers.data_files import DENSE, write
 
-GENERATED = ["linreg-noniid", "synthetic", "gaussian", "images", "quadratic", "lower-bound", "digits"]
+GENERATED = ["linreg-noniid", "synthetic", "gaussian", "images", "quadratic", "lower-bound", "tridiagonal", "digits"]
 PUBLIC = [*SOURCES, *MANUAL]
 
 

@@ -95,7 +95,9 @@ def test_labels_of_test_samples_count_and_texts_are_classes_sorted_by_their_lett
     assert (names, codes.tolist()) == (("Z", "e", "z", "é"), [3, 1, 2, 0])
 
 
-@pytest.mark.parametrize("name", ["synthetic", "gaussian", "images", "linreg-noniid", "quadratic", "lower-bound"])
+@pytest.mark.parametrize(
+    "name", ["synthetic", "gaussian", "images", "linreg-noniid", "quadratic", "lower-bound", "tridiagonal"]
+)
 def test_generated_data_are_left_alone(name):
     data = build({"name": name, "clients": 4})
     assert Problem.build(Data.member(name, "data").objective, "problem").fitted(data) is data

@@ -195,3 +195,20 @@ def test_the_minimiser_of_the_lower_bound_falls_by_a_constant_factor():
     w = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
     root = np.sqrt(1 / (4 * 1e-3))
     assert np.allclose(w[:40], ((root - 1) / (root + 1)) ** np.arange(1, 41), rtol=1e-4)
+
+
+@pytest.mark.parametrize("m", [4, 5])
+def test_all_clients_have_one_tridiagonal_matrix_and_vectors_whose_mean_is_that_of_one_f(m):
+    dataset = build({"name": "tridiagonal", "clients": m, "features": 6, "spread": 0.5})
+    same_rows_however_asked(dataset)
+    X, y = dataset.rows(0, m)
+    A = (2 * np.eye(6) - np.eye(6, k=1) - np.eye(6, k=-1)) / 4
+    assert np.array_equal(X.toarray().reshape(m, 6, 6), np.tile(A, (m, 1, 1)))
+    b = y.reshape(m, 6)
+    assert np.allclose(b.mean(axis=0), -np.eye(6)[0] / 4)
+    assert np.array_equal(b[4:], np.tile(-np.eye(6)[0] / 4, (m - 4, 1)))
+    assert np.abs(b[0] - b[1]).max() > 0.1
+    one = build({"name": "tridiagonal", "clients": m, "features": 6}).rows(0, m)[1].reshape(m, 6)
+    assert np.array_equal(one, np.tile(-np.eye(6)[0] / 4, (m, 1)))
+    minimum = -one[0] @ np.linalg.solve(A, one[0]) / 2
+    assert np.isclose(minimum, -6 / (8 * 7))

@@ -38,6 +38,8 @@ from mpifed.algorithms.marina import Marina as Marina
 from mpifed.algorithms.newton import Newton as Newton
 from mpifed.algorithms.pfedme import PFedMe as PFedMe
 from mpifed.algorithms.proxskip import ProxSkip as ProxSkip
+from mpifed.algorithms.rennala import Rennala as Rennala
+from mpifed.algorithms.ringmaster import Ringmaster as Ringmaster
 from mpifed.algorithms.scaffold import Scaffold as Scaffold
 from mpifed.algorithms.sfedavg import SFedAvg as SFedAvg
 from mpifed.algorithms.sfedprox import SFedProx as SFedProx

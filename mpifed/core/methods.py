@@ -54,6 +54,8 @@ METHODS = {
     "newton": Method("newton:Newton", "Newton", "green", 5, 2),
     "pfedme": Method("pfedme:PFedMe", "pFedMe", "brown", 2, 1),
     "proxskip": Method("proxskip:ProxSkip", "ProxSkip", "orange", 1, 1),
+    "rennala": Method("rennala:Rennala", "Rennala", "purple", 2, 2),
+    "ringmaster": Method("ringmaster:Ringmaster", "Ringmaster", "purple", 4, 1),
     "scaffold": Method("scaffold:Scaffold", "SCAFFOLD", "orange", 3, 0),
     "sfedavg": Method("sfedavg:SFedAvg", "SFedAvg", "black", 7, 1),
     "sfedprox": Method("sfedprox:SFedProx", "SFedProx", "sky", 3, 1),

@@ -1,6 +1,7 @@
 """The experiment file: TOML and key=value overrides, read strictly."""
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from mpifed.features.settings import Experiment as Experiment
 
 DEFAULT_STUDY = {"stop": {"gradient": 1e-20}}  # of a run without a file: some twenty rounds of FedGiA, Example V.1
 PATHS = ("path", "pretrained")  # keys of files that an experiment file names
+NUMBERS = re.compile(r".*\.(txt|csv)")  # files with the numbers of clients, in [system]
 LARGEST = 1 << 20  # bytes of an experiment file
 
 
@@ -90,6 +92,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             part = table[name] = {"name": "file", "path": part}
         if isinstance(part, dict):
             part.update({key: str(file.parent / part[key]) for key in PATHS if relative(part.get(key))})
+    if "system" in table:
+        table["system"] = beside(table["system"], file.parent, NUMBERS)
     return beside(table, file.parent)
 
 
@@ -98,13 +102,13 @@ def relative(value: Any) -> bool:
     return isinstance(value, str) and not value.startswith("~") and not plugins.FILE.fullmatch(value)
 
 
-def beside(value: Any, folder: Path) -> Any:
-    """A value of an experiment file with the files of classes in it, path.py:Class, made relative to ``folder``."""
+def beside(value: Any, folder: Path, files: re.Pattern[str] = plugins.FILE) -> Any:
+    """A value of an experiment file with the files in it, by default path.py:Class, made relative to ``folder``."""
     if isinstance(value, dict):
-        return {key: beside(part, folder) for key, part in value.items()}
+        return {key: beside(part, folder, files) for key, part in value.items()}
     if isinstance(value, list):
-        return [beside(part, folder) for part in value]
-    names = isinstance(value, str) and plugins.FILE.fullmatch(value) and not value.startswith("~")
+        return [beside(part, folder, files) for part in value]
+    names = isinstance(value, str) and files.fullmatch(value) and not value.startswith("~")
     return str(folder / value) if names else value
 
 

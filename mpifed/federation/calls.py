@@ -154,7 +154,8 @@ class Calls:
         """The clients whose uploads are there, rising, or None for all: all that ``send`` went to.
 
         In an asynchronous run the first to arrive ([asynchronous]); the simulated time goes on to the last of them.
-        Their uploads must be asked for, once: only then have they finished what they began.
+        Their uploads must be asked for, once: only then have they finished what they began. A round may send and wait
+        several times, and its clients arrive several times.
         """
         arrived = self.schedule.arrivals()
         self._there = (arrived,)

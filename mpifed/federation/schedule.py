@@ -49,6 +49,14 @@ class Schedule:
         self.count()
         return self.selected
 
+    @property
+    def free(self) -> Array | None:
+        """The clients that are not under way, rising; None: all."""
+        return None
+
+    def drop(self, age: int) -> None:
+        """Let the clients drop their work that began it at least ``age`` rounds ago; none where rounds wait for all."""
+
     def count(self) -> None:
         """Count those that take part."""
         self.times_selected[slice(None) if self.selected is None else self.selected] += 1

@@ -83,6 +83,18 @@ class Federation(Calls):
         """
         return self.schedule.select(lambda again: self._draw(again, x, given), units)
 
+    @property
+    def free(self) -> Array | None:
+        """The clients that are not under way, rising, or None for all: a round that waits for all leaves none away."""
+        return self.schedule.free
+
+    def drop(self, age: int = 0) -> None:
+        """In an asynchronous run, let clients drop what they began at least ``age`` rounds ago: they are free again.
+
+        What they were sent is charged, their uploads never travel.
+        """
+        self.schedule.drop(age)
+
     def estimate(self, around: Any, of: Array | None, last: str | None = None) -> Any:
         """The mean of what the selected clients ``of`` have sent, where it stands for that over all clients.
 

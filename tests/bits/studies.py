@@ -86,6 +86,8 @@ OPTIONS: dict[str, list[Table]] = {  # a study takes one of them; plain ones tak
     "marina": [{"compressor": {"name": "randk", "k": 2}}, {"compressor": {"name": "dither", "s": 8}, "p": 0.3}],
     "pfedme": [{"batch_size": 0}, {"batch_size": 3, "epochs": 2}],
     "proxskip": [{}, {"batch_size": 3}],
+    "rennala": [{"B": 5}, {"batch_size": 3, "B": 5, "stop": True}],
+    "ringmaster": [{"R": 2}, {"batch_size": 3, "R": 1, "stop": True}],
     "scaffold": [{}, {**BATCHES, "server_lr": 0.5}],
     "sfedavg": [SMALL, SMALL | NO_NOISE, SMALL | {"noise": "matched", "average": "new"}],
     "sfedprox": [SMALL, SMALL | NO_NOISE],

@@ -37,6 +37,10 @@ class Server:
     def prepare(self):
         """What follows from the options."""
 
+    def drops(self, age):
+        """Whether clients drop what they began so many steps ago."""
+        return False
+
     def shows(self):
         return {}
 

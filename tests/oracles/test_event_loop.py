@@ -23,6 +23,10 @@ MORE = [  # what is exact to 1e-12, and an option that is for old uploads only
     Case("ad-admm", WHOLE, {"gamma": 0.7, "solver": EXACT}),
     Case("ad-admm", UNBIASED, {"rho": 0.2, "gamma": 0.1, "solver": EXACT}),
     Case("fedbuff", LOGISTIC, {"k0": 3, "lr": 0.4, "server_lr": 1.2, "a": 1.5}),
+    Case("ringmaster", LOGISTIC, {"gamma": 0.4, "R": 4}),
+    Case("ringmaster", WHOLE, {"R": 3, "stop": True}),
+    Case("rennala", LOGISTIC, {"gamma": 0.4, "B": 5}),
+    Case("rennala", WHOLE, {"B": 12, "stop": True}),
 ]
 TABLES = [(case, *next(WAITING)) for case in CASES if case.method in ABLE - {"ad-admm"}]
 TABLES += [(case, *next(WAITING)) for case in MORE]
@@ -47,8 +51,10 @@ def test_equals_the_event_loop(case, arrivals, staleness):
     right, moved = [method.x], method.step
 
     def recording(uploads, ages):
-        moved(uploads, ages)
-        right.append(method.x)
+        done = moved(uploads, ages) is not False
+        if done:
+            right.append(method.x)
+        return done
 
     method.step = recording
     steps = event_loop.run(method, duration(numbers), STEPS, arrivals, staleness)

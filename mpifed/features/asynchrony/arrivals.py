@@ -25,9 +25,10 @@ Start = tuple[tuple[int, int], tuple[Any, ...]]  # round and call, and arguments
 class Arrivals(Schedule):
     """Which of m clients are under way, since when, and which of these have not been computed.
 
-    ``due`` (m,) is when the upload of a client arrives, ``begun`` the number of the step that sent it a model,
-    ``finished`` how many it has uploaded, ``start`` which of the ``starts`` it has, or −1 where it has been computed.
-    ``ages`` are those of the uploads that arrived last, ``at_once`` the clients that the round has computed.
+    ``due`` (m,) is when the upload of a client arrives, ``begun`` how many rounds were over when it was sent a model,
+    ``finished`` how many it has uploaded or dropped, ``start`` which of the ``starts`` it has, or −1 where it has been
+    computed. ``ages`` are those of the uploads that arrived last, ``all_ages`` those of the round, one array for each
+    call of ``arrivals``, ``came`` (m,) which clients have arrived in it, ``at_once`` how many it has computed.
     """
 
     ages: Array = np.zeros(0, np.int64)
@@ -43,27 +44,40 @@ class Arrivals(Schedule):
         self.start = np.full(self.m, -1)
         self.starts: list[Start] = []
         self.bits: int | None = None  # of an upload, where the method compresses it
-        self.steps_taken = 0  # calls of ``arrivals``
+        self.came = np.zeros(self.m, bool)
+        self.all_ages: list[Array] = []
         self.at_once = 0
         self.stages = (Busy(self),)
 
     def begin(self, round: int) -> None:
         super().begin(round)
+        self.came[:] = False
+        self.all_ages = []
         self.at_once = 0
 
     def row(self) -> dict[str, float]:
-        some = len(self.ages) > 0
+        ages = np.concatenate(self.all_ages) if self.all_ages else np.zeros(1)
         return {
-            "staleness": float(self.ages.mean()) if some else 0.0,
-            "staleness_max": float(self.ages.max()) if some else 0.0,
+            "staleness": float(ages.mean()),
+            "staleness_max": float(ages.max()),
             "computed_at_once": self.at_once,
             "simulated_seconds": self.seconds,
         }
 
     def select(self, draw: Draw, units: int) -> Array | None:
-        """The clients that are not under way, rising; None: all."""
-        self.selected = np.flatnonzero(~self.away) if self.away.any() else None
+        self.selected = self.free
         return self.selected
+
+    @property
+    def free(self) -> Array | None:
+        return np.flatnonzero(~self.away) if self.away.any() else None
+
+    def drop(self, age: int) -> None:
+        dropped = self.away & (self.round - 1 - self.begun >= age)
+        self.away[dropped] = False
+        self.start[dropped] = -1
+        # what a client draws for its next upload is new, also where it never finished this one
+        self.finished[dropped] += 1
 
     def send(self, request: Request, postage: Postage) -> bool:
         """Note that the clients of a request begin now."""
@@ -84,7 +98,7 @@ class Arrivals(Schedule):
             factor = np.exp(jitter * np.array([draw.standard_normal() for draw in draws]))
         self.due[ids] = self.seconds + self.devices.usual(ids, factor)
         self.away[ids] = True
-        self.begun[ids] = self.steps_taken
+        self.begun[ids] = self.round - 1
         self.start[ids] = len(self.starts)
         self.starts.append((request.key, request.args))
         return True
@@ -101,16 +115,18 @@ class Arrivals(Schedule):
         first = near[np.argsort(self.due[near], kind="stable")][: last + 1]
         if self.table.staleness is not None:
             # the server waits for uploads that would become too old, also where that is long
-            first = np.union1d(first, away[self.steps_taken - self.begun[away] >= self.table.staleness])
+            first = np.union1d(first, away[self.round - 1 - self.begun[away] >= self.table.staleness])
         arrived = np.sort(first)
         # time never goes back: an upload that arrived while the server waited for an older one is used now
         self.seconds = max(self.seconds, float(self.due[arrived].max()))
-        self.ages = self.steps_taken - self.begun[arrived]
-        self.steps_taken += 1
+        self.ages = self.round - 1 - self.begun[arrived]
         self.away[arrived] = False
         self.finished[arrived] += 1
-        self.selected = arrived
-        self.count()
+        self.times_selected[arrived] += 1
+        self.came[arrived] = True
+        self.all_ages.append(self.ages)
+        # a client may arrive several times in a round, and takes part in it once
+        self.selected = arrived if len(self.all_ages) == 1 else np.flatnonzero(self.came)
         return arrived
 
     def uploads(self, of: Array | None) -> tuple[Request | None, Request, Postage]:
@@ -141,7 +157,7 @@ class Arrivals(Schedule):
     def saved(self) -> dict[str, Array]:
         keys, *args = table(self.starts)
         columns = {name: getattr(self, ours) for name, ours in SAVED.items()}
-        columns |= {"keys": keys, "steps": np.array(self.steps_taken), "bits": np.array(self.bits or 0)}
+        columns |= {"keys": keys, "bits": np.array(self.bits or 0)}
         columns |= {f"argument {k}": column for k, column in enumerate(args)}
         return {ASYNCHRONOUS + name: values for name, values in columns.items()}
 
@@ -153,7 +169,6 @@ class Arrivals(Schedule):
             check_array(f"{ASYNCHRONOUS}{name}", own[name], mine.shape, mine.dtype)
             mine[:] = own[name]
         self.seconds, self.under_way = seconds, under_way
-        self.steps_taken = int(own["steps"])
         self.bits = int(own["bits"]) or None
         columns = [own[f"argument {k}"] for k in range(sum(name.startswith("argument") for name in own))]
         # numbers become Python's again, as they were when they were sent: hosts pack ints and floats in other ways

@@ -1,6 +1,8 @@
 """How a property differs among clients."""
 
+import os
 from abc import abstractmethod
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -12,9 +14,14 @@ from mpifed.core.promises import Keeps
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 
+TEXTS = (".txt", ".csv")  # how names of files with the numbers of clients end
+
 
 class Distribution(Component):
-    """How a property differs among clients: one number for all, or a table; drawn once for each client."""
+    """How a property differs among clients: one number for all, one for each, or a table; drawn once for each client.
+
+    A list has a number for each client, and so has a text file (.txt or .csv).
+    """
 
     choices: ClassVar[dict[str, str]] = {
         "constant": "mpifed.features.simulated_time.distributions:Constant",
@@ -22,6 +29,8 @@ class Distribution(Component):
         "lognormal": "mpifed.features.simulated_time.distributions:Lognormal",
         "exponential": "mpifed.features.simulated_time.distributions:Exponential",
         "pareto": "mpifed.features.simulated_time.distributions:Pareto",
+        "list": "mpifed.features.simulated_time.distributions:Listed",
+        "file": "mpifed.features.simulated_time.distributions:File",
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"
@@ -29,15 +38,28 @@ class Distribution(Component):
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The distribution that ``table`` names; a number is the constant."""
-        if isinstance(table, bool) or not isinstance(table, int | float | str | dict):
-            raise UserError(
-                f"{path} = {toml_value(table)} is wrong: it must be a number, or a table that names a distribution"
-            )
+        """The distribution that ``table`` names; a number is the constant, a list the numbers of all clients."""
         seconds = in_seconds(table)
         if seconds:
             raise UserError(f"{path} = {toml_value(table)} is wrong: it must be a number{seconds}")
-        return super().build({"value": table} if isinstance(table, int | float) else table, path)
+        found: Any = None
+        match table:
+            case bool():
+                pass
+            case int() | float():
+                found = {"value": table}
+            case list():
+                found = {"name": "list", "values": table}
+            case str() if table.endswith(TEXTS):
+                found = {"name": "file", "path": table}
+            case str() | dict():
+                found = table
+        if found is None:
+            raise UserError(
+                f"{path} = {toml_value(table)} is wrong: it must be a number, a list with one for each client, or a "
+                "table that names a distribution"
+            )
+        return super().build(found, path)
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, m: int) -> Array:
@@ -109,3 +131,37 @@ class Pareto(Distribution, tag="pareto"):
 
     def draw(self, rng: np.random.Generator, m: int) -> Array:
         return self.scale * (1 + rng.pareto(self.shape, m))
+
+
+class Listed(Distribution, tag="list"):
+    """The numbers of the clients 0, 1, 2 …; a list alone stands for it."""
+
+    # Numbers that are given.
+    keeps = Keeps.EVERYTHING
+
+    values: Annotated[list[float], Meta(min_length=1, description="a number for each client")]
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        return np.array(self.values, float)
+
+
+class File(Distribution, tag="file"):
+    """The numbers of the clients 0, 1, 2 … in a text file; its name alone, with .txt or .csv, stands for it."""
+
+    # Numbers that are given.
+    keeps = Keeps.EVERYTHING
+
+    path: Annotated[str, Meta(description="text file (.txt or .csv): numbers between blanks, commas or ends of lines")]
+
+    def __post_init__(self) -> None:
+        if not self.path.endswith(TEXTS):
+            raise ValueError(f"path = {self.path!r} is wrong: it must be a text file, which ends in .txt or .csv")
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        try:
+            words = Path(os.path.expanduser(self.path)).read_text("utf-8-sig").replace(",", " ").split()
+            return np.array([float(word) for word in words])
+        except OSError as error:
+            raise ValueError(f"{self.path!r} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise ValueError(f"{self.path!r} must have numbers only: {error}") from None

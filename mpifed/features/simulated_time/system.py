@@ -6,10 +6,9 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Table
+from mpifed.core.component import Table, brief
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Positive
 from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.method import Method
@@ -79,9 +78,16 @@ class System(Table):
         distribution: Drawn = getattr(self, key)
         if distribution is None:
             return np.full(m, np.inf if key in RATES else 0.0)
-        values = distribution.draw(stream(seed, "system", 0, KEYS.index(key)), m)
-        if not np.isfinite(values).all() or (key in RATES and not (values > 0).all()):
-            given = toml_value(msgspec.to_builtins(distribution))
-            right = "above 0 and finite" if key in RATES else "finite"
-            raise UserError(f"system.{key} = {given} is wrong: it must be {right} for every client")
+        given = f"system.{key} = {brief(msgspec.to_builtins(distribution))} is wrong:"
+        try:
+            values = distribution.draw(stream(seed, "system", 0, KEYS.index(key)), m)
+        except ValueError as error:
+            raise UserError(f"{given} {error}") from None
+        if len(values) != m:
+            raise UserError(f"{given} it has {len(values)} numbers, and there are {m} clients")
+        good = np.isfinite(values) & ((values > 0) if key in RATES else (values >= 0))
+        if not good.all():
+            right = "above 0 and finite" if key in RATES else "finite and not negative"
+            first = int(np.argmin(good))
+            raise UserError(f"{given} it must be {right} for every client, and client {first} has {values[first]:g}")
         return values

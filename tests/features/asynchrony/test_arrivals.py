@@ -21,7 +21,9 @@ STEPS = {"k0": 2, "step": {"name": "constant", "a": 0.1}}
 
 def fleet_of(sizes, arrivals=1, staleness=None, **table):
     """Clients of these sizes, of which one sample takes a second, for FedAvg with one local step."""
-    return Arrivals(Asynchronous(arrivals, staleness), devices(sizes, **({"speed": 1} | table)))
+    fleet = Arrivals(Asynchronous(arrivals, staleness), devices(sizes, **({"speed": 1} | table)))
+    fleet.begin(1)
+    return fleet
 
 
 def send(fleet, to=None, *args, method="update", key=(0, 0)):
@@ -38,6 +40,7 @@ def begun(*sizes, **options):
 def arrive(fleet):
     """Who arrives, and when; they begin anew."""
     arrived = fleet.arrivals()
+    fleet.begin(fleet.round + 1)
     send(fleet, arrived)
     return arrived.tolist()
 
@@ -191,6 +194,35 @@ def test_all_clients_begin_with_one_method_and_no_own_rows_take_some_time_and_ar
     told = "client 0 takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
     refused(lambda: fleet_of([1, 2], speed=None), f"asynchronous.arrivals = 1 is wrong: with this [system] {told}")
     fleet_of([1, 2], speed=None, latency=1)
+
+
+def test_what_is_dropped_never_arrives_is_charged_as_sent_and_draws_anew_and_a_client_arrives_twice_in_a_round():
+    run = away(table={"arrivals": 1})
+    fed, x, update = run.fed, run.server.x, run.algorithm.update
+    fed.begin(1)
+    fed.send(update, x, 0, to=fed.free)
+    fed.drop(1)
+    assert fed.free is None or not len(fed.free)
+    first = fed.mean(of=fed.arrivals())
+    fed.begin(2)
+    fed.drop(1)
+    assert fed.free is None
+    before = fed.schedule.due.copy()
+    fed.send(update, x, 0, to=fed.free)
+    lasted = fed.schedule.due - fed.schedule.seconds
+    assert not np.isclose(lasted, before).any()
+    seen = []
+    for _ in range(40):
+        arrived = fed.arrivals()
+        np.testing.assert_allclose(fed.mean(of=arrived), fed.call(update, x, 0, to=arrived)[0])
+        seen += arrived.tolist()
+        fed.send(update, x, 0, to=arrived)
+    assert len(set(seen)) < 40 == fed.schedule.times_selected.sum() - 1
+    assert fed.selected.tolist() == sorted(set(seen))
+    assert fed.ledger.uploads == 41 + 40
+    assert fed.ledger.downloads == 12 + 12 + 40 + 40
+    assert fed.schedule.row()["staleness_max"] == 0
+    assert np.isfinite(first).all()
 
 
 AWAY = {"system": {"speed": {"name": "lognormal", "median": 30}}, "asynchronous": {"arrivals": 3}}

@@ -203,7 +203,9 @@ def test_what_is_simulated_is_recorded_and_told_on_the_screen():
     assert not any(f"  {word} " in plain for word in words)
 
 
-RATE = 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client'
+RATE = 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client, '
+RATE += "and client 0 has 0"
+LISTED = '{name = "list", values = [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]}'
 WRONG = {
     ".least=5": "system.least = 5 is wrong: it must be at most the 3 clients that a round selects",
     ".speed=lognorml": "unknown speed 'lognorml'; did you mean 'lognormal'?",
@@ -211,7 +213,14 @@ WRONG = {
     ".speed={name='pareto',mean=3}": "unknown key 'system.speed.mean'; the choices are scale, shape; "
     'with system.speed.name = "exponential" there is mean',
     ".latency=inf": "system.latency.value = inf is wrong: it must be a finite number",
-    ".speed=true": "system.speed = true is wrong: it must be a number, or a table that names a distribution",
+    ".speed=true": "system.speed = true is wrong: it must be a number, a list with one for each client, or a table "
+    "that names a distribution",
+    ".latency=[0.5,0.85]": 'system.latency = {name = "list", values = [0.5, 0.85]} is wrong: it has 2 numbers, and '
+    "there are 6 clients",
+    ".speed=[1,2,0,4,5,6]": f"system.speed = {LISTED} is wrong: it must be above 0 and finite for every client, and "
+    "client 2 has 0",
+    ".latency=speeds.txt": 'system.latency = {name = "file", path = "speeds.txt"} is wrong: \'speeds.txt\' cannot be '
+    "read: No such file or directory",
     ".speed={name='uniform',low=2,high=1}": "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",
     ".speed=0": RATE,
     "=3": "system = 3 is wrong: system is a table, so write system.KEY = VALUE",

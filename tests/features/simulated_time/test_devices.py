@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.core.toml import toml_value
 from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import All
@@ -133,6 +134,17 @@ def test_what_an_algorithm_says_of_its_work_is_what_it_does(name, monkeypatch):
         assert sum(done) == (traits.selections(algorithm) or 1) * work.sum()
     if name == "fedadmm":  # it says at most
         assert build("fedadmm", {"k0": 4, "inner_max": 3}).work(np.array([10])) == 90
+
+
+@pytest.mark.parametrize("given", [[1, 2.5, 4], {"name": "list", "values": [1, 2.5, 4]}, "own.txt", "own.csv"])
+def test_clients_have_the_numbers_of_a_list_or_of_a_file_beside_the_experiment_file(given, tmp_path):
+    if isinstance(given, str):
+        (tmp_path / given).write_text("1, 2.5\n4\n")
+    file = tmp_path / "study.toml"
+    file.write_text(
+        f"rounds = 1\ndata.clients = 3\nalgorithm = 'fedavg'\nselection = 'all'\nsystem.latency = {toml_value(given)}\n"
+    )
+    assert mpifed.run(file).rounds["simulated_seconds"][-1] == 8
 
 
 @pytest.mark.parametrize(

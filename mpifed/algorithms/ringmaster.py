@@ -1,0 +1,71 @@
+"""Ringmaster ASGD, the method of A. Maranjyan, A. Tyurin, P. Richtárik, "Ringmaster ASGD: The first asynchronous SGD
+with optimal time complexity", arXiv:2501.16168 (2025)."""
+
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Positive, passes, tuned
+from mpifed.core.promises import Keeps
+from mpifed.core.typing import Count
+from mpifed.federation.traits import Look, Need, Refused, Upload
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model
+    gamma: float  # step size γ
+    R: int  # delay threshold R
+
+
+class Ringmaster(Algorithm, tag="ringmaster"):
+    """Asynchronous gradient steps, without the gradients from models that are R or more steps old.
+
+    A gradient g = ∇f_i(x_s) arrives that was begun s steps ago: x⁺ = x − γ g where s < R, otherwise it is ignored, and
+    the server waits for the next one. Client i begins anew from the newest model. With ``stop`` clients do not finish
+    what would be ignored: after R steps they drop it and begin anew. Where several arrive at once, the step is the mean
+    of those used. A round is a step. Fast clients count for more, so with unlike f_i the model has their bias.
+    By default γ = 1/(2RL) with L = max r_i.
+    Source: both versions of the method, and γ for exact gradients, from memory; the paper has one f for all clients.
+    """
+
+    title = "Ringmaster"
+    look = Look("purple", 4, 1)
+    # A gradient depends on the model that its client was sent, and who is too late on arrivals.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+    theorem = Refused("that of arXiv:2501.16168 is about one f that all clients share")
+
+    gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2R max r_i))")] = None
+    R: Annotated[Count | None, Meta(description="steps from which on a gradient is too old (default: m)")] = None
+    stop: Annotated[bool, Meta(description="clients drop what is too old, in place of finishing it in vain")] = False
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+
+    requires = (Need("lipschitz", unless=("gamma",)),)
+    upload = Upload(kind="gradient", exact={"up": "clients that drop their work would have compressed it already"})
+    asynchronous = True
+
+    def work(self, d: Array) -> Array:
+        return passes(d, 1, 0, self.batch_size)
+
+    def join(self, f: Local) -> Client:
+        return Client()
+
+    def start(self, fed: Federation) -> Server:
+        R = self.R or fed.m
+        return Server(fed.initial(), self.gamma or float(1 / (2 * R * fed.max(self.smoothness))), R)
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        if self.stop:
+            fed.drop(server.R)
+        used = 0
+        while not used:
+            fed.send(self.gradient, server.x, to=fed.select(server.x))
+            arrived = fed.arrivals()
+            recent = fed.staleness < server.R
+            g = fed.sum(of=arrived, weights=recent)
+            used = int(recent.sum())
+        return server._replace(x=server.x - server.gamma * g / used)
+
+    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """∇f_i at the model x that the client was sent, or that of a mini-batch."""
+        _, batch, _ = next(f.steps(1, 0, self.batch_size))
+        return client, batch.grad(x)

@@ -12,7 +12,7 @@ from mpifed.problems.quadratic import Quadratic
 from tests.helpers.algorithm_runs import Given, Run, build, quadratics
 
 
-class Loose(Quadratic, tag="loose"):
+class Loose(Quadratic, tag="loose", kw_only=True):
     """A quadratic that knows but a bound ``alpha`` of its strong convexity."""
 
     alpha: float

@@ -135,4 +135,4 @@ def test_the_readme_is_three_screens_and_leads_to_every_page_and_every_algorithm
         assert any(f"`{name}`" in row for row in rows), name
     linked = set(re.findall(r"\]\(([^)#\s]+)", README))
     assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} | {"CONTRIBUTING.md"} <= linked
-    assert len(README.splitlines()) <= 175
+    assert len(README.splitlines()) <= 185

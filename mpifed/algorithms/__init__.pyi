@@ -32,12 +32,15 @@ from mpifed.algorithms.flame import Flame as Flame
 from mpifed.algorithms.flame_dp import FlameDP as FlameDP
 from mpifed.algorithms.gd import GD as GD
 from mpifed.algorithms.gradient_tracking import GradientTracking as GradientTracking
+from mpifed.algorithms.lbfgs import LBFGS as LBFGS
 from mpifed.algorithms.local_gd import LocalGD as LocalGD
 from mpifed.algorithms.lt_admm import LTADMM as LTADMM
 from mpifed.algorithms.marina import Marina as Marina
+from mpifed.algorithms.nesterov import Nesterov as Nesterov
 from mpifed.algorithms.newton import Newton as Newton
 from mpifed.algorithms.pfedme import PFedMe as PFedMe
 from mpifed.algorithms.proxskip import ProxSkip as ProxSkip
+from mpifed.algorithms.q_fedavg import QFedAvg as QFedAvg
 from mpifed.algorithms.rennala import Rennala as Rennala
 from mpifed.algorithms.ringmaster import Ringmaster as Ringmaster
 from mpifed.algorithms.scaffold import Scaffold as Scaffold

@@ -169,7 +169,9 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     try:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise UserError(f"{path} = {brief(value)} is wrong: {plain(str(error))}{in_seconds(value)}") from None
+        # of a text beside numbers msgspec says which is wrong, and not which are right
+        right = f"it must be a number or {texts(kind)}" if "enum" in str(error) else plain(str(error))
+        raise UserError(f"{path} = {brief(value)} is wrong: {right}{in_seconds(value)}") from None
     # TOML and Python have whole numbers of any size, while numpy and HDF5, which store them, have 64 bits.
     if is_number(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
@@ -185,6 +187,12 @@ def parts_of(kind: Any) -> tuple[type[Table] | None, tuple[Any, ...], frozenset[
     # With another type beside the choices, as in Literal["auto"] | float, msgspec's sentence says both.
     choices = () if {int, float, str, bool, list} & {*types} else typing.get_args(literal)
     return next((part for part in types if issubclass(part, Table)), None), choices, frozenset(types)
+
+
+def texts(kind: Any) -> str:
+    """The texts that a type takes beside numbers."""
+    literals = (part for part in within(kind) if typing.get_origin(part) is typing.Literal)
+    return " or ".join(toml_value(text) for part in literals for text in typing.get_args(part))
 
 
 def in_seconds(value: Any) -> str:

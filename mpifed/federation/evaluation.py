@@ -64,7 +64,8 @@ class Evaluation:
         if self.measured:
             sums |= zip(self.measured, f.measure(x), strict=True)
         recorded = self.algorithm.record(f, client, x)
-        sums |= {name: part.values for name, part in recorded.items() if part.added}
+        added = {name: part for name, part in recorded.items() if part.added}
+        sums |= {name: whole.scaled(part.values) if part.weighted else part.values for name, part in added.items()}
         maxima = [name for name, part in recorded.items() if not part.added]
         names = (*sums, *maxima)
         self.names = self.names or names

@@ -81,7 +81,7 @@ class Local:
         """What views multiply the problem's f_i with: (c,), None: nothing."""
         return factors_of(self.views, self)
 
-    def _scaled(self, rows: Array) -> Array:
+    def scaled(self, rows: Array) -> Array:
         """Rows (c, …) of the problem, which are linear in f_i, as they are with the factors."""
         if not self.views or self.factors is None:
             return rows
@@ -89,7 +89,7 @@ class Local:
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""
-        return self._scaled(self.problem.value(self.block, X))
+        return self.scaled(self.problem.value(self.block, X))
 
     def grad(self, X: Array) -> Array:
         """∇f_i(x_i): (c, n)."""
@@ -99,21 +99,21 @@ class Local:
         gradient: Gradient = self.problem.grad
         for view in self.views:
             gradient = view.gradient(self, gradient)
-        return self._scaled(gradient(self.block, X))
+        return self.scaled(gradient(self.block, X))
 
     def value_grad(self, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i)."""
         f, G = self.problem.value_grad(self.block, X)
-        return self._scaled(f), self._scaled(G)
+        return self.scaled(f), self.scaled(G)
 
     def clipped_grad(self, X: Array, bound: float) -> Array:
         """∇f_i(x_i) with every sample's gradient clipped to 1-norm ``bound``: (c, n)."""
-        return self._scaled(self.problem.clipped_grad(self.block, X, bound))
+        return self.scaled(self.problem.clipped_grad(self.block, X, bound))
 
     def evaluate(self, X: Array) -> tuple[Array, ...]:
         """f_i(x_i), ∇f_i(x_i) and, for a problem with classes, accuracy(X)."""
         value, grad, classes = self.problem.evaluate(self.block, X)
-        found = (self._scaled(value), self._scaled(grad)) if self.views else (value, grad)
+        found = (self.scaled(value), self.scaled(grad)) if self.views else (value, grad)
         # shares of samples have no factors, and classes that are predicted already are not predicted again
         return found if classes is None else (*found, *self.accuracy(X, classes))
 
@@ -148,28 +148,28 @@ class Local:
     def lipschitz(self) -> Array:
         """r_i, a Lipschitz constant of ∇f_i: (c,)."""
         r = self.problem.lipschitz(self.block)
-        return self._scaled(r) if self.views else r
+        return self.scaled(r) if self.views else r
 
     def convexity(self) -> Array:
         """α_i, the strong convexity of f_i: (c,)."""
-        return self._scaled(self.problem.convexity(self.block))
+        return self.scaled(self.problem.convexity(self.block))
 
     def least_curvature(self) -> Array:
         """A lower bound of the eigenvalues of every ∇²f_i(x): (c,)."""
-        return self._scaled(self.problem.least_curvature(self.block))
+        return self.scaled(self.problem.least_curvature(self.block))
 
     def hessian(self, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i."""
         product = self.problem.hessian(self.block, X)
-        return (lambda V: self._scaled(product(V))) if self.views else product
+        return (lambda V: self.scaled(product(V))) if self.views else product
 
     def hess(self, X: Array) -> Array:
         """∇²f_i(x_i), symmetric to the bit: (c, n, n)."""
-        return self._scaled(self.problem.hess(self.block, X))
+        return self.scaled(self.problem.hess(self.block, X))
 
     def packed_hess(self, X: Array) -> Array:
         """The same as upper triangles, row by row, in an array of their own: (c, n(n+1)/2)."""
-        return self._scaled(self.problem.packed_hess(self.block, X))
+        return self.scaled(self.problem.packed_hess(self.block, X))
 
     def majorizer_inverse(self, scale: float, shift: float) -> Solve:
         """v -> (scale·H_i + shift·I)⁻¹ v, with H_i from the problem."""

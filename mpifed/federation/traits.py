@@ -83,9 +83,13 @@ class Need(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """A recorded number of each client (c,) that is added up over all clients."""
+    """A recorded number of each client (c,) that is added up over all clients.
+
+    ``weighted``: by the weights that clients have in f, where a method computes without them (``Upload.averaged``).
+    """
 
     values: Array
+    weighted: bool = False
 
     @property
     def added(self) -> bool:
@@ -100,6 +104,10 @@ class Max(NamedTuple):
 
     @property
     def added(self) -> bool:
+        return False
+
+    @property
+    def weighted(self) -> bool:
         return False
 
 

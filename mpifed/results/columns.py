@@ -70,6 +70,9 @@ COLUMNS: dict[str, Column] = {
     "envelope": lower(
         "Objective of personal models θ_i: mean over clients of f_i(θ_i) + (λ/2)‖θ_i − w‖² at the server's model w."
     ),
+    "fair_objective": lower(
+        "Objective of q-fedavg, the mean over clients of f_i^(q+1)/(q+1) at the server's model, by their weights."
+    ),
     "snr": Column("1", "Signal-to-noise ratio of the uploads: least log10(‖w_i‖/‖noise‖) over clients.", symbol="SNR"),
     "epsilon": Column(
         "1",

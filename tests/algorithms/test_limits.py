@@ -35,6 +35,8 @@ ALONE = [  # with all clients
     ("scaffold", {"k0": 5, "step": STEP}),
     ("gd", {}),
     ("ef21-bc", {"compressor": {"name": "topk", "k": 3}, "down": {"name": "topk", "k": 4}, "gamma": 0.05}),
+    ("lbfgs", {}),
+    *[("nesterov", more) for more in ({}, {"mu": 0.5})],
     *[
         ("fedopt", {"k0": 1, "step": constant(0.1), "server": server})
         for server in ("momentum", "adagrad", {"name": "adam", "lr": 0.01}, {"name": "yogi", "lr": 0.01})

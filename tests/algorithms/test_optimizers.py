@@ -141,7 +141,7 @@ def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(s
 
 
 TAKES = ["fedavg", "fedopt", "fedprox", "fedpd", "flame", "flame-dp", "pfedme", "fedadmm-deep", "ditto", "apfl"]
-TAKES += ["feddyn", "fednova", "fedbuff"]
+TAKES += ["feddyn", "fednova", "fedbuff", "q-fedavg"]
 
 
 @pytest.mark.parametrize("name", [name for name in Algorithm.choices if name not in TAKES])

@@ -72,6 +72,7 @@ EQUAL = [
     *same("sfedprox is fedprox", [FOUR | {"mu": 0.3, "inner": 3}], {"noise": "none"}),
     *same("sfedprox is sfedavg", [SILENT, SILENT | {"average": "new"}], PLAIN, rtol=0.0),
     *same("sfedprox is sfedavg", [SILENT | {"noise": "matched", "epsilon": 50.0}], PLAIN, rtol=0.0),
+    *same("q-fedavg is fedavg", [{"k0": 4}, BATCHES], {"q": 0.0, "lr": 0.01}, STEP),
     # gradient descent
     *same("fedavg is gd", one={"k0": 1, **STEP}, other={"gamma": 0.01}),
     *same("local-gd is gd", one={"k0": 1}, rounds=10),

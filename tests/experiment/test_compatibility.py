@@ -139,7 +139,8 @@ TOLD = [  # settings -> how the sentence begins
         for name, why, more in (
             ("fedavg", "its server averages models that clients have trained on their f_i, without the penalt", {}),
             ("newton", "its steps are in the metric of Hessians, in which the proximal operator of a penalty", {}),
-            ("fedgia", "mpifed has no proximal step for its server; ad-admm, fedadmm, gd can", {}),
+            ("fedgia", "mpifed has no proximal step for its server; ad-admm, fedadmm, gd, nesterov can", {}),
+            ("lbfgs", "its steps are in the metric of past gradients, so they are no proximal steps", {}),
             ("dgd", "it has no server, which would take the proximal step", NODES),
         )
     ],

@@ -21,7 +21,13 @@ NUMBERS = A @ TRUE + 0.5 * RNG.standard_normal(D)
 CLASSES = (RNG.random(D) < 1 / (1 + np.exp(-A @ TRUE))).astype(float)
 DATA = {name: mpifed.arrays(A, b, SIZES) for name, b in (("numbers", NUMBERS), ("classes", CLASSES))}
 LOGISTIC = {"problem": {"name": "logistic", "mu": 0.0}, "data": DATA["classes"]}
-METHODS = [{"name": "gd"}, {"name": "ad-admm"}, {"name": "ad-admm", "gamma": 3.0}, {"name": "fedadmm", "r0": 1.0}]
+METHODS = [
+    {"name": "gd"},
+    {"name": "nesterov"},
+    {"name": "ad-admm"},
+    {"name": "ad-admm", "gamma": 3.0},
+    {"name": "fedadmm", "r0": 1.0},
+]
 LASSO = {"l1": 0.1}
 NET = {"l1": 0.05, "l2": 0.2}
 OPEN = {"l1": 0.05, "unpenalised": ["x7"]}

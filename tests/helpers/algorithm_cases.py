@@ -65,6 +65,7 @@ SETTINGS = {
     "fedbuff": {"lr": 0.02},
     "ringmaster": {"gamma": 0.02},
     "fedgia-async": {"k0": 5},
+    "q-fedavg": {"lr": 0.02},
 }
 PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on; otherwise least squares
 CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
@@ -123,13 +124,19 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("ef21-page", {"gamma": 0.02, "compressor": {"name": "randk", "k": "0.5n"}, "batch_size": 7, "p": 0.5}),
     ("diana", {"gamma": 0.02, "compressor": "natural"}),
     ("marina", {"gamma": 0.02, "compressor": {"name": "dither", "s": 8}, "p": 0.3}),
+    ("nesterov", {"mu": 0.05, "gamma": 0.02}),
+    ("q-fedavg", {"q": 0.5, "lr": 0.004, "batch_size": 7, "epochs": 2}),
     ("fednl", {"compressor": {"name": "randseqk", "k": "8n"}, "alpha": 0.5}),
     ("fednl-pp", {"compressor": "identity", "alpha": 0.5}),
 ]
 VECTORS = {"scaffold": 2}  # how many vectors go down and up together, where it is not one
 AGAIN = {"proxskip"}  # clients that trained receive the new model at once where not all of them train
 EXCHANGES = {"accfeddcd": 2, "newton": 2}  # how many a round has, where it is not one
-BEFORE = {"fednl": N * (N + 1) // 2, "fednl-pp": N * (N + 3) // 2}  # numbers that clients send before round one
+BEFORE = {
+    "fednl": N * (N + 1) // 2,
+    "fednl-pp": N * (N + 3) // 2,
+    "lbfgs": N + 1,
+}  # numbers that clients send before round one
 
 
 def called(algorithm):
@@ -147,7 +154,7 @@ def traffic(algorithm, itemsize):
     if isinstance(algorithm, CompressedGradients):
         down = ceil(algorithm.down.bits(N, itemsize) / 8) if hasattr(algorithm, "down") else vectors * itemsize
         return ceil(algorithm.compressor.bits(N, itemsize) / 8), down
-    one_more = algorithm.label() in ("fednova", "fedadmm-insa") or (
+    one_more = algorithm.label() in ("fednova", "fedadmm-insa", "lbfgs", "q-fedavg") or (
         algorithm.label() == "fedopt" and algorithm.server.spread
     )
     told = getattr(algorithm, "adaptive", False)  # a penalty down, and an error up

@@ -20,7 +20,7 @@ def no_proximal_step(c: Experiment) -> Found:
     """Why the server of a method has no step for a penalty."""
     if not c.objective.penalised:
         return None
-    why = "mpifed has no proximal step for its server"
+    why = c.algorithm.no_proximal_step.why
     if c.algorithm.on_graph:
         why = "it has no server, which would take the proximal step"
     elif c.algorithm.upload.averaged:

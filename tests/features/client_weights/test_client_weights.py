@@ -44,6 +44,8 @@ EXACT = [
     {"name": "newton"},
     {"name": "fednl"},
     {"name": "gd", "gamma": 0.1},
+    {"name": "nesterov"},
+    {"name": "lbfgs"},
     {"name": "fedgia", "t": 1.0, "H": "diagonal"},
     {"name": "fedadmm", "r0": 1.0},
     {"name": "fedpd"},

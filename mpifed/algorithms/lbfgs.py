@@ -1,0 +1,114 @@
+"""L-BFGS, Algorithm 2.1 of D. C. Liu, J. Nocedal, "On the limited memory BFGS method for large scale optimization",
+doi:10.1007/BF01589116 (1989)."""
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, tuned
+from mpifed.algorithms.parts.newton_steps import ROUNDING, SMALLEST
+from mpifed.core.promises import Keeps
+from mpifed.federation.traits import Look, Refused, Takes, Upload
+
+FLAT = 1e-8  # cosine of s and y, at most that of a pair that tells nothing of curvature
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model, the last trial point that was accepted
+    f: float  # f(x)
+    g: Array  # (n,) ∇f(x)
+    d: Array  # (n,) direction of the next trial point
+    step: float  # its step size s
+    moved: float  # step size with which x moved in the last round, 0 where it did not
+    S: Array  # (memory, n) steps of the last pairs, the newest last; 0 where there is none yet
+    Y: Array  # (memory, n) differences of their gradients
+
+
+class LBFGS(Algorithm, tag="lbfgs"):
+    """A quasi-Newton method at the server; all clients send f_i and ∇f_i at one trial point a round.
+
+    x⁺ = x + s d if f(x + s d) <= f(x) + c s ⟨∇f(x), d⟩, and the next s is 1; otherwise x stays, and s/2 is next.
+    d = −B∇f(x) by the two loops over the last ``memory`` pairs of s_k = x⁺ − x and y_k = ∇f(x⁺) − ∇f(x), from
+    B = (⟨s_k, y_k⟩/‖y_k‖²) I of the newest; without pairs d = −∇f(x)/max(1, ‖∇f(x)‖). A pair is kept if ⟨s_k, y_k⟩
+    is above 1e-8 ‖s_k‖‖y_k‖.  f_i and ∇f_i at x⁰ travel before the first round, and are charged.
+    Source: Algorithm 2.1, with backtracking to Armijo's condition in place of Wolfe's.
+    """
+
+    title = "L-BFGS"
+    look = Look("green", 4, 1)
+    # A round reads the server's state alone, and its means run along one tree.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+    theorem = Refused("that of doi:10.1007/BF01589116 names no constant of its linear rate")
+
+    memory: Annotated[int, Meta(ge=1, description="pairs of steps and differences of gradients")] = 10
+    c: Annotated[float, tuned("share of the slope by which f must go down", gt=0, lt=0.5)] = 1e-4
+
+    takes = Takes.ALL
+    upload = Upload(
+        kind="gradient",
+        exact=dict.fromkeys(("up", "down"), "it compares values of f, and reads curvature from differences of ∇f"),
+    )
+    no_proximal_step = Refused("its steps are in the metric of past gradients, so they are no proximal steps")
+    asynchronous = Refused("it compares values of f, which must be those of all clients at one model")
+
+    def traffic(self, n: int) -> tuple[int, int]:
+        return n, n + 1
+
+    def join(self, f: Local) -> Client:
+        return Client()
+
+    def start(self, fed: Federation) -> Server:
+        x = fed.initial()
+        f, g = fed.mean(self.derivatives, x, charge=True)
+        none = np.zeros((self.memory, fed.n), fed.dtype)
+        return Server(x, float(f), g, descent(g), 1.0, 0.0, none, none)
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        trial = server.x + server.step * server.d
+        f, g = fed.mean(self.derivatives, trial)
+        # at the optimum f cannot fall by more than its rounding
+        most = server.f + self.c * server.step * float(server.g @ server.d) + ROUNDING * float(np.spacing(np.abs(f)))
+        if f > most:
+            # steps that become nothing say that the direction is lost to rounding: the memory begins anew
+            if server.step < SMALLEST:
+                return server._replace(d=descent(server.g), step=1.0, moved=0.0, S=0 * server.S, Y=0 * server.Y)
+            return server._replace(step=server.step / 2, moved=0.0)
+        S, Y = remembered(server.S, server.Y, trial - server.x, g - server.g)
+        return Server(trial, float(f), g, direction(S, Y, g), 1.0, server.step, S, Y)
+
+    def derivatives(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array]]:
+        """f_i and ∇f_i."""
+        return client, f.value_grad(x)
+
+    def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
+        return {"server_step": server.moved}
+
+
+def descent(g: Array) -> Array:
+    """−g, shortened to length 1: (n,)."""
+    return -g / max(1.0, float(np.linalg.norm(g)))
+
+
+def remembered(S: Array, Y: Array, s: Array, y: Array) -> tuple[Array, Array]:
+    """The pairs with a new one in the place of the oldest, if it has positive curvature: (memory, n) each."""
+    if not s @ y > FLAT * np.linalg.norm(s) * np.linalg.norm(y):
+        return S, Y
+    return np.concatenate([S[1:], s[None]]), np.concatenate([Y[1:], y[None]])
+
+
+def direction(S: Array, Y: Array, g: Array) -> Array:
+    """−B g by the two loops over the pairs that are there: (n,)."""
+    curvature = np.vecdot(S, Y)
+    pairs = np.flatnonzero(curvature > 0)
+    if not len(pairs):
+        return descent(g)
+    q = -g
+    share = np.zeros_like(curvature)
+    for k in pairs[::-1]:
+        share[k] = S[k] @ q / curvature[k]
+        q = q - share[k] * Y[k]
+    q = curvature[-1] / (Y[-1] @ Y[-1]) * q
+    for k in pairs:
+        q = q + (share[k] - Y[k] @ q / curvature[k]) * S[k]
+    return q

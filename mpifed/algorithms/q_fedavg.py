@@ -1,0 +1,99 @@
+"""q-FedAvg, Algorithm 2 of T. Li, M. Sanjabi, A. Beirami, V. Smith, "Fair resource allocation in federated learning",
+arXiv:1905.10497 (2020)."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from mpifed.algorithms.bases.algorithm import (
+    Algorithm,
+    Array,
+    Client,
+    Federation,
+    Local,
+    Server,
+    counted,
+    passes,
+    tuned,
+)
+from mpifed.algorithms.bases.personal import square
+from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
+from mpifed.core.errors import Trouble
+from mpifed.core.promises import Keeps
+from mpifed.federation.traits import Look, Recorded, Refused, Sum, Upload
+
+LEAST = 1e-10  # a smaller f_i counts as this, so that no weight is 0
+
+
+class QFedAvg(Algorithm, tag="q-fedavg"):
+    """FedAvg that is fair: the larger a client's f_i, the more its change counts.
+
+    It minimises the q-FFL objective Σ p_i f_i(x)^(q+1)/(q+1), recorded as ``fair_objective``; ``objective`` is
+    Σ p_i f_i as with every method.  w_i by local steps of size lr from x;  d_i = (x − w_i)/lr;
+    x⁺ = x − Σ f_i(x)^q d_i / Σ [q f_i(x)^(q−1) ‖d_i‖² + f_i(x)^q/lr] over the selected clients.
+    One full step, ``k0`` = 1, is q-FedSGD, Algorithm 1, with L = 1/lr; q = 0 is FedAvg.  Source: Algorithm 2.
+    """
+
+    title = "q-FedAvg"
+    look = Look("sky", 1, 4)
+    # Mini-batches come from f.rng, and a round reads x alone.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+    theorem = Refused("arXiv:1905.10497 proves that f_i become even, not how fast the method converges")
+
+    q: Annotated[float, Meta(ge=0, description="fairness q; 0: a plain mean")] = 1.0
+    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    lr: Annotated[float, tuned("step size of the local iterations, 1/L", gt=0)] = 0.01
+    optimizer: LocalOptimizer = SGD()
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
+
+    mean = Refused("its step is the quotient of two means over the selected")
+    upload = Upload(kind="change", averaged=True)
+    asynchronous = Refused("changes count by f_i at the server's model, which moves on while clients compute")
+
+    def work(self, d: Array) -> Array:
+        return d + passes(d, self.k0, self.epochs, self.batch_size)
+
+    def local_steps(self, d: Array) -> Array | None:
+        return counted(d, self.k0, self.epochs, self.batch_size)
+
+    def traffic(self, n: int) -> tuple[int, int]:
+        return n, n + 1
+
+    def join(self, f: Local) -> Client:
+        return Client()
+
+    def start(self, fed: Federation) -> Server:
+        return Server(fed.initial())
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        x = server.x
+        change, length = fed.mean(self.update, x, to=fed.select(x), each=fed.local_steps)
+        return Server(x - change / length)
+
+    def update(self, f: Local, client: Client, x: Array, most: Array | None = None) -> tuple[Client, Any]:
+        """f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr: n + 1 numbers."""
+        F = f.xp.maximum(self.losses(f, x), LEAST)
+        w = x
+        memory = None
+        for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
+            w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
+        d = (x - w) / self.lr
+        weight = F**self.q
+        return client, (weight[:, None] * d, self.q * F ** (self.q - 1) * square(d) + weight / self.lr)
+
+    def record(self, f: Local, client: Client, x: Array) -> Recorded:
+        return {"fair_objective": Sum(self.losses(f, x) ** (self.q + 1) / (self.q + 1), weighted=True)}
+
+    def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
+        return {"fair_objective": row["fair_objective"] / m}
+
+    def losses(self, f: Local, x: Array) -> Array:
+        """f_i(x) (c,); Trouble where one is below 0, so that its powers make no sense."""
+        F = f.value(x)
+        if self.q and (F < 0).any():
+            raise Trouble(
+                f"q-fedavg takes powers of the f_i, which must not be below 0: {f.problem.label()} has such ones; take "
+                "q = 0, or another problem"
+            )
+        return F

@@ -1,0 +1,207 @@
+"""The programs of the authors of FedGiA, FedADMM, FedEPM, FLAME and FedNL, beside mpifed on samples of 6 or 12 clients.
+
+``recorded.npz`` has the model, and f where the program computes it, after every round. The MATLAB programs ran under
+Octave 7.3, without what they print, with stored permutations in the place of ``randperm`` and, FedEPM, with Laplace
+noise of 0; ``src/main.py`` of FLAME with float64, one batch a client and a linear model of the samples' size that
+starts from 0; the Python of FedNL as it is. Samples and selections of the first three and of FLAME are those of
+folders beside MPIFED_ORACLES.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mpifed
+from tests.agreement.row import CLOSE, FOLDER, Row, apart
+
+RECORDED = Path(__file__).parent / "recorded.npz"
+GIA = ("ShenglongZhou/FedGiA", "5d5c08a3")
+ADMM = ("ShenglongZhou/FedADMM", "23ba5d5c")
+ADMM_2022 = ("ShenglongZhou/FedADMM", "727acd8f")
+EPM = ("ShenglongZhou/FedEPM", "3d7c53f5")
+FLAME = ("zsk66/FLAME-master", "40154982")
+FEDNL = ("Rustem-Islamov/FedNL-Public", "93523634")
+LOGISTIC = {"name": "logistic", "mu": 1e-3}
+HALF = "8 rounds, 6 of 12 clients"
+TEST = (
+    "the program tests the gradient of the inner step before the last, (3.5) of the paper that at the new point; "
+    "with the gradient computed before the test, the program and mpifed are less than 1e-15 apart"
+)
+CURVATURE = (
+    "the program has λ_max/5 in r_i, which is no Lipschitz constant of a logistic loss, mpifed λ_max/4 as the paper; "
+    "with 4 in the program the two are 2e-15 apart"
+)
+NORM = (
+    "the program has the spectral norm in l_i, Algorithm 1 of the paper the norm of Frobenius; with that in the "
+    "program the two are 2e-16 apart"
+)
+
+
+class Case(NamedTuple):
+    """``study`` is what the folder's own study.toml has otherwise."""
+
+    method: str
+    program: tuple[str, str]
+    compared: str
+    key: str  # in recorded.npz
+    folder: str
+    study: dict[str, Any]
+    reason: str = ""
+    bound: float = CLOSE
+
+
+def admm(k0: int, **options: float) -> dict[str, Any]:
+    return {"algorithm": {"name": "fedadmm", "k0": k0, **options}}
+
+
+CASES = [
+    Case("fedgia, gram", GIA, f"{HALF}, least squares", "fedgia-gram-linear", "fedgia-gram-linear", {}),
+    Case("fedgia", GIA, f"{HALF}, least squares", "fedgia-diagonal-linear", "fedgia-diagonal-linear", {}),
+    Case(
+        "fedgia, gram",
+        GIA,
+        f"{HALF}, logistic",
+        "fedgia-gram-logistic",
+        "fedgia-gram-logistic",
+        {"problem": LOGISTIC},
+    ),
+    Case(
+        "fedgia",
+        GIA,
+        f"{HALF}, logistic",
+        "fedgia-diagonal-logistic",
+        "fedgia-gram-logistic",
+        {"problem": LOGISTIC, "algorithm": {"name": "fedgia", "k0": 4}},
+    ),
+    Case(
+        "fedgia, gram",
+        GIA,
+        f"{HALF}, non-convex logistic",
+        "fedgia-gram-nonconvex",
+        "fedgia-diagonal-nonconvex",
+        {"algorithm": {"name": "fedgia", "k0": 10, "H": "gram"}},
+    ),
+    Case(
+        "fedgia",
+        GIA,
+        f"{HALF}, non-convex logistic",
+        "fedgia-diagonal-nonconvex",
+        "fedgia-diagonal-nonconvex",
+        {},
+    ),
+    Case(
+        "fedadmm",
+        ADMM,
+        f"{HALF}, least squares, one inner step",
+        "fedadmm-linear",
+        "fedadmm-linear",
+        admm(4, r0=0.5 / math.log10(13), eps0=240.0),
+    ),
+    Case(
+        "fedadmm",
+        ADMM,
+        f"{HALF}, least squares, 1 to 3 inner steps",
+        "fedadmm-linear-tests",
+        "fedadmm-linear",
+        {},
+        TEST,
+        0.1,
+    ),
+    Case(
+        "fedadmm",
+        ADMM,
+        f"{HALF}, logistic, one inner step",
+        "fedadmm-2023-logistic",
+        "fedadmm-logistic",
+        admm(3, r0=0.2, eps0=135.0),
+        CURVATURE,
+        0.5,
+    ),
+    Case(
+        "fedadmm",
+        ADMM_2022,
+        f"{HALF}, logistic, one inner step, the first program",
+        "fedadmm-2022-logistic",
+        "fedadmm-logistic",
+        admm(3, r0=0.1 / math.log10(12), inner_max=5),
+    ),
+    Case(
+        "fedadmm",
+        ADMM_2022,
+        f"{HALF}, logistic, 1 to 5 inner steps, the first program",
+        "fedadmm-2022-logistic-tests",
+        "fedadmm-logistic",
+        admm(3, r0=0.2, eps0=1e-5, inner_max=5),
+        TEST,
+        0.1,
+    ),
+    Case(
+        "fedepm",
+        EPM,
+        f"{HALF}, logistic, no noise",
+        "fedepm",
+        "fedepm",
+        {
+            "algorithm": {
+                "name": "fedepm",
+                "k0": 6,
+                "eta": 2e-3,
+                "lam": 1e-3,
+                "mu0": 0.5,
+                "alpha": 1.01,
+                "noise": "none",
+            }
+        },
+    ),
+    Case("flame", FLAME, "8 rounds, 5 of 12 clients, softmax", "flame", "flame-softmax-global", {}),
+    Case("flame", FLAME, "8 rounds, 12 clients, softmax, weight decay", "flame-decay", "flame-softmax-decay", {}),
+    Case("pfedme", FLAME, "8 rounds, 5 of 12 clients, softmax", "pfedme", "pfedme-softmax", {}),
+]
+HESSIANS = [
+    ("A", {"name": "topk", "k": 12}, "fednl-topk", ""),
+    ("A", {"name": "rank", "r": 1}, "fednl-rank", ""),
+    ("B", {"name": "topk", "k": 12}, "fednl-topk-2", NORM),
+    ("B", {"name": "rank", "r": 1}, "fednl-rank-2", NORM),
+]
+
+
+def run(case: Case) -> mpifed.Result:
+    """mpifed on the samples and selections of a folder, as its study says but for ``case.study``."""
+    folder = (FOLDER.parent / case.folder).resolve()
+    study = tomllib.loads((folder / "study.toml").read_text("utf-8")) | case.study
+    study["data"]["path"] = str(folder / "fed.npz")
+    if "path" in study["selection"]:
+        study["selection"]["path"] = str(folder / "sel.npz")
+    return mpifed.run(study, record={"models": 1})
+
+
+def fednl(option: str, compressor: dict[str, Any], scratch: Path) -> mpifed.Result:
+    start = scratch / "start.npz"
+    with np.load(RECORDED) as stored:
+        data = mpifed.arrays(stored["fednl/X"], stored["fednl/y"], [20] * 6)
+        np.savez(start, x=stored["fednl/start"])
+    study = {"rounds": 10, "record": {"models": 1}, "start": str(start)}
+    problem = {"name": "logistic", "mu": 0.01, "regulariser": "whole"}
+    return mpifed.run(
+        study, problem=problem, data=data, algorithm={"name": "fednl", "option": option, "compressor": compressor}
+    )
+
+
+def differences(result: mpifed.Result, key: str) -> tuple[float, float]:
+    """In x and in f of all rounds. FLAME's program computes no f of all clients."""
+    with np.load(RECORDED) as stored:
+        x, f = stored[f"{key}/x"], stored.get(f"{key}/f")
+    return apart(result.models["x"], x), math.nan if f is None else apart(result.rounds["objective"], f)
+
+
+def rows(scratch: Path) -> Iterator[Row]:
+    for case in CASES:
+        yield Row(case.method, *case.program, case.compared, *differences(run(case), case.key), case.reason, case.bound)
+    for option, compressor, key, reason in HESSIANS:
+        x, f = differences(fednl(option, compressor, scratch), key)
+        compared = f"10 rounds, 6 clients, logistic, compressor {compressor['name']}"
+        yield Row(f"fednl, option {option}", *FEDNL, compared, x, f, reason, 0.1 if reason else CLOSE)

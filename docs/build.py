@@ -52,6 +52,8 @@ PLACES = {
     "compressors": "compress.up",
     "distributions": "system.speed",
     "graphs": "graph",
+    "attacks": "attack",
+    "robust_means": "robust",
 }
 TITLES = {
     "data": "Data sets",
@@ -60,6 +62,7 @@ TITLES = {
     "solvers": "Solvers of local problems",
     "optimizers": "Optimisers of local steps",
     "server_optimizers": "Optimisers of the server",
+    "robust_means": "Robust means of uploads",
     "distributions": "Distributions of client properties",
 }
 

@@ -11,9 +11,11 @@ from mpifed.algorithms.parts.local_solvers import Solver as Solver
 from mpifed.algorithms.parts.optimizers import Optimizer as Optimizer
 from mpifed.algorithms.parts.server_optimizers import ServerOptimizer as ServerOptimizer
 from mpifed.algorithms.parts.step_sizes import Step as Step
+from mpifed.api import attacks as attacks
 from mpifed.api import distributions as distributions
 from mpifed.api import optimizers as optimizers
 from mpifed.api import partitions as partitions
+from mpifed.api import robust_means as robust_means
 from mpifed.api import selections as selections
 from mpifed.api import server_optimizers as server_optimizers
 from mpifed.api import solvers as solvers
@@ -41,7 +43,9 @@ from mpifed.data.pool import Pool as Pool
 from mpifed.data.sources.arrays import arrays as arrays
 from mpifed.data.sources.frame import table as table
 from mpifed.data.sources.torch_dataset import datasets as datasets
+from mpifed.features.attack.attacks import Attack as Attack
 from mpifed.features.feature import Feature as Feature
+from mpifed.features.robust.means import RobustMean as RobustMean
 from mpifed.features.simulated_time.distributions import Distribution as Distribution
 from mpifed.federation.ending import Ending as Ending
 from mpifed.federation.local import Local as Local

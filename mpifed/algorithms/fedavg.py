@@ -81,7 +81,7 @@ class FedAvg(LocalSteps, tag="fedavg"):
     theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:fedavg")
 
     mean = Mean.UNBIASED
-    upload = Upload(kept="w", when={"aggregate": "all"}, averaged=True)
+    upload = Upload(kept="w", when={"aggregate": "all"}, averaged=True, one_mean={"aggregate": "chosen"})
     asynchronous = True
 
     def round(self, fed: Federation, server: Server) -> Server:

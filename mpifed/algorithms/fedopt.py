@@ -40,7 +40,7 @@ class FedOpt(LocalSteps, tag="fedopt"):
     aggregate: Annotated[Literal["chosen"], Meta(description="Δ is a mean over the selected clients")] = "chosen"
 
     mean = Mean.UNBIASED
-    upload = Upload(averaged=True)
+    upload = Upload(averaged=True, one_mean={})
     asynchronous = Refused("Δ is the step from the server's model, which moves on while clients compute")
 
     def traffic(self, n: int) -> tuple[int, int]:

@@ -31,7 +31,7 @@ class GD(Algorithm, tag="gd"):
 
     requires = (Need("lipschitz", unless=("gamma",)),)
     mean = Mean.UNBIASED
-    upload = Upload(kind="gradient")
+    upload = Upload(kind="gradient", one_mean={})
 
     def join(self, f: Local) -> Client:
         return Client()

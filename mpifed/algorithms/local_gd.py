@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.algorithms.gd import Server
 from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Need, Refused
+from mpifed.federation.traits import Look, Mean, Need, Refused, Upload
 
 
 class LocalGD(Algorithm, tag="local-gd"):
@@ -30,6 +30,7 @@ class LocalGD(Algorithm, tag="local-gd"):
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}
     requires = (Need("lipschitz", unless=("gamma",)),)
     mean = Mean.UNBIASED
+    upload = Upload(one_mean={})
 
     def work(self, d: Array) -> Array:
         return self.k0 * d

@@ -47,7 +47,7 @@ class Nesterov(Algorithm, tag="nesterov"):
 
     requires = (Need("lipschitz", unless=("gamma",)), Need("convexity", when={"mu": "mean"}))
     takes = Takes.ALL
-    upload = Upload(kind="gradient")
+    upload = Upload(kind="gradient", one_mean={})
 
     def join(self, f: Local) -> Client:
         return Client()

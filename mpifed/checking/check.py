@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from mpifed.checking import algorithms, curvature, parts, problems, promises, runs, studies
+from mpifed.checking import algorithms, curvature, parts, problems, promises, robust, runs, studies
 from mpifed.checking.case import case_of
 from mpifed.checking.families import Table
 from mpifed.checking.table import Check, Report, carried_out
@@ -14,6 +14,7 @@ CHECKS: dict[str, list[Check]] = {
     "problems": [*problems.CHECKS, *curvature.CHECKS],
     **parts.CHECKS,
     **studies.CHECKS,
+    **robust.CHECKS,
 }
 
 

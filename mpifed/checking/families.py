@@ -18,6 +18,8 @@ from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Partition
+from mpifed.features.attack.attacks import Attack
+from mpifed.features.robust.means import RobustMean
 from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.participation.selection import Selection
 from mpifed.graphs.graph import Graph
@@ -50,6 +52,8 @@ PLACES: tuple[Place, ...] = (
     Place(Compressor, "compress.up", (FEDAVG,)),
     Place(Distribution, "system.speed", (FEDAVG,)),
     Place(Graph, "graph", ({"algorithm": {"name": "dgd"}},)),
+    Place(Attack, "attack", (FEDAVG,)),
+    Place(RobustMean, "robust", (FEDAVG,)),
 )
 KINDS = {place.family.kind: place.family for place in PLACES}
 MATRICES = Place(

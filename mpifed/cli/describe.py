@@ -20,9 +20,11 @@ from mpifed.core.component import Component, Table, parts_of
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
 from mpifed.features.asynchrony.asynchronous import Asynchronous
+from mpifed.features.attack.attacks import Attack
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
 from mpifed.features.matching import Matrix, matrix
+from mpifed.features.robust.means import RobustMean
 from mpifed.features.settings import Objective
 from mpifed.features.simulated_time.system import System
 from mpifed.graphs.graph import Graph
@@ -31,8 +33,8 @@ from mpifed.report.layout import aligned
 from mpifed.results import provenance
 
 # tables with a docstring worth showing
-SHOWN: list[type[Table]] = [Objective, System, Asynchronous, Masks, Compress, Graph]
-TABLES = {table.__name__.lower(): table for table in SHOWN}
+SHOWN: list[type[Table]] = [Objective, System, Asynchronous, Masks, Compress, Graph, Attack]
+TABLES = {table.__name__.lower(): table for table in SHOWN} | {"robust": RobustMean}
 WIDTH = 100  # characters of a line
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
 

@@ -40,6 +40,11 @@ def decays(c: Experiment) -> bool:
     return False
 
 
+def one_by_one(c: Experiment) -> bool:
+    """Whether the server needs the uploads of clients as rows."""
+    return c.robust is not None or (c.attack is not None and c.attack.jointly)
+
+
 MATRICES = 4  # of a client or of the mean: made, packed, unpacked and factorised
 SURVIVED = "mpifed.features.promises.feature:Survived"  # which no study asks for, but a job
 PROMISED = "mpifed.features.promises.feature:Promised"
@@ -57,6 +62,8 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.graph.feature:OnGraph": attrgetter("graph"),
     "mpifed.features.guarantee.feature:Guarantee": lambda c: c.algorithm.privacy(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
+    "mpifed.features.attack.feature:Attacked": attrgetter("attack"),
+    "mpifed.features.robust.feature:Robust": one_by_one,
     "mpifed.features.compression.feature:Compressed": attrgetter("compress"),
     "mpifed.features.masks.feature:Masked": attrgetter("masks"),
     "mpifed.features.simulated_time.feature:SimulatedTime": attrgetter("system"),

@@ -76,6 +76,8 @@ WORDS: dict[str, Callable[[Any], Any]] = {
     "selected_toml": lambda c: toml_value(c.selection.label()),
     "up": lambda c: c.compress.up.label(),
     "weights": lambda c: toml_value(c.objective.weights),
+    "attack_name": lambda c: c.attack.label(),
+    "robust_name": lambda c: c.robust.label(),
     "edges": lambda c: c.graph.label(),
     "absence": lambda c: c.system.absence(),
     "absent": lambda c: getattr(c.system, c.system.absence()),

@@ -12,8 +12,10 @@ from mpifed.core.toml import join, to_toml
 from mpifed.core.typing import Positive
 from mpifed.data.dataset import Data
 from mpifed.features.asynchrony.asynchronous import Asynchronous
+from mpifed.features.attack.attacks import Attack
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
+from mpifed.features.robust.means import RobustMean
 from mpifed.features.simulated_time.system import System
 from mpifed.features.stop import Stop, ran_out
 from mpifed.federation.participation.selection import Selection
@@ -183,6 +185,8 @@ class Experiment(Table, kw_only=True):
     masks: Masks | None = None
     compress: Compress | None = None
     graph: Graph | None = None
+    attack: Attack | None = None
+    robust: RobustMean | None = None
     features: Annotated[
         tuple[str, ...] | None,
         Meta(description="features of your own, path.py:Class each: classes derived from mpifed.Feature"),

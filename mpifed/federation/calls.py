@@ -26,12 +26,14 @@ class Rare(TypedDict, total=False):
     ``charge``: false for what the server has already; true charges what travels before round one too. ``bits`` of one
     client's reply, where it is compressed, and ``down`` of the message that each client makes its arrays from, where
     that is compressed. ``weights`` (c,), which the uploads that arrive are multiplied with.
+    ``averaged``: the sum is for a mean.
     """
 
     charge: bool | None
     bits: int | None
     down: int | None
     weights: Array | None
+    averaged: bool
 
 
 class Calls:
@@ -48,7 +50,7 @@ class Calls:
         self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
         self._transport, self.setup = transport, setup
         self._sum = "sum" if reproducible else "plain sum"
-        self._count = setup.m  # how many clients the last request called
+        self.count = setup.m  # how many clients the last request called; 1 where a stage has made a mean of replies
         self._there: tuple[Array | None] | None = None  # whose uploads ``arrivals`` said may be asked for
 
     @property
@@ -109,8 +111,9 @@ class Calls:
         **rare: Unpack[Rare],
     ) -> Any:
         """The sum over the number of clients added up."""
+        rare["averaged"] = True
         total = self.sum(method, *args, to=to, each=each, of=of, last=last, **rare)
-        count = self.m if last is not None else self._count
+        count = self.m if last is not None else self.count
         return tuple([divided(t, count) for t in total]) if isinstance(total, tuple) else divided(total, count)
 
     def solve(
@@ -168,7 +171,7 @@ class Calls:
 
     def _posted(self, request: Request, rare: Rare) -> tuple[Request, Postage]:
         """A request and what its messages cost."""
-        postage = Postage(rare.get("charge"), rare.get("bits"))
+        postage = Postage(rare.get("charge"), rare.get("bits"), averaged=rare.get("averaged", False))
         if (down := rare.get("down")) is not None:
             postage.down = down, request.count(self.m)
         return request, postage
@@ -191,6 +194,7 @@ class Calls:
         request.reduce = reduce
         request.last = last
         postage.charge = rare.get("charge")
+        postage.averaged = rare.get("averaged", False)
         if weights is not None:
             request.stages = {WEIGHTED: weights}
             request.to = np.arange(self.m) if request.to is None else request.to
@@ -224,9 +228,9 @@ class Calls:
         # the schedule's own array is in order; asking for its identity saves a look at every number of it
         if request.to is not None and request.to is not self.schedule.selected:
             places = arranged(request, self.m)
-        self._count = self.m if request.to is None else len(request.to)
-        if request.each is not None and (type(request.each) is not np.ndarray or len(request.each) != self._count):
-            with_rows(request, self._count)
+        self.count = self.m if request.to is None else len(request.to)
+        if request.each is not None and (type(request.each) is not np.ndarray or len(request.each) != self.count):
+            with_rows(request, self.count)
         request.key = (self.round, self.calls)
         self.calls += 1
         reply = self._pass(request, postage)
@@ -235,10 +239,9 @@ class Calls:
         charged = self.round > 0 if postage.charge is None else postage.charge
         if charged and request.verb not in FOR_THE_RECORD:
             for stage in self.stages:
-                stage.cost(request, reply, self._count, postage)
-            self.ledger.charge(request, self._count, reply.rows.shape[-1] * self.dtype.itemsize, postage)
+                stage.cost(request, reply, self.count, postage)
+            self.ledger.charge(request, self.count, reply.rows.shape[-1] * self.dtype.itemsize, postage)
         for stage in self.stages:
             stage.open(request, reply)
-        if places is None or request.reduce != "rows" or request.last:
-            return unpack(reply)
-        return in_order(unpack(reply), places)
+        # replies that are reduced, by hosts or by a stage, are no rows any more
+        return unpack(reply) if places is None or reply.rows.ndim < 2 else in_order(unpack(reply), places)

@@ -108,6 +108,11 @@ class Host:
             found = wrap(name, found)
         return found
 
+    def then(self, request: Request, name: str) -> Callable[..., Array]:
+        """The server's function of rows of this name: that of a stage which the request passes, or of the method."""
+        found = (self.stages[stage].then(request) for stage in request.stages)
+        return next(filter(None, found), None) or getattr(self.algorithm, name)
+
     def join(self) -> None:
         """The first state of every client."""
         join = self.client_method("join")

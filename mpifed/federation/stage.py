@@ -1,5 +1,6 @@
 """What messages between server and clients may pass on their way."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ class Postage(msgspec.Struct):
     bits: int | None = None  # of one client's reply, where that is a compressed message
     down: tuple[int, int] | None = None  # bits of the shared arrays and who receives them, where they are compressed
     masked: tuple[int, int] | None = None  # bytes up and further bytes down of all replies together, under masks
+    averaged: bool = False  # whether the server divides the sum of replies by their number
 
 
 class Visit(NamedTuple):
@@ -65,6 +67,10 @@ class HostStage(Keeper):
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
         """The new state and the reply of clients as they become on their way."""
         return new, reply
+
+    def then(self, request: Request) -> Callable[..., Array] | None:
+        """The server's function of rows of this request, by column, where this stage has put one into it."""
+        return None
 
     def reductions(self, own: Array) -> dict[str, Reduction]:
         """Reductions of replies that hosts with the clients ``own`` do not have without this stage."""

@@ -62,6 +62,7 @@ class Upload(NamedTuple):
     feedback: str = "memory"  # what [compress] keeps by default: "error" where the server adds up changes
     exact: Mapping[str, str] = NO_OPTIONS  # why messages "up" or "down" must travel as they are, where they must
     single: Options | None = None  # options with which the server needs uploads one by one
+    one_mean: Options | None = None  # options with which rounds use uploads in one mean, and in nothing else
     averaged: bool = False  # whether weights of clients are those of this mean of models, not of their f_i
 
     def last(self, method: object) -> str:

@@ -7,6 +7,7 @@ length and its layout; only when another comes does a second broadcast say what 
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -86,12 +87,11 @@ class Channel:
 
     def transfer(self, request: Request, replies: Replies, rows: Rows, report: HostReport | None) -> Rows:
         """Replies up: at rank 0 what is left of them when the ranks have done their part of the reduction."""
+        last = partial(finish, request, tree=self.tree)
         if request.reduce != "rows":
-            return replies.reduce(rows, report, lambda rows: finish(request, rows, self.tree))
-        if request.then is not None and replies.long:
-            return replies.slices(rows, report, lambda rows: finish(request, rows, self.tree))
-        every = replies.collect(rows, report, replies.rows if request.last else self.counts(request.to))
-        return every if every is None or request.then is None else finish(request, every, self.tree)
+            return replies.reduce(rows, report, last)
+        counts = self.counts(None if request.last else request.to)
+        return replies.bring(rows, report, last, counts, by_column=request.then is not None)
 
     def timed(self, call: Callable[..., Any], *args: Any) -> Any:
         """What a call of MPI returns, on this rank's clock."""
@@ -209,7 +209,7 @@ class Service(Channel):
                 lo, hi = (host.lo, host.hi) if request.to is None else request.to.searchsorted([host.lo, host.hi])
                 request.each = request.each[lo:hi]
             if plan.form.then is not None:
-                request.then = getattr(host.algorithm, plan.form.then)
+                request.then = host.then(request, plan.form.then)
             error = None
             try:
                 reply, report = host.handle(request)

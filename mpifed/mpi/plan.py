@@ -45,18 +45,23 @@ def carried(request: Request) -> list[Any]:
 def kind(request: Request) -> tuple[Any, ...]:
     """What two requests must share to be of one kind, as a key; ``form`` says the same in words that travel."""
     values = [(a.dtype, a.shape) if isinstance(a, np.ndarray) else type(a) for a in carried(request)]
-    return request.method, request.reduce, request.last, request.verb, request.then, *request.stages, *values
+    head = request.method, request.reduce, request.last, request.verb, then_of(request)
+    return *head, *request.stages, *values
+
+
+def then_of(request: Request) -> str | None:
+    """The name of the server's function of rows: a stage makes one for each request, all of which have the same."""
+    return None if request.then is None else request.then.__name__
 
 
 def form(request: Request) -> Form:
     """The form of a request; UserError for an argument that cannot travel."""
     refuse_arguments(request.method, request.args)
-    then = None if request.then is None else request.then.__name__
     values = carried(request)
     codes = [CODES.get(type(value), ARRAY) for value in values]
     arrays = [(a.dtype.str, a.shape) for a, code in zip(values, codes, strict=True) if code == ARRAY]
     head = request.method, request.reduce, request.last, request.verb
-    return Form(*head, then, tuple(request.stages), len(request.args), tuple(codes), tuple(arrays))
+    return Form(*head, then_of(request), tuple(request.stages), len(request.args), tuple(codes), tuple(arrays))
 
 
 class Plan:

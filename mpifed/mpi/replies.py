@@ -70,7 +70,19 @@ class Replies:
         """At rank 0 what ``finish`` makes of the rows of all hosts (columns,); None on the others."""
         if self.way != SLICES:
             return self.climb(rows, report)
-        return self._scatter(rows, report) if self.plain else self.slices(rows, report, finish)
+        return self._scatter(rows, report) if self.plain else self.slices(rows, report, finish, self.rows)
+
+    def bring(
+        self, rows: Array | None, report: HostReport | None, finish: Finish, counts: list[int], by_column: bool
+    ) -> Array | None:
+        """At rank 0 what ``finish`` makes of the rows of all hosts, of which rank r has ``counts[r]``.
+
+        ``by_column`` it can be made in slices of columns, and is where rows are long.
+        """
+        if by_column and self.long:
+            return self.slices(rows, report, finish, counts)
+        every = self.collect(rows, report, counts)
+        return None if every is None else finish(every)
 
     def collect(self, rows: Array | None, report: HostReport | None, counts: list[int]) -> Array | None:
         """At rank 0 the rows of all hosts (sum of counts, columns); None on the others."""
@@ -81,8 +93,8 @@ class Replies:
         mine = np.empty(0, self.dtype) if rows is None else np.ascontiguousarray(rows).reshape(-1)
         return self._gather(mine, (sum(counts), self.columns), [k * self.columns for k in counts])
 
-    def slices(self, rows: Array | None, report: HostReport | None, finish: Finish) -> Array | None:
-        """The same as ``reduce``, in slices of columns."""
+    def slices(self, rows: Array | None, report: HostReport | None, finish: Finish, counts: list[int]) -> Array | None:
+        """The same as ``reduce``, in slices of columns; rank r has ``counts[r]`` rows."""
         self.climb((), report)
         rows = np.empty((0, self.columns), self.dtype) if rows is None else np.ascontiguousarray(rows)
         width = self.widths[self.rank]
@@ -93,9 +105,9 @@ class Replies:
             else np.concatenate([rows[:, a:b].reshape(-1) for a, b in pairwise(self.edges)])
         )
         # rows arrive by rank, so in client order: ``finish`` adds them up along the same tree as one process does
-        every = np.empty((sum(self.rows), width), self.dtype)
-        self.timed(self.comm.Alltoallv, (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
-        others = sum(1 for rank, k in enumerate(self.rows) if k and rank != self.rank)
+        every = np.empty((sum(counts), width), self.dtype)
+        self.timed(self.comm.Alltoallv, (mine, len(rows) * self.widths), (every, np.array(counts) * width))
+        others = sum(1 for rank, k in enumerate(counts) if k and rank != self.rank)
         self.traffic.count(mine.nbytes, every.nbytes, others)
         return self._gather(finish(every), self.columns, self.widths)
 

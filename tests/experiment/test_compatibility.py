@@ -41,6 +41,9 @@ SAMPLES, SAMPLED = {"objective": {"weights": "samples"}}, 'objective.weights = "
 THREE, THREES = {"objective": {"weights": [3, 1]}}, "objective.weights = [3.0, 1.0] is wrong:"
 PENALTY = "objective.l1 = 0.01 is wrong: {} cannot take a penalty into account, because "
 
+ATTACKED, ROBUST = {"attack": {"name": "random", "clients": 0.2}}, {"robust": "median"}
+KRUM = {"robust": {"name": "krum", "share": 0.3}}
+
 TOLD = [  # settings -> how the sentence begins
     ({"asynchronous": {"arrivals": 3}}, f"{NONE_ARRIVES} without a table [system]: who arrives first follows from"),
     (AWAY | {"algorithm": "scaffold"}, f"{NONE_ARRIVES}: scaffold cannot be asynchronous, because its rounds wait"),
@@ -146,6 +149,38 @@ TOLD = [  # settings -> how the sentence begins
     ],
     ({"objective": {"l2": 1.0}, "algorithm": "ef21"}, "objective.l2 = 1.0 is wrong: ef21 cannot take a penalty into"),
     ({"objective": {"unpenalised": ["x0"]}}, "objective.unpenalised is wrong without objective.l1 and objective.l2"),
+    (ATTACKED | {"algorithm": "scaffold"}, 'attack = "random" is wrong: scaffold does not say that its rounds use upl'),
+    (
+        ROBUST | {"algorithm": "newton"},
+        'robust = "median" is wrong: newton does not say that its rounds use uploads in',
+    ),
+    (ROBUST | ALL, 'robust = "median" is wrong: fedavg does not say that its rounds use uploads in one mean alone; '),
+    (
+        ROBUST | {"algorithm": {"name": "fedopt", "server": "fedexp"}},
+        'robust = "median" is wrong: clients of fedopt up',
+    ),
+    *[
+        (table | more, f'{key} = "{name}" is wrong: {what} cannot be used with it, because ')
+        for table, key, name in ((ATTACKED, "attack", "random"), (ROBUST, "robust", "median"))
+        for more, what in (
+            ({"masks": {}}, "masks"),
+            (NATURAL, "compress"),
+            (AWAY, "asynchronous"),
+            (SAMPLES, "objective.weights"),
+            ({"selection": ODDS}, 'selection = "importance"'),
+            ({"algorithm": {"name": "fedavg", "certify": True}}, "algorithm.certify"),
+        )
+    ],
+    (
+        {"problem": "cox", "attack": "labels"},
+        'attack = "labels" is wrong: cox takes times with a mark of censoring, wh',
+    ),
+    (PRIVATE | {"attack": "labels"}, 'attack = "labels" is wrong: attackers send uploads without the noise that fedep'),
+    (
+        ATTACKED | {"kernels": "torch"},
+        'kernels = "torch" is wrong: attackers change their uploads in memory, so it mus',
+    ),
+    (ROBUST | {"kernels": "torch"}, 'kernels = "torch" is wrong: robust means are computed in memory, so it must be "'),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),
     *[
@@ -158,6 +193,11 @@ COUNTS = [  # the same where the number of clients decides
     (NODES | {"graph": "torus", "data": {"clients": 7}}, 'graph = "torus" is wrong for 7 clients: they make one row'),
     (NODES | {"graph": {"name": "torus", "rows": 5}}, "graph.rows = 5 is wrong: it must divide the number of"),
     (AWAY | {"asynchronous": {"arrivals": 10}}, "asynchronous.arrivals = 10 is wrong: it must be between 1 and the 9"),
+    ({"attack": {"clients": 10}}, "attack.clients = 10 is wrong: there are 9 clients, and no more can attack"),
+    ({"attack": {"clients": [2, 9]}}, "attack.clients names client 9, and there are the clients 0 to 8"),
+    ({"attack": {"clients": [2, 2]}}, "attack.clients names a client twice"),
+    (KRUM | {"selection": {"count": 4}}, 'robust = "krum" is wrong: krum needs more than 2f + 2 = 4 uploads, f = 1 of'),
+    (KRUM | {"system": {"dropout": 0.1, "least": 3}}, 'robust = "krum" is wrong: krum needs more than 2f + 2 = 4 upl'),
     ({"system": {}, "asynchronous": {}}, "asynchronous.arrivals = 1 is wrong: with this [system] client 0 takes no"),
     ({"selection": {"name": "uniform", "count": 1}, "masks": {}}, "selection takes 1 client a round, but masks need"),
     ({"system": {"dropout": 0.2, "least": 3}, "masks": {}}, "system.least = 3 is wrong: with masks.threshold = 0.67 m"),
@@ -195,7 +235,7 @@ def test_every_rule_is_broken_by_a_row(monkeypatch):
     told = {rule.sentence for one, rule in judged if list(broken([rule], one, Words(one)))}
     every = {rule.sentence for part in every_feature() for rule in [*part.tables, *part.rules]}
     assert told == every
-    assert sum(len(part.counted) for part in every_feature()) == 6
+    assert sum(len(part.counted) for part in every_feature()) == 7
 
 
 def test_what_goes_together_breaks_no_rule():

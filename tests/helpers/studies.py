@@ -13,6 +13,7 @@ WORDS = {
     "curved": f"{GAUSSIAN} data.samples=11 data.features=7 rounds=5 stop.gradient=0.0",
     "digits": "data=digits data.clients=13 rounds=4 stop.gradient=0.0",
     "long": f"{GAUSSIAN} data.samples=3 data.features=20011 rounds=3",  # reduced in slices
+    "attacked": f"{GAUSSIAN} data.samples=11 data.features=7 rounds=6 selection.share=0.8 stop.gradient=0.0",
     "flaky": f"{GAUSSIAN} data.samples=11 data.features=7 rounds=8 system.dropout=0.2 system.deadline=0.25 {SLOW}",
     "away": f"{GAUSSIAN} data.samples=11 data.features=7 rounds=9 stop.gradient=0.0 {LATE} system.passes=5 "
     "asynchronous.arrivals=3 asynchronous.staleness=4",
@@ -73,6 +74,14 @@ TABLES = {  # the method stands before the comma
         "fedepm, long": "",
         "sfedprox, long": "dtype=float32",
         "fedgia, masked": "masks.sums=masked masks.kind=vectors dtype=float32",
+        "fedavg, trimmed": "attack=little attack.clients=0.3 robust=trimmed-mean robust.share=0.2 robust.bucket=2",
+        "gd, attacked": "attack=inner-product dtype=float32",
+    },
+    "attacked": {
+        "fedavg, median": "attack=random attack.clients=3 robust=median algorithm.batch_size=4",
+        "gd, clipped": "attack=sign-flip robust={name='centred-clipping',radius=0.5,steps=2,bucket=2}",
+        "fedopt, krum": "attack=labels attack.clients=0.3 robust=krum robust.share=0.3",
+        "fedprox, geometric": "attack={name='little',clients=0.3,z=2.0} robust=geometric-median robust.bucket=3",
     },
     "flaky": dict.fromkeys([f"{name}, flaky" for name in ("fedavg", "fedadmm", "fedepm", "scaffold")], "")
     | {

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.mpi
 QUICK = {  # studies of different kinds, beside those of the tests below; the others are slow
     *("fedepm", "pfedme", "fednl", "marina", "ad-admm", "dgd", "gradient-tracking, lossy", "feddcd, importance"),
     *("fedgia, long", "scaffold, float32", "fedavg, flaky", "fedadmm, masked", "fedgia, compressed"),
+    *("fedavg, trimmed", "gd, attacked", "fedavg, median", "gd, clipped", "fedopt, krum", "fedprox, geometric"),
     *("flame, asynchronous", "newton, cox", "fedgia, cox", "fednl, poisson"),
 }
 
@@ -71,6 +72,7 @@ def test_neither_does_memory_that_ranks_share(name, world, mpi_tmp_path, monkeyp
         "fedadmm",
         "gradient-tracking, lossy",
         *map(slow, ["flame, biased", "fedepm, long", "fedadmm, flaky", "dgd, redrawn", "fedgia-graph, redrawn"]),
+        "gd, clipped",
         *map(slow, ["lt-admm, redrawn", "fedepm-graph, clipped"]),
     ],
 )

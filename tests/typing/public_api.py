@@ -5,7 +5,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -133,6 +133,22 @@ class Wheel(Graph):
     def edges(self, m: int, rng: np.random.Generator) -> mpifed.Edges:
         rim = [(i, i + 1) for i in range(1, m - 1)] + [(1, m - 1)]
         return mpifed.Edges(np.array(sorted({(0, i) for i in range(1, m)} | set(rim))))
+
+
+class Deaf(mpifed.Attack):
+    """Nothing is sent but zeros."""
+
+    def alone(self, u: Array, draws: Callable[[], Sequence[np.random.Generator]]) -> Array:
+        return 0 * u
+
+
+class Middle(mpifed.RobustMean):
+    """Half-way between the least and the largest number of each coordinate."""
+
+    by_column = True
+
+    def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
+        return (rows.min(axis=0) + rows.max(axis=0)) / 2
 
 
 class Huber(mpifed.LinearModel):
@@ -307,6 +323,10 @@ def every_family() -> float:
         raise AssertionError from trouble
     graphs: list[Graph] = [Wheel(loss=0.1), mpifed.graphs.Torus(rows=2)]
     done = [mpifed.run(algorithm=Gossip(), graph=graph, data=data, rounds=30) for graph in graphs]
+    attack, robust = Deaf(clients=0.5), Middle(bucket=2)
+    assert mpifed.run(algorithm="gd", data=data, attack=attack, robust=robust, rounds=2) is not None
+    assert isinstance(mpifed.attacks.SignFlip(), mpifed.Attack)
+    assert isinstance(mpifed.robust_means.Median(), mpifed.RobustMean)
     return max(float(one.rounds["consensus_max"][-1]) for one in done if one is not None)
 
 

@@ -61,4 +61,6 @@ SPEAKS: dict[str, str] = {
     "masks": "masks",
     "compress": "compression",
     "graph": "graph",
+    "attack": "attack",
+    "robust": "robust",
 }

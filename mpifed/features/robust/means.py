@@ -1,0 +1,219 @@
+"""The table [robust]: means of uploads that some wrong ones cannot move far, in the place of the plain mean."""
+
+from abc import abstractmethod
+from typing import Annotated, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.component import Component
+from mpifed.core.promises import Keeps, Reasons
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.federation.sums import dense
+
+REPEATED = Keeps.BITS | Keeps.RESUME  # a mean is a function of the rows of the round, and of what a checkpoint keeps
+
+
+class RobustMean(Component):
+    """A mean of the changes u_i that k clients upload, which holds where fewer than half of these are wrong.
+
+    Of a method that uploads models, a change is the model less the one received, to which the mean is added again. With
+    ``bucket`` = s the k changes are dealt at random into ⌈k/s⌉ buckets as equal as possible, and the mean is that of
+    the means of the buckets, which differ less than honest clients do; a wrong upload spoils one of them.
+    Source: of buckets S. P. Karimireddy, L. He, M. Jaggi, arXiv:2006.09365 (2022), Algorithm 1.
+    """
+
+    choices: ClassVar[dict[str, str]] = {
+        "median": "mpifed.features.robust.means:Median",
+        "trimmed-mean": "mpifed.features.robust.means:TrimmedMean",
+        "krum": "mpifed.features.robust.means:Krum",
+        "geometric-median": "mpifed.features.robust.means:GeometricMedian",
+        "centred-clipping": "mpifed.features.robust.means:CentredClipping",
+    }
+    default: ClassVar[str] = "median"
+    kind: ClassVar[str] = "robust_means"
+    checks: ClassVar[str] = "mpifed.features.robust.robust_guards"
+
+    by_column: ClassVar[bool] = False  # whether each column of the mean depends on that column of the rows alone
+    unkept: ClassVar[Reasons] = {
+        Keeps.PRIVACY: "it needs uploads one by one, and {name} guarantees privacy here for the plain mean, so leave "
+        "robust out",
+        Keeps.DEVICES: "robust means are computed in memory",
+    }
+
+    bucket: Annotated[int, Meta(ge=1, description="uploads of a bucket, s; 1: no buckets")] = 1
+
+    @abstractmethod
+    def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
+        """The mean (w,) of rows (k, w), all columns or, ``by_column``, some: changes, or means of buckets.
+
+        ``uploads`` are so many; ``before`` (w,) is the mean of the round before, 0 in the first one and by column.
+        """
+
+    def lacks(self, uploads: int) -> str:
+        """Why so many uploads are too few, the end of a sentence; empty where they are enough."""
+        return ""
+
+    def rows(self, uploads: int) -> int:
+        """How many rows so many uploads make."""
+        return -(-uploads // self.bucket)
+
+    def bucketed(self, rows: Array, seed: int, key: tuple[int, int]) -> Array:
+        """The means of buckets (k, w), dealt anew for each request, from a stream of the server."""
+        if self.bucket == 1:
+            return rows
+        order = stream(seed, "buckets", *key).permutation(len(rows))
+        k = self.rows(len(rows))
+        total = rows[order[:k]]
+        count = np.ones((k, 1), rows.dtype)
+        # the j-th upload of every bucket: additions of a column are the same whatever other columns there are
+        for j in range(k, len(rows), k):
+            more = order[j : j + k]
+            total[: len(more)] += rows[more]
+            count[: len(more)] += 1
+        return total / count
+
+
+class WithShare(RobustMean):
+    """Means that are told how many uploads may be wrong."""
+
+    share: Annotated[
+        float, Meta(ge=0, lt=0.5, description="share of the uploads that may be wrong: f = ⌊share · k⌋")
+    ] = 0.2
+
+    def __post_init__(self) -> None:
+        if 2 * self.share * self.bucket >= 1:
+            raise ValueError(
+                f"bucket = {self.bucket} is wrong: with share = {self.share} half of the buckets may be spoilt, so it "
+                f"must be below {0.5 / self.share:.3g}"
+            )
+
+    def wrong(self, uploads: int) -> int:
+        """f."""
+        # 0.29 · 100 is a little below 29
+        return int(self.share * uploads + 1e-9)
+
+
+class Median(RobustMean, tag="median"):
+    """The median of each coordinate; of an even number, the mean of the two in the middle.
+
+    Source: D. Yin, Y. Chen, K. Ramchandran, P. Bartlett, arXiv:1803.01498 (2018), Definition 1.
+    """
+
+    # A function of each column of the round.
+    keeps = REPEATED
+
+    by_column = True
+
+    def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
+        low = (len(rows) - 1) // 2
+        high = len(rows) // 2
+        found = ordered(rows, low, high)
+        return (found[:, low] + found[:, high]) / 2
+
+
+class TrimmedMean(WithShare, tag="trimmed-mean"):
+    """The mean of each coordinate without its f least and its f largest numbers, f = ⌊share · k⌋.
+
+    Source: D. Yin, Y. Chen, K. Ramchandran, P. Bartlett, arXiv:1803.01498 (2018), Definition 2.
+    """
+
+    # A function of each column of the round.
+    keeps = REPEATED
+
+    by_column = True
+
+    def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
+        low = self.wrong(uploads)
+        high = len(rows) - low
+        if not low:
+            return dense(rows) / high
+        # along a row of memory the order of additions does not depend on how many columns there are
+        return np.mean(ordered(rows, low, high - 1)[:, low:high], axis=1)
+
+
+class Krum(WithShare, tag="krum"):
+    """The one upload that is nearest to others: its squared distances to the k − f − 2 nearest have the least sum.
+
+    Of equal sums that of the lowest client counts. It needs k > 2f + 2.
+    Source: P. Blanchard, E. M. El Mhamdi, R. Guerraoui, J. Stainer, "Machine learning with adversaries: Byzantine
+    tolerant gradient descent" (2017), section 4.
+    """
+
+    # A function of the rows of the round, which rank 0 has in one order.
+    keeps = REPEATED
+
+    def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
+        nearest = len(rows) - self.wrong(uploads) - 2
+        squares = np.vecdot(rows, rows)
+        distances = np.maximum(squares[:, None] + squares - 2 * (rows @ rows.T), 0)
+        np.fill_diagonal(distances, np.inf)
+        scores = np.sort(np.partition(distances, nearest - 1, axis=1)[:, :nearest], axis=1).sum(axis=1)
+        return rows[np.argmin(scores)].copy()
+
+    def lacks(self, uploads: int) -> str:
+        f = self.wrong(uploads)
+        k = self.rows(uploads)
+        if k > 2 * f + 2:
+            return ""
+        what = "uploads" if self.bucket == 1 else "buckets"
+        return f"krum needs more than 2f + 2 = {2 * f + 2} {what}, f = {f} of which may be wrong, and there are {k}"
+
+
+class GeometricMedian(RobustMean, tag="geometric-median"):
+    """The point z with the least sum of distances, by ``steps`` steps of Weiszfeld from the plain mean.
+
+    z⁺ = Σ β_i u_i / Σ β_i, β_i = 1/max(‖z − u_i‖, ``smoothing``).
+    Source: Algorithm 2 of K. Pillutla, S. M. Kakade, Z. Harchaoui, arXiv:1912.13445 (2019), with equal weights.
+    """
+
+    # A function of the rows of the round, which rank 0 has in one order.
+    keeps = REPEATED
+
+    steps: Annotated[int, Meta(ge=1, description="steps of Weiszfeld")] = 8
+    smoothing: Annotated[float, Meta(gt=0, description="least distance ν that is divided by")] = 1e-6
+
+    def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
+        z = dense(rows) / len(rows)
+        for _ in range(self.steps):
+            beta = 1 / np.maximum(lengths(rows - z), self.smoothing)
+            z = beta @ rows / beta.sum()
+        return z
+
+
+class CentredClipping(RobustMean, tag="centred-clipping"):
+    """Changes are clipped about the mean of the round before: v⁺ = v + (1/k) Σ (u_i − v) min(1, radius/‖u_i − v‖).
+
+    v begins at that mean, and at 0 in the first round; ``steps`` times.
+    Source: Algorithm 2 of S. P. Karimireddy, L. He, M. Jaggi, "Learning from history for Byzantine robust
+    optimization", arXiv:2012.10333 (2021); momentum of clients, which its theorem asks for, is up to the method.
+    """
+
+    # The mean of the round before is in the checkpoint.
+    keeps = REPEATED
+
+    radius: Annotated[float, Meta(gt=0, description="τ, the length of an honest change about the mean")] = 10.0
+    steps: Annotated[int, Meta(ge=1, description="times that v moves in a round")] = 1
+
+    def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
+        v = before
+        for _ in range(self.steps):
+            off = rows - v
+            # where an upload is the centre itself nothing is clipped
+            scale = self.radius / np.maximum(lengths(off), self.radius)
+            v = v + scale @ off / len(rows)
+        return np.asarray(v)
+
+
+def ordered(rows: Array, low: int, high: int) -> Array:
+    """The columns of rows (k, w) as rows of memory (w, k), of which those from ``low`` to ``high`` stand where they
+    would if each were sorted, or between these."""
+    found = np.ascontiguousarray(rows.T)
+    found.partition((low, high), axis=1)
+    return found
+
+
+def lengths(rows: Array) -> Array:
+    """The norm of each row (k, n): (k,)."""
+    return np.sqrt(np.vecdot(rows, rows))

@@ -35,6 +35,7 @@ from mpifed.algorithms.gradient_tracking import GradientTracking as GradientTrac
 from mpifed.algorithms.lbfgs import LBFGS as LBFGS
 from mpifed.algorithms.local_gd import LocalGD as LocalGD
 from mpifed.algorithms.lt_admm import LTADMM as LTADMM
+from mpifed.algorithms.malenia import Malenia as Malenia
 from mpifed.algorithms.marina import Marina as Marina
 from mpifed.algorithms.nesterov import Nesterov as Nesterov
 from mpifed.algorithms.newton import Newton as Newton
@@ -42,6 +43,7 @@ from mpifed.algorithms.pfedme import PFedMe as PFedMe
 from mpifed.algorithms.proxskip import ProxSkip as ProxSkip
 from mpifed.algorithms.q_fedavg import QFedAvg as QFedAvg
 from mpifed.algorithms.rennala import Rennala as Rennala
+from mpifed.algorithms.ringleader import Ringleader as Ringleader
 from mpifed.algorithms.ringmaster import Ringmaster as Ringmaster
 from mpifed.algorithms.scaffold import Scaffold as Scaffold
 from mpifed.algorithms.sfedavg import SFedAvg as SFedAvg

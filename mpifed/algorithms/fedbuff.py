@@ -1,8 +1,9 @@
 """FedBuff, the method of J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated learning
 with buffered asynchronous aggregation", arXiv:2106.06639 (2022)."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
+import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, passes, tuned
@@ -15,9 +16,12 @@ class FedBuff(Algorithm, tag="fedbuff"):
     """The server adds the mean change of the first uploads to its model; changes from old models count less.
 
     Δ_i = w_i − x_s by local gradient steps from w_i = x_s, the model that client i was sent s rounds ago;
-    x⁺ = x + server_lr (1/c) Σ Δ_i/(1 + s)^a over the c uploads that arrive: K = asynchronous.arrivals, or more where
-    asynchronous.staleness waits for old ones too, fewer where fewer are under way. Old uploads are not kept, so clients
-    that arrive more often count for more, and with unlike f_i the model has their bias.
+    x⁺ = x + server_lr (1/c) Σ v(s) Δ_i over the c uploads that arrive: K = asynchronous.arrivals, or more where
+    asynchronous.staleness waits for old ones too, fewer where fewer are under way. v(s) = 1/(1 + s)^a; with
+    ``weight = "delay"`` it is m/max(m, s): with one local step and arrivals = 1 that is asynchronous SGD with
+    delay-adaptive steps, in the manner of Koloskova et al. and of Mishchenko et al. (2022), from memory.
+    Old uploads are not kept, so clients that arrive more often count for more, and with unlike f_i the model has their
+    bias.
     Source: public accounts of the paper, whose text was not at hand, and Meta's simulator FLSim. There clients are
     drawn at random, here one that arrives begins anew; FLSim sums up, and divides the weights by that of a mean s.
     """
@@ -32,6 +36,9 @@ class FedBuff(Algorithm, tag="fedbuff"):
     lr: Annotated[float, tuned("step size of the local iterations", gt=0)] = 0.01
     server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
     a: Annotated[float, Meta(ge=0, description="exponent of the weights 1/(1 + s)^a")] = 0.5
+    weight: Annotated[
+        Literal["power", "delay"], Meta(description="of an upload from s rounds ago: 1/(1 + s)^a, or m/max(m, s)")
+    ] = "power"
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
@@ -51,7 +58,9 @@ class FedBuff(Algorithm, tag="fedbuff"):
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, to=fed.select(server.x))
         arrived = fed.arrivals()
-        change = fed.mean(of=arrived, weights=(1 + fed.staleness) ** -self.a)
+        s = fed.staleness
+        weights = (1 + s) ** -self.a if self.weight == "power" else fed.m / np.maximum(fed.m, s)
+        change = fed.mean(of=arrived, weights=weights)
         return Server(x=server.x + self.server_lr * change)
 
     def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:

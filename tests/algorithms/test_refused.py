@@ -36,6 +36,8 @@ REFUSED = [
     *wrong("ditto", [("lam", -0.1), ("lr", 0.0), ("inner", 0)]),
     *wrong("pfedme", [("start", "client")], 'it must be "own" or "server"'),
     *wrong("feddyn", [("alpha", 0), ("alpha", "much"), ("k0", 0), ("batch_size", -1)], "it must be a "),
+    *wrong("malenia", [("gamma", 0.0), ("S", 0), ("batch_size", -1)]),
+    *wrong("ringleader", [("gamma", 0.0), ("batch_size", -1)]),
     *wrong("ringmaster", [("gamma", 0.0), ("R", 0), ("batch_size", -1)]),
     *wrong("rennala", [("gamma", 0.0), ("B", 0), ("batch_size", -1)]),
     *wrong("fedbuff", [("lr", 0.0), ("server_lr", -1.0), ("a", -0.5), ("k0", 0)]),

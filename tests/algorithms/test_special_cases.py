@@ -64,6 +64,8 @@ EQUAL = [
     *same("fednova is fedavg", [{"optimizer": MOMENTUM | {"beta": 0.8}}], rtol=1e-13),
     *same("fedopt is fedavg", [{}, BATCHES, {"scale": "1/m"}], {"server": MOMENTUM | {"lr": 1.0}}, rtol=1e-14),
     *same("fedopt is fedavg", one={"server": {"name": "fedexp", "eps": 0.0}}, selection=Uniform(count=1)),
+    *same("malenia is gd", [{"gamma": 0.01}, {}], **ALL),
+    *same("ringleader is gd", [{"gamma": 0.01}], **ALL),
     *same("ringmaster is gd", [{"gamma": 0.01}], {"R": 1}),
     *same("rennala is gd", [{"gamma": 0.01}, {}]),
     *same("fedbuff is fedavg", [{"k0": 4}], {"lr": 0.01, "a": 3.0}, STEP),

@@ -33,6 +33,8 @@ RESUMED = [  # by default: each kind of state that a checkpoint has
     "proxskip, flaky",
     "dgd, redrawn",
     "fedavg, asynchronous, last",
+    "rennala, asynchronous, stopped",
+    "ringleader, asynchronous, batch",
 ]
 KILLS = "tests.helpers.killed_runs"
 

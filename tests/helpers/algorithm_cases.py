@@ -64,6 +64,7 @@ SETTINGS = {
     "fednova": {"step": constant(0.02)},
     "fedbuff": {"lr": 0.02},
     "ringmaster": {"gamma": 0.02},
+    "ringleader": {"gamma": 0.02},
     "fedgia-async": {"k0": 5},
     "q-fedavg": {"lr": 0.02},
 }
@@ -76,6 +77,8 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fedgia-async", {"H": "zero", "k0": 2, "t": 1.0}),
     ("ad-admm", {"rho": 0.5, "gamma": 1.0, "solver": {"name": "gd", "steps": 5}}),
     ("fedbuff", {"lr": 0.01, "batch_size": 5, "epochs": 3, "server_lr": 0.8}),
+    ("malenia", {"gamma": 0.05, "batch_size": 12}),
+    ("ringleader", {"gamma": 0.05, "batch_size": 12}),
     ("ringmaster", {"gamma": 0.05, "batch_size": 12, "R": 2}),
     ("rennala", {"gamma": 0.05, "batch_size": 12, "B": 2}),
     ("fedavg", {"aggregate": "all", "scale": "1/m", "step": constant(0.2)}),

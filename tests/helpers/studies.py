@@ -99,6 +99,9 @@ TABLES = {  # the method stands before the comma
     | {
         "fedavg, asynchronous, last": "algorithm.aggregate=all algorithm.batch_size=4 dtype=float32",
         "fedavg, asynchronous, compressed": "compress.up={name='randk',k='0.5n'}",
+        "malenia, asynchronous, stopped": "algorithm.stop=true algorithm.batch_size=4",
+        "malenia, asynchronous, many": "algorithm.S=20 algorithm.batch_size=4 dtype=float32",
+        "ringleader, asynchronous, batch": "algorithm.batch_size=4 dtype=float32",
         "ringmaster, asynchronous, stopped": "algorithm.R=2 algorithm.stop=true algorithm.batch_size=4",
         "rennala, asynchronous, stopped": "algorithm.B=16 algorithm.stop=true algorithm.batch_size=4",
         "rennala, asynchronous, batch": "algorithm.B=9 dtype=float32",

@@ -13,7 +13,8 @@ def rounds(method, selections):
     """The model at the start and after every round, with what else the method ``shows``."""
     yield method.x, method.shows()
     for chosen in selections:
-        method.step({i: method.begin(i) for i in chosen}, [0] * len(chosen))
+        some = range(method.m) if method.everyone else chosen
+        method.step({i: method.begin(i) for i in some}, [0] * len(some))
         yield method.x, method.shows()
 
 
@@ -21,6 +22,7 @@ class Server:
     """The server's model is 0 at the start. The options of a method are attributes of its class."""
 
     asynchronous = True
+    everyone = False  # whether a round takes all clients, whoever is selected
     vectors = ()  # names of vectors that every client has, 0 at the start
 
     def __init__(self, clients, **options):

@@ -1,0 +1,82 @@
+"""Ringleader ASGD, the method of A. Maranjyan, P. Richtárik, "Ringleader ASGD: The first asynchronous SGD with optimal
+time complexity under data heterogeneity", arXiv:2509.22860 (2025)."""
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Positive, passes, tuned
+from mpifed.core.promises import Keeps
+from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model
+    gamma: float  # step size γ
+    G: Array  # (m, n) sums of the gradients that have come too early, of each client
+    b: Array  # (m,) how many these are
+
+
+class Ringleader(Algorithm, tag="ringleader"):
+    """Asynchronous gradient steps along the mean of a table of gradients, one step for each client in a round.
+
+    The table has sums G_i of b_i gradients. At first the server only collects, until every client has one. Then each
+    client, in the order of arrivals, has its turn once: its gradient goes into G_i, and x⁺ = x − γ (1/m) Σ G_i/b_i; the
+    first turn is that of the last to come while the server collected. What clients send after their turn is kept for
+    the table of the next round. A client begins anew from the newest model as soon as it has sent a gradient, and no
+    gradient is in vain. Those that arrive at once have their turn together.
+    By default γ = 1/(2mL) with L = max r_i.
+    Source: the method from memory; γ is a choice of mpifed.
+    """
+
+    title = "Ringleader"
+    look = Look("green", 4, 1)
+    # The table lives at the server, and what it takes follows from arrivals.
+    keeps = Keeps.REPEATED | Keeps.DEVICES
+    theorem = Refused("that of arXiv:2509.22860 could not be read")
+
+    gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2m max r_i))")] = None
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+
+    requires = (Need("lipschitz", unless=("gamma",)),)
+    takes = Takes.ALL
+    upload = Upload(kind="gradient", single={})
+    asynchronous = True
+
+    def work(self, d: Array) -> Array:
+        return passes(d, 1, 0, self.batch_size)
+
+    def join(self, f: Local) -> Client:
+        return Client()
+
+    def start(self, fed: Federation) -> Server:
+        x = fed.initial()
+        gamma = self.gamma or float(1 / (2 * fed.m * fed.max(self.smoothness)))
+        return Server(x, gamma, G=np.zeros((fed.m, fed.n), x.dtype), b=np.zeros(fed.m, x.dtype))
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        x = server.x
+        G, b = server.G.copy(), server.b.copy()
+        later = Server(x, server.gamma, np.zeros_like(G), np.zeros_like(b))
+        had_turn = np.zeros(fed.m, bool)
+        while not had_turn.all():
+            fed.send(self.gradient, x, to=fed.free)
+            there = fed.arrivals()
+            arrived = fed.mask(there)
+            g = np.zeros_like(G)
+            g[arrived] = fed.call(of=there)
+            late, due = arrived & had_turn, arrived & ~had_turn
+            later.G[late] += g[late]
+            later.b[late] += 1
+            G[due] += g[due]
+            b[due] += 1
+            if b.all() and due.any():
+                x = x - server.gamma * (G / b[:, None]).mean(axis=0)
+                had_turn |= due
+        return later._replace(x=x)
+
+    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """∇f_i at the model x that the client was sent, or that of a mini-batch."""
+        _, batch, _ = next(f.steps(1, 0, self.batch_size))
+        return client, batch.grad(x)

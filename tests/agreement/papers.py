@@ -1,10 +1,10 @@
-"""The programs of the authors of FedGiA, FedADMM, FedEPM, FLAME and FedNL, beside mpifed on samples of 6 or 12 clients.
+"""FedGiA, two of the name FedADMM, FedEPM, FLAME and FedNL: programs of their authors beside mpifed, on small samples.
 
 ``recorded.npz`` has the model, and f where the program computes it, after every round. The MATLAB programs ran under
 Octave 7.3, without what they print, with stored permutations in the place of ``randperm`` and, FedEPM, with Laplace
-noise of 0; ``src/main.py`` of FLAME with float64, one batch a client and a linear model of the samples' size that
-starts from 0; the Python of FedNL as it is. Samples and selections of the first three and of FLAME are those of
-folders beside MPIFED_ORACLES.
+noise of 0; the Python of FLAME and of the deep FedADMM with float64, one batch a client and a linear model of the
+samples' size that starts from 0; the Python of FedNL as it is. Samples and selections of the first three and of FLAME
+are those of folders beside MPIFED_ORACLES.
 """
 
 import math
@@ -24,6 +24,7 @@ ADMM = ("ShenglongZhou/FedADMM", "23ba5d5c")
 ADMM_2022 = ("ShenglongZhou/FedADMM", "727acd8f")
 EPM = ("ShenglongZhou/FedEPM", "3d7c53f5")
 FLAME = ("zsk66/FLAME-master", "40154982")
+DEEP = ("YonghaiGong/FedADMM", "3d1dca8c")
 FEDNL = ("Rustem-Islamov/FedNL-Public", "93523634")
 LOGISTIC = {"name": "logistic", "mu": 1e-3}
 HALF = "8 rounds, 6 of 12 clients"
@@ -38,6 +39,13 @@ CURVATURE = (
 NORM = (
     "the program has the spectral norm in l_i, Algorithm 1 of the paper the norm of Frobenius; with that in the "
     "program the two are 2e-16 apart"
+)
+
+
+MESSAGE = (
+    "the program sends w_i less the server's model of the round, plus the change of π_i/ρ; by Algorithm 1 it is the "
+    "change of w_i + π_i/ρ since the client's last round; with that client's last w_i in the program the two are "
+    "less than 1e-15 apart"
 )
 
 
@@ -160,6 +168,16 @@ CASES = [
     Case("flame", FLAME, "8 rounds, 5 of 12 clients, softmax", "flame", "flame-softmax-global", {}),
     Case("flame", FLAME, "8 rounds, 12 clients, softmax, weight decay", "flame-decay", "flame-softmax-decay", {}),
     Case("pfedme", FLAME, "8 rounds, 5 of 12 clients, softmax", "pfedme", "pfedme-softmax", {}),
+    Case(
+        "fedadmm-deep",
+        DEEP,
+        "8 rounds, 5 of 12 clients, softmax, η = 5/12",
+        "fedadmm-deep",
+        "fedadmm-deep-softmax",
+        {},
+        MESSAGE,
+        2.0,
+    ),
 ]
 TOPK, RANK = {"name": "topk", "k": 12}, {"name": "rank", "r": 1}
 # Name in words, options, start, key in recorded.npz, reason.
@@ -203,7 +221,7 @@ def fednl(algorithm: dict[str, Any], begin: str, scratch: Path) -> mpifed.Result
 
 
 def differences(result: mpifed.Result, key: str) -> tuple[float, float]:
-    """In x and in f of all rounds. FLAME's program computes no f of all clients."""
+    """In x and in f of all rounds. FLAME's and the deep FedADMM's programs compute no f of all clients."""
     with np.load(RECORDED) as stored:
         x, f = stored[f"{key}/x"], stored.get(f"{key}/f")
     return apart(result.models["x"], x), math.nan if f is None else apart(result.rounds["objective"], f)

@@ -60,15 +60,15 @@ class ErrorFeedback(CompressedGradients):
         scale, _ = self.compressor.contraction(f.n)
         return scale * self.compressed(f, rows)
 
-    def distortion(self, fed: Federation) -> float:
-        """√(β/θ) = √(1 − δ)/(1 − √(1 − δ)) of C and of the selection."""
+    def left(self, fed: Federation) -> float:
+        """√(1 − δ) of C and of the selection."""
         _, delta = self.compressor.contraction(fed.n)
-        left = np.sqrt(1 - delta * fed.cohort / fed.m)
-        return float(left / (1 - left))
+        return float(np.sqrt(1 - delta * fed.cohort / fed.m))
 
     def theory(self, fed: Federation, r: Array) -> float:
-        """Theorem 1."""
-        return float(1 / (np.mean(r) + np.sqrt(np.mean(r * r)) * self.distortion(fed)))
+        """Theorem 1: √(β/θ) = √(1 − δ)/(1 − √(1 − δ))."""
+        left = self.left(fed)
+        return float(1 / (np.mean(r) + np.sqrt(np.mean(r * r)) * left / (1 - left)))
 
 
 class EF21(ErrorFeedback, tag="ef21"):

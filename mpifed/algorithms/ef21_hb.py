@@ -25,7 +25,8 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
     x⁺ = x − γ v;  g_i ← g_i + C(∇f_i(x⁺) − g_i) of the selected clients;  v ← η v + mean g_i, from v = mean g_i.
     By default γ = (1 − η)/(L/(1 − η) + L̃√(1 − δ)/(1 − √(1 − δ))), L, L̃ and δ as in ef21, whose γ it is where η = 0: of
     the order of the paper's Corollary 1, and ours. For z = x − γη/(1 − η) v of a round before, z⁺ = z − γ/(1 − η) g,
-    and with Γ = γ/(1 − η) f falls over all rounds if LΓ + Γ²(L̃√(β/θ) + Lη/(1 − η))² <= 1.  Source: Algorithm 6.
+    and with Γ = γ/(1 − η) f falls over all rounds if LΓ + Γ²(L̃√(β/θ) + Lη/(1 − η))² <= 1. The authors' program has the
+    γ of ef21, which is longer.  Source: Algorithm 6.
     """
 
     title = "EF21-HB"
@@ -50,5 +51,5 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
         return server._replace(x=x, g=g, v=self.eta * server.v + g)
 
     def theory(self, fed: Federation, r: Array) -> float:
-        left = 1 - self.eta
-        return float(left / (np.mean(r) / left + np.sqrt(np.mean(r * r)) * self.distortion(fed)))
+        left, slow = self.left(fed), 1 - self.eta
+        return float(slow / (np.mean(r) / slow + np.sqrt(np.mean(r * r)) * left / (1 - left)))

@@ -28,7 +28,7 @@ class EF21Page(EF21SGD, tag="ef21-page"):
     By default p = B/(B + d/m), d/m samples being the mean of the d_i, and
     γ = 1/(L + √(4A L̃² + 2(3A + 1/p)(1 − p)K)), L and L̃ as in ef21, A = β/θ = (1 − δ)/(1 − √(1 − δ))² and K the mean of
     r_i² d_i (d_i − B)/(B(d_i − 1)), which bounds the noise of mini-batches of convex losses; derived as the theorem of
-    EF21 is, and ours.  Source: Algorithm 3.
+    EF21 is, and ours. The authors' program has the γ of ef21, which is longer.  Source: Algorithm 3.
     """
 
     title = "EF21-PAGE"
@@ -75,7 +75,8 @@ class EF21Page(EF21SGD, tag="ef21-page"):
         return self.p or self.batch_size / (self.batch_size + d)
 
     def theory(self, fed: Federation, r: Array) -> float:
-        p, A = self.chance(fed.samples / fed.m), self.distortion(fed) ** 2
+        p, left = self.chance(fed.samples / fed.m), self.left(fed)
+        A = (left / (1 - left)) ** 2
         noise = (1 - p) * float(fed.mean(self.noise))
         return float(1 / (np.mean(r) + np.sqrt(4 * A * np.mean(r * r) + 2 * (3 * A + 1 / p) * noise)))
 

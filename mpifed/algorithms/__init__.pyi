@@ -22,9 +22,11 @@ from mpifed.algorithms.fedepm_graph import FedEPMGraph as FedEPMGraph
 from mpifed.algorithms.fedgia import FedGiA as FedGiA
 from mpifed.algorithms.fedgia_async import AsynchronousFedGiA as AsynchronousFedGiA
 from mpifed.algorithms.fedgia_graph import FedGiAGraph as FedGiAGraph
+from mpifed.algorithms.fednew import FedNew as FedNew
 from mpifed.algorithms.fednl import FedNL as FedNL
 from mpifed.algorithms.fednl_pp import FedNLPP as FedNLPP
 from mpifed.algorithms.fednova import FedNova as FedNova
+from mpifed.algorithms.fedns import FedNS as FedNS
 from mpifed.algorithms.fedopt import FedOpt as FedOpt
 from mpifed.algorithms.fedpd import FedPD as FedPD
 from mpifed.algorithms.fedprox import FedProx as FedProx

@@ -31,6 +31,7 @@ class Compressor(Component):
         "randseqk": "mpifed.compressors.sparse:RandSeqK",
         "natural": "mpifed.compressors.rounding:Natural",
         "dither": "mpifed.compressors.rounding:Dither",
+        "uniform": "mpifed.compressors.rounding:Uniform",
         "rank": "mpifed.compressors.rank:Rank",
     }
     default: ClassVar[str] = "identity"

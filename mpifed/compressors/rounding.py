@@ -96,3 +96,36 @@ class Dither(Compressor, tag="dither"):
         if self.norm == "largest":
             return (math.sqrt(1 + (W - 1) / self.s**2) - 1) / 2
         return math.sqrt(W) / self.s - 1 if math.sqrt(W) >= 2 * self.s else W / (4 * self.s**2)
+
+
+class Uniform(Compressor, tag="uniform"):
+    """Every number rounded at random to one of the two beside it of 2^b levels from −r to r, so that the mean is right.
+
+    r is the largest |x_j|. Unbiased, with ω = (W − 1)/(2^b − 1)², W = N for vectors and n² for matrices of order n. A
+    message is r and N levels of b bits.
+    Source: A. Elgabli, C. B. Issaid, A. S. Bedi, K. Rajawat, M. Bennis, V. Aggarwal, arXiv:2206.08829 (2022).
+    """
+
+    # It looks at an upload after its noise, and draws from f.rng.
+    keeps = Keeps.EVERYTHING
+
+    b: Annotated[int, Meta(ge=1, le=16, description="bits of a number: 2^b levels")] = 3
+
+    def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
+        highest = 2**self.b - 1
+        r = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+        unit = np.where(r > 0, 2 * r, 1) / highest
+        place = (rows + r) / unit
+        level = np.floor(place)
+        for row, over, rng in zip(level, place - level, rngs(), strict=True):
+            row += rng.random(len(row)) < over
+        # the largest number may be above its own level by rounding, and be one too high
+        np.minimum(level, highest, out=level)
+        return level * unit - r
+
+    def bits(self, N: int, itemsize: int, symmetric: bool = False) -> int:
+        return 8 * itemsize + N * self.b
+
+    def omega(self, N: int, symmetric: bool = False) -> float:
+        W = order(N) ** 2 if symmetric else N
+        return (W - 1) / (2**self.b - 1) ** 2

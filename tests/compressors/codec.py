@@ -102,6 +102,18 @@ def through_dither(sent, s, norm):
     return text, np.array(received, sent.dtype)
 
 
+def through_uniform(sent, b, r):
+    """The largest number, and 2^b levels from −r to r."""
+    text, highest = Bits(), 2**b - 1
+    unit = (2 * r if r > 0 else r.dtype.type(1)) / highest
+    text.put_numbers(np.array([r]))
+    for value in sent:
+        text.put(np.rint((value + r) / unit), b)
+    (r,) = text.take_numbers(1, sent.dtype)
+    received = [sent.dtype.type(text.take(b)) * unit - r for _ in sent]
+    return text, np.array(received, sent.dtype)
+
+
 def through_rank(H, r):
     """√|λ| v and a sign for the r leading eigenvalues of H (n, n)."""
     n, text = len(H), Bits()

@@ -25,6 +25,7 @@ OPTIONS = {
     "randk": [{"k": 1}, {"k": 3}, {"k": "0.5n"}, {"k": 10**6}],
     "randseqk": [{"k": 1}, {"k": 3}, {"k": "0.5n"}, {"k": 10**6}],
     "natural": [{}],
+    "uniform": [{"b": 1}, {"b": 3}],
     "dither": [{"s": 1}, {"s": 4}, {"s": 1, "norm": "largest"}, {"s": 3, "norm": "largest"}],
     "rank": [{"r": 1}, {"r": 2}, {"r": 100}],
 }
@@ -166,6 +167,8 @@ def test_a_message_has_exactly_its_bits_and_the_receiver_has_the_same_array(
             text, received = codec.through_sparse(name, x, one, C.count(N, symmetric), rng)
         elif name == "dither":
             text, received = codec.through_dither(one, C.s, C.norms(np.abs(x)[None], symmetric)[0])
+        elif name == "uniform":
+            text, received = codec.through_uniform(one, C.b, np.abs(x).max())
         elif name == "rank":
             text, received = codec.through_rank(unpacked(x), C.r)
         else:

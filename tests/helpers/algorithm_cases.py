@@ -67,6 +67,7 @@ SETTINGS = {
     "ringleader": {"gamma": 0.02},
     "fedgia-async": {"k0": 5},
     "q-fedavg": {"lr": 0.02},
+    "fednew": {"rho": 1.0},
 }
 PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on; otherwise least squares
 CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
@@ -151,6 +152,8 @@ def traffic(algorithm, itemsize):
     """The bytes that a client uploads and downloads in one exchange."""
     if algorithm.label() == "newton":  # every other exchange is a trial point, at which f_i is one number
         return (2 + N + N * (N + 1) // 2) * itemsize / 2, N * itemsize
+    if algorithm.label() == "fedns":
+        return (algorithm.k + 1) * N * itemsize, N * itemsize
     if algorithm.label().startswith("fednl"):
         return (N * (N + 1) // 2 + N + 1) * itemsize, N * itemsize
     vectors = VECTORS.get(algorithm.label(), 1) * N

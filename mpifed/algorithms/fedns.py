@@ -1,0 +1,76 @@
+"""FedNS, Algorithm 1 of J. Li, Y. Liu, W. Wang, H. Wu, W. Wang, "FedNS: A fast sketching Newton-type algorithm for
+federated learning", arXiv:2401.02734 (2024)."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, tuned
+from mpifed.algorithms.bases.learned_hessians import REGULAR
+from mpifed.algorithms.parts.newton_steps import direction
+from mpifed.core.promises import Keeps
+from mpifed.core.symmetric import add_diagonal, pack, unpack
+from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+
+
+class FedNS(Algorithm, tag="fedns"):
+    """Newton's method with sketched Hessians: k rows of n numbers go up in the place of a matrix; all take part.
+
+    B_i = S_i (∇²f_i(x) − α_i I)^{1/2}, with k × n entries of S_i drawn from N(0, 1/k) in every round;
+    x⁺ = x − μ (mean of B_iᵀB_i + α_i I)⁻¹ mean ∇f_i(x).  α_i is the strong convexity that the problem knows of f_i,
+    that of its regulariser, which needs no sketch, or 0 with ``regulariser`` "inside". Any square root gives B_iᵀB_i
+    the same law, so the symmetric one stands for that over the samples.
+    Source: public accounts of Algorithm 1, whose text was not at hand, with Gaussian sketches.
+    """
+
+    title = "FedNS"
+    look = Look("green", 6, 4)
+    # Sketches come from f.rng, and a round reads x alone; roots of matrices are computed by numpy: no devices.
+    keeps = Keeps.REPEATED
+    theorem = Refused("those of arXiv:2401.02734 could not be read")
+
+    k: Annotated[int, Meta(ge=1, description="rows k of a sketch")] = 10
+    mu: Annotated[float, tuned("step size μ", gt=0)] = 1.0
+    regulariser: Annotated[
+        Literal["outside", "inside"], Meta(description="whether α_i I is added at the server or sketched too")
+    ] = "outside"
+
+    requires = (Need("hess", also=REGULAR),)
+    takes = Takes.ALL
+    upload = Upload(kind="compressed", exact=dict.fromkeys(("up", "down"), "its sketches are short messages already"))
+
+    def work(self, d: Array) -> None:
+        """Unknown: a Hessian is no sample gradient."""
+
+    def traffic(self, n: int) -> tuple[int, int]:
+        return n, (self.k + 1) * n
+
+    def join(self, f: Local) -> Client:
+        return Client()
+
+    def start(self, fed: Federation) -> Server:
+        return Server(fed.initial())
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        # a client uploads B_i; what is added up on the way are the matrices that the server would make of them
+        bits = 8 * fed.dtype.itemsize * (self.k + 1) * fed.n
+        g, H = fed.mean(self.sketch, server.x, bits=bits)
+        return Server(server.x + self.mu * direction(unpack(H, fed.n), g, self.label()))
+
+    def sketch(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array]]:
+        """∇f_i, and B_iᵀB_i + α_i I, packed."""
+        H = f.hess(x)
+        own = f.zeros(1)
+        if self.regulariser == "outside" and f.problem.has("convexity"):
+            own = f.convexity()[:, None].astype(H.dtype)
+        add_diagonal(H, -own)
+        values, Q = np.linalg.eigh(H)
+        # an eigenvalue that is 0 but for rounding would have a root far above rounding
+        least = f.n * np.finfo(H.dtype).eps * values[:, -1:]
+        root = (Q * np.sqrt(np.where(values > least, values, 0))[:, None, :]) @ Q.mT
+        S = np.stack([rng.standard_normal((self.k, f.n)) for rng in f.rng]) / np.sqrt(self.k)
+        B = S.astype(H.dtype) @ root
+        H = B.mT @ B
+        add_diagonal(H, own)
+        return client, (f.grad(x), pack(H))

@@ -1,6 +1,9 @@
 from mpifed.algorithms.accfeddcd import AccFedDCD as AccFedDCD
 from mpifed.algorithms.ad_admm import ADADMM as ADADMM
 from mpifed.algorithms.apfl import APFL as APFL
+from mpifed.algorithms.aug_dgm import AugDGM as AugDGM
+from mpifed.algorithms.beer import BEER as BEER
+from mpifed.algorithms.choco import Choco as Choco
 from mpifed.algorithms.dgd import DGD as DGD
 from mpifed.algorithms.diana import Diana as Diana
 from mpifed.algorithms.ditto import Ditto as Ditto
@@ -34,13 +37,17 @@ from mpifed.algorithms.flame import Flame as Flame
 from mpifed.algorithms.flame_dp import FlameDP as FlameDP
 from mpifed.algorithms.gd import GD as GD
 from mpifed.algorithms.gradient_tracking import GradientTracking as GradientTracking
+from mpifed.algorithms.k_gt import KGT as KGT
 from mpifed.algorithms.lbfgs import LBFGS as LBFGS
+from mpifed.algorithms.led import LED as LED
 from mpifed.algorithms.local_gd import LocalGD as LocalGD
 from mpifed.algorithms.lt_admm import LTADMM as LTADMM
 from mpifed.algorithms.malenia import Malenia as Malenia
 from mpifed.algorithms.marina import Marina as Marina
+from mpifed.algorithms.motef import MoTEF as MoTEF
 from mpifed.algorithms.nesterov import Nesterov as Nesterov
 from mpifed.algorithms.newton import Newton as Newton
+from mpifed.algorithms.nids import NIDS as NIDS
 from mpifed.algorithms.pfedme import PFedMe as PFedMe
 from mpifed.algorithms.proxskip import ProxSkip as ProxSkip
 from mpifed.algorithms.q_fedavg import QFedAvg as QFedAvg

@@ -1,7 +1,9 @@
 """Gradient tracking, the method of G. Qu, N. Li, "Harnessing smoothness to accelerate distributed optimization",
 arXiv:1605.07112 (2016)."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
@@ -19,11 +21,11 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     """Each node steps along an estimate of the mean gradient, which it mixes as it does its model; it is exact.
 
     x_i⁺ = Σ_j W_ij x_j − γs_i;  s_i⁺ = Σ_j W_ij s_j + ∇f_i(x_i⁺) − ∇f_i(x_i),  s_i = ∇f_i(x_i) at first. The mean of
-    all s_i is that of all gradients in every round, also where W changes, so that nodes end at the minimiser. Two
-    vectors travel along each edge. By default γ = (1 + λ)²/(4L), L = max r_i, λ the least eigenvalue of W: half of the
-    bound for quadratics of equal curvature.
+    all s_i is that of all gradients in every round, also where W changes, so that nodes end at the minimiser. With
+    order = "adapt-combine":  x_i⁺ = Σ_j W_ij (x_j − γs_j). Two vectors travel along each edge. By default
+    γ = (1 + λ)²/(4L), L = max r_i, λ the least eigenvalue of W: half of the bound for quadratics of equal curvature.
     Source: public programs for the paper, of which only the abstract was at hand; with changing W: Algorithm 1 of
-    A. Nedić, A. Olshevsky, W. Shi, arXiv:1607.03218 (DIGing).
+    A. Nedić, A. Olshevsky, W. Shi, arXiv:1607.03218 (DIGing); of the order P. Di Lorenzo, G. Scutari, arXiv:1602.00591.
     """
 
     title = "Gradient tracking"
@@ -33,6 +35,10 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     theorem = Refused("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
 
     gamma: Annotated[Positive | None, tuned("step size γ (default: (1 + λ)²/(4 max r_i))")] = None
+
+    order: Annotated[
+        Literal["combine-adapt", "adapt-combine"], Meta(description="mix first, or take the step first")
+    ] = "combine-adapt"
 
     upload = Upload(vectors=2)
     requires = (Need("lipschitz", unless=("gamma",)),)
@@ -49,6 +55,6 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
         return server
 
     def tracked(self, f: Local, client: Client, x: Array, s: Array, gamma: float) -> tuple[Client, None]:
-        x = x - gamma * client.s
+        x = x - gamma * (client.s if self.order == "combine-adapt" else s)
         g = f.grad(x)
         return Client(x=x, s=s + g - client.g, g=g), None

@@ -39,8 +39,8 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
     one on so many ``ranks``.
 
-    ``x`` (n,) is the model to start from, where one is given. Raises UserError for what does not go together, as far as
-    that can be known before data are loaded.
+    ``x`` is the model to start from, where one is given: (n,), or (m, n) that of each node. Raises UserError for what
+    does not go together, as far as that can be known before data are loaded.
     """
     config = job.config
     features = features_of(config, job.survive)
@@ -58,9 +58,10 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     block = block_size(config.block_bytes)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
+    nodes = None
     if x is not None:
-        first = fitting(x, first.size, config.dtype, config.start or "")
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
+        first, nodes = fitting(x, (data.m, first.size), config)
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes)
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)

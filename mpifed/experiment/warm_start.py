@@ -11,11 +11,12 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import open_npz, reading
+from mpifed.features.settings import Experiment
 from mpifed.results.result import final_model, read
 
 
 def given_start(name: str) -> Array:
-    """The final model of the result file ``name``, or the array x of an NPZ file: (n,), finite.
+    """The final model of the result file ``name``, or the array x of an NPZ file: (n,), or (m, n) for nodes; finite.
 
     UserError where there is none.
     """
@@ -23,7 +24,7 @@ def given_start(name: str) -> Array:
     try:
         if not path.is_file():
             raise UserError("there is no such file")
-        x = array_x(path) if zipfile.is_zipfile(path) else vector(read(path, final_model))
+        x = array_x(path) if zipfile.is_zipfile(path) else numbers(read(path, final_model))
         if not np.isfinite(x).all():
             raise UserError(f"{np.count_nonzero(~np.isfinite(x))} of its {x.size} numbers are not finite")
     except UserError as error:
@@ -37,24 +38,39 @@ def array_x(path: Path) -> Array:
         arrays = open_npz(path)
     if "x" not in arrays:
         raise UserError(f"it has no array x, but {', '.join(arrays) or 'no array at all'}")
-    return np.asarray(vector(arrays["x"])[:])
+    return np.asarray(numbers(arrays["x"])[:])
 
 
-def vector(x: Any) -> Any:
-    """An array, read or not. UserError where it is no vector of real numbers."""
-    if len(x.shape) != 1 or x.dtype.kind not in "fiu":
-        raise UserError(f"x must be a vector of real numbers, and it has type {x.dtype} and shape {x.shape}")
+def numbers(x: Any) -> Any:
+    """An array, read or not. UserError where it is no vector of real numbers, and no table with a row for each node."""
+    if len(x.shape) not in (1, 2) or x.dtype.kind not in "fiu":
+        raise UserError(
+            "x must be a vector of real numbers, or on a graph a table with one for each node, and it has type "
+            f"{x.dtype} and shape {x.shape}"
+        )
     return x
 
 
-def fitting(x: Array, n: int, dtype: str, name: str) -> Array:
-    """``x`` as a model of n parameters of type ``dtype``. UserError where it is none; ``name`` is its file."""
-    if x.size != n:
+def fitting(x: Array, shape: tuple[int, int], config: Experiment) -> tuple[Array, Array | None]:
+    """The model that ``x`` is, and those of the nodes where it has one for each, of the type of the run.
+
+    ``shape`` is (m, n), the numbers of clients and parameters. UserError where it is none.
+    """
+    m, n = shape
+    name = config.start or ""
+    if x.ndim == 2 and config.graph is None:
         raise UserError(
-            f"start = {toml_value(name)} is wrong: its model has {x.size} parameters, but the model of this problem on "
-            f"these data has {n}"
+            f"start = {toml_value(name)} is wrong: its x has shape {x.shape}, a model for each node, and without a "
+            "table [graph] all clients start from one: x must be a vector"
         )
-    converted = x.astype(dtype)
+    if x.shape[-1] != n:
+        raise UserError(
+            f"start = {toml_value(name)} is wrong: its model has {x.shape[-1]} parameters, but the model of this "
+            f"problem on these data has {n}"
+        )
+    if x.ndim == 2 and len(x) != m:
+        raise UserError(f"start = {toml_value(name)} is wrong: its x has {len(x)} rows, but the graph has {m} nodes")
+    converted = x.astype(config.dtype)
     if not np.isfinite(converted).all():
-        raise UserError(f"start = {toml_value(name)} is wrong: numbers of its model are too large for {dtype}")
-    return converted
+        raise UserError(f"start = {toml_value(name)} is wrong: numbers of its model are too large for {config.dtype}")
+    return (converted, None) if x.ndim == 1 else (converted.mean(axis=0), converted)

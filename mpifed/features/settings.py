@@ -156,7 +156,11 @@ class Experiment(Table, kw_only=True):
         Meta(description="how sums reach rank 0: over a star or a tree of ranks, a tree of nodes, or in slices"),
     ] = "auto"
     start: Annotated[
-        str | None, Meta(description="result file, or NPZ file with an array x, whose model the run starts from")
+        str | None,
+        Meta(
+            description="result file, or NPZ file with an array x, whose model the run starts from; on a graph x may "
+            "have a row for each node"
+        ),
     ] = None
     block_bytes: Annotated[
         Annotated[int, Meta(ge=1)] | None,

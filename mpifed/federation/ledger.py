@@ -60,13 +60,14 @@ class Ledger:
         self.bits_up += 8 * up
         self.bits_down += 8 * down
 
-    def carry(self, messages: int, size: int) -> None:
-        """Charge messages of ``size`` bytes between nodes, each as an upload of one and a download of the other."""
+    def carry(self, messages: int, bits: int) -> None:
+        """Charge messages of so many ``bits`` between nodes, each as an upload of one and a download of the other."""
+        size = -(-bits // 8)
         self.up += 1
         self.down += 1
         self.uploads += messages
         self.downloads += messages
         self.bytes_up += messages * size
         self.bytes_down += messages * size
-        self.bits_up += 8 * messages * size
-        self.bits_down += 8 * messages * size
+        self.bits_up += messages * bits
+        self.bits_down += messages * bits

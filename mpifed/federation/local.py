@@ -29,6 +29,7 @@ class Study(Protocol):
     def m(self) -> int: ...
     @property
     def start(self) -> Array: ...
+    def initial(self, ids: Array) -> Array: ...
 
 
 class Local:
@@ -184,7 +185,7 @@ class Local:
 
     def initial(self) -> Array:
         """The model a run starts from, a row a client: (c, n)."""
-        return self.xp.tile(self.xp.asarray(self._study.start), (len(self), 1))
+        return self.xp.asarray(self._study.initial(self.ids))
 
     @cached_property
     def samples(self) -> Array:

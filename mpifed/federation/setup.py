@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.federation.method import Method
@@ -21,3 +23,8 @@ class Setup(NamedTuple):
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
+    nodes: Array | None = None  # (m, n) where nodes of a graph start from models of their own; ``start`` is their mean
+
+    def initial(self, ids: Array) -> Array:
+        """The models that some clients start from: (c, n)."""
+        return np.tile(self.start, (len(ids), 1)) if self.nodes is None else self.nodes[ids]

@@ -80,7 +80,7 @@ TOLD = [  # settings -> how the sentence begins
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
     ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),
-    ({"graph": "ring"}, 'graph = "ring" is wrong: fedavg has a server; the methods on graphs are dgd, extra, '),
+    ({"graph": "ring"}, 'graph = "ring" is wrong: fedavg has a server; the methods on graphs are aug-dgm, beer, '),
     (NODES | NATURAL, "compress cannot be used with graph: nodes send their vectors as"),
     (NODES | {"masks": {}}, "masks cannot be used with graph: masks hide uploads from a server"),
     (NODES | {"selection": {"share": 0.3}}, 'selection = "uniform" is wrong: all nodes of dgd work in every round, so'),

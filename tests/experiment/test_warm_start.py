@@ -90,17 +90,36 @@ def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):
     ("arrays", "words"),
     [
         ({"x": X[:3]}, "its model has 3 parameters, but the model of this problem on these data has 5"),
-        ({"x": X[None]}, r"x must be a vector of real numbers, and it has type float64 and shape \(1, 5\)"),
-        ({"x": np.array([None] * 5)}, "x must be a vector of real numbers, and it has type object"),
+        ({"x": X[None]}, r"its x has shape \(1, 5\), a model for each node, and without a table \[graph\] all clients"),
+        ({"x": X[None, None]}, r"x must be a vector of real numbers, or on a graph .* and shape \(1, 1, 5\)"),
+        ({"x": np.array([None] * 5)}, "x must be a vector of real numbers, or on a graph .*, and it has type object"),
         ({"x": np.where(X > 1, np.nan, X)}, "2 of its 5 numbers are not finite"),
         ({"w": X, "b": X}, "it has no array x, but w, b"),
     ],
-    ids=["size", "table", "objects", "not finite", "other names"],
+    ids=["size", "table", "cube", "objects", "not finite", "other names"],
 )
 def test_what_is_no_model_of_the_problem_is_refused(arrays, words, tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, **arrays)
     assert re.fullmatch(f'start = "{path}" is wrong: {words}.*', sentence(path))
+
+
+# fedepm-graph starts from a proximal step on the first uploads
+@pytest.mark.parametrize("name", [name for name in GRAPHED if name != "fedepm-graph"])
+def test_nodes_of_a_graph_start_from_rows_of_their_own(name, tmp_path):
+    X = np.random.default_rng(0).standard_normal((6, 5))
+    np.savez(tmp_path / "own.npz", x=X)
+    np.savez(tmp_path / "mean.npz", x=X.mean(axis=0))
+    table = STUDY | {"algorithm": {"name": name, **SETTINGS.get(name, {})}, "graph": "ring", "rounds": 0}
+    own, mean = (result(table | {"start": str(tmp_path / f"{which}.npz")}) for which in ("own", "mean"))
+    np.testing.assert_allclose(own.x, X.mean(axis=0), rtol=1e-14)
+    assert own.rounds["consensus"][0] == pytest.approx(np.sum((X - X.mean(axis=0)) ** 2) / 6)
+    assert mean.rounds["consensus"][0] < 1e-25
+
+
+def test_a_table_of_another_number_of_nodes_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones((4, 5)))
+    assert sentence(tmp_path / "x.npz", algorithm="dgd", graph="ring").endswith("has 4 rows, but the graph has 6 nodes")
 
 
 def test_a_result_without_a_model_and_other_files_are_refused(tmp_path):

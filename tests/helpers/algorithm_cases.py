@@ -22,7 +22,13 @@ GRAPHED = [name for name in Algorithm.choices if traits.on_graphs(name)]  # with
 SERVED = [name for name in Algorithm.choices if name not in GRAPHED]
 LOSSY = {"name": "torus", "loss": 0.2}
 PENALTY = {"step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3}
-GRAPH_SETTINGS = {"fedepm-graph": PENALTY | {"noise": "none", "eta": 2.0}}
+HALF = {"name": "topk", "k": "0.5n"}
+GRAPH_SETTINGS = {
+    "fedepm-graph": PENALTY | {"noise": "none", "eta": 2.0},
+    "choco": {"compressor": HALF},
+    "beer": {"compressor": "natural"},
+    "motef": {"compressor": {"name": "dither", "s": 8}, "lam": 0.9},
+}
 MOREAU = {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0}
 MOMENTUM = {"name": "momentum", "beta": 0.5}
 GRAPH_CASES = [(name, GRAPH_SETTINGS.get(name, {}), {"name": "erdos-renyi", "p": 0.5}) for name in GRAPHED] + [
@@ -30,6 +36,10 @@ GRAPH_CASES = [(name, GRAPH_SETTINGS.get(name, {}), {"name": "erdos-renyi", "p":
     ("dgd", {"gamma": 0.02}, {"name": "erdos-renyi", "p": 0.3, "redraw": True}),
     ("extra", {"gamma": 0.02}, {"name": "star"}),
     ("gradient-tracking", {"gamma": 0.02}, LOSSY),
+    ("gradient-tracking", {"gamma": 0.02, "order": "adapt-combine"}, {"name": "star"}),
+    ("k-gt", {"gamma": 0.004}, LOSSY),
+    ("aug-dgm", {"gamma": 0.02}, LOSSY),
+    ("choco", {"compressor": {"name": "randk", "k": "0.5n"}, "batch_size": 20}, {"name": "torus"}),
 ]
 # An algorithm that is not named here runs with its defaults.
 SETTINGS = {
@@ -134,6 +144,7 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fednl-pp", {"compressor": "identity", "alpha": 0.5}),
 ]
 VECTORS = {"scaffold": 2}  # how many vectors go down and up together, where it is not one
+ALONE = {"nids"}  # nodes of these send nothing in round one
 AGAIN = {"proxskip"}  # clients that trained receive the new model at once where not all of them train
 EXCHANGES = {"accfeddcd": 2, "newton": 2}  # how many a round has, where it is not one
 BEFORE = {

@@ -36,7 +36,11 @@ RULES: list[Rule[Experiment]] = [
         'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}; '
         "one of your own is derived from mpifed.GraphMethod",
     ),
-    Rule(lambda c: c.compress, "compress cannot be used with graph: nodes send their vectors as they are"),
+    Rule(
+        lambda c: c.compress,
+        "compress cannot be used with graph: nodes send their vectors as they are, or by the compressor of a method "
+        "that has one, such as choco",
+    ),
     Rule(
         lambda c: c.masks,
         "masks cannot be used with graph: masks hide uploads from a server, and nodes send to their neighbours",

@@ -51,50 +51,50 @@ class Network(Federation):
         """Run method(f, client, *args) on the nodes ``to`` (rising numbers; None: all), each on its own state."""
         self._work(Request(method.__name__, args, to))
 
-    def mix(self, fields: Fields, method: ClientMethod | None = None, *args: Any, of: Array | None = None) -> None:
+    def mix(
+        self,
+        fields: Fields,
+        method: ClientMethod | None = None,
+        *args: Any,
+        of: Array | None = None,
+        bits: int | None = None,
+    ) -> None:
         """Each node gets Σ_j W_ij z_j over itself and its neighbours.
 
         ``of`` names the nodes (rising) that send: the others' fields are what they were when they were sent last, so
         their neighbours still have them. It says what is charged and waited for; the sums are over all neighbours.
+        ``bits`` is what one message has where the fields do not travel themselves, but short messages from which
+        neighbours know them, such as compressed differences to what they knew before.
         """
-        self._exchange(MIX, fields, method, args, of)
+        self._exchange(request(MIX, fields, method, args), of, bits)
 
     def add(self, fields: Fields, method: ClientMethod | None = None, *args: Any, of: Array | None = None) -> None:
         """Each node gets Σ_j z_j over its neighbours."""
-        self._exchange(ADD, fields, method, args, of)
+        self._exchange(request(ADD, fields, method, args), of)
 
     def gather(
         self, field: str, method: ClientMethod, *args: Any, of: Array | None = None, to: Array | None = None
     ) -> None:
         """Each node (or only those ``to``) gets the rows z_j of its neighbours: method(f, client, near, *args)."""
-        self._exchange(GATHER, field, method, args, of, to)
+        self._exchange(request(GATHER, field, method, args, to), of)
 
     def observed(self, server: ServerState) -> ServerState:
         """The server's state with the mean model of the nodes in its field x; charged to no ledger."""
         total = self._ask(Request("model", reduce=self._sum, verb=EVALUATE))
-        return server._replace(x=divided(total, self.m))
+        return super().observed(server._replace(x=divided(total, self.m)))
 
-    def _exchange(
-        self,
-        kind: str,
-        fields: Fields,
-        method: ClientMethod | None,
-        args: tuple[Any, ...],
-        of: Array | None,
-        to: Array | None = None,
-    ) -> None:
-        names = (fields,) if isinstance(fields, str) else tuple(fields)
+    def _exchange(self, exchange: Request, of: Array | None, bits: int | None = None) -> None:
         of = None if of is None else numbers_or_refused(of, self.m, "of=")
-        name = REPLACE if method is None else method.__name__
-        self._work(Request(name, args, to, verb=(kind, *names)))
+        self._work(exchange)
         if not self.round:
             return
         mixing = self.weights.at(self.round)
-        size = len(names) * self.n * self.dtype.itemsize
+        if bits is None:
+            bits = 8 * (len(exchange.verb) - 1) * self.n * self.dtype.itemsize
         # an edge carries one message each way
         messages = 2 * mixing.edges if of is None else int(mixing.degrees[of].sum())
-        self.ledger.carry(messages, size)
-        self.schedule.exchanged(mixing, size, None if of is None else self.mask(of))
+        self.ledger.carry(messages, bits)
+        self.schedule.exchanged(mixing, -(-bits // 8), None if of is None else self.mask(of))
 
     def _work(self, request: Request) -> None:
         """Have nodes work; they reply with nothing."""
@@ -117,3 +117,11 @@ class Network(Federation):
                 "with a table [graph] there is none: a round may use local, mix, add and gather only"
             )
         return super()._ask(request, postage)
+
+
+def request(
+    kind: str, fields: Fields, method: ClientMethod | None, args: tuple[Any, ...], to: Array | None = None
+) -> Request:
+    """The request of a verb about some fields; without a method what nodes get replaces these."""
+    names = (fields,) if isinstance(fields, str) else tuple(fields)
+    return Request(REPLACE if method is None else method.__name__, args, to, verb=(kind, *names))

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.problems import Logistic, Softmax
-from tests.helpers.algorithm_cases import constant
+from tests.helpers.algorithm_cases import GRAPHED, constant
 from tests.helpers.algorithm_runs import M, Run, build, gradients, minimiser
 from tests.helpers.curved_runs import COMPRESSORS as HESSIAN_COMPRESSORS
 from tests.helpers.curved_runs import curved
@@ -110,8 +111,11 @@ def test_with_learned_hessians_the_gradient_vanishes(option, compressor):
     assert falls(run, 1e-20, 400)
 
 
+FIXED = [name for name in GRAPHED if Algorithm.member(name, "algorithm").fixed_weights]
+
+
 def on_graphs():
-    """Every method on a third of the graphs, the others slow; EXTRA needs one that does not change."""
+    """Every method on a third of the graphs, the others slow; the FIXED need one that does not change."""
     for k, (name, options) in enumerate(
         [
             ("lt-admm", {"tau": 1}),
@@ -120,9 +124,15 @@ def on_graphs():
             ("fedgia-graph", {"k0": 2, "H": "gram"}),
             ("gradient-tracking", {"gamma": 0.05}),
             ("extra", {}),
+            ("nids", {}),
+            ("led", {"tau": 2}),
+            ("k-gt", {"k0": 2}),
+            ("aug-dgm", {}),
+            ("beer", {"compressor": "natural"}),
+            ("motef", {"compressor": {"name": "topk", "k": "0.5n"}, "lam": 0.9}),
         ]
     ):
-        for j, graph in enumerate(GRAPHS if name == "extra" else [*GRAPHS, *CHANGING]):
+        for j, graph in enumerate(GRAPHS if name in FIXED else [*GRAPHS, *CHANGING]):
             yield pytest.param(name, options, graph, marks=[pytest.mark.slow] if (j + k) % 3 else [])
 
 

@@ -45,6 +45,7 @@ MOMENTUM = {"name": "momentum", "beta": 0.0}
 STEP = {"step": constant(0.01)}
 FOUR = {"k0": 4, **STEP}
 PLAIN = {"mu": 0.0, "inner": 1}
+EVERYTHING = {"compressor": "identity"}
 ADAPT = {"order": "adapt-combine"}
 SILENT = {"noise": "none", "k0": 3, **STEP}
 EPM = {"step_scale": "one", "mu0": 15.0, "k0": 3, "lam": 0.05, "eta": 0.2}
@@ -110,6 +111,12 @@ EQUAL = [
     *same("fednl-pp is newton", one={"compressor": "identity"}, rtol=1e-8, **ALL, **CURVED),
     # on graphs: W = I − 2β(D − A), and Metropolis weights are 1/(d + 1) = 2β where all nodes have d neighbours
     *same("extra is dgd", [{"gamma": 0.02}], rounds=2, **RING),
+    *same("choco is dgd", one={"gamma": 1.0, "eta": 0.02} | EVERYTHING, other={"gamma": 0.02} | ADAPT, **RING),
+    *same("motef is beer", [EVERYTHING, {"compressor": "natural"}], {"lam": 1.0}, rounds=20, rtol=1e-9, **RING),
+    *same("nids is gd", [{"gamma": 0.1}], rounds=30, rtol=1e-11, own=RING, **ONE_NODE),
+    *same("aug-dgm is gd", [{"gamma": 0.1}], rounds=30, rtol=1e-11, own=RING, **ONE_NODE),
+    *same("led is local-gd", one={"alpha": 0.1, "tau": 3}, other={"gamma": 0.1, "k0": 3}, own=RING, **ONE_NODE),
+    *same("k-gt is local-gd", [{"gamma": 0.1, "k0": 3}], rtol=1e-11, own=RING, **ONE_NODE),
     *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 6}, rounds=40, rtol=1e-9, **RING, **NODES),
     *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 10}, rounds=40, rtol=1e-9, **TORUS, **NODES),
     *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 24}, rounds=40, rtol=1e-9, **COMPLETE, **NODES),

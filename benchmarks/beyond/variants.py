@@ -83,3 +83,12 @@ class Balanced(FedGiA):
         client, z = self.update(f, client, x, sigma, selected)
         away = z - client.pi / sigma - x
         return client, np.hstack([z, np.vecdot(away, away)[:, None]])
+
+
+class Rooted(Distribution):
+    """Client i = 1, 2 … takes √i times as long as the first: speeds value/√i."""
+
+    value: Annotated[float, Meta(gt=0, description="of the first client")]
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        return self.value / np.sqrt(np.arange(1, m + 1))

@@ -13,7 +13,7 @@ from mpifed.cli.sweep import layout, tell
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
 from mpifed.core.toml import to_toml
-from mpifed.experiment.config import experiment
+from mpifed.features.stop import Stop
 from mpifed.mpi.world import World
 from mpifed.report.tables import ABSENT, Number, Table, terminal
 from mpifed.sweeps import measure, search
@@ -57,7 +57,8 @@ def planned(args: argparse.Namespace) -> Plan:
     methods += [search.from_text(text, args.runs, len(methods) + k) for k, text in enumerate(args.method)]
     if not methods:
         raise UserError("tune needs --method 'NAME KEY=VALUES', for example --method 'fedgia t=0.001..1 k0=1,5,10'")
-    measured = measure.parsed(args.measure, experiment(table | {"algorithm": {}}).stop)
+    # each method is judged with its own table: the study alone may ask for what the default method cannot do
+    measured = measure.parsed(args.measure, Stop.build(table.get("stop", {}), "stop"))
     seeds = [value for _, value in pairs(f"seeds={args.seeds}", "--seeds")]
     if not all(seed.isdecimal() for seed in seeds):
         raise UserError(f"--seeds {args.seeds} is wrong: write whole numbers, such as 100:103 or 1,2,3")

@@ -12,8 +12,11 @@ from benchmarks.expressions import paper_measures, value
 from benchmarks.optimum import minimum
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.cache import Cache
+from mpifed.experiment import optimum
 from mpifed.experiment.config import experiment
 from mpifed.federation.participation.selection import Uniform
+from mpifed.report.least_time import seconds_to
+from mpifed.theory.least_time import bound
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 
 STUDY = {
@@ -163,3 +166,19 @@ def test_sigma_of_a_slow_tail_is_the_standard_deviation_of_the_logarithm():
     assert np.median(v) == pytest.approx(200.0, rel=0.05)
     assert np.log(v).std() == pytest.approx(1.0, rel=0.02)
     assert [(v * k < v.max()).mean() for k in (4.0, 16.0)] == pytest.approx([1 / 4, 1 / 16], rel=0.1)
+
+
+def test_the_least_time_of_a_study_is_what_certify_says_of_it():
+    table = {"data": "tridiagonal", "data.clients": 5, "data.features": 20, "problem.noise": 0.01, "rounds": 150}
+    table |= {"algorithm": "ringmaster", "algorithm.R": 3, "algorithm.gamma": 0.2, "asynchronous.arrivals": 1}
+    for spread in (0.0, 0.1):
+        study = table | {
+            "data.spread": spread,
+            "system.speed": {"name": "benchmarks.beyond.variants:Rooted", "value": 20},
+        }
+        run = mpifed.run(study)
+        built = experiment(run.config)
+        setting = optimum.least_time(built, optimum.study(built, run.x, run.cr).constants, run.x)
+        assert np.allclose(setting.tau, np.sqrt(np.arange(1, 6)))
+        own = value(run, "over_least", paper_measures("beyond"))
+        assert own == pytest.approx(seconds_to(run, 1e-3) / bound(setting, 1e-3), rel=1e-6)

@@ -185,3 +185,10 @@ def test_a_measure_that_cannot_be_is_refused():
             parsed(text, stop)
     with pytest.raises(UserError, match=r"one\.h5 has no column personal_accuracy"):
         parsed("personal_accuracy", GRADIENT).score(result())
+
+
+def test_a_study_is_tuned_that_the_method_named_by_default_could_not_do(tmp_path):
+    words = ["data.clients=4", "data.features=5", "rounds=5", "asynchronous.arrivals=1", "system.speed=10"]
+    words += ["--method", "fedbuff lr=0.1,0.2", "--runs", "2", "--seeds", "1", "-o", str(tmp_path / "tuned")]
+    assert main(["tune", *words, "-j", "1", "-q"]) == 0
+    assert len(listed(tmp_path / "tuned")) == 3

@@ -32,21 +32,22 @@ class Shared(Generated):
         return X, np.concatenate([np.zeros(0), *map(self.vector, range(lo, hi))]).astype(self.dtype)
 
     def vector(self, i: int) -> Array:
-        """b_i (n,): the common one plus or minus what the pair of client i has drawn; the last of an odd m has none."""
+        """b_i (n,): the common one plus or minus what the pair of client i has drawn; one in the middle has none."""
         b = np.zeros(self.n)
         b[0] = -0.25
-        pair, second = divmod(i, 2)
-        if not self.spread or (i == self.m - 1 and not second):
+        other = self.m - 1 - i
+        if not self.spread or other == i:
             return b
-        drawn = self.spread * stream(self.seed, "data", pair + 1).standard_normal(self.n)
-        return b - drawn if second else b + drawn
+        drawn = self.spread * stream(self.seed, "data", min(i, other) + 1).standard_normal(self.n)
+        return b + drawn if i < other else b - drawn
 
 
 class Tridiagonal(Data, tag="tridiagonal"):
     """f_i(x) = ½xᵀAx − b_iᵀx with A = ¼ tridiag(−1, 2, −1), b = ¼(−1, 0, …, 0) and b_i = b ± spread·z, z ~ N(0, I).
 
-    With spread = 0 all clients have the same f. Otherwise clients 2k and 2k + 1 have the same z with opposite signs, so
-    that f is the same for every spread. λ_max(A) < 1, and f* = −n/(8(n + 1)). Noise of gradients is ``problem.noise``.
+    With spread = 0 all clients have the same f. Otherwise the k-th client and the k-th from the end have the same z
+    with opposite signs, so that f is the same for every spread. λ_max(A) < 1, and f* = −n/(8(n + 1)). Noise of
+    gradients is ``problem.noise``.
     Source: such a quadratic is in experiments of Ringmaster ASGD (arXiv 2501.16168, 2025), whose appendix was not at
     hand; its worst case for first-order methods is that of Nesterov.
     """

@@ -13,6 +13,8 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.cli import describe
 from mpifed.cli import main as cli
 from mpifed.experiment import config
+from mpifed.features.attack.attacks import Attack
+from mpifed.features.robust.means import RobustMean
 from mpifed.federation.participation.selection import Selection
 from mpifed.sweeps.search import from_file
 from tests.helpers.commands import ROOT
@@ -141,11 +143,12 @@ def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
         found.add((number, int(year), title))
         for page in (ROOT / "README.md", REFERENCE / "algorithms" / f"{name}.md"):
             assert f"({work['url']})" in page.read_text("utf-8"), f"{page.name} does not link to {work['url']}"
-    documented = (Selection.member(name, "selection").__doc__ or "" for name in Selection.choices)
-    selections = " ".join(" ".join(documented).split())
+    families = (Selection, Attack, RobustMean)
+    documented = [family.member(name, "name").__doc__ or "" for family in families for name in family.choices]
+    components = " ".join(" ".join([*documented, RobustMean.__doc__ or ""]).split())
     assert found <= known.keys()
     for number, year, title in known.keys() - found:
-        assert f'"{title}", {number} ({year})' in selections, f"CITATION.cff has {title}, which nothing cites"
+        assert f'"{title}", {number} ({year})' in components, f"CITATION.cff has {title}, which nothing cites"
 
 
 def number_of(url):

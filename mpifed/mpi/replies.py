@@ -52,6 +52,7 @@ class Replies:
         self.way, other = self.comm.bcast(ways, 0)
         if reduce != "rows":
             choice.longest[self.way] = max(columns, choice.longest.get(self.way, 0))
+        self.rooms = [np.empty(0, self.dtype)] * 2  # of rows that leave, and of those that come
         # rank 0 has a slice too, though no clients: it would wait idly otherwise
         self.edges = np.linspace(0, columns, self.comm.size + 1).astype(int)
         self.widths = np.diff(self.edges)
@@ -98,18 +99,24 @@ class Replies:
         self.climb((), report)
         rows = np.empty((0, self.columns), self.dtype) if rows is None else np.ascontiguousarray(rows)
         width = self.widths[self.rank]
-        # all rows of the first rank's slice, then all of the second's …: Alltoallv takes one stretch for each rank
-        mine = (
-            rows.reshape(-1)
-            if len(rows) <= 1
-            else np.concatenate([rows[:, a:b].reshape(-1) for a, b in pairwise(self.edges)])
-        )
+        mine = rows.reshape(-1)
+        if len(rows) > 1:
+            # all rows of the first rank's slice, then all of the second's …: Alltoallv takes one stretch for each rank
+            mine = self.room(0, rows.size)
+            for a, b in pairwise(self.edges):
+                mine[len(rows) * a : len(rows) * b].reshape(len(rows), b - a)[...] = rows[:, a:b]
         # rows arrive by rank, so in client order: ``finish`` adds them up along the same tree as one process does
-        every = np.empty((sum(counts), width), self.dtype)
+        every = self.room(1, sum(counts) * width).reshape(sum(counts), width)
         self.timed(self.comm.Alltoallv, (mine, len(rows) * self.widths), (every, np.array(counts) * width))
         others = sum(1 for rank, k in enumerate(counts) if k and rank != self.rank)
         self.traffic.count(mine.nbytes, every.nbytes, others)
         return self._gather(finish(every), self.columns, self.widths)
+
+    def room(self, number: int, size: int) -> Array:
+        """Memory for ``size`` numbers, kept for the next request: new memory would cost each of them page faults."""
+        if len(self.rooms[number]) < size:
+            self.rooms[number] = np.empty(size, self.dtype)
+        return self.rooms[number][:size]
 
     def _scatter(self, rows: Array | None, report: HostReport | None) -> Array | None:
         # MPI adds up in an order of its own, which depends on the number of ranks: for sums in any order alone

@@ -39,6 +39,7 @@ FEATURES: dict[str, Table] = {
     "columns": {},  # weights and offsets of samples, see ``made``
     "compress": {"compress": {"up": "natural", "down": {"name": "topk", "k": 2}}},
     "masks": {"masks": {"sums": "masked"}},
+    "robust": {"attack": {"name": "little", "clients": 3}, "robust": {"name": "trimmed-mean", "bucket": 2}},
     "asynchronous": {"system": SLOW, "asynchronous": {"arrivals": 3, "staleness": 2}},
     "absent": {"system": ABSENT},
     "graph": {"graph": {"name": "erdos-renyi", "p": 0.6, "redraw": True, "loss": 0.2}},

@@ -127,7 +127,8 @@ class Little(Attack, tag="little"):
     μ and σ are mean and standard deviation over H. By default z is the largest with which honest clients that are
     further away make a majority with the attackers: z = Φ⁻¹((k − f − s)/(k − f)) for f attackers among k replies,
     s = ⌊k/2 + 1⌋ − f, and 0 where that is below.
-    Source: Algorithm 3 of M. Baruch, G. Baruch, Y. Goldberg, arXiv:1902.06156 (2019).
+    Source: M. Baruch, G. Baruch, Y. Goldberg, "A little is enough: Circumventing defenses for distributed learning",
+    arXiv:1902.06156 (2019).
     """
 
     # A function of the honest rows, column by column.

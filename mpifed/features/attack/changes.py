@@ -7,6 +7,8 @@ from mpifed.core.typing import Array
 from mpifed.federation.request import CALL, SCORES, Request
 from mpifed.federation.setup import Setup
 
+NOWHERE = 0.0  # the origin of uploads that are no models
+
 
 def uploads(request: Request) -> bool:
     """Whether a request brings uploads of a round: not what is for the record, nor what is asked before round one."""
@@ -16,9 +18,9 @@ def uploads(request: Request) -> bool:
 def origin(request: Request, setup: Setup) -> Array | float:
     """What an upload is a change of: the model (n,) that clients have received, or 0 for what is no model."""
     if setup.algorithm.upload.kind != "model":
-        return 0.0
+        return NOWHERE
     models = (a for a in request.args if np.shape(a) == setup.start.shape)
-    return next(models, 0.0)
+    return next(models, NOWHERE)
 
 
 def vectors(reply: object, request: Request, setup: Setup) -> Array:

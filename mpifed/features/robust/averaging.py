@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.features.attack.attacks import Attack, mean_of
-from mpifed.features.attack.changes import origin, uploads, vectors
+from mpifed.features.attack.changes import NOWHERE, origin, uploads, vectors
 from mpifed.features.robust.means import REPEATED, RobustMean
 from mpifed.federation.calls import Calls
 from mpifed.federation.request import Reply, Request
@@ -113,7 +113,10 @@ class HostRows(HostStage):
         self.averaging = averaging
 
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
-        return new, vectors(reply, request, self.setup) - origin(request, self.setup)
+        sent = vectors(reply, request, self.setup)
+        x = origin(request, self.setup)
+        # where uploads are changes as they are, their rows are not copied
+        return new, sent if x is NOWHERE else sent - x
 
     def then(self, request: Request) -> Callable[..., Array]:
         return self.averaging.columns(request)

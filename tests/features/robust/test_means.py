@@ -76,7 +76,7 @@ def test_clipping_is_about_the_last_mean_and_without_a_bound_the_plain_mean(k, r
     rows = rows_of(k, seed=seed)
     v = before = np.full(6, 0.3)
     for _ in range(steps):
-        v = v + sum((row - v) * min(1, radius / np.linalg.norm(row - v)) for row in rows) / k
+        v = v + sum((row - v) * radius / max(radius, np.linalg.norm(row - v)) for row in rows) / k
     found = CentredClipping(radius=radius, steps=steps).mean(rows, k, before)
     np.testing.assert_allclose(found, v, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(CentredClipping(radius=1e9).mean(rows, k, before), rows.mean(axis=0), atol=1e-12)

@@ -33,7 +33,7 @@ class EF21BC(ErrorFeedback, tag="ef21-bc"):
     """
 
     title = "EF21-BC"
-    look = Look("purple", 5, 2)
+    look = Look("purple", 5, 5)
     # What server and clients know of one another is in the checkpoint; D draws from fed.rng.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(

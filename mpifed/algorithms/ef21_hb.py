@@ -30,7 +30,7 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
     """
 
     title = "EF21-HB"
-    look = Look("purple", 3, 1)
+    look = Look("purple", 3, 6)
     # As ef21, with a direction of the server in its state.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(

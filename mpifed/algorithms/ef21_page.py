@@ -32,7 +32,7 @@ class EF21Page(EF21SGD, tag="ef21-page"):
     """
 
     title = "EF21-PAGE"
-    look = Look("purple", 1, 4)
+    look = Look("orange", 5, 5)
     # As ef21-sgd; coins come from fed.rng, and the models of clients are in their state.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2110.03294 bounds an expectation at a random one of all iterates")

@@ -22,7 +22,7 @@ class EF21SGD(EF21, tag="ef21-sgd"):
     """
 
     title = "EF21-SGD"
-    look = Look("purple", 7, 3)
+    look = Look("orange", 6, 6)
     # As ef21; mini-batches come from f.rng.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2110.03294 needs bounds of the gradients of single samples, which no run shows")

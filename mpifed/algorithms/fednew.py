@@ -36,7 +36,7 @@ class FedNew(Algorithm, tag="fednew"):
     """
 
     title = "FedNew"
-    look = Look("green", 1, 1)
+    look = Look("green", 1, 5)
     # y_i and λ_i of clients and the direction at the server come from one checkpoint; matrices are those of numpy.
     keeps = Keeps.REPEATED
     theorem = Refused(

@@ -25,7 +25,7 @@ class FedNS(Algorithm, tag="fedns"):
     """
 
     title = "FedNS"
-    look = Look("green", 6, 4)
+    look = Look("green", 6, 6)
     # Sketches come from f.rng, and a round reads x alone; roots of matrices are computed by numpy: no devices.
     keeps = Keeps.REPEATED
     theorem = Refused("those of arXiv:2401.02734 could not be read")

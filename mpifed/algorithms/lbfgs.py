@@ -36,7 +36,7 @@ class LBFGS(Algorithm, tag="lbfgs"):
     """
 
     title = "L-BFGS"
-    look = Look("green", 4, 1)
+    look = Look("black", 4, 5)
     # A round reads the server's state alone, and its means run along one tree.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of doi:10.1007/BF01589116 names no constant of its linear rate")

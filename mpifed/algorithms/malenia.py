@@ -35,7 +35,7 @@ class Malenia(Algorithm, tag="malenia"):
     """
 
     title = "Malenia"
-    look = Look("green", 2, 2)
+    look = Look("blue", 3, 5)
     # Means that the server adds up are kept where clients live, and which of them are new follows from arrivals.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2305.12387 is about gradients that are drawn")

@@ -32,7 +32,7 @@ class Nesterov(Algorithm, tag="nesterov"):
     """
 
     title = "Nesterov"
-    look = Look("black", 1, 1)
+    look = Look("black", 1, 6)
     # A round reads the last two models and t_k, and its mean runs along one tree.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused(

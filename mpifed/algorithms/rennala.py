@@ -27,7 +27,7 @@ class Rennala(Algorithm, tag="rennala"):
     """
 
     title = "Rennala"
-    look = Look("purple", 2, 2)
+    look = Look("sky", 0, 5)
     # A gradient depends on the model that its client was sent, and which of them are used on arrivals.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2305.12387 is about one f that all clients share")

@@ -31,7 +31,7 @@ class Ringleader(Algorithm, tag="ringleader"):
     """
 
     title = "Ringleader"
-    look = Look("green", 4, 1)
+    look = Look("blue", 6, 6)
     # The table lives at the server, and what it takes follows from arrivals.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2509.22860 could not be read")

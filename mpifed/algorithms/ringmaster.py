@@ -29,7 +29,7 @@ class Ringmaster(Algorithm, tag="ringmaster"):
     """
 
     title = "Ringmaster"
-    look = Look("purple", 4, 1)
+    look = Look("vermilion", 0, 6)
     # A gradient depends on the model that its client was sent, and who is too late on arrivals.
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2501.16168 is about one f that all clients share")

@@ -93,8 +93,7 @@ def lab(parts):
 def test_every_method_has_a_look_and_methods_differ_in_colour_and_line_and_from_three_more_curves_of_one():
     """Markers are far apart on a curve, so two curves that cross differ by more than a marker."""
     assert palette.METHODS.keys() == Algorithm.choices.keys()
-    looks = palette.looks(list(palette.METHODS))
-    assert len({(look["color"], look["linestyle"]) for look in looks}) == len(looks)
+    assert len({(look.colour, look.line) for look in palette.METHODS.values()}) == len(palette.METHODS)
     looks = palette.looks([*palette.METHODS, "fedgia", "fedgia", "fedgia"])
     assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == len(looks)
 

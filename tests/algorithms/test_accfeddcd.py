@@ -100,6 +100,9 @@ class Nobody:
     def step(self, uploads, ages):
         pass
 
+    def drops(self, age):
+        return False
+
 
 def arriving(sigma, count):
     """Who arrives in each step: TAU of clients whose speeds have the logarithmic standard deviation ``sigma``."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
+from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
 
@@ -34,6 +34,7 @@ class Diana(CompressedGradients, tag="diana"):
     look = Look("purple", 1, 2)
     # Shifts learn from what was sent, so that server and clients never disagree after a checkpoint; C draws from f.rng.
     keeps = Keeps.REPEATED | Keeps.DEVICES
+    upload = COMPRESSED
     theorem = Refused("that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one")
 
     def join(self, f: Local) -> Client:

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta, field
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
+from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.promises import Keeps
@@ -86,6 +86,7 @@ class EF21(ErrorFeedback, tag="ef21"):
     look = Look("purple", 0, 1)
     # What the server knows of gradients is kept on both sides, and each side is in the checkpoint.
     keeps = Keeps.REPEATED | Keeps.DEVICES
+    upload = COMPRESSED
     theorem = Refused(
         "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is"
     )

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation
+from mpifed.algorithms.bases.compressed_gradients import COMPRESSED
 from mpifed.algorithms.ef21 import ErrorFeedback
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
@@ -33,6 +34,7 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
     look = Look("purple", 3, 6)
     # As ef21, with a direction of the server in its state.
     keeps = Keeps.REPEATED | Keeps.DEVICES
+    upload = COMPRESSED
     theorem = Refused(
         "that of arXiv:2110.03294 bounds the gradient at a random one of all iterates, which no model of a run is"
     )

@@ -72,7 +72,8 @@ class EF21Page(EF21SGD, tag="ef21-page"):
 
     def chance(self, d: float) -> float:
         """p, with d samples a client."""
-        return self.p or self.batch_size / (self.batch_size + d)
+        B = self.batch_size or d
+        return self.p or B / (B + d)
 
     def theory(self, fed: Federation, r: Array) -> float:
         p, left = self.chance(fed.samples / fed.m), self.left(fed)
@@ -83,5 +84,5 @@ class EF21Page(EF21SGD, tag="ef21-page"):
     def noise(self, f: Local, client: Client) -> tuple[Client, Array]:
         """The bound of E‖∇f_B(x) − ∇f_B(y) − (∇f_i(x) − ∇f_i(y))‖² over ‖x − y‖²: (c,)."""
         d = f.samples[:, 0]
-        B = f.xp.clip(d, None, self.batch_size)
+        B = f.xp.clip(d, None, self.batch_size or None)
         return client, f.lipschitz() ** 2 * d * (d - B) / (B * f.xp.clip(d - 1, 1, None))

@@ -3,10 +3,9 @@ Six algorithmic extensions of modern error feedback", arXiv:2110.03294 (2021).""
 
 from typing import Annotated
 
-import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.bases.algorithm import Array, Local, passes
 from mpifed.algorithms.ef21 import EF21
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
@@ -27,10 +26,10 @@ class EF21SGD(EF21, tag="ef21-sgd"):
     keeps = Keeps.REPEATED | Keeps.DEVICES
     theorem = Refused("that of arXiv:2110.03294 needs bounds of the gradients of single samples, which no run shows")
 
-    batch_size: Annotated[int, Meta(ge=1, description="samples of a mini-batch; at most all of a client")] = 32
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 32
 
     def work(self, d: Array) -> Array:
-        return np.minimum(self.batch_size, d)
+        return passes(d, 1, 0, self.batch_size)
 
     def gradient(self, f: Local, x: Array) -> Array:
         return self.batch(f).grad(x)

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Client, Federation, Local, Share
-from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
+from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Takes
 
@@ -31,6 +31,7 @@ class Marina(CompressedGradients, tag="marina"):
     look = Look("purple", 2, 3)
     # Its coin comes from fed.rng; gradients of the last model are computed again, not kept.
     keeps = Keeps.REPEATED | Keeps.DEVICES
+    upload = COMPRESSED
     theorem = Refused("that of arXiv:2102.07845 bounds an expectation at a random one of all iterates")
 
     p: Annotated[Share | None, Meta(description="probability p of whole gradients (default: 1/(1 + ω))")] = None

@@ -21,3 +21,4 @@ from mpifed.data.sources.rdatasets import Rdatasets as Rdatasets
 from mpifed.data.sources.synthetic import Synthetic as Synthetic
 from mpifed.data.sources.synthetic_images import ImageClasses as ImageClasses
 from mpifed.data.sources.torch_dataset import TorchDataset as TorchDataset
+from mpifed.data.sources.tridiagonal import Tridiagonal as Tridiagonal

@@ -137,7 +137,8 @@ def abstract(cls):
 def test_the_guide_names_what_each_kind_must_define_and_its_group_and_classes_of_mpifed_define_it():
     for family in describe.KINDS.values():
         row = re.search(rf"\| `mpifed.{family.__name__}`[^|]* \| (.*) \|", GUIDE).group(1)
-        assert abstract(family)
+        # an attack is one of three methods, each of which may stay as it is
+        assert abstract(family) or family.kind == "attacks"
         assert all(f"`{key}`" in row for key in abstract(family))
         assert f"`mpifed.{family.kind}`" in GUIDE
         assert not [name for name in family.choices if abstract(family.member(name, "name"))]

@@ -75,6 +75,7 @@ def test_every_column_is_written_by_some_run():
         ["algorithm=feddcd", "algorithm.dual=true", "data=gaussian", "data.clients=13"],
         ["algorithm=flame", "data=digits", "data.clients=13", "algorithm.envelope=true", "algorithm.lagrangian=true"],
         ["algorithm=fedepm", "data=gaussian", "data.clients=13", "algorithm.noise=clipped", "algorithm.delta=1e-5"],
+        ["algorithm=q-fedavg", "data=gaussian", "data.clients=13"],
         STUDIES["fedavg, flaky"],
         STUDIES["newton"],
         STUDIES["fedavg, partial"],

@@ -12,6 +12,8 @@ from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.federation.traits import Mean, Need, Upload
 
+COMPRESSED = Upload(kind="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"})
+
 
 class CompressedGradients(Algorithm):
     """Methods whose selected clients upload a compressed gradient of n numbers; memory makes up for the errors.
@@ -27,7 +29,6 @@ class CompressedGradients(Algorithm):
     biased: ClassVar[bool] = False  # whether the compressor may be biased
     requires = (Need("lipschitz", unless=("gamma",)),)
     mean = Mean.UNBIASED  # what clients remember is exact at the fixed point
-    upload = Upload(kind="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"})
 
     def verify(self, selected: int) -> None:
         """Refuse compressors of matrices, and biased ones where they must not be."""

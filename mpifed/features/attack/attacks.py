@@ -4,7 +4,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
-from scipy.special import ndtri
 
 from mpifed.compressors.compressor import Draws
 from mpifed.core.component import Component
@@ -145,6 +144,9 @@ class Little(Attack, tag="little"):
 
 def largest(honest: int, attackers: int) -> float:
     """The z of the paper: with it the ``attackers`` and the honest ones that are further away are a majority."""
+    # imported here, for every run reads this table, and most have nothing of scipy's
+    from scipy.special import ndtri
+
     # attackers that are a majority need nobody, and hide behind one
     needed = max((honest + attackers) // 2 + 1 - attackers, 1)
     return max(0.0, float(ndtri((honest - needed) / honest)))

@@ -60,7 +60,7 @@ REFUSED = [
     *wrong("ef21", [("gamma", 0)]),
     *wrong("ef21", [("start", "zero")], 'it must be "compressed" or "full"'),
     *wrong("ef21-hb", [("eta", 1.0), ("eta", -0.1)]),
-    *wrong("ef21-page", [("p", 0), ("batch_size", 0)]),
+    *wrong("ef21-page", [("p", 0), ("batch_size", -1)]),
     *wrong("diana", [("gamma", 0)]),
     *wrong("fednova", [("aggregate", "all")]),
     *wrong("fedopt", [("aggregate", "all")], 'it must be "chosen"'),

@@ -7,9 +7,9 @@ what batching by torch alone gains. All run in the same process in turn. Before 
 two rounds with the same draws in double precision and must end at the same model but for rounding: ``deviation`` is the
 distance of the models divided by that from the start.
 
-Ours includes recording, byte counts and timers; ``late`` is the ratio of the median round of the second half. The
-first round is a warm-up and is left out, and so is evaluating. Reported are CPU milliseconds a round, best and
-(median) of the repetitions, and ratios of the best to the loop. KEY=VALUE such as problem.batched=false changes ours.
+Ours includes recording, byte counts and timers. The first round is a warm-up and is left out, and so is evaluating.
+Reported are CPU milliseconds a round, best and (median) of the repetitions, and ratios of the best to the loop.
+KEY=VALUE such as problem.batched=false changes ours.
 
 With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone: ``busy`` is the
 ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy, which is the number to tell others.
@@ -122,10 +122,9 @@ def same_clients(setup: config.Experiment, case: Case, round: int) -> Iterable[i
 
 
 class Ours(NamedTuple):
-    """Seconds of a round after the first and of one in the second half, and the result."""
+    """Seconds of a round after the first, and the result."""
 
     round: float
-    late: float
     result: Result
 
     @property
@@ -159,9 +158,7 @@ def ours(setup: config.Experiment, clock: Callable[[], float]) -> Ours:
         recorder = launch.start(Job(setup, os.path.join(folder, "out.h5")))
         assert recorder is not None
         result = recorder.result()
-    ended = evaluations[-1]
-    late = np.median(np.diff([*rounds, ended])[len(rounds) // 2 :])
-    return Ours((ended - rounds[2]) / (len(rounds) - 2), float(late), result)
+    return Ours((evaluations[-1] - rounds[2]) / (len(rounds) - 2), result)
 
 
 def deviation(task: Task) -> float:
@@ -183,10 +180,9 @@ def deviation(task: Task) -> float:
 
 
 class Turn(NamedTuple):
-    """One repetition: CPU seconds of a round of ours, a late one, the loop and vmap, and the deviation."""
+    """One repetition: CPU seconds of a round of ours, the loop and vmap, and the deviation."""
 
     ours: float
-    late: float
     loop: float
     vmap: float
     deviation: float
@@ -209,17 +205,17 @@ def prepare(task: Task) -> Callable[[], Turn]:
     def run() -> Turn:
         mine = ours(setup, time.process_time)
         plain = seconds(lambda: loop.round(range(task.case.clients)))
-        return Turn(mine.round, mine.late, plain, seconds(vmapped), away)
+        return Turn(mine.round, plain, seconds(vmapped), away)
 
     return run
 
 
 def cells(copies: Sequence[Sequence[Turn]]) -> list[Any]:
     """Milliseconds, deviation, and ratios of the best to the best."""
-    both = [best_and_median([turn[k] for turn in copies[0]]) for k in (0, 2)]
+    both = [best_and_median([turn[k] for turn in copies[0]]) for k in (0, 1)]
     least = [Turn(*np.min(own, axis=0)) for own in copies]
-    ratios = [least[0].vmap / least[0].loop, least[0].late / least[0].loop]
-    return [*both, tiny(least[0].deviation), *ratios, *quoted([own.ours / own.loop for own in least])]
+    vmap = least[0].vmap / least[0].loop
+    return [*both, tiny(least[0].deviation), vmap, *quoted([own.ours / own.loop for own in least])]
 
 
 def main() -> None:
@@ -229,7 +225,7 @@ def main() -> None:
     columns = {"network": 9, "problem": 7, "ours ms (median)": 15, "loop ms (median)": 15, "deviation": 9}
     crowd = {"busy": 5, "quoted": 6} if args.busy else {}
     file = args.to and args.to / "networks.csv"
-    table = Table({**columns, "vmap": 5, "late": 5, "alone": 5, **crowd}, file)
+    table = Table({**columns, "vmap": 5, "alone": 5, **crowd}, file)
     for name in args.cases:
         case = CASES[name].tiny() if args.tiny else CASES[name]
         for problem in ("torch", "mlp") if case.hidden else ("torch",):

@@ -13,7 +13,7 @@ from mpifed.federation.traits import Look, Refused, Upload
 class Client(NamedTuple):
     x: Array  # (c, n) model
     v: Array  # (c, n) estimate of the mean gradient
-    d: Array  # (c, n) gradient at x
+    d: Array  # (c, n) gradient at x, or what stands for it
     h: Array  # (c, n) what neighbours know of x
     g: Array  # (c, n) what neighbours know of v
     mh: Array  # (c, n) Σ_j W_ij (h_j − h_i)
@@ -54,7 +54,11 @@ class BEER(CompressedDifferences, tag="beer"):
 
     def start(self, net: Network) -> Server:
         gamma = self.mixing(net)
-        return Server(net.initial(), self.eta or gamma / float(2 * net.max(self.smoothness)), gamma)
+        return Server(net.initial(), self.eta or self.longest(net, gamma), gamma)
+
+    def longest(self, net: Network, gamma: float) -> float:
+        """η by default."""
+        return gamma / float(2 * net.max(self.smoothness))
 
     def round(self, net: Network, server: Server) -> Server:
         net.local(self.descend, server.eta, server.gamma)
@@ -63,9 +67,13 @@ class BEER(CompressedDifferences, tag="beer"):
 
     def descend(self, f: Local, client: Client, eta: float, gamma: float) -> tuple[Client, None]:
         x = client.x + gamma * client.mh - eta * client.v
-        d = self.gradient(f, x)
+        d = self.estimate(f, client.d, x)
         v = client.v + gamma * client.mg + d - client.d
         return client._replace(x=x, v=v, d=d, h=self.sent(f, x, client.h), g=self.sent(f, v, client.g)), None
+
+    def estimate(self, f: Local, before: Array, x: Array) -> Array:
+        """What stands for ∇f_i(x_i), where it was ``before``: (c, n)."""
+        return self.gradient(f, x)
 
     def compare(self, f: Local, client: Client, h: Array, g: Array) -> tuple[Client, None]:
         return client._replace(mh=h - client.h, mg=g - client.g), None

@@ -50,8 +50,7 @@ class EF21BC(ErrorFeedback, tag="ef21-bc"):
         self.down.verify()
 
     def traffic(self, n: int) -> tuple[float, float]:
-        # whole bytes, as messages have them
-        return -(-self.down.bits(n, 8) // 8) / 8, super().traffic(n)[1]
+        return self.down.numbers(n), super().traffic(n)[1]
 
     def start(self, fed: Federation) -> Server:
         x = fed.initial()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, passes
+from mpifed.algorithms.bases.algorithm import Array, Local, minibatch, passes
 from mpifed.algorithms.ef21 import EF21
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused
@@ -36,5 +36,4 @@ class EF21SGD(EF21, tag="ef21-sgd"):
 
     def batch(self, f: Local) -> Local:
         """f on the mini-batch of this round."""
-        _, batch, _ = next(f.steps(1, 0, self.batch_size))
-        return batch
+        return minibatch(f, self.batch_size)

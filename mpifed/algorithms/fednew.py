@@ -65,7 +65,7 @@ class FedNew(Algorithm, tag="fednew"):
         """Unknown: a Hessian is no sample gradient."""
 
     def traffic(self, n: int) -> tuple[float, float]:
-        return n, self.compressor.bits(n, 8) / 64
+        return n, self.compressor.numbers(n)
 
     def join(self, f: Local) -> Client:
         return Client(x=f.initial(), H=f.zeros(entries(f.n)), lam=f.zeros(), y=f.zeros())

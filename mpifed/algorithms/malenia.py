@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, StepSize, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, StepSize, minibatch, passes
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Count
 from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
@@ -73,7 +73,7 @@ class Malenia(Algorithm, tag="malenia"):
 
     def gradient(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """The mean of the client's gradients at the model of round k, with a new one."""
-        _, batch, _ = next(f.steps(1, 0, self.batch_size))
+        batch = minibatch(f, self.batch_size)
         before = f.xp.where(client.k == k, client.sent, f.zeros(1))
         z = (before * client.z + batch.grad(x)) / (before + 1)
         return Client(z, before + 1, f.zeros(1) + k), z

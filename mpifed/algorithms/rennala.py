@@ -5,9 +5,10 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize, passes
+from mpifed.algorithms.bases.algorithm import Array, Federation, StepSize
+from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
 from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Server(NamedTuple):
@@ -15,7 +16,7 @@ class Server(NamedTuple):
     gamma: float  # step size γ
 
 
-class Rennala(Algorithm, tag="rennala"):
+class Rennala(ArrivingGradients, tag="rennala"):
     """A gradient step with the first B gradients at the newest model, of which a fast client may send several.
 
     x⁺ = x − (γ/B) Σ ∇f_i(x) over the first B of them to arrive, or more where several arrive at once. A client begins
@@ -35,17 +36,8 @@ class Rennala(Algorithm, tag="rennala"):
     gamma: StepSize = None
     B: Annotated[int, Meta(ge=1, description="gradients at the newest model for a step")] = 1
     stop: Annotated[bool, Meta(description="at every step all clients drop their work and begin anew")] = False
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
     upload = Upload(kind="gradient", exact={"up": "clients that drop their work would have compressed it already"})
-    asynchronous = True
-
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
-
-    def join(self, f: Local) -> Client:
-        return Client()
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
@@ -62,8 +54,3 @@ class Rennala(Algorithm, tag="rennala"):
             total = total + fed.sum(of=arrived, weights=new)
             count += int(new.sum())
         return server._replace(x=server.x - server.gamma * total / count)
-
-    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """∇f_i at the model x that the client was sent, or that of a mini-batch."""
-        _, batch, _ = next(f.steps(1, 0, self.batch_size))
-        return client, batch.grad(x)

@@ -4,11 +4,11 @@ time complexity under data heterogeneity", arXiv:2509.22860 (2025)."""
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Positive, passes, tuned
+from mpifed.algorithms.bases.algorithm import Array, Federation, Positive, tuned
+from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
 from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+from mpifed.federation.traits import Look, Refused, Takes, Upload
 
 
 class Server(NamedTuple):
@@ -18,7 +18,7 @@ class Server(NamedTuple):
     b: Array  # (m,) how many these are
 
 
-class Ringleader(Algorithm, tag="ringleader"):
+class Ringleader(ArrivingGradients, tag="ringleader"):
     """Asynchronous gradient steps along the mean of a table of gradients, one step for each client in a round.
 
     The table has sums G_i of b_i gradients. At first the server only collects, until every client has one. Then each
@@ -37,18 +37,9 @@ class Ringleader(Algorithm, tag="ringleader"):
     theorem = Refused("that of arXiv:2509.22860 could not be read")
 
     gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2m max r_i))")] = None
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
     takes = Takes.ALL
     upload = Upload(kind="gradient", single={})
-    asynchronous = True
-
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
-
-    def join(self, f: Local) -> Client:
-        return Client()
 
     def start(self, fed: Federation) -> Server:
         x = fed.initial()
@@ -75,8 +66,3 @@ class Ringleader(Algorithm, tag="ringleader"):
                 x = x - server.gamma * (G / b[:, None]).mean(axis=0)
                 had_turn |= due
         return later._replace(x=x)
-
-    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """∇f_i at the model x that the client was sent, or that of a mini-batch."""
-        _, batch, _ = next(f.steps(1, 0, self.batch_size))
-        return client, batch.grad(x)

@@ -5,10 +5,11 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Positive, passes, tuned
+from mpifed.algorithms.bases.algorithm import Array, Federation, Positive, tuned
+from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Count
-from mpifed.federation.traits import Look, Need, Refused, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Server(NamedTuple):
@@ -17,7 +18,7 @@ class Server(NamedTuple):
     R: int  # delay threshold R
 
 
-class Ringmaster(Algorithm, tag="ringmaster"):
+class Ringmaster(ArrivingGradients, tag="ringmaster"):
     """Asynchronous gradient steps, without the gradients from models that are R or more steps old.
 
     A gradient g = ∇f_i(x_s) arrives that was begun s steps ago: x⁺ = x − γ g where s < R, otherwise it is ignored, and
@@ -37,17 +38,8 @@ class Ringmaster(Algorithm, tag="ringmaster"):
     gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2R max r_i))")] = None
     R: Annotated[Count | None, Meta(description="steps from which on a gradient is too old (default: m)")] = None
     stop: Annotated[bool, Meta(description="clients drop what is too old, in place of finishing it in vain")] = False
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
     upload = Upload(kind="gradient", exact={"up": "clients that drop their work would have compressed it already"})
-    asynchronous = True
-
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
-
-    def join(self, f: Local) -> Client:
-        return Client()
 
     def start(self, fed: Federation) -> Server:
         R = self.R or fed.m
@@ -64,8 +56,3 @@ class Ringmaster(Algorithm, tag="ringmaster"):
             g = fed.sum(of=arrived, weights=recent)
             used = int(recent.sum())
         return server._replace(x=server.x - server.gamma * g / used)
-
-    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """∇f_i at the model x that the client was sent, or that of a mini-batch."""
-        _, batch, _ = next(f.steps(1, 0, self.batch_size))
-        return client, batch.grad(x)

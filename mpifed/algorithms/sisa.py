@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, passes, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, minibatch, passes, tuned
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
@@ -73,7 +73,7 @@ class SISA(Algorithm, tag="sisa"):
     def update(self, f: Local, client: Client, w: Array, growth: float) -> tuple[Client, Array]:
         """One step of w_i and π_i from w, with a new Q_i."""
         pi, m, s, _ = client
-        _, batch, _ = next(f.steps(1, 0, self.batch_size))
+        batch = minibatch(f, self.batch_size)
         u, sigma = pi + batch.grad(w), s * growth
         m = self.beta * m + (1 - self.beta) * u * u
         q = f.xp.sqrt(m) if self.preconditioner == "second-moment" else f.xp.astype(f.lipschitz()[:, None], m.dtype)

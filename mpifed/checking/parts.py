@@ -1,6 +1,6 @@
 """Checks of compressors, step sizes, optimisers, solvers and distributions: calls with random rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -101,15 +101,20 @@ def by_row(case: Case, computed: Callable[[Array, Array], Array], name: str) -> 
     """A function of rows and their numbers gives a row alone the bits that it has among others."""
     rows = rows_of(case)
     whole = computed(rows.copy(), np.arange(C))
-    for i in range(C):
-        alone = computed(rows[i : i + 1].copy(), np.arange(i, i + 1))
-        if alone.tobytes() != whole[i : i + 1].tobytes():
+    singles = (computed(rows[i : i + 1].copy(), np.arange(i, i + 1))[0] for i in range(C))
+    refuse_others(case, whole, singles, "row", "a client's row must not depend on the others", name)
+    return f"each of {C} rows alone: the same bits"
+
+
+def refuse_others(case: Case, whole: Array, singles: Iterable[Array], what: str, why: str, name: str) -> None:
+    """Found where one of ``singles``, each computed alone, has other bits than its part of the ``whole``."""
+    for k, (alone, among) in enumerate(zip(singles, whole, strict=True)):
+        if alone.tobytes() != among.tobytes():
+            apart = np.abs(alone - among).max()
             raise Found(
-                f"row {i} alone and among {C} rows differs by {np.abs(alone - whole[i : i + 1]).max():.2g}: a client's "
-                "row must not depend on the others",
+                f"{what} {k} alone and among {len(whole)} {what}s differs by {apart:.2g}: {why}",
                 place(case.component, name),
             )
-    return f"each of {C} rows alone: the same bits"
 
 
 def steps(case: Case) -> str:

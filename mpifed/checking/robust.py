@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.checking.case import Case
-from mpifed.checking.parts import by_row, rows_of
+from mpifed.checking.parts import by_row, refuse_others, rows_of
 from mpifed.checking.table import Check, Found, place
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
@@ -17,14 +17,8 @@ UPLOADS = 11  # rows of a mean
 def by_itself(case: Case, rows: Array, computed: Callable[[Array], Array], name: str) -> str:
     """Each column of what is computed of rows has the same bits where the others are not there."""
     whole = computed(rows.copy())
-    for j in range(rows.shape[1]):
-        alone = computed(rows[:, j : j + 1].copy())
-        if alone.tobytes() != whole[j : j + 1].tobytes():
-            raise Found(
-                f"column {j} alone and among {rows.shape[1]} differs by {abs(alone[0] - whole[j]):.2g}: columns are "
-                "computed on several ranks, each on its own",
-                place(case.component, name),
-            )
+    singles = (computed(rows[:, j : j + 1].copy())[0] for j in range(rows.shape[1]))
+    refuse_others(case, whole, singles, "column", "columns are computed on several ranks, each on its own", name)
     return f"each of {rows.shape[1]} columns alone: the same bits"
 
 

@@ -5,13 +5,14 @@ import argparse
 from mpifed.cli.mistakes import is_result
 from mpifed.cli.run import study
 from mpifed.core.errors import UserError, concerning
+from mpifed.data.cache import Cache
 from mpifed.experiment import optimum
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.stored_sizes import check_sizes
 from mpifed.report import least_time, style
 from mpifed.report.certificate import page
 from mpifed.results.result import Result, load
-from mpifed.theory.statements import Certificate
+from mpifed.theory.least_time import Setting
 
 
 def certify(args: argparse.Namespace) -> str:
@@ -29,12 +30,19 @@ def certify(args: argparse.Namespace) -> str:
         if result is not None:
             check_sizes(result, config)
         rounds = config.rounds if result is None else result.cr
-        found = optimum.study(config) if result is None else optimum.study(config, result.x, rounds)
+        # the bound of the least time is about the same data, which are read once
+        cache = Cache()
+        x = None if result is None else result.x
+        found = optimum.study(config, x, rounds, cache)
         parts = (part.label().rpartition(":")[2] for part in (config.algorithm, config.problem, config.data))
         name, problem, data = parts
         after = "" if result is None else f": {result.status} after {result.cr} rounds"
         text = page(f"{name} on {problem} / {data}{after}", found, rounds, result)
-        return text if config.asynchronous is None else f"{text}\n\n{time_part(args, config, found, result, asked)}"
+        if config.asynchronous is None:
+            return text
+        assert found.constants is not None
+        setting = optimum.least_time(config, found.constants, x, cache)
+        return f"{text}\n\n{time_part(args, setting, result, asked)}"
 
 
 def check_wishes(args: argparse.Namespace, config: Experiment, result: Result | None) -> None:
@@ -48,12 +56,8 @@ def check_wishes(args: argparse.Namespace, config: Experiment, result: Result | 
         raise UserError(f"--picture {args.picture} is wrong without a run: give a result file")
 
 
-def time_part(
-    args: argparse.Namespace, config: Experiment, found: Certificate, result: Result | None, asked: list[float]
-) -> str:
+def time_part(args: argparse.Namespace, setting: Setting, result: Result | None, asked: list[float]) -> str:
     """What certify says of the least time, with the picture where one is wanted."""
-    assert found.constants is not None
-    setting = optimum.least_time(config, found.constants, None if result is None else result.x)
     text = least_time.block(setting, result, asked)
     if args.picture is None or result is None:
         return text

@@ -55,6 +55,10 @@ class Compressor(Component):
     def bits(self, N: int, itemsize: int, symmetric: bool = False) -> int:
         """The bits of one message of N numbers of ``itemsize`` bytes."""
 
+    def numbers(self, N: int, vectors: int = 1) -> float:
+        """How many numbers of 64 bits the whole bytes are of a message that has so many ``vectors`` of N numbers."""
+        return -(-vectors * self.bits(N, 8) // 8) / 8
+
     def delta(self, N: int, symmetric: bool = False) -> float | None:
         """δ, the largest that is known; None where C is not contractive."""
         return None

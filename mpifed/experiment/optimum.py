@@ -37,17 +37,19 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
     return fed, parts.data
 
 
-def study(config: Experiment, x: Array | None = None, rounds: int | None = None) -> Certificate:
+def study(
+    config: Experiment, x: Array | None = None, rounds: int | None = None, cache: Cache | None = None
+) -> Certificate:
     """The certificate of an experiment, computed in this process, or of its run with final model x after ``rounds``."""
-    fed, data = alone(config)
+    fed, data = alone(config, cache)
     if x is not None and len(x) != fed.n:
         raise UserError(f"the data have changed: the result has {len(x)} parameters, and now there are {fed.n}")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return certified(config, known(config, fed, data.sizes, config.rounds if rounds is None else rounds, x))
 
 
-def least_time(config: Experiment, constants: Constants, x: Array | None = None) -> Setting:
+def least_time(config: Experiment, constants: Constants, x: Array | None = None, cache: Cache | None = None) -> Setting:
     """What the bounds of the least time speak of, for an asynchronous study, or its run with final model x."""
-    fed, data = alone(config)
+    fed, data = alone(config, cache)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return setting(config, fed, data, constants, x)

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.answers import Answers
+from mpifed.algorithms.bases.answers import minibatch as minibatch
 from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
 from mpifed.core.toml import toml_value

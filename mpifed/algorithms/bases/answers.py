@@ -12,6 +12,12 @@ from mpifed.federation.traits import Refused, Theorem
 from mpifed.theory.statements import Certificate, Condition, Known, nothing
 
 
+def minibatch(f: Local, size: int) -> Local:
+    """f on one mini-batch of ``size`` samples of each client, drawn anew; 0: on all samples."""
+    _, batch, _ = next(f.steps(1, 0, size))
+    return batch
+
+
 class Answers(Component, kw_only=True):
     """What the server may ask the clients of any method: constants, scores for selections, numbers for a certificate.
 
@@ -30,13 +36,13 @@ class Answers(Component, kw_only=True):
 
     def score(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
         """What biased selection ranks by: ‖∇f_i(x)‖ on one mini-batch of ``size`` samples, (c,)."""
-        _, batch, _ = next(f.steps(1, 0, size))
+        batch = minibatch(f, size)
         g = batch.grad(x)
         return client, f.xp.sqrt(f.xp.vecdot(g, g))
 
     def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
         """What power-of-choice ranks by: f_i(x) on one mini-batch of ``size`` samples, (c,)."""
-        _, batch, _ = next(f.steps(1, 0, size))
+        batch = minibatch(f, size)
         return client, batch.value(x)
 
     def importance(self, f: Local, client: Any) -> tuple[Array, Array]:

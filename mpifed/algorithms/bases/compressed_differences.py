@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Share, passes
+from mpifed.algorithms.bases.algorithm import Array, Local, Share, minibatch, passes
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
@@ -33,8 +33,7 @@ class CompressedDifferences(GraphMethod):
         return passes(d, 1, 0, self.batch_size)
 
     def traffic(self, n: int) -> tuple[float, float]:
-        # whole bytes, as messages have them
-        size = -(-self.upload.vectors * self.compressor.bits(n, 8) // 8) / 8
+        size = self.compressor.numbers(n, self.upload.vectors)
         return size, size
 
     def mixing(self, net: Network) -> float:
@@ -53,5 +52,4 @@ class CompressedDifferences(GraphMethod):
 
     def gradient(self, f: Local, x: Array) -> Array:
         """∇f_i(x_i) on one mini-batch: (c, n)."""
-        _, batch, _ = next(f.steps(1, 0, self.batch_size))
-        return batch.grad(x)
+        return minibatch(f, self.batch_size).grad(x)

@@ -40,8 +40,7 @@ class CompressedGradients(Algorithm):
             )
 
     def traffic(self, n: int) -> tuple[float, float]:
-        # whole bytes, as messages have them
-        return n, -(-self.compressor.bits(n, 8) // 8) / 8
+        return n, self.compressor.numbers(n)
 
     def bits(self, fed: Federation) -> int:
         return self.compressor.bits(fed.n, fed.dtype.itemsize)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, minibatch, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.arrays import namespace
 from mpifed.federation.method import ServerState
@@ -54,7 +54,7 @@ class Personal(Algorithm):
 
     def score(self, f: Local, client: Any, w: Array, size: int) -> tuple[Any, Array]:
         """‖gradient of the local objective at θ_i‖ on one mini-batch, for biased selection: (c,)."""
-        _, batch, _ = next(f.steps(1, 0, size))
+        batch = minibatch(f, size)
         g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
         return client, f.xp.sqrt(f.xp.vecdot(g, g))
 

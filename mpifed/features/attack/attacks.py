@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.compressors.compressor import Draws
+from mpifed.core.arrays import part_of
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps, Reasons
@@ -67,8 +68,7 @@ class Attack(Component):
             case tuple(given):
                 chosen = numbered(given, m)
             case float(share):
-                # 0.29 · 100 is a little below 29
-                chosen = drawn(int(share * m + 1e-9), m, seed)
+                chosen = drawn(part_of(m, share), m, seed)
             case count:
                 chosen = drawn(count, m, seed)
         return np.isin(np.arange(m), chosen)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import part_of
 from mpifed.core.component import Component
 from mpifed.core.promises import Keeps, Reasons
 from mpifed.core.streams import stream
@@ -94,8 +95,7 @@ class WithShare(RobustMean):
 
     def wrong(self, uploads: int) -> int:
         """f."""
-        # 0.29 · 100 is a little below 29
-        return int(self.share * uploads + 1e-9)
+        return part_of(uploads, self.share)
 
 
 class Median(RobustMean, tag="median"):

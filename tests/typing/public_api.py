@@ -148,7 +148,7 @@ class Middle(mpifed.RobustMean):
     by_column = True
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
-        return (rows.min(axis=0) + rows.max(axis=0)) / 2
+        return np.asarray((rows.min(axis=0) + rows.max(axis=0)) / 2)
 
 
 class Huber(mpifed.LinearModel):

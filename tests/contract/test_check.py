@@ -75,6 +75,7 @@ NEEDED = {  # options that a member of mpifed's own cannot do without, or with w
         "lognormal": {"median": 100.0},
         "exponential": {"mean": 100.0},
         "pareto": {"scale": 10.0},
+        "list": {"values": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]},
     },
     "algorithms": {**SETTINGS, **GRAPH_SETTINGS},
     "problems": {"mlp": {"hidden": [4]}},

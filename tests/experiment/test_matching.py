@@ -27,6 +27,7 @@ TABLES = {
     "softmax": {"data": DATA, "problem": {"name": "softmax", "lam": 0.1, "bias": False}},
     "logistic": {"data": DATA, "problem": {"name": "logistic", "mu": 0.1}},
 }
+OPTIONS = {("q-fedavg", "quadratic"): {"q": 0.0}}  # whose f_i fall below 0
 NETWORKS = ("cnn", "torch")  # need PyTorch
 WITHOUT_BATCHES = {
     note for note, reason in TABLE.notes.items() if "batch_size must be 0" in reason and "no mini-batches" in reason
@@ -38,7 +39,8 @@ def refused(name, problem, run):
     table = {"problem": problem, "data": DATA} | TABLES.get(problem, {})
     table |= {"graph": "ring"} if name in GRAPHED else {}
     batches = TABLE.cells[name][TABLE.problems.index(problem)][-1] in WITHOUT_BATCHES
-    table |= {"algorithm": {"name": name} | ({"batch_size": 0} if batches else {}), "rounds": 1}
+    options = ({"batch_size": 0} if batches else {}) | OPTIONS.get((name, problem), {})
+    table |= {"algorithm": {"name": name} | options, "rounds": 1}
     try:
         if run and problem == "gamma":  # no data set has positive labels
             X = np.random.default_rng(0).standard_normal((18, 4))

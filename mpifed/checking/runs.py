@@ -33,7 +33,8 @@ ROUTINES = {  # of a family: the methods in which a mistake of the checks below 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # Open MPI: more ranks than cores
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # Open MPI 5: more ranks than cores
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # Open MPI 4: the same
 }
 
 

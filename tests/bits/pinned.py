@@ -45,6 +45,7 @@ def variables() -> dict[str, str]:
         **PINNED,
         "PYTHONWARNINGS": "ignore",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
     } | {f"OMPI_ALLOW_RUN_AS_ROOT{part}": "1" for part in ("", "_CONFIRM")}
 
 

@@ -48,13 +48,14 @@ def execute(command: Sequence[str | Path], timeout: float = 60, cwd: Path | None
     return Outcome(process.returncode, out, err)
 
 
-# more ranks than cores, and root in a container: Open MPI asks for both to be said
+# more ranks than cores (Open MPI 5 and 4), and root in a container: Open MPI asks for both to be said
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
 }
 
 

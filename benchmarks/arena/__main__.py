@@ -1,36 +1,49 @@
-"""python -m benchmarks.arena goals | tune | decide | lock | held-out | all | page: which method should I use.
+"""python -m benchmarks.arena goals | tune | decide | lock | held-out | all | pack | page | run: which method should I use.
 
-What came out is on docs/studies/arena.md.
+What came out is on docs/studies/arena.md. ``run`` enters a class of your own: --method own.py:LBFGS, and for each of its
+options that is to be tuned --range 'gamma=0.3..10 / r', r being the largest r_i.
 """
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.arena import lock, plan, study
+from benchmarks.arena import lock, made, plan, study
+from benchmarks.arena.plan import HELD, TUNING
 from benchmarks.arena.runs import Table
 from mpifed import UserError
+from mpifed.core.toml import flat
+from mpifed.sweeps.search import assign
 
 COMMITTED = plan.file("committed.jsonl.gz")  # the rows of docs/studies/arena.md
-STEPS = ("goals", "tune", "decide", "lock", "held-out", "all", "page")
+STEPS = ("goals", "tune", "decide", "lock", "held-out", "all", "pack", "page", "run")
 
 
 def main(words: list[str] | None = None) -> int:
     """Do a step. Returns 2 for a mistake of the user."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.arena", description=__doc__)
+    about, _, more = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.arena", description=about, epilog=more)
     parser.add_argument("step", choices=STEPS)
-    parser.add_argument("--plan", default="full", help="a plan of rules.toml (default: full)")
+    parser.add_argument("--plan", help="a plan of rules.toml (default: full; of pack, page and run: committed)")
     parser.add_argument("--quick", action="store_true", help="the plan quick: about two minutes")
     parser.add_argument("--to", type=Path, default=Path("results/arena"), help="folder of the runs and of the page")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="runs at the same time")
+    parser.add_argument("--method", help="of run: a class of your own, FILE.py:CLASS")
+    parser.add_argument("--range", action="append", default=[], help="of run: OPTION=LOW..HIGH, with ' * r' or ' / r'")
     args = parser.parse_args(words)
-    called = "quick" if args.quick else args.plan
+    late = args.step in ("pack", "page", "run")
+    called = "quick" if args.quick else args.plan or ("committed" if late else "full")
     try:
         with threadpool_limits(1, "blas"):
-            done(args.step, called, args.to, args.processes)
+            if args.step == "run":
+                entered(args.method, args.range, called, args.to, args.processes)
+            else:
+                done(args.step, called, args.to, args.processes)
     except UserError as error:
         print(f"benchmarks.arena: {error}", file=sys.stderr)
         return 2
@@ -40,23 +53,57 @@ def main(words: list[str] | None = None) -> int:
 def done(step: str, called: str, folder: Path, processes: int) -> None:
     """Do a step with a plan."""
     path = folder / "runs.jsonl"
-    own = study.plan(called)
+    study.plan(called)
     if step == "goals":
         study.set_goals(processes)
     elif step == "tune":
-        study.tune(Table(path), own, processes)
+        study.tune(Table(path), called, processes)
     elif step == "decide":
-        study.write_decisions(Table(path), called)
+        from benchmarks.arena import decide
+
+        found = study.final(Table(path), called, TUNING)
+        plan.file("decisions.toml").write_text(decide.text(decide.decided(found, called)), "utf-8")
     elif step == "lock":
         print(f"written to {lock.lock()}")
     elif step == "held-out":
-        study.held_out(Table(path), own, processes)
+        study.held_out(Table(path), called, processes)
     elif step == "all":
         study.everything(path, called, processes)
+    elif step == "pack":
+        print(f"written to {made.pack(Table(path), COMMITTED)}")
     else:
         from benchmarks.arena.page import write
 
-        print(f"written to {write(Table(path if path.exists() else COMMITTED), called, folder)}")
+        print(f"written to {write(rows(path, called), called, folder)}")
+
+
+def rows(path: Path, called: str) -> Table:
+    """The rows of a folder, or of the plan "committed" those that are committed."""
+    return Table(path) if called != "committed" else Table(path.with_name("none"), COMMITTED)
+
+
+def entered(method: str | None, ranges: list[str], called: str, folder: Path, processes: int) -> None:
+    """Run a user's own class by the rules, and print how it stands. UserError for a wrong range or class."""
+    from benchmarks.arena.outcome import Outcome
+    from benchmarks.arena.page import own_row
+
+    file, _, label = (method or "").partition(":")
+    if not label or not Path(file).is_file():
+        raise UserError(f"--method {method} is wrong: it must be FILE.py:CLASS, such as own.py:LBFGS")
+    if label in plan.labels():
+        label += " (own)"
+    table: dict[str, Any] = {"label": label, "name": method}
+    for word in ranges:
+        key, _, value = word.partition("=")
+        if not plan.ranged(value):
+            raise UserError(f"--range {word} is wrong: it must be OPTION=LOW..HIGH, such as 'gamma=0.3..10 / r'")
+        assign(table, key, value)
+    os.environ[plan.ENTERED] = json.dumps(table)
+    assert set(flat(table)) >= {"label", "name"}
+    kept = Table(folder / f"own-{called}.jsonl", COMMITTED if called == "committed" else folder / "runs.jsonl")
+    carried = study.entered(kept, called, processes)
+    found = [study.final(kept, called, part, carried) for part in (TUNING, HELD)]
+    print(own_row(Outcome(called, study.plan(called), *found), label))
 
 
 if __name__ == "__main__":

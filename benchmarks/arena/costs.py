@@ -3,10 +3,10 @@
 import math
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
-from benchmarks.arena.plan import SCORES, Facts, Setting, Workload, rules, study, table
+from benchmarks.arena.plan import DRAWN, SCORES, Facts, Setting, Workload, rules, study, table
+from mpifed.algorithms.fedadmm import FedADMM
 from mpifed.core.errors import Trouble
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
@@ -19,7 +19,6 @@ from mpifed.features.simulated_time.system import System
 from mpifed.results.result import Result
 
 CACHE = Cache()
-BITS = 8  # of a byte
 NUMBER = 8  # bytes of one
 
 
@@ -30,25 +29,24 @@ class Curve(NamedTuple):
     costs: dict[str, Array]
 
 
-class Watch(Progress):
-    """Ends a run at its last goal, or when it has spent more bits, passes and seconds than count."""
+class Ended(NamedTuple):
+    """A run with all that its costs follow from; ``tables``: the [system] of every score in seconds."""
 
-    def __init__(self, known: Facts, passes: float) -> None:
+    result: Result
+    config: Experiment
+    tables: dict[str, dict[str, Any]]
+
+
+class Watch(Progress):
+    """Ends a run at its last goal."""
+
+    def __init__(self, known: Facts) -> None:
         super().__init__(None)
         self.goal = known.goals[-1] if known.goals else -math.inf
-        self.passes = passes  # of a round, as expected
-        cap = rules().goal.cap
-        self.caps = {score: cap * of[-1] for score, of in known.reference.items()}
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         if row.get("objective", math.inf) <= self.goal:
             self.stop = "the goal is reached"
-        if not self.caps:
-            return
-        bits = row["bits_up"] + row["bits_down"]
-        spent = bits > self.caps["bits"] and row["simulated_seconds"] > self.caps["equal"]
-        if spent and round * self.passes > self.caps["passes"]:
-            self.stop = "the caps are spent"
 
 
 def systems(known: Facts, passes: float | None) -> dict[str, dict[str, Any]]:
@@ -65,45 +63,49 @@ def systems(known: Facts, passes: float | None) -> dict[str, dict[str, Any]]:
     return {"equal": equal, "lognormal": equal | spread, "pareto": equal | {"latency": away}}
 
 
-def run(workload: Workload, known: Facts, one: Setting, seed: int, rounds: int | None = None) -> Curve | None:
-    """Run a try until its last goal or cap, or for exactly so many ``rounds``; None where it diverges."""
+def run(workload: Workload, known: Facts, one: Setting, seed: int) -> Ended | None:
+    """Run a try until its last goal or round; None where it diverges."""
     curvature = rules().curvature
     passes = 1 + curvature.passes * known.n if table(one.method).get("curvature") else None
     tables = systems(known, passes)
-    experiment = study(workload, one, seed) | {"system": tables["equal"]}
-    if rounds is not None:
-        experiment["rounds"] = rounds
-        known = msgspec.structs.replace(known, goals=[], reference={})
-    config = configuration.experiment(experiment)
-    progress = Watch(known, known.share * mean_passes(config, known, passes))
+    own = study(workload, one, seed)
+    config = configuration.experiment(own | {"system": tables["equal"] | own.get("system", {})})
     try:
-        recorder = start(Job(config), None, progress, CACHE)
+        recorder = start(Job(config), None, Watch(known), CACHE)
     except Trouble:
         return None
     assert recorder is not None
-    return curve(recorder.result(), config, tables)
+    return Ended(recorder.result(), config, tables)
 
 
-def mean_passes(config: Experiment, known: Facts, passes: float | None) -> float:
-    """Passes of a mean client in a round, as expected."""
-    if passes is not None:
-        return passes
-    work = config.algorithm.work(np.array([known.samples]))
-    assert work is not None
-    return float(work[0]) / known.samples * getattr(config.algorithm, "units", lambda: 1.0)()
-
-
-def curve(result: Result, config: Experiment, tables: dict[str, dict[str, Any]]) -> Curve:
-    """f and the costs of a run, whose [system] is that of equal devices."""
+def curve(of: Ended, seed: int) -> Curve:
+    """f and the costs of a run, whose [system] is that of equal devices, on devices that ``seed`` draws."""
+    result, config = of.result, of.config
     f = np.asarray(result.rounds["objective"], float)
     bits = np.asarray(result.rounds["bits_up"], float) + np.asarray(result.rounds["bits_down"], float)
     rows = selections(result, config)
-    times = {score: Times(System.build(tables[score], "system"), result, config) for score in SCORES[2:]}
-    units = times["equal"].units(rows, np.diff(result.rounds["simulated_seconds"]))
+    times = {score: Times(System.build(of.tables[score], "system"), result, config, seed) for score in SCORES[2:]}
+    units = done(result, config, rows)
+    if units is None:
+        units = times["equal"].units(rows, np.diff(result.rounds["simulated_seconds"]))
     work, total = times["equal"].work, float(np.sum(result.clients["samples"]))
     passes = [unit * float(work[who].sum()) / total for who, unit in zip(rows, units, strict=True)]
     seconds = {score: one.rounds(rows, units) for score, one in times.items()}
     return Curve(f, {"bits": bits, "passes": running(passes), **{key: running(of) for key, of in seconds.items()}})
+
+
+def done(result: Result, config: Experiment, rows: list[Array]) -> list[float] | None:
+    """FedADMM's share of the work that its rules allow, by the inner steps that all clients of a round took.
+
+    The first gradient of all k0 iterations is the same, so steps s make 1 + s − k0 passes of a client.
+    """
+    algorithm = config.algorithm
+    if not isinstance(algorithm, FedADMM):
+        return None
+    steps = np.diff(result.rounds["inner_steps"]) / [max(1, len(who)) for who in rows]
+    most = float(algorithm.work(np.ones(1))[0])
+    found: list[float] = ((1 + steps - algorithm.k0) / most).tolist()
+    return found
 
 
 def selections(result: Result, config: Experiment) -> list[Array]:
@@ -121,9 +123,9 @@ def running(values: Any) -> Array:
 class Times:
     """How long the clients of a run take on the devices of a system; what a round takes is as in ``DeviceRounds``."""
 
-    def __init__(self, system: System, result: Result, config: Experiment) -> None:
+    def __init__(self, system: System, result: Result, config: Experiment, seed: int) -> None:
         sizes = np.asarray(result.clients["samples"])
-        seed, m = config.seed, len(sizes)
+        m = len(sizes)
         assert result.x is not None
         down, up = (numbers * NUMBER for numbers in config.algorithm.traffic(result.x.size))
         drawn = {key: system.drawn(seed, key, m) for key in ("speed", "bandwidth_down", "bandwidth_up", "latency")}
@@ -136,15 +138,15 @@ class Times:
         """Whom the server waits for."""
         return slice(None) if self.everyone else who
 
-    def units(self, rows: list[Array], seconds: Array) -> list[int]:
+    def units(self, rows: list[Array], seconds: Array) -> list[float]:
         """How often the work was done in each round, from the ``seconds`` of rounds on equal devices."""
         found = []
         for who, T in zip(rows, seconds.tolist(), strict=True):
             slowest = float(self.computing[self.waited(who)].max())
-            found.append(max(1, round((T - float(self.away[0])) / slowest)))
+            found.append(float(max(1, round((T - float(self.away[0])) / slowest))))
         return found
 
-    def rounds(self, rows: list[Array], units: list[int]) -> list[float]:
+    def rounds(self, rows: list[Array], units: list[float]) -> list[float]:
         """The seconds of each round."""
         whole = zip(rows, units, strict=True)
         return [float((self.away + unit * self.computing)[self.waited(who)].max()) for who, unit in whole]
@@ -152,12 +154,15 @@ class Times:
 
 def hits(found: Curve | None, known: Facts) -> dict[str, list[float]]:
     """The cost of each goal by score: in the first round with f at most the goal; inf for a miss."""
-    cap = rules().goal.cap
     costs: dict[str, list[float]] = {score: [] for score in SCORES}
-    for level, goal in enumerate(known.goals):
+    for goal in known.goals:
         met = np.zeros(1, bool) if found is None else found.f <= goal
         first = int(np.argmax(met)) if met.any() else None
         for score in SCORES:
-            cost = math.inf if found is None or first is None else float(found.costs[score][first])
-            costs[score].append(cost if cost <= cap * known.reference[score][level] else math.inf)
+            costs[score].append(math.inf if found is None or first is None else float(found.costs[score][first]))
     return costs
+
+
+def one_of_each(score: str, random: bool) -> bool:
+    """Whether all seeds have the same cost: nothing is drawn, and devices are not."""
+    return not random and score not in DRAWN

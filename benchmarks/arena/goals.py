@@ -1,13 +1,13 @@
-"""goals.toml: what is known of every workload before methods run, and the goals that the references set."""
+"""goals.toml: what is known of every workload before methods run, and the goals between its start and its optimum."""
 
-from itertools import product
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from benchmarks.arena.costs import CACHE, Curve, run
-from benchmarks.arena.plan import CALM, SCORES, Facts, Workload, rules, setting
+from benchmarks.arena.costs import CACHE
+from benchmarks.arena.plan import CALM, Facts, Workload, rules
+from benchmarks.optimum import minimum
 from benchmarks.running import side_by_side
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
@@ -17,70 +17,89 @@ from mpifed.experiment.housing import gathered
 POWER = 30  # iterations for the curvature of a network
 STEP = 1e-6  # of differences between gradients; with longer ones the kinks of ReLU count as curvature
 GAMMA = {"algorithm": {"name": "gd", "gamma": 1.0}}  # a step that no problem has to know
-DIGITS = 6  # significant digits of what is written
+DIGITS = 6  # significant digits of facts
+EXACT = 17  # of levels of f
+DECAY = (0.9, 0.999)  # of Adam's two means
 
 HEAD = "# Written by python -m benchmarks.arena goals, by the rules of rules.toml; plan.py says what numbers are.\n"
 
 
-def seen(workload: Workload) -> Facts:
+class Pooled:
+    """f and ∇f of all clients in one place."""
+
+    def __init__(self, workload: Workload) -> None:
+        table = {key: value for key, value in workload.study.items() if key != "system"}
+        self.config = configuration.experiment(CALM | table | {"seed": rules().goal.seed} | GAMMA)
+        self.parts = gathered(self.config, CACHE)
+        assert self.parts.host is not None
+        self.blocks = self.parts.host.blocks
+        self.start: Array = self.parts.setup.start
+
+    def gradients(self, x: Array) -> Array:
+        """∇f_i: (m, n)."""
+        return np.concatenate([self.config.problem.grad(block, x) for block in self.blocks])
+
+    def f(self, x: Array) -> float:
+        return float(np.concatenate([self.config.problem.value(block, x) for block in self.blocks]).mean())
+
+
+def seen(pooled: Pooled) -> Facts:
     """What is known of a workload before any method runs."""
-    goal = rules().goal
-    config = configuration.experiment(CALM | workload.study | {"seed": goal.seed} | GAMMA)
-    parts = gathered(config, CACHE)
-    assert parts.host is not None
-    x = parts.setup.start
-    rows = np.concatenate([config.problem.grad(block, x) for block in parts.host.blocks])
+    config, parts, x = pooled.config, pooled.parts, pooled.start
+    rows = pooled.gradients(x)
     mean = rows.mean(axis=0)
     skew = float(np.mean(np.sum((rows - mean) ** 2, axis=1)) / np.sum(mean**2))
     sizes = np.asarray(parts.data.sizes)
     m = len(sizes)
-    share = parts.selector.size / m
-    r = curvature(config.problem, parts.host.blocks, x)
-    return Facts(m, x.size, short(float(sizes.mean())), short(r), short(skew), short(share), config.problem.has("hess"))
+    r = curvature(pooled)
+    samples, share = short(float(sizes.mean())), short(parts.selector.size / m)
+    return Facts(m, x.size, samples, short(r), short(skew), share, config.problem.has("hess"))
 
 
-def curvature(problem: Any, blocks: list[Any], x: Array) -> float:
+def curvature(pooled: Pooled) -> float:
     """The largest r_i, or of a problem that has none ‖∇²f(x)v‖ for the v of some power iterations."""
+    problem: Any = pooled.config.problem
     if problem.has("lipschitz"):
-        return float(max(problem.lipschitz(block).max() for block in blocks))
-
-    def mean(at: Array) -> Array:
-        return np.concatenate([problem.grad(block, at) for block in blocks]).mean(axis=0)
-
+        return float(max(problem.lipschitz(block).max() for block in pooled.blocks))
+    x = pooled.start
     v = np.ones_like(x) / np.sqrt(x.size)
-    first, norm = mean(x), 0.0
+    first, norm = pooled.gradients(x).mean(axis=0), 0.0
     for _ in range(POWER):
-        v = (mean(x + STEP * v) - first) / STEP
+        v = (pooled.gradients(x + STEP * v).mean(axis=0) - first) / STEP
         norm = float(np.linalg.norm(v))
         v /= norm
     return norm
 
 
 def goals(workload: Workload) -> Facts:
-    """The facts of a workload with its goals."""
-    goal, known = rules().goal, seen(workload)
-    tries = [setting(label, k, known.r) for label, k in product(goal.references, range(goal.tries))]
-    curves = [run(workload, known, one, goal.seed, 2 * goal.rounds) for one in tries]
-    return with_goals(known, [found for found in curves if found is not None], goal.gaps)
+    """The facts of a workload with its goals: all that one gradient step does not meet."""
+    pooled = Pooled(workload)
+    known, x = seen(pooled), pooled.start
+    start = pooled.f(x)
+    optimum = adam(pooled) if workload.group == "network" else minimum(pooled.config, CACHE)
+    first = pooled.f(x - pooled.gradients(x).mean(axis=0) / known.r)
+    levels = {gap: optimum + gap * (start - optimum) for gap in rules().goal.gaps}
+    left = {gap: short(level, EXACT) for gap, level in levels.items() if level < first}
+    return msgspec.structs.replace(known, start=start, optimum=optimum, gaps=list(left), goals=list(left.values()))
 
 
-def with_goals(known: Facts, curves: list[Curve], gaps: list[float]) -> Facts:
-    """The goals that the best of these runs sets, and the least cost of each under each score."""
-    start, best = float(curves[0].f[0]), min(float(np.nanmin(found.f)) for found in curves)
-    levels = [short(best + gap * (start - best)) for gap in gaps]
-    reference = {score: [short(least(curves, score, level)) for level in levels] for score in SCORES}
-    return msgspec.structs.replace(known, goals=levels, reference=reference)
+def adam(pooled: Pooled) -> float:
+    """The least f on the way of Adam with full gradients: of a network, whose least f nobody knows."""
+    goal, x = rules().goal, pooled.start.copy()
+    mean, square, least = np.zeros_like(x), np.zeros_like(x), pooled.f(x)
+    for k in range(1, goal.steps + 1):
+        g = pooled.gradients(x).mean(axis=0)
+        mean = DECAY[0] * mean + (1 - DECAY[0]) * g
+        square = DECAY[1] * square + (1 - DECAY[1]) * g * g
+        x -= goal.rate * (mean / (1 - DECAY[0] ** k)) / (np.sqrt(square / (1 - DECAY[1] ** k)) + 1e-8)
+        if k % 10 == 0:
+            least = min(least, pooled.f(x))
+    return least
 
 
-def least(curves: list[Curve], score: str, level: float) -> float:
-    """The least cost at which one of the runs has f at most a level."""
-    met = [(found.costs[score], found.f <= level) for found in curves]
-    return min(float(costs[np.argmax(reached)]) for costs, reached in met if reached.any())
-
-
-def short(value: float) -> float:
+def short(value: float, digits: int = DIGITS) -> float:
     """A number with few digits."""
-    return float(f"{value:.{DIGITS}g}")
+    return float(f"{value:.{digits}g}")
 
 
 def text(found: dict[str, Facts]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.arena.plan import file, workloads
 from mpifed import UserError
 
-FIXED = ("workloads.toml", "rules.toml", "goals.toml", "decisions.toml")
+FIXED = ("workloads.toml", "rules.toml", "goals.toml", "settings.toml", "decisions.toml")
 HEAD = (
     "# Written by python -m benchmarks.arena lock: SHA-256 of the files that were fixed before the held-out runs.\n\n"
 )

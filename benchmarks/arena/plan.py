@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import tomllib
 from functools import cache
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 from scipy.stats import qmc
 
 from mpifed import UserError
@@ -19,51 +21,56 @@ from mpifed.federation.traits import needs
 from mpifed.sweeps.search import as_range, assign
 
 HERE = Path(__file__).parent
+TUNING, HELD = "tuning", "held-out"
 UNIT = re.compile(r"(\S+) ([*/]) r")
-OWN = ("label", "curvature")  # keys of a [[method]] that are no options
+OWN = ("label", "curvature", "random")  # keys of a [[method]] that are no options
 SCORES = ("bits", "passes", "equal", "lognormal", "pareto")
+KINDS = {"bits": ["bits"], "seconds": ["passes", "equal", "lognormal", "pareto"]}  # what a user counts -> its scores
+DRAWN = ("lognormal", "pareto")  # scores for which devices are drawn
+ENTERED = "MPIFED_ARENA_METHOD"  # variable with the [[method]] of a user's own class, as JSON
 SCALE = 20261123  # seed of the quasi-random numbers
 DIGITS = 4  # significant digits of settings
 CALM = {"stop": {"diverged": 1e4}, "checkpoint": {"keep": False}}
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A problem on divided data with a selection; ``batch``: samples of a mini-batch, 0: all."""
+    """A problem on divided data with a selection; ``batch``: samples of a mini-batch, 0: all; ``rounds``: 0: of the rules."""
 
     name: str
     about: str
-    part: str
+    group: str
     study: dict[str, Any]
     batch: int = 0
+    rounds: int = 0
+    part: str = ""  # TUNING or HELD, as drawn
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much is run.
-
-    ``after``: the numbers of tries that scores are given after; so many ``methods``, and which workloads, none: all.
-    """
+    """How much is run, see rules.toml; which ``workloads``, none: all."""
 
     tries: int
-    after: list[int]
+    keep: int
+    tuning_seeds: int
     seeds: int
-    methods: int
+    own: list[str]
+    own_tries: int
+    own_tuning_seeds: int
+    own_seeds: int
     workloads: list[str] = []
+
+
+class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    number: int
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How goals are set."""
 
-    references: list[str]
-    tries: int
-    seed: int
-    rounds: int
     gaps: list[float]
-    cap: float
-
-    @property
-    def most(self) -> int:
-        """Rounds of the longest run."""
-        return round(self.cap * 2 * self.rounds)
+    rounds: int
+    seed: int
+    steps: int
+    rate: float
 
 
 class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,6 +94,7 @@ class Curvature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """rules.toml."""
 
+    draw: Draw
     plan: dict[str, Plan]
     goal: Goal
     seeds: Seeds
@@ -100,7 +108,7 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``m`` clients, ``n`` parameters, ``samples`` of a mean client, the unit ``r``, ``skew`` = mean ‖∇f_i − ∇f‖²/‖∇f‖² at
     the first model, the ``share`` of clients in a round, whether the problem has Hessians (``curved``). ``goals``: f to
-    reach, easiest first; ``reference``: the least cost of a reference to each of them, by score.
+    reach, easiest first, and the ``gaps`` that they leave; ``start`` and ``optimum``: f that they lie between.
     """
 
     m: int
@@ -110,8 +118,10 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skew: float
     share: float
     curved: bool
+    start: float = np.nan
+    optimum: float = np.nan
+    gaps: list[float] = []
     goals: list[float] = []
-    reference: dict[str, list[float]] = {}
 
 
 class Setting(NamedTuple):
@@ -129,22 +139,27 @@ def file(name: str) -> Path:
 
 @cache
 def workloads() -> dict[str, Workload]:
-    """workloads.toml, by name."""
-    found = tomllib.loads(file("workloads.toml").read_text("utf-8"))
-    return {one["name"]: msgspec.convert(one, Workload) for one in found["workload"]}
+    """workloads.toml, by name, with the parts that rules.toml draws."""
+    found = tomllib.loads(file("workloads.toml").read_text("utf-8"))["workload"]
+    held = held_out([(one["name"], one["group"]) for one in found], rules().draw.number)
+    return {
+        one["name"]: msgspec.convert(one | {"part": HELD if one["name"] in held else TUNING}, Workload) for one in found
+    }
+
+
+def held_out(of: list[tuple[str, str]], number: int) -> set[str]:
+    """Half of the names of every group: those that a permutation puts last, group after group as they come."""
+    rng = np.random.default_rng(number)
+    groups: dict[str, list[str]] = {}
+    for name, group in of:
+        groups.setdefault(group, []).append(name)
+    return {names[k] for names in groups.values() for k in rng.permutation(len(names))[len(names) - len(names) // 2 :]}
 
 
 @cache
 def rules() -> Rules:
     """rules.toml."""
     return msgspec.convert(tomllib.loads(file("rules.toml").read_text("utf-8")), Rules)
-
-
-@cache
-def later() -> dict[str, int]:
-    """later.toml: plan -> its final seeds, where some were added after its page had been written."""
-    path = file("later.toml")
-    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 @cache
@@ -156,14 +171,21 @@ def facts() -> dict[str, Facts]:
     return msgspec.convert(tomllib.loads(path.read_text("utf-8"))["workload"], dict[str, Facts])
 
 
-def labels(plan: Plan | None = None) -> list[str]:
-    """The methods of a plan, or all, in the order in which they are kept."""
-    return [one["label"] for one in rules().method][: plan.methods if plan else None]
+def labels() -> list[str]:
+    """The methods of rules.toml."""
+    return [one["label"] for one in rules().method]
+
+
+def entered() -> dict[str, Any] | None:
+    """The [[method]] of a user's own class, where one was entered."""
+    found: dict[str, Any] | None = json.loads(os.environ.get(ENTERED, "null"))
+    return found
 
 
 def table(label: str) -> dict[str, Any]:
     """The [[method]] of a label. UserError for an unknown one."""
-    for one in rules().method:
+    own = entered()
+    for one in [*rules().method, *([own] if own else [])]:
         if one["label"] == label:
             return one
     raise UserError(f"there is no method {label!r}: there are {', '.join(labels())}")
@@ -172,10 +194,19 @@ def table(label: str) -> dict[str, Any]:
 @cache
 def shares(label: str, count: int) -> list[list[float]]:
     """Points of the unit cube, one coordinate for each range of a method; a longer list begins with a shorter one."""
-    ranges = [key for key, value in flat(table(label)).items() if ranged(value)]
-    halton = qmc.Halton(len(ranges), scramble=True, rng=SCALE)
+    halton = qmc.Halton(len(ranges(label)), scramble=True, rng=SCALE)
     found: list[list[float]] = halton.random(count).tolist()
     return found
+
+
+def ranges(label: str) -> list[str]:
+    """The options of a method that are tuned."""
+    return [key for key, value in flat(table(label)).items() if ranged(value)]
+
+
+def numbers(label: str, count: int) -> range:
+    """Tries 0 to ``count`` − 1 of a method; one alone where it has nothing to be tuned."""
+    return range(count if ranges(label) else 1)
 
 
 def ranged(value: Any) -> bool:
@@ -185,7 +216,7 @@ def ranged(value: Any) -> bool:
 
 def setting(label: str, number: int, r: float) -> Setting:
     """Try ``number``, from 0, of a method where the unit is ``r``."""
-    coordinates = iter(shares(label, number + 1)[number])
+    coordinates = iter(shares(label, number + 1)[number] if ranges(label) else [])
     algorithm: dict[str, Any] = {}
     for key, value in flat({key: value for key, value in table(label).items() if key not in OWN}).items():
         assign(algorithm, key, at(value, next(coordinates), r) if ranged(value) else value)
@@ -205,31 +236,45 @@ def at(text: str, share: float, r: float) -> float | int:
     return float(f"{value:.{DIGITS}g}")
 
 
-def available(workload: Workload, label: str) -> bool:
-    """Whether a method can run on a workload: the problem has what it needs, and matrices are affordable."""
-    own = table(label)
-    known = facts()[workload.name]
+@cache
+def available(name: str, label: str) -> bool:
+    """Whether a method can run on a workload: the problem has what it needs, matrices are affordable, its clients reply."""
+    workload, own, known = workloads()[name], table(label), facts()[name]
     if own.get("curvature") and known.n > rules().curvature.most:
         return False
     config = configuration.experiment(study(workload, setting(label, 0, known.r), 0))
-    return all(config.problem.has(name) for name in needs(config.algorithm))
+    able = all(config.problem.has(need) for need in needs(config.algorithm))
+    return able and not (config.algorithm.takes.everyone and "dropout" in workload.study.get("system", {}))
+
+
+def random(name: str, label: str) -> bool:
+    """Whether runs with other seeds differ on equal devices; of a user's class they may."""
+    workload, own = workloads()[name], table(label)
+    config = configuration.experiment(study(workload, setting(label, 0, facts()[name].r), 0))
+    batches = bool(workload.batch) and "batch_size" in config.algorithm.__struct_fields__
+    selected = config.algorithm.takes.selections and workload.study["selection"] != "all"
+    drawn = batches or selected or workload.group in ("absent", "network")
+    return drawn or bool(own.get("random")) or ":" in own["name"]
 
 
 def study(workload: Workload, one: Setting, seed: int) -> dict[str, Any]:
-    """The experiment of a try, on equal devices where goals.toml knows the workload's sizes."""
+    """The experiment of a try."""
     algorithm = dict(one.algorithm)
     if workload.batch and "batch_size" in Algorithm.member(algorithm["name"], "algorithm").__struct_fields__:
         algorithm["batch_size"] = workload.batch
-    return CALM | workload.study | {"algorithm": algorithm, "seed": seed, "rounds": rules().goal.most}
+    rounds = workload.rounds or rules().goal.rounds
+    return CALM | workload.study | {"algorithm": algorithm, "seed": seed, "rounds": rounds}
 
 
 def key(workload: Workload, label: str) -> str:
     """A hash of all that rows of a workload and method depend on: they are run again where it has changed."""
+    path = Path(table(label)["name"].partition(":")[0])
     parts = [
-        msgspec.to_builtins(workload),
+        msgspec.to_builtins(msgspec.structs.replace(workload, part="")),
         table(label),
+        path.read_text("utf-8") if path.is_file() else "",
         msgspec.to_builtins(facts()[workload.name]),
-        msgspec.to_builtins(rules().goal),
+        rules().goal.rounds,
         msgspec.to_builtins(rules().system),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

@@ -12,13 +12,13 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.arena.costs import hits, run
+from benchmarks.arena.costs import Ended, curve, hits, run
 from benchmarks.arena.lock import refuse_unlocked
-from benchmarks.arena.plan import available, facts, key, setting, workloads
+from benchmarks.arena.plan import available, facts, key, numbers, random, setting, workloads
 from benchmarks.running import pool
 from mpifed.experiment.progress import duration
 
-CHUNK = 6  # runs of one workload and method that a process does before its rows are written
+CHUNK = 10  # runs of one workload and method that a process does before its rows are written
 
 
 class Task(NamedTuple):
@@ -43,13 +43,13 @@ Rows = dict[Task, Row]
 
 
 class Table:
-    """The rows in a file of JSON lines, those of other rules left out."""
+    """The rows in a file of JSON lines, those of other rules left out, beside those of a packed file ``more``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, more: Path | None = None) -> None:
         self.path = path
         self.rows: Rows = {}
         keys: dict[tuple[str, str], str] = {}
-        for line in lines(path):
+        for line in (lines(more) if more else []) + lines(path):
             row = parsed(line)
             if row is None:
                 continue
@@ -102,14 +102,19 @@ def parsed(line: str) -> Row | None:
 
 
 def carried_out(tasks: Sequence[Task]) -> list[Row]:
-    """Run tasks of one workload, one after another."""
-    found = []
+    """Run tasks of one workload and method, one after another; where nothing is drawn, seeds draw devices alone."""
+    found: list[Row] = []
+    name, label = tasks[0][:2]
+    workload, known, own = workloads()[name], facts()[name], key(workloads()[name], label)
+    once = not random(name, label)
+    last: tuple[int, Ended | None] | None = None
     for task in tasks:
-        workload, known = workloads()[task.workload], facts()[task.workload]
         begun = time.process_time()
-        one = run(workload, known, setting(task.method, task.number, known.r), task.seed)
-        seconds = time.process_time() - begun
-        found.append(Row(task, hits(one, known), seconds, key(workload, task.method)))
+        if not (once and last is not None and last[0] == task.number):
+            last = task.number, run(workload, known, setting(label, task.number, known.r), task.seed)
+        ended = last[1]
+        costs = hits(None if ended is None else curve(ended, task.seed), known)
+        found.append(Row(task, costs, time.process_time() - begun, own))
     return found
 
 
@@ -147,7 +152,12 @@ def ended(todo: Sequence[list[Task]], processes: int) -> Iterator[list[Row]]:
             yield future.result()
 
 
-def tries(names: Iterable[str], methods: Iterable[str], numbers: Iterable[int], seeds: Iterable[int]) -> list[Task]:
+def tries(names: Iterable[str], methods: Iterable[str], wanted: Iterable[int], seeds: Iterable[int]) -> list[Task]:
     """All runs of these tries, of the methods that a workload allows."""
-    pairs = [pair for pair in product(names, methods) if available(workloads()[pair[0]], pair[1])]
-    return [Task(*pair, number, seed) for pair, number, seed in product(pairs, list(numbers), list(seeds))]
+    pairs = [pair for pair in product(names, methods) if available(*pair)]
+    of, drawn = list(wanted), list(seeds)
+    return [
+        Task(*pair, number, seed)
+        for pair in pairs
+        for number, seed in product([k for k in of if k in numbers(pair[1], k + 1)], drawn)
+    ]

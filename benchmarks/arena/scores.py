@@ -1,20 +1,32 @@
-"""From rows to scores: which try is best on a workload under a score, and what it costs with other seeds."""
+"""From rows to scores: which try is best, on all tuning workloads or on one, and what it costs with other seeds."""
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.plan import SCORES, Plan, available, facts, labels, rules, workloads
+from benchmarks.arena.costs import one_of_each
+from benchmarks.arena.plan import (
+    KINDS,
+    SCORES,
+    Plan,
+    available,
+    entered,
+    facts,
+    labels,
+    numbers,
+    random,
+    rules,
+    workloads,
+)
 from benchmarks.arena.runs import Rows, Task, tries
 from mpifed.core.typing import Array
 
-WORST = 10.0  # a miss counts as so many times the cap where logarithms are averaged
-SELF = 0  # "after 0 tries": the one setting for all workloads and scores
+MISS = 100.0  # a miss, or more, counts as so many times the least cost of all tries where logarithms are averaged
+CARRIED, OWN = 0, 1  # settings: of the tuning workloads, one for each method and kind; of the tries on the workload
 
-Choice = dict[tuple[str, str, str, int], int]  # workload, method, score, tries -> the number of the best of these
-Final = dict[tuple[str, str, str, int], Array]  # the same -> cost of each goal with each seed, (goals, seeds)
+Settings = dict[str, dict[str, int]]  # kind -> method -> the number of its setting that is carried over
+Final = dict[tuple[str, str, str, int], Array]  # workload, method, score, CARRIED or OWN -> costs (goals, seeds)
 
 
 def names(plan: Plan, part: str) -> list[str]:
@@ -23,104 +35,120 @@ def names(plan: Plan, part: str) -> list[str]:
     return [name for name in found if not plan.workloads or name in plan.workloads]
 
 
-def order(costs: Sequence[float]) -> tuple[float, ...]:
-    """What tries are sorted by: the cost of the hardest goal, then of easier ones."""
-    return tuple(reversed(costs))
+def compared() -> list[str]:
+    """The methods of rules.toml, and a user's own."""
+    own = entered()
+    return labels() + ([own["label"]] if own else [])
 
 
-def chosen(rows: Rows, plan: Plan, wanted: Iterable[str]) -> Choice:
-    """The best of the first so many tries of every method, by score, on the tuning seed."""
-    seed, found = rules().seeds.tuning, Choice()
-    for name in wanted:
-        for label in present(name, plan):
-            for score in SCORES:
-                costs = [order(rows[Task(name, label, k, seed)].costs[score]) for k in range(plan.tries)]
-                for after in plan.after:
-                    found[name, label, score, after] = min(range(after), key=costs.__getitem__)
-    return found
-
-
-def present(name: str, plan: Plan) -> list[str]:
-    """The methods of a plan that can run on a workload."""
-    return [label for label in labels(plan) if available(workloads()[name], label)]
-
-
-def ratio(cost: float, reference: float) -> float:
-    """The logarithm of a cost over a reference's, that of a miss being WORST times the cap."""
-    worst = WORST * rules().goal.cap
-    return math.log(min(cost / reference, worst) if math.isfinite(cost) else worst)
-
-
-def common(rows: Rows, plan: Plan, wanted: Sequence[str]) -> dict[str, int]:
-    """The try of each method that is best on all these workloads and scores together."""
-    seed, found = rules().seeds.tuning, {}
-    for label in labels(plan):
-        totals = []
-        for k in range(plan.tries):
-            known = [
-                (rows[Task(name, label, k, seed)].costs, facts()[name].reference) for name in allowed(label, wanted)
-            ]
-            totals.append(sum(mean_ratio(costs, reference) for costs, reference in known))
-        found[label] = int(np.argmin(totals))
-    return found
-
-
-def allowed(label: str, wanted: Iterable[str]) -> list[str]:
+def able(label: str, wanted: Iterable[str]) -> list[str]:
     """The workloads on which a method can run."""
-    return [name for name in wanted if available(workloads()[name], label)]
+    return [name for name in wanted if available(name, label)]
 
 
-def mean_ratio(costs: dict[str, list[float]], reference: dict[str, list[float]]) -> float:
-    """The mean of ``ratio`` over scores and goals."""
-    pairs = [pair for score in SCORES for pair in zip(costs[score], reference[score], strict=True)]
-    return sum(ratio(*pair) for pair in pairs) / len(pairs)
+def tuning_seeds(count: int) -> range:
+    """The seeds of tries."""
+    return range(rules().seeds.tuning, rules().seeds.tuning + count)
 
 
-def finals(choice: Choice, single: dict[str, int], plan: Plan, wanted: Sequence[str]) -> list[Task]:
-    """The runs with final seeds: those of all settings that were chosen, and of the one setting for everything."""
-    first = rules().seeds.final
-    seeds = range(first, first + plan.seeds)
+def loss(rows: Rows, name: str, of: tuple[str, int], kind: str, seeds: Iterable[int]) -> float:
+    """The mean logarithm of a try's cost over the least of all tries with the first tuning seed."""
+    found = []
+    for score in KINDS[kind]:
+        least = leasts(rows, name, score)
+        for seed in seeds:
+            for cost, best in zip(rows[Task(name, *of, seed)].costs[score], least, strict=True):
+                if math.isfinite(best):
+                    found.append(math.log(min(cost / best, MISS)))
+    return sum(found) / len(found) if found else 0.0
+
+
+def leasts(rows: Rows, name: str, score: str) -> list[float]:
+    """The least cost of each goal of a workload that any try of the rules' methods has with the first tuning seed."""
+    cached = LEASTS.get((id(rows), len(rows), name, score))
+    if cached is None:
+        seed, own = rules().seeds.tuning, set(labels())
+        costs = [
+            row.costs[score]
+            for task, row in rows.items()
+            if (task.workload, task.seed) == (name, seed) and task.method in own
+        ]
+        cached = [min(level) for level in zip(*costs, strict=True)]
+        LEASTS[id(rows), len(rows), name, score] = cached
+    return cached
+
+
+LEASTS: dict[tuple[int, int, str, str], list[float]] = {}
+
+
+def kept(rows: Rows, plan: Plan, wanted: Sequence[str]) -> dict[str, list[int]]:
+    """The tries of each method that are best under some kind of cost with the first tuning seed."""
+    found: dict[str, list[int]] = {}
+    for label in compared():
+        best: set[int] = set()
+        for kind in KINDS:
+            ranked = sorted(numbers(label, plan.tries), key=lambda k: carried_loss(rows, (label, k), kind, wanted, 1))
+            best |= set(ranked[: plan.keep])
+        found[label] = sorted(best)
+    return found
+
+
+def carried_loss(rows: Rows, of: tuple[str, int], kind: str, wanted: Sequence[str], seeds: int) -> float:
+    """The mean loss of a try over the workloads on which its method can run."""
+    losses = [loss(rows, name, of, kind, tuning_seeds(seeds)) for name in able(of[0], wanted)]
+    return sum(losses) / max(1, len(losses))
+
+
+def settings(rows: Rows, plan: Plan, wanted: Sequence[str]) -> Settings:
+    """The try of each method and kind that is best on all these workloads together."""
+    finalists = kept(rows, plan, wanted)
+    return {
+        kind: {
+            label: min(finalists[label], key=lambda k: carried_loss(rows, (label, k), kind, wanted, plan.tuning_seeds))
+            for label in finalists
+        }
+        for kind in KINDS
+    }
+
+
+def own(rows: Rows, plan: Plan, name: str, label: str, kind: str) -> int:
+    """The best try of a method on one workload."""
+    seeds = tuning_seeds(plan.own_tuning_seeds)
+    return min(numbers(label, plan.own_tries), key=lambda k: loss(rows, name, (label, k), kind, seeds))
+
+
+def finals(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str], after: int) -> list[Task]:
+    """The runs that judge settings carried over, or those of the workloads' own tries."""
     found: list[Task] = []
-    for name in wanted:
-        for label in present(name, plan):
-            numbers = {number for (at, by, _, _), number in choice.items() if (at, by) == (name, label)}
-            found += tries([name], [label], sorted(numbers | {single[label]}), seeds)
+    for label in compared():
+        for name in able(label, wanted):
+            chosen = {
+                carried[kind][label] if after == CARRIED else own(rows, plan, name, label, kind) for kind in KINDS
+            }
+            found += tries([name], [label], sorted(chosen), judges(plan, after))
     return found
 
 
-def scored(rows: Rows, choice: Choice, single: dict[str, int], plan: Plan, wanted: Sequence[str]) -> Final:
-    """The costs of the chosen settings with the final seeds; a method that cannot run misses every goal."""
-    found = Final()
-    for name in wanted:
-        able = present(name, plan)
-        for label in labels(plan):
-            for score in SCORES:
-                for after in (SELF, *plan.after):
-                    number = single[label] if after == SELF else choice.get((name, label, score, after), 0)
-                    found[name, label, score, after] = costs(rows, (name, label, score), number, plan, label in able)
-    return found
-
-
-def costs(rows: Rows, of: tuple[str, str, str], number: int, plan: Plan, able: bool) -> Array:
-    """The costs (goals, seeds) of a try."""
-    name, label, score = of
+def judges(plan: Plan, after: int) -> range:
+    """The seeds of runs that judge."""
     first = rules().seeds.final
-    if not able:
-        return np.full((len(rules().goal.gaps), plan.seeds), np.inf)
-    tasks = [Task(name, label, number, seed) for seed in range(first, first + plan.seeds)]
-    return np.array([rows[task].costs[score] for task in tasks]).T
+    return range(first, first + (plan.seeds if after == CARRIED else plan.own_seeds))
 
 
-class Cube(NamedTuple):
-    """Final costs as one array (workloads, methods, goals, seeds), of one score and number of tries."""
-
-    names: list[str]
-    methods: list[str]
-    costs: Array
-
-
-def cube(final: Final, plan: Plan, wanted: Sequence[str], score: str, after: int) -> Cube:
-    """The costs of all methods."""
-    own = labels(plan)
-    found = np.array([[final[name, label, score, after] for label in own] for name in wanted])
-    return Cube(list(wanted), own, found)
+def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> Final:
+    """The costs of the chosen settings with the seeds that judge; nothing where a method cannot run."""
+    found = Final()
+    for label in compared():
+        for name in able(label, wanted):
+            afters = [CARRIED, *([OWN] if workloads()[name].part in plan.own else [])]
+            for kind, score, after in (
+                (kind, score, after) for kind in KINDS for score in KINDS[kind] for after in afters
+            ):
+                number = carried[kind][label] if after == CARRIED else own(rows, plan, name, label, kind)
+                costs = [rows[Task(name, label, number, seed)].costs[score] for seed in judges(plan, after)]
+                alone = one_of_each(score, random(name, label))
+                found[name, label, score, after] = np.array(costs[:1] if alone else costs).T.reshape(
+                    len(facts()[name].goals), -1
+                )
+    assert set(SCORES) == {score for scores in KINDS.values() for score in scores}
+    return found

@@ -1,35 +1,24 @@
 """The steps of the study, each of which does what is missing: tries and final runs on a part, decisions, the page."""
 
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from benchmarks.arena import decide, goals, lock
-from benchmarks.arena.plan import Plan, file, labels, later, rules, workloads
+from benchmarks.arena import goals, lock, scores
+from benchmarks.arena.plan import HELD, TUNING, Plan, file, rules, workloads
 from benchmarks.arena.runs import Table, do, tries
-from benchmarks.arena.scores import Final, chosen, common, finals, names, scored
+from benchmarks.arena.scores import CARRIED, OWN, Final, Settings, compared, finals, names, tuning_seeds
 from mpifed import Data, UserError
+from mpifed.core.toml import toml_value
 
-TUNING, HELD = "tuning", "held-out"
-
-
-def fixed(name: str) -> Plan:
-    """A plan as rules.toml has it. UserError for an unknown one."""
-    if name not in rules().plan:
-        raise UserError(f"--plan {name} is wrong: there are {', '.join(rules().plan)}")
-    return rules().plan[name]
+HEAD = "# Written by python -m benchmarks.arena tune: the tries that are carried over, by kind of cost and method.\n"
 
 
 def plan(name: str) -> Plan:
-    """A plan with the final seeds of later.toml. UserError where that takes some away."""
-    own = fixed(name)
-    seeds = later().get(name, own.seeds)
-    if seeds < own.seeds:
-        raise UserError(
-            f"later.toml: {name} = {seeds} is wrong: seeds can only be added to the {own.seeds} of rules.toml"
-        )
-    return msgspec.structs.replace(own, seeds=seeds)
+    """A plan of rules.toml. UserError for an unknown one."""
+    if name not in rules().plan:
+        raise UserError(f"--plan {name} is wrong: there are {', '.join(rules().plan)}")
+    return rules().plan[name]
 
 
 def refuse_missing(wanted: Iterable[str]) -> None:
@@ -39,65 +28,85 @@ def refuse_missing(wanted: Iterable[str]) -> None:
 
 
 def set_goals(processes: int) -> None:
-    """Write goals.toml, with the references' runs alone."""
+    """Write goals.toml."""
     refuse_missing(workloads())
     file("goals.toml").write_text(goals.text(goals.write(workloads(), processes)), "utf-8")
 
 
-def tried(table: Table, own: Plan, wanted: Sequence[str], processes: int) -> None:
-    """All tries of all methods with the tuning seed."""
-    do(tries(wanted, labels(own), range(own.tries), [rules().seeds.tuning]), table, processes)
-
-
-def single(table: Table, own: Plan) -> dict[str, int]:
-    """The one setting of each method for everything: of decisions.toml where it is of this plan, else from tuning."""
-    if file("decisions.toml").exists():
-        found = decide.read()
-        if plan(found.plan) == own:
-            return found.settings
-    return common(table.rows, own, names(own, TUNING))
-
-
-def tune(table: Table, own: Plan, processes: int) -> None:
-    """Tries and final runs on the tuning workloads."""
-    wanted = names(own, TUNING)
+def tuned(table: Table, own: Plan, methods: Sequence[str], processes: int) -> Settings:
+    """All tries on the tuning workloads with the first tuning seed, the best with all; the settings carried over."""
+    wanted, seeds = names(own, TUNING), tuning_seeds(own.tuning_seeds)
     refuse_missing([*wanted, *names(own, HELD)])
-    tried(table, own, wanted, processes)
-    choice = chosen(table.rows, own, wanted)
-    do(finals(choice, common(table.rows, own, wanted), own, wanted), table, processes)
+    do([task for label in methods for task in tries(wanted, [label], range(own.tries), seeds[:1])], table, processes)
+    best = scores.kept(table.rows, own, wanted)
+    do([task for label in methods for task in tries(wanted, [label], best[label], seeds)], table, processes)
+    return scores.settings(table.rows, own, wanted)
 
 
-def final(table: Table, own: Plan, part: str) -> Final:
+def judged(table: Table, own: Plan, carried: Settings, part: str, processes: int) -> None:
+    """The runs that judge settings on a part, and tries on its workloads themselves."""
+    wanted, seeds = names(own, part), tuning_seeds(own.own_tuning_seeds)
+    do(finals(table.rows, own, carried, wanted, CARRIED), table, processes)
+    if part in own.own:
+        do(tries(wanted, compared(), range(own.own_tries), seeds), table, processes)
+        do(finals(table.rows, own, carried, wanted, OWN), table, processes)
+
+
+def tune(table: Table, called: str, processes: int) -> None:
+    """Tries on the tuning workloads, settings.toml, and the runs that judge them there."""
+    own = plan(called)
+    found = tuned(table, own, compared(), processes)
+    file("settings.toml").write_text(spelt(found, called), "utf-8")
+    judged(table, own, found, TUNING, processes)
+
+
+def held_out(table: Table, called: str, processes: int) -> None:
+    """Runs on the held-out workloads, which the lock must allow."""
+    own = plan(called)
+    refuse_missing(names(own, HELD))
+    judged(table, own, settings(called), HELD, processes)
+
+
+def entered(table: Table, called: str, processes: int) -> Settings:
+    """All runs of a user's own class beside the rows that ``table`` has; settings with its own."""
+    own, label = plan(called), compared()[-1]
+    found = tuned(table, own, [label], processes)
+    carried = {kind: of | {label: found[kind][label]} for kind, of in settings(called).items()}
+    for part in (TUNING, HELD):
+        judged(table, own, carried, part, processes)
+    return carried
+
+
+def spelt(found: Settings, called: str) -> str:
+    """settings.toml."""
+    lines = [f"plan = {toml_value(called)}"]
+    for kind, of in found.items():
+        lines += ["", f"[{kind}]", *(f"{toml_value(label)} = {number}" for label, number in of.items())]
+    return "\n".join([HEAD, *lines, ""])
+
+
+def settings(called: str) -> Settings:
+    """settings.toml. UserError where it is not there, or of another plan."""
+    path = file("settings.toml")
+    found = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    if found.pop("plan", None) != called:
+        raise UserError(f"settings.toml is not of the plan {called}: python -m benchmarks.arena tune writes it")
+    return found
+
+
+def final(table: Table, called: str, part: str, carried: Settings | None = None) -> Final:
     """What came out on a part. UserError where runs are missing."""
-    wanted = names(own, part)
+    own = plan(called)
     try:
-        return scored(table.rows, chosen(table.rows, own, wanted), single(table, own), own, wanted)
+        return scores.scored(table.rows, own, carried or settings(called), names(own, part))
     except KeyError as missing:
         raise UserError(f"runs are missing, such as {missing.args[0]}: run them first") from None
-
-
-def write_decisions(table: Table, called: str) -> None:
-    """Write decisions.toml from runs on tuning workloads, with the final seeds of rules.toml alone."""
-    own = fixed(called)
-    wanted = names(own, TUNING)
-    found = scored(table.rows, chosen(table.rows, own, wanted), common(table.rows, own, wanted), own, wanted)
-    settings = common(table.rows, own, wanted)
-    made = decide.needless(decide.made(found, own, wanted, settings, called))
-    file("decisions.toml").write_text(decide.text(made), "utf-8")
-
-
-def held_out(table: Table, own: Plan, processes: int) -> None:
-    """Tries and final runs on the held-out workloads, which the lock must allow."""
-    wanted = names(own, HELD)
-    refuse_missing(wanted)
-    tried(table, own, wanted, processes)
-    do(finals(chosen(table.rows, own, wanted), single(table, own), own, wanted), table, processes)
 
 
 def everything(path: Path, called: str, processes: int) -> Table:
     """All runs of a plan, tuning first."""
     table, own = Table(path), plan(called)
-    tune(table, own, processes)
+    tune(table, called, processes)
     lock.refuse_unlocked(names(own, HELD))
-    held_out(table, own, processes)
+    held_out(table, called, processes)
     return table

@@ -1,0 +1,54 @@
+"""The rows that are committed, with made.toml beside them: by which version, on which machine, when, and what it cost."""
+
+import datetime
+import gzip
+import os
+import platform
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import mpifed
+from benchmarks.arena.plan import file
+from benchmarks.arena.runs import Table, spelt
+from mpifed.core.toml import toml_value
+from mpifed.results.provenance import git_commit
+
+HEAD = "# Written by python -m benchmarks.arena pack: where the rows of committed.jsonl.gz come from.\n"
+
+
+class Made(NamedTuple):
+    """``runs`` rows took ``cpu_seconds``."""
+
+    version: str
+    commit: str
+    machine: str
+    date: str
+    runs: int
+    cpu_seconds: float
+
+
+def pack(table: Table, path: Path) -> Path:
+    """Write the rows, sorted, and made.toml."""
+    rows = sorted(table.rows.values())
+    seconds = round(sum(row.seconds for row in rows), 1)
+    today = datetime.date.today().isoformat()
+    found = Made(mpifed.__version__, git_commit() or "", machine(), today, len(rows), seconds)
+    raw = "".join(spelt(row) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(raw, mtime=0))
+    lines = [f"{key} = {toml_value(value)}" for key, value in found._asdict().items()]
+    file("made.toml").write_text("\n".join([HEAD, *lines, ""]), "utf-8")
+    return path
+
+
+def read() -> Made:
+    """made.toml."""
+    return Made(**tomllib.loads(file("made.toml").read_text("utf-8")))
+
+
+def machine() -> str:
+    """The processor, its cores, and Python."""
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = {line.partition(":")[2].strip() for line in lines if line.startswith("model name")}
+    name = ", ".join(sorted(names)) or platform.processor()
+    return f"{name}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -122,3 +122,9 @@ def standard() -> Any:
 def starts_of(sizes: Array) -> Array:
     """Where the rows of each client begin, in the order of clients, and the number of all: (m + 1,)."""
     return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def between(positions: Array) -> slice | Array:
+    """Rising positions as a slice where they are neighbours."""
+    first, last = int(positions[0]), int(positions[-1]) + 1
+    return slice(first, last) if last - first == len(positions) else positions

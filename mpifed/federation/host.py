@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core import signals
+from mpifed.core.arrays import between
 from mpifed.core.memory import check_memory
 from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
@@ -37,7 +38,7 @@ from mpifed.federation.stage import WEIGHTED, HostStage, Keeper, Visit, Weighted
 from mpifed.federation.traits import needs
 from mpifed.federation.view import View
 from mpifed.kernels.fill import Layout as Filling
-from mpifed.kernels.fill import add_tests, between, by_padded_size, fill
+from mpifed.kernels.fill import add_tests, by_padded_size, fill
 from mpifed.kernels.plan import SPARSE, plan
 
 ClientMethod = Callable[..., Any]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.arrays import starts_of
+from mpifed.core.arrays import between, starts_of
 from mpifed.core.memory import check_memory
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
@@ -122,12 +122,6 @@ class SameSizeBlocks:
         for begin in range(first, last, self.room):
             end = min(begin + self.room, last)
             yield begin, end, self.take(positions[begin:end])
-
-
-def between(positions: Array) -> slice | Array:
-    """Rising positions as a slice where they are neighbours."""
-    first, last = int(positions[0]), int(positions[-1]) + 1
-    return slice(first, last) if last - first == len(positions) else positions
 
 
 def cut(whole: Block, groups: Sequence[Array]) -> list[Block]:

@@ -1,19 +1,23 @@
 """synthetic(alpha, beta) of FedProx: labels from a linear model and inputs that both differ between clients."""
 
+import math
 from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import between, starts_of
 from mpifed.core.promises import Keeps, keeping
-from mpifed.core.streams import stream
+from mpifed.core.streams import stream, streams
 from mpifed.core.typing import Array
-from mpifed.data.dataset import ClientByClient, Clients, Data, Dataset, Test
+from mpifed.data.dataset import Clients, Data, Dataset, Generated, Test, ranges
 from mpifed.data.pool import split_generated
 
+AT_ONCE = 1 << 18  # numbers drawn at once: 2 MB
 
-class SyntheticClients(ClientByClient):
-    """The samples of all clients; each client has its own random stream."""
+
+class SyntheticClients(Generated):
+    """The samples of all clients; each client has its own random stream, and those of one size are computed at once."""
 
     def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
@@ -21,20 +25,47 @@ class SyntheticClients(ClientByClient):
         self.classes = source.classes
         self.sizes = stream(self.seed, "data").integers(source.least, source.most, size=self.m, endpoint=True)
         self.deviation = np.arange(1, self.n + 1) ** -0.6  # the square root of Sigma_jj
+        self.shapes = {"u": (1,), "B": (1,), "v": (self.n,), "W": (self.classes, self.n), "b": (self.classes,)}
+        self.model = {}
+        if source.iid:
+            rng = stream(self.seed, "data", 0, 1)
+            self.model = {name: rng.standard_normal(self.shapes.pop(name)) for name in ("W", "b")}
+            del self.shapes["v"]
 
-    def draw(self, k: int) -> tuple[Array, Array]:
-        # u and B are drawn in any case, so that what a client draws after them is the same with iid and without.
-        rng = own = stream(self.seed, "data", k + 1)
-        u = rng.normal(0, self.source.alpha)
-        B = rng.normal(0, self.source.beta)
+    def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
+        sizes = self.sizes[lo:hi]
+        starts = starts_of(sizes)
+        X = np.empty((int(starts[-1]), self.n), self.dtype)
+        y = np.empty(len(X), self.dtype)
+        for first, last in ranges(sizes + self.classes, self.n, AT_ONCE):
+            for d in np.unique(sizes[first:last]).tolist():
+                alike = first + np.flatnonzero(sizes[first:last] == d)
+                rows = between((starts[alike, None] + np.arange(d)).ravel())
+                x, labels = self.draw(lo + alike, d)
+                X[rows] = x.reshape(-1, self.n)
+                y[rows] = labels.ravel()
+        return X, y
+
+    def draw(self, clients: Array, d: int) -> tuple[Array, Array]:
+        """x (c, d, n) and y (c, d) of clients that have d samples each."""
+        # All numbers of a client come from its stream in one call, in the order in which the model has them. u and B
+        # are drawn in any case, so that what a client draws after them is the same with iid and without.
+        shapes = self.shapes | {"x": (d, self.n)}
+        widths = [math.prod(shape) for shape in shapes.values()]
+        drawn = np.empty((len(clients), sum(widths)))
+        for row, rng in zip(drawn, streams(self.seed, "data", clients + 1), strict=True):
+            rng.standard_normal(out=row)
+        parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
+        z = {name: part.reshape(-1, *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+        z["x"] *= self.deviation
         if self.source.iid:
-            own = stream(self.seed, "data", 0, 1)  # of the model: the same for all clients
-            u = 0.0
-        v = np.zeros(self.n) if self.source.iid else rng.normal(B, 1, self.n)
-        W = own.normal(u, 1, (self.classes, self.n))
-        b = own.normal(u, 1, self.classes)
-        x = v + self.deviation * rng.standard_normal((int(self.sizes[k]), self.n))
-        return x, np.argmax(x @ W.T + b, axis=1)
+            z |= self.model
+        else:
+            u = self.source.alpha * z["u"]
+            z["W"] += u[:, None]
+            z["b"] += u
+            z["x"] += (self.source.beta * z["B"] + z["v"])[:, None]
+        return z["x"], np.argmax(z["x"] @ z["W"].swapaxes(-1, -2) + z["b"][..., None, :], axis=-1)
 
 
 class Synthetic(Data, tag="synthetic"):

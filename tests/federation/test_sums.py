@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.federation import running_sums, sums
 from mpifed.federation.request import Collected
-from mpifed.federation.running_sums import LONG, Running
+from mpifed.federation.running_sums import Running
 from mpifed.federation.sums import nodes, subtotals
 from tests.helpers.algorithm_runs import M, N, Run, build
 
@@ -139,12 +140,16 @@ def test_ranks_have_samples_within_an_eighth_of_their_share_and_few_subtrees_how
         assert all(len(sums.nodes(lo, hi, 128)) == 1 for lo, hi in pairwise(sums.cuts(np.full(128, 10), ranks)))
 
 
-def added(ids, blocks, tree, dtype="float64"):
-    """What the running sums make of replies that come in blocks."""
+WIDE = 20  # numbers of a reply
+
+
+def added(ids, blocks, tree, dtype="float64", room=1):
+    """What the running sums make of replies that come in blocks, of which so many are added up at once."""
     found, first = Running(ids, dtype, tree), 0
-    for block in blocks:
-        found.put(slice(first, first + len(block)), (block[:, :5], block[:, 5:]))
-        first += len(block)
+    with patch.object(running_sums, "ROOM", room * WIDE * np.dtype(dtype).itemsize):
+        for block in blocks:
+            found.put(slice(first, first + len(block)), (block[:, :5], block[:, 5:]))
+            first += len(block)
     return found
 
 
@@ -153,41 +158,40 @@ def added(ids, blocks, tree, dtype="float64"):
     cut=st.tuples(st.floats(0, 1), st.floats(0, 1)),
     share=st.floats(0.1, 1.0),
     step=st.integers(1, 7),
+    room=st.integers(0, 17),
     dtype=st.sampled_from(["float64", "float32"]),
     seed=st.integers(0, 1000),
 )
-def test_the_bits_are_those_of_all_rows_at_once(m, cut, share, step, dtype, seed):
+def test_the_bits_are_those_of_all_rows_at_once(m, cut, share, step, room, dtype, seed):
     rng = np.random.default_rng(seed)
     lo, hi = sorted(round(part * m) for part in cut)
     tree = nodes(lo, hi, m)
     ids = np.flatnonzero(rng.random(hi - lo) < share) + lo
     if len(ids) < 2:
         return
-    rows = rng.standard_normal((len(ids), LONG)).astype(dtype)
-    found = added(ids, [rows[k : k + step] for k in range(0, len(ids), step)], tree, dtype)
-    assert not found.kept
+    rows = rng.standard_normal((len(ids), WIDE)).astype(dtype)
+    found = added(ids, [rows[k : k + step] for k in range(0, len(ids), step)], tree, dtype, room)
+    assert found.kept == (len(ids) <= max(1, room))
+    expected = subtotals(rows, ids, lo, tree)
+    if found.kept:
+        assert found.rows.tobytes() == rows.tobytes()
+        return
     sums = found.close()
     assert sums.dtype == dtype
-    assert sums.tobytes() == subtotals(rows, ids, lo, tree).tobytes()
+    assert sums.tobytes() == expected.tobytes()
     assert found.bad is None
     assert len(found.rows) == 0  # no row is kept
 
 
 def test_a_sum_that_waits_for_others_keeps_no_other_row_of_its_block():
-    rows = np.ones((5, LONG))
-    found = Running(np.arange(16), "float64", nodes(0, 16, 16))
-    for first in (0, 5):
-        found.put(slice(first, first + 5), (rows,))
-    assert len(found.parts) == 3
+    found = added(np.arange(16), [np.ones((5, WIDE))] * 2, nodes(0, 16, 16))
+    assert len(found.parts) == 2
     assert all(row.base is None for _, row in found.parts)
 
 
-def test_short_replies_are_kept_and_long_ones_not_written_to():
-    rows = np.random.default_rng(0).standard_normal((6, LONG - 1))
-    found = added(np.arange(6), [rows[:4], rows[4:]], nodes(0, 6, 6))
-    assert found.kept
-    assert found.rows.tobytes() == rows.tobytes()
-    found, rows = Running(np.arange(4), "float64", nodes(0, 4, 4)), np.ones((4, LONG))
+def test_replies_are_not_written_to(monkeypatch):
+    monkeypatch.setattr(running_sums, "ROOM", 1)
+    found, rows = Running(np.arange(4), "float64", nodes(0, 4, 4)), np.ones((4, WIDE))
     rows.flags.writeable = False
     found.put(slice(0, 4), (rows,))
     assert (found.close() == 4).all()
@@ -204,22 +208,24 @@ def test_an_array_is_lent_only_where_it_is_all_there_is_and_others_become_rows_i
     assert found.rows.tolist() == [[3, 4, 20], [5, 6, 30], [1, 2, 10]]
 
 
+@pytest.mark.parametrize("room", [1, 2, 4])
 @pytest.mark.parametrize("wrong", [[3], [2, 5], [0]])
-def test_the_first_client_with_numbers_that_are_not_finite_is_known(wrong):
-    ids, rows = np.array([1, 2, 4, 5, 8, 9]), np.ones((6, LONG))
+def test_the_first_client_with_numbers_that_are_not_finite_is_known(wrong, room):
+    ids, rows = np.array([1, 2, 4, 5, 8, 9]), np.ones((6, WIDE))
     rows[wrong, 7] = np.nan
-    found = added(ids, [rows[:2], rows[2:]], nodes(0, 10, 10))
+    found = added(ids, [rows[:2], rows[2:]], nodes(0, 10, 10), room=room)
     assert not np.isfinite(found.close()).all()
     assert found.bad == wrong[0]
 
 
+@pytest.mark.parametrize("room", [1, 300], ids=["one by one", "a few at once"])
 @pytest.mark.parametrize("cuts", [(0, M), (0, 1, 2, 11, M)], ids=str)
-def test_hosts_that_add_up_as_they_go_change_no_bit(cuts, monkeypatch):
+def test_hosts_that_add_up_as_they_go_change_no_bit(cuts, room, monkeypatch):
     equal = LinregNoniid(clients=M, features=N, least=12, most=12)  # they come in their order
     data = equal.load(0, "float64")
     rows = Run(build("scaffold"), data=data).rounds(4)
     used = []
-    monkeypatch.setattr(running_sums, "LONG", 1)
+    monkeypatch.setattr(running_sums, "ROOM", room)
     monkeypatch.setattr(Running, "close", lambda self, close=Running.close: used.append(self) or close(self))
     assert Run(build("scaffold"), data=data, cuts=cuts).rounds(4).tobytes() == rows.tobytes()
     assert used

@@ -1,7 +1,7 @@
-"""python -m benchmarks.arena goals | tune | decide | lock | held-out | all | pack | page | run: which method should I use.
+"""python -m benchmarks.arena goals | tune | decide | lock | held-out | all | pack | page | run: which method to use.
 
-What came out is on docs/studies/arena.md. ``run`` enters a class of your own: --method own.py:LBFGS, and for each of its
-options that is to be tuned --range 'gamma=0.3..10 / r', r being the largest r_i.
+What came out is on docs/studies/arena.md. ``run`` enters a class of your own: --method own.py:LBFGS, and for each of
+its options that is to be tuned --range 'gamma=0.3..10 / r', r being the largest r_i.
 """
 
 import argparse
@@ -84,8 +84,8 @@ def rows(path: Path, called: str) -> Table:
 
 def entered(method: str | None, ranges: list[str], called: str, folder: Path, processes: int) -> None:
     """Run a user's own class by the rules, and print how it stands. UserError for a wrong range or class."""
-    from benchmarks.arena.outcome import Outcome
-    from benchmarks.arena.page import own_row
+    from benchmarks.arena.outcome import outcome
+    from benchmarks.arena.tables import own_row
 
     file, _, label = (method or "").partition(":")
     if not label or not Path(file).is_file():
@@ -103,7 +103,7 @@ def entered(method: str | None, ranges: list[str], called: str, folder: Path, pr
     kept = Table(folder / f"own-{called}.jsonl", COMMITTED if called == "committed" else folder / "runs.jsonl")
     carried = study.entered(kept, called, processes)
     found = [study.final(kept, called, part, carried) for part in (TUNING, HELD)]
-    print(own_row(Outcome(called, study.plan(called), *found), label))
+    print(own_row(outcome(*found), label))
 
 
 if __name__ == "__main__":

@@ -1,112 +1,188 @@
-"""The table of decisions: which method for which features, from tuning workloads, and its regret on those held out."""
+"""The table of decisions: which method for which features, from tuning workloads."""
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.plan import Facts, Plan, facts, file, labels, rules
-from benchmarks.arena.scores import WORST, Final
+from benchmarks.arena.outcome import COUNTED, Case, Entry, cases, outcome
+from benchmarks.arena.plan import file, rules
+from benchmarks.arena.scores import MISS, Final
 from mpifed import UserError
 from mpifed.core.toml import toml_value
-from mpifed.report.statistics import band
+from mpifed.core.typing import Array
 
-KINDS = {"bits": ["bits"], "seconds": ["equal", "lognormal", "pareto"]}
-FEATURES = ("counted", "curvature", "skew", "share")  # in this order: the last ones are dropped first
+FEATURES = ("counted", "curvature", "model", "skew", "share")
 ENOUGH = 2  # tuning workloads that a row of the table rests on at least
 MANY = 0.5  # share of clients a round from which on many take part
+ANY = ""  # for a feature that may be whatever it is
 HEAD = "# Written by python -m benchmarks.arena decide, from runs on tuning workloads alone.\n"
 
-Features = tuple[str, ...]
-Pick = Callable[[Features], str]  # the method for a workload with these features
+Features = tuple[str, ...]  # in the order of FEATURES
+Entries = Mapping[str, Entry]
+Pick = Callable[[Case], str]  # the method for a workload and score
+Losses = dict[tuple[str, str], Array]  # workload, kind of cost -> the mean loss of each method, nan where it cannot run
 
 
 class Decisions(NamedTuple):
-    """``skew``: the median of the tuning workloads'; ``settings``: the one try of each method for everything.
+    """``plan``: whose; ``skew``: the median of the tuning workloads'; ``used``: the features that decide.
 
-    ``rows``: features (the last ones may be missing) -> method; ``best``: the best for all; ``tries``: of each method.
+    ``best``: the method for all workloads that it can run on, ``last`` for the others; ``rows``: features -> method.
     """
 
     plan: str
-    tries: int
     skew: float
-    settings: dict[str, int]
     best: str
+    last: str
+    used: list[str]
     rows: dict[Features, str]
 
-    def method(self, features: Features) -> str:
-        """The method for a workload: that of the row with most of its features."""
-        for length in range(len(features), 0, -1):
-            if features[:length] in self.rows:
-                return self.rows[features[:length]]
-        return self.best
+    def method(self, features: Features, able: Container[str]) -> str:
+        """The method for a workload: of the row with most of its features whose method can run."""
+        fitting = [
+            cell for cell in self.rows if all(word in (ANY, own) for word, own in zip(cell, features, strict=True))
+        ]
+        found = [self.rows[cell] for cell in sorted(fitting, key=width, reverse=True)]
+        return next((label for label in [*found, self.best] if label in able), self.last)
+
+    def pick(self, entries: Entries) -> Pick:
+        """The choice of the table."""
+        return lambda one: self.method(features(entries[one.workload], COUNTED[one.score], self.skew), one.costs)
+
+    @property
+    def single(self) -> "Decisions":
+        """The one method for all, and the last one."""
+        return self._replace(rows={})
+
+    @property
+    def words(self) -> str:
+        """The one method in words."""
+        return self.best if self.last == self.best else f"{self.best}, and {self.last} where that cannot run"
 
 
-def features(known: Facts, counted: str, skew: float) -> Features:
-    """What a user can see before the first round, in the order of FEATURES."""
-    affordable = known.n <= rules().curvature.most and known.curved
+def width(cell: Features) -> int:
+    """How many features a row asks for."""
+    return sum(word != ANY for word in cell)
+
+
+def always(label: str) -> Pick:
+    """The choice of one method, whatever the features."""
+    return lambda case: label
+
+
+def features(seen: Entry, counted: str, skew: float) -> Features:
+    """What a user can see before the first round."""
+    affordable = seen.n <= rules().curvature.most and seen.curved
     return (
         counted,
         "affordable" if affordable else "too dear",
-        "strong" if known.skew > skew else "weak",
-        "many" if known.share >= MANY else "few",
+        "plain" if seen.curved else "network",
+        "strong" if seen.skew > skew else "weak",
+        "many" if seen.share >= MANY else "few",
     )
 
 
-def losses(final: Final, plan: Plan, name: str, counted: str) -> dict[str, float]:
-    """Mean logarithm of a method's median cost over the least of any, over scores and goals; a miss: see WORST."""
-    own = labels(plan)
-    worst = math.log(WORST * rules().goal.cap)
-    found = []
-    for score in KINDS[counted]:
-        medians = np.array([middle(final[name, label, score, plan.tries]) for label in own])  # (methods, goals)
-        least = medians.min(axis=0)
-        reached = np.isfinite(least)
-        logs = np.full(medians.shape, worst)
-        np.log(medians / np.where(reached, least, 1.0), out=logs, where=np.isfinite(medians) & reached)
-        found.append(np.minimum(logs, worst)[:, reached])
-    return dict(zip(own, np.concatenate(found, axis=1).mean(axis=1).tolist(), strict=True))
+def losses(cases: Sequence[Case], labels: Sequence[str]) -> Losses:
+    """The mean logarithm of cost over the least of any method, over all cases of a workload and kind of cost."""
+    found: dict[tuple[str, str], list[list[float]]] = {}
+    for one in cases:
+        row = [one.loss(label) for label in labels]
+        found.setdefault((one.workload, COUNTED[one.score]), []).append(row)
+    return {key: np.mean(rows, axis=0) for key, rows in found.items()}
 
 
-def middle(costs: Any) -> Any:
-    """The median over seeds (goals, seeds), inf where half of them or more miss: (goals,)."""
-    return np.sort(costs, axis=1)[:, costs.shape[1] // 2]
+def totals(rows: Sequence[Array], last: int) -> Array:
+    """The sum of losses by method, each with method number ``last`` where it cannot run; that may be a miss."""
+    found = np.array(rows)
+    found = np.where(np.isnan(found), found[:, [last]], found)
+    return np.nan_to_num(found, nan=math.log(MISS)).sum(axis=0)
 
 
-def made(final: Final, plan: Plan, names: Sequence[str], settings: dict[str, int], called: str) -> Decisions:
-    """The table that tuning workloads give."""
-    skew = float(np.median([facts()[name].skew for name in names]))
-    cells: dict[Features, list[dict[str, float]]] = {}
-    for name in names:
-        for counted in KINDS:
-            full = features(facts()[name], counted, skew)
-            for length in range(len(full) + 1):
-                cells.setdefault(full[:length], []).append(losses(final, plan, name, counted))
-    rows = {cell: least(found) for cell, found in cells.items() if cell and len(found) >= ENOUGH}
-    return Decisions(called, plan.tries, skew, settings, least(cells[()]), rows)
+class Evidence(NamedTuple):
+    """What a table is made from: losses, and the features of the same workloads and kinds of cost."""
+
+    losses: Losses
+    seen: dict[tuple[str, str], Features]
+    labels: Sequence[str]
+
+    def without(self, name: str) -> "Evidence":
+        return self._replace(losses={key: of for key, of in self.losses.items() if key[0] != name})
 
 
-def least(found: Sequence[dict[str, float]]) -> str:
-    """The method with the least mean loss."""
-    return min(found[0], key=lambda label: sum(one[label] for one in found))
+def singles(known: Evidence) -> tuple[int, int]:
+    """The two methods, for all and where that cannot run, with the least loss; one where it can run everywhere."""
+    pairs = {}
+    for last in range(len(known.labels)):
+        for best, lost in enumerate(totals(list(known.losses.values()), last).tolist()):
+            pairs[best, last] = lost, best != last
+    return min(pairs, key=pairs.__getitem__)
 
 
-def needless(decisions: Decisions) -> Decisions:
+def rows(known: Evidence, used: list[str], last: int, enough: int = ENOUGH) -> dict[Features, str]:
+    """The method with the least loss for workloads with the same first features of those ``used``."""
+    cells: dict[Features, list[tuple[str, str]]] = {}
+    for key in known.losses:
+        for length in range(1, len(used) + 1):
+            wanted = used[:length]
+            cell = tuple(word if own in wanted else ANY for word, own in zip(known.seen[key], FEATURES, strict=True))
+            cells.setdefault(cell, []).append(key)
+    return {
+        cell: known.labels[int(np.argmin(totals([known.losses[key] for key in keys], last)))]
+        for cell, keys in sorted(cells.items(), key=lambda one: width(one[0]))
+        if len({name for name, _ in keys}) >= enough
+    }
+
+
+def left_out(known: Evidence, used: list[str], single: dict[str, tuple[int, int]]) -> float:
+    """The loss of tables where each workload in turn is decided by the others; ``single``: their two methods."""
+    total = 0.0
+    for name, (best, last) in single.items():
+        found = rows(known.without(name), used, last, ENOUGH - 1)
+        table = Decisions("", 0.0, known.labels[best], known.labels[last], used, found)
+        for key in [key for key in known.losses if key[0] == name]:
+            lost = dict(zip(known.labels, known.losses[key].tolist(), strict=True))
+            able = {label: loss for label, loss in lost.items() if not math.isnan(loss)}
+            total += able.get(table.method(known.seen[key], able), math.log(MISS))
+    return total
+
+
+def made(found: Losses, entries: Entries, labels: Sequence[str]) -> Decisions:
+    """The table that tuning workloads give, with the features that lose least where one workload is left out."""
+    names = dict.fromkeys(name for name, _ in found)
+    skew = float(np.median([entries[name].skew for name in names]))
+    known = Evidence(found, {key: features(entries[key[0]], key[1], skew) for key in found}, labels)
+    single = {name: singles(known.without(name)) for name in names}
+    sets = [list(used) for count in range(len(FEATURES) + 1) for used in combinations(FEATURES, count)]
+    # Of sets that lose the same the first has the fewest features.
+    used = min(sets, key=lambda one: round(left_out(known, one, single), 9))
+    best, last = singles(known)
+    return needless(Decisions("", skew, labels[best], labels[last], used, rows(known, used, last)), labels)
+
+
+def decided(tuning: Final, called: str) -> Decisions:
+    """The table that the costs of a plan on its tuning workloads give."""
+    of = outcome(tuning, {})
+    return made(losses(cases(tuning), of.labels), of.entries, of.labels)._replace(plan=called)
+
+
+def needless(decisions: Decisions, labels: Sequence[str]) -> Decisions:
     """The same without rows that say what a shorter row says."""
     rows: dict[Features, str] = {}
-    for cell in sorted(decisions.rows, key=len):
-        if decisions._replace(rows=rows).method(cell) != decisions.rows[cell]:
+    for cell in sorted(decisions.rows, key=width):
+        if decisions._replace(rows=rows).method(cell, labels) != decisions.rows[cell]:
             rows[cell] = decisions.rows[cell]
     return decisions._replace(rows=rows)
 
 
 def text(found: Decisions) -> str:
     """decisions.toml."""
-    lines = [f"{key} = {toml_value(getattr(found, key))}" for key in ("plan", "tries", "skew", "settings", "best")]
+    lines = [f"{key} = {toml_value(value)}" for key, value in found._asdict().items() if key != "rows"]
     for cell, method in found.rows.items():
-        lines += ["", "[[row]]", *(f"{key} = {toml_value(word)}" for key, word in zip(FEATURES, cell, strict=False))]
+        known = {key: word for key, word in zip(FEATURES, cell, strict=True) if word != ANY}
+        lines += ["", "[[row]]", *(f"{key} = {toml_value(word)}" for key, word in known.items())]
         lines.append(f"method = {toml_value(method)}")
     return HEAD + "\n".join(["", *lines, ""])
 
@@ -117,74 +193,5 @@ def read() -> Decisions:
     if not path.exists():
         raise UserError("decisions.toml is missing: python -m benchmarks.arena decide writes it")
     found = tomllib.loads(path.read_text("utf-8"))
-    rows = {tuple(row[key] for key in FEATURES if key in row): row["method"] for row in found.pop("row", [])}
+    rows = {tuple(row.get(key, ANY) for key in FEATURES): row["method"] for row in found.pop("row", [])}
     return Decisions(**found, rows=rows)
-
-
-class Regret(NamedTuple):
-    """What a choice costs on held-out workloads: the ratios to the best method's cost, inf for a miss."""
-
-    ratios: list[float]
-
-    @property
-    def middle(self) -> float:
-        """The median ratio."""
-        return float(np.sort(self.ratios)[len(self.ratios) // 2])
-
-    @property
-    def within(self) -> int:
-        """How many are at most twice the best."""
-        return sum(ratio <= 2 for ratio in self.ratios)
-
-    @property
-    def missed(self) -> int:
-        return sum(math.isinf(ratio) for ratio in self.ratios)
-
-
-def regret(final: Final, plan: Plan, names: Sequence[str], pick: Pick) -> Regret:
-    """The regret of ``pick(features)`` over workloads, scores and goals that some method reaches."""
-    return Regret([ratio for _, _, _, _, ratio in cases(final, plan, names, pick)])
-
-
-class Choices(NamedTuple):
-    """The regret of the ``table``, of the ``best`` method on the tuning workloads, of the best in ``hindsight``.
-
-    ``low`` to ``high``: a band of the table's share of cases at most twice the best, less that of ``best``.
-    """
-
-    table: Regret
-    best: Regret
-    label: str
-    hindsight: Regret
-    low: float
-    high: float
-
-
-def choices(final: Final, plan: Plan, names: Sequence[str], decisions: Decisions) -> Choices:
-    """What rules of choice cost on held-out workloads, and whether table and one method differ."""
-
-    def always(label: str) -> Pick:
-        return lambda cell: label
-
-    fixed = {label: regret(final, plan, names, always(label)) for label in labels(plan)}
-    label = max(fixed, key=lambda one: (fixed[one].within, -fixed[one].missed))
-    groups = []
-    for name in names:
-        both = [list(cases(final, plan, [name], pick)) for pick in (decisions.method, always(decisions.best))]
-        groups.append(np.array([[ratio <= 2 for *_, ratio in one] for one in both], float).T)
-    found = band(groups, lambda one: np.array(np.mean(one[:, 0] - one[:, 1])))
-    mine = regret(final, plan, names, decisions.method)
-    return Choices(mine, fixed[decisions.best], label, fixed[label], float(found.low), float(found.high))
-
-
-def cases(final: Final, plan: Plan, names: Sequence[str], pick: Pick) -> Iterator[tuple[str, str, int, str, float]]:
-    """Workload, score, goal, the method that was picked, and its median cost over the least of any method."""
-    decisions = read()
-    for name in names:
-        for counted, scores in KINDS.items():
-            label = pick(features(facts()[name], counted, decisions.skew))
-            for score in scores:
-                medians = {own: middle(final[name, own, score, plan.tries]) for own in labels(plan)}
-                best = np.min(list(medians.values()), axis=0)
-                for goal in np.flatnonzero(np.isfinite(best)).tolist():
-                    yield name, score, goal, label, float(medians[label][goal] / best[goal])

@@ -6,44 +6,50 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena.outcome import Outcome
-from benchmarks.arena.plan import SCORES, file, labels, rules, workloads
-from benchmarks.arena.scores import SELF
+from benchmarks.arena.plan import SCORES, file
+from benchmarks.arena.scores import CARRIED, OWN
 from benchmarks.arena.sentences import SCORE_WORDS
 from mpifed.core.typing import Array
 
 DIGITS = 4  # significant digits of a cost
+AFTERS = {CARRIED: "carried over from the tuning workloads", OWN: "the best try on the workload itself"}
 
 
 def explore(outcome: Outcome) -> str:
     """The page."""
-    plan = outcome.plan
-    afters = [*plan.after, SELF]
-    final = outcome.both
+    gaps = sorted({gap for one in outcome.entries.values() for gap in one.gaps}, reverse=True)
     data = {
-        "workloads": [
-            {key: getattr(workloads()[name], key) for key in ("name", "part", "about")} for name in outcome.names
-        ],
-        "methods": labels(plan),
+        "workloads": [{"name": name, "part": one.part, "about": one.about} for name, one in outcome.entries.items()],
+        "methods": list(outcome.labels),
         "scores": [SCORE_WORDS[score] for score in SCORES],
-        "after": [f"best of {after}" if after else "one setting for everything" for after in afters],
-        "goals": [f"{gap:.0%} of the way left" for gap in rules().goal.gaps],
-        "seeds": plan.seeds,
+        "after": list(AFTERS.values()),
+        "goals": [f"{gap:g} of f0 − f* left" for gap in gaps],
         "costs": [
-            [[[cells(final[name, own, score, after]) for own in labels(plan)] for after in afters] for score in SCORES]
-            for name in outcome.names
+            [
+                [[cells(outcome, (name, label, score, after), gaps) for label in outcome.labels] for after in AFTERS]
+                for score in SCORES
+            ]
+            for name in outcome.entries
         ],
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     return file("explore.html").read_text("utf-8").replace("/*DATA*/", text)
 
 
-def cells(costs: Array) -> list[list[Any]]:
-    """The median cost of each goal, null for a miss, and the number of seeds that reach it."""
-    middles = np.sort(costs, axis=1)[:, costs.shape[1] // 2].tolist()
-    counts = np.isfinite(costs).sum(axis=1).tolist()
-    return [[number(middle), count] for middle, count in zip(middles, counts, strict=True)]
+def cells(outcome: Outcome, of: tuple[str, str, str, int], gaps: list[float]) -> list[list[Any]] | None:
+    """Of each gap the median cost, null for a miss, with the numbers of seeds that reach it and in all.
+
+    Null where a method cannot run; an empty list for a gap that is no goal of the workload.
+    """
+    costs = outcome.both.get(of)
+    if costs is None:
+        return None
+    found = dict(zip(outcome.entries[of[0]].gaps, costs, strict=True))
+    return [cell(found[gap]) if gap in found else [] for gap in gaps]
 
 
-def number(cost: float) -> float | None:
-    """A cost with few digits."""
-    return float(f"{cost:.{DIGITS}g}") if np.isfinite(cost) else None
+def cell(costs: Array) -> list[Any]:
+    """The median cost over seeds, and how many of them reach the goal."""
+    middle = float(np.median(costs))
+    known = float(f"{middle:.{DIGITS}g}") if np.isfinite(middle) else None
+    return [known, int(np.isfinite(costs).sum()), len(costs)]

@@ -1,4 +1,4 @@
-"""The rows that are committed, with made.toml beside them: by which version, on which machine, when, and what it cost."""
+"""The rows that are committed, with made.toml beside them: by which version, on which machine, when, at what cost."""
 
 import datetime
 import gzip

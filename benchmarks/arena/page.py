@@ -1,123 +1,135 @@
 """The page of results, docs/studies/arena.md, with its pictures: page.md filled in from rows."""
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.arena import decide, study
+import msgspec
+import numpy as np
+
+from benchmarks.arena import decide, made, mixed, study, tables
 from benchmarks.arena.decide import Decisions
 from benchmarks.arena.explore import explore
 from benchmarks.arena.lock import refuse_unlocked
-from benchmarks.arena.outcome import Outcome
-from benchmarks.arena.plan import HERE, file, labels, rules, table
-from benchmarks.arena.results import groups
+from benchmarks.arena.mixed import Checked
+from benchmarks.arena.outcome import Case, Outcome, cases, outcome
+from benchmarks.arena.plan import HELD, HERE, SCORES, TUNING, file, rules, table
+from benchmarks.arena.results import Pair, of_score, pairs
 from benchmarks.arena.runs import Table
-from benchmarks.arena.scores import names
-from benchmarks.arena.sentences import SCORE_WORDS, added, headline, left_out
-from benchmarks.arena.tables import (
-    DRAWN,
-    about,
-    always,
-    by_workload,
-    decision_table,
-    hashes,
-    regret_of,
-    regrets,
-    robust,
-    standings,
-    tries_table,
-    wins,
-)
+from benchmarks.arena.scores import MISS, names
+from benchmarks.arena.sentences import SCORE_WORDS, choices, headline, weaknesses
 from mpifed.core.files import replacing
 from mpifed.report import profile
+from mpifed.report.statistics import LEVEL, holm
 from mpifed.report.style import DOUBLE, save
 
 DOCS = HERE.parent.parent / "docs" / "studies"
+WITHOUT = "The check was left out: statsmodels is not installed where this page was written."
 
 
 def write(found: Table, called: str, folder: Path) -> Path:
     """Write the page and what belongs to it: of the plan "committed" into the docs, else into ``folder``."""
     own = study.plan(called)
-    refuse_unlocked(names(own, study.HELD))
-    outcome = Outcome(called, own, study.final(found, own, study.TUNING), study.final(found, own, study.HELD))
-    target = DOCS if called == "committed" else folder
-    (target / "pictures").mkdir(parents=True, exist_ok=True)
-    for score in DRAWN:
-        draw(outcome, score, target / "pictures" / f"arena-{score}.png")
-    path = target / "arena.md"
-    for name, content in {"arena.md": text(outcome, found), "arena-explore.html": explore(outcome)}.items():
-        with replacing(target / name, True) as part:
+    refuse_unlocked(names(own, HELD))
+    judged = outcome(study.final(found, called, TUNING), study.final(found, called, HELD))
+    seconds = sum(row.seconds for row in found.rows.values())
+    cost = {"called": called, "runs": f"{len(found.rows):,}", "hours": f"{seconds / 3600:.1f}", "made": ""}
+    if called == "committed":
+        of = made.read()
+        cost["made"] = f" on {of.machine}, mpifed {of.version} ({of.commit[:10]}), {of.date}"
+    told = msgspec.to_builtins(own) | cost
+    return written(judged, told, DOCS if called == "committed" else folder)
+
+
+def written(judged: Outcome, told: dict[str, object], folder: Path) -> Path:
+    """Write it into a folder; ``told``: what page.md asks for of the plan and its runs."""
+    (folder / "pictures").mkdir(parents=True, exist_ok=True)
+    for score in tables.DRAWN:
+        draw(judged, score, folder / "pictures" / f"arena-{score}.png")
+    for name, content in {"arena.md": text(judged, told), "arena-explore.html": explore(judged)}.items():
+        with replacing(folder / name, True) as part:
             part.write_text(content, "utf-8")
-    return path
+    return folder / "arena.md"
 
 
-def draw(outcome: Outcome, score: str, path: Path) -> None:
-    """The profiles of all methods after all tries."""
-    own = labels(outcome.plan)
-    found = groups(outcome.both, outcome.plan, outcome.names, score, outcome.plan.tries)
-    costs = profile.Costs(own, [table(label)["name"] for label in own], found)
-    save(profile.draw(costs, SCORE_WORDS[score], width=DOUBLE), path, force=True)
+def draw(judged: Outcome, score: str, path: Path) -> None:
+    """The profiles of all methods."""
+    groups: dict[str, list[list[float]]] = {}
+    for one in of_score(cases(judged.both), score):
+        row = [one.costs.get(label, np.inf) for label in judged.labels]
+        groups.setdefault(one.workload, []).append(row)
+    names = [table(label)["name"] for label in judged.labels]
+    costs = profile.Costs(list(judged.labels), names, [np.array(rows) for rows in groups.values()])
+    save(profile.draw(costs, SCORE_WORDS[score], width=DOUBLE, band="none"), path, force=True)
 
 
-def text(outcome: Outcome, found: Table) -> str:
+def text(judged: Outcome, told: dict[str, object]) -> str:
     """The page."""
-    decisions = decide.read()
-    held = names(outcome.plan, study.HELD)
-    choices = decide.choices(outcome.held, outcome.plan, held, decisions)
-    results = [
-        decision_table(decisions),
-        regrets(outcome, decisions),
-        standings(outcome),
-        wins(outcome),
-        tries_table(outcome),
-        by_workload(outcome),
-        robust(outcome),
-    ]
-    told = numbers(outcome, found) | {
-        "headline": headline(choices, decisions, len(held), outcome.plan.tries),
-        "carried": history(outcome, decisions, choices.label),
-        "results": "\n\n".join(results),
-        "hashes": hashes(),
+    decisions, labels = decide.read(), judged.labels
+    both, held = cases(judged.both), cases(judged.held)
+    apart = [name for name, one in judged.entries.items() if one.part == HELD]
+    weak = weaknesses(held, judged.entries, labels, decisions)
+    found = choices(held, judged.entries, labels, decisions)
+    filled = {
+        "headline": headline(found, decisions, len(apart), weak),
+        "decisions": tables.decision_table(decisions),
+        "skew": f"{decisions.skew:.3g}",
+        "used": len(decisions.used),
+        "enough": decide.ENOUGH,
+        "features": len(decide.FEATURES),
+        "scarce": mixed.SCARCE,
+        "miss": MISS,
+        "most": rules().curvature.most,
+        "rounds": rules().goal.rounds,
+        "held_cases": len(held),
+        "held": len(apart),
+        "workloads": len(judged.entries),
+        "methods": len(labels),
+        "regrets": tables.regrets(held, judged, decisions),
+        "standings": tables.standings(both, labels),
+        "gains": tables.gains(judged),
+        "by_workload": tables.by_workload(both, judged),
+        "robust": tables.robust(both, labels, apart),
+        "missed": misses(both),
+        "about": tables.about(judged),
+        "hashes": tables.hashes(),
     }
-    return file("page.md").read_text("utf-8").format(**told)
+    ticks = msgspec.to_builtins(rules().system) | {"half": rules().system.tick / 2}
+    parts = told | filled | ticks | tested(both, judged, decisions)
+    return file("page.md").read_text("utf-8").format(**parts)
 
 
-def history(outcome: Outcome, decisions: Decisions, hindsight: str) -> str:
-    """How a plan came to be what it is: of "committed" what was dropped, and of all the seeds that were added."""
-    own = labels(outcome.plan)
-    parts = []
-    if outcome.called == "committed":
-        parts.append(left_out([label for label in labels() if label not in own], len(own)))
-    first, seeds = study.fixed(outcome.called).seeds, outcome.plan.seeds
-    if seeds > first:
-        lots = [slice(None, first), slice(first, None)]
-        before, after = [with_seeds(outcome, lot, decisions, hindsight) for lot in lots]
-        parts.append(added(range(first, seeds), before, after))
-    return "".join(parts)
-
-
-def with_seeds(outcome: Outcome, lot: slice, decisions: Decisions, hindsight: str) -> str:
-    """Held-out cases at most twice the best, of the table and of two methods, with some of the final seeds."""
-    part = outcome._replace(held={cell: costs[:, lot] for cell, costs in outcome.held.items()})
-    table = regret_of(part, decisions.method)
-    parts = [f"{table.within} of {len(table.ratios)} for the table"]
-    parts += [
-        f"{regret_of(part, always(label)).within} for {label}" for label in dict.fromkeys([decisions.best, hindsight])
-    ]
-    return ", ".join(parts)
-
-
-def numbers(outcome: Outcome, found: Table) -> dict[str, object]:
-    """How much was run, for the last paragraphs."""
-    plan, own = outcome.plan, set(labels(outcome.plan))
-    rows = [row for task, row in found.rows.items() if task.workload in outcome.names and task.method in own]
+def tested(both: Sequence[Case], judged: Outcome, decisions: Decisions) -> dict[str, object]:
+    """All tests of the page, corrected together."""
+    labels = judged.labels
+    tests: dict[str, list[Pair]] = {score: pairs(of_score(both, score), labels) for score in SCORES}
+    checks: dict[str, list[Checked]] = {}
+    if mixed.installed():
+        for score in SCORES:
+            checks[score] = mixed.checks(of_score(both, score), judged.entries, labels, decisions.skew)
+    lots = {(0, key): [one.p for one in found] for key, found in tests.items()}
+    lots |= {(1, key): [one.p for one in found] for key, found in checks.items()}
+    corrected = iter(holm([p for found in lots.values() for p in found]))
+    after = {key: [next(corrected) for _ in found] for key, found in lots.items()}
+    first = {score: after[0, score] for score in tests}
+    differ = sum(p <= 1 - LEVEL for found in first.values() for p in found)
     return {
-        "called": outcome.called,
-        "tries": plan.tries,
-        "seeds": plan.seeds,
-        "methods": len(own),
-        "runs": f"{len(rows):,}",
-        "minutes": f"{sum(row.seconds for row in rows) / 60:.0f}",
-        "workloads": len(outcome.names),
-        "held": len(names(plan, study.HELD)),
-        "rounds": 2 * rules().goal.rounds,
-        "table": about(outcome),
+        "few": min_units(sum(map(len, lots.values()))),
+        "pairs": tables.wins(tests, first, labels) if differ else "",
+        "pair_tests": sum(map(len, tests.values())),
+        "pair_found": differ,
+        "tests": sum(map(len, lots.values())),
+        "model_tests": sum(map(len, checks.values())),
+        "model": tables.model(checks, {score: after[1, score] for score in checks}) if checks else WITHOUT,
     }
+
+
+def misses(both: Sequence[Case]) -> str:
+    """How many costs are those of misses."""
+    costs = [cost for one in both for cost in one.costs.values()]
+    return f"{sum(map(np.isinf, costs)):,} of {len(costs):,}"
+
+
+def min_units(tests: int) -> int:
+    """On fewer workloads than this no test of signed ranks is significant as the first of so many tests."""
+    return 1 + math.ceil(math.log2(tests / (1 - LEVEL)))

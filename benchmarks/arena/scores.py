@@ -141,9 +141,9 @@ def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> 
     for label in compared():
         for name in able(label, wanted):
             afters = [CARRIED, *([OWN] if workloads()[name].part in plan.own else [])]
-            for kind, score, after in (
-                (kind, score, after) for kind in KINDS for score in KINDS[kind] for after in afters
-            ):
+            for kind, score, after in [
+                (one, score, after) for one in KINDS for score in KINDS[one] for after in afters
+            ]:
                 number = carried[kind][label] if after == CARRIED else own(rows, plan, name, label, kind)
                 costs = [rows[Task(name, label, number, seed)].costs[score] for seed in judges(plan, after)]
                 alone = one_of_each(score, random(name, label))

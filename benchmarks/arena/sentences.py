@@ -1,8 +1,14 @@
 """The sentences of the page."""
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from benchmarks.arena.decide import Choices, Decisions, Regret
+from benchmarks.arena import decide
+from benchmarks.arena.decide import Decisions, always
+from benchmarks.arena.outcome import COUNTED, Case
+from benchmarks.arena.regret import Regret, difference, hindsight, regret
+from mpifed.report.statistics import Band
 
 SCORE_WORDS = {
     "bits": "bits",
@@ -13,61 +19,82 @@ SCORE_WORDS = {
 }
 FEATURE_WORDS = {
     "bits": "bits",
-    "seconds": "seconds",
+    "seconds": "passes or seconds",
     "affordable": "affordable",
     "too dear": "not affordable",
+    "plain": "no network",
+    "network": "network",
     "strong": "strong",
     "weak": "weak",
     "many": "half of them or more",
     "few": "fewer than half",
 }
+GROUP_WORDS = {
+    "plain": "other workloads",
+    "absent": "workloads with absent clients",
+    "network": "networks",
+    "sites": "tables of real sites",
+}
 
 
-def headline(found: Choices, decisions: Decisions, held: int, tries: int) -> str:
-    """The sentence on top of the page, whatever it says; methods were tuned with so many ``tries``."""
-    table, best = found.table, found.best
-    total = len(table.ratios)
-    parts = [
-        f"On {held} held-out workloads the method of a table of four features, tuned with {tries} tries,",
-        f"costs {ratio(table)} in the median, at most twice the best method's in {table.within} of {total} cases,",
-        f"and misses the goal in {table.missed}. {decisions.best} everywhere, the best on the tuning workloads, costs",
-        f"{ratio(best)}, at most twice the best's in {best.within}, and misses in {best.missed}; {verdict(found)}",
-        f"In hindsight {found.label} everywhere has the most cases at most twice the best: {found.hindsight.within},",
-        f"with a median of {found.hindsight.middle:.2f} and {found.hindsight.missed} misses.",
-    ]
-    return " ".join(parts)
+class Choices(NamedTuple):
+    """What rules of choice cost on held-out workloads: the table, its one method for all, the best in hindsight.
+
+    ``apart``: by how much the table's share of cases within twice the least is above that of its one method.
+    """
+
+    table: Regret
+    single: Regret
+    label: str
+    hindsight: Regret
+    apart: Band
 
 
-def left_out(dropped: Sequence[str], done: int) -> str:
-    """What the plan "committed" leaves out of "full", and how that came."""
-    return (
-        f"By the rule of rules.toml, from 20 tries, 10 seeds and {done + len(dropped)} methods; dropped methods: "
-        f"{', '.join(dropped)}. The budget of rounds, the order of\n"
-        "methods and the steps 3 and 4 of that rule were set when runs of the references had been timed, before any "
-        f"method was tuned; the time was over after {done} methods.\n"
-    )
+def choices(cases: Sequence[Case], entries: decide.Entries, labels: Sequence[str], decisions: Decisions) -> Choices:
+    """The rules of choice in these cases."""
+    label = hindsight(cases, labels)
+    both = decisions.pick(entries), decisions.single.pick(entries)
+    found = [regret(cases, pick) for pick in (*both, always(label))]
+    return Choices(found[0], found[1], label, found[2], difference(cases, *both))
 
 
-def added(seeds: range, before: str, after: str) -> str:
-    """That these final seeds were added; ``before`` and ``after`` say what comes out without and with them alone."""
-    first, last = seeds[0], seeds[-1]
-    return (
-        f"Seeds {first} to {last}, which that rule had dropped, were added when a page of seeds 0 to {first - 1} "
-        "had been written ([later.toml](../../benchmarks/arena/later.toml)):\n"
-        "settings, goals and the table of decisions are those committed before. Held-out cases at most twice the best, "
-        f"with seeds 0 to {first - 1} alone: {before};\nwith seeds {first} to {last} alone: {after}. "
-        "The median of an even number of seeds is the larger of the middle two.\n"
-    )
+def headline(found: Choices, decisions: Decisions, workloads: int, weak: str) -> str:
+    """The answer on top of the page, whatever it is; ``weak`` says what the one method is not for."""
+    of = f"On {workloads} held-out workloads"
+    low, high = (f"{100 * float(edge[0]):+.0f}" for edge in (found.apart.low, found.apart.high))
+    interval = f"the difference of the shares within twice the least is {low} to {high} points (95 %)"
+    if decisions.rows and found.apart.low[0] > 0:
+        first = f"Take the method that the table below names. {of} it {told(found.table)}."
+        second = f"One for all, {decisions.words}, {told(found.single)}; {interval}."
+    else:
+        first = f"One method is enough: {decisions.words}. {of} this {told(found.single)}."
+        second = "No feature of the tuning workloads names another."
+        if decisions.rows:
+            verdict = "is worse" if found.apart.high[0] < 0 else "cannot be told from it"
+            second = f"A table by features {verdict}: it {told(found.table)}; {interval}."
+        second += f" {weak}"
+    last = f"In hindsight {found.label} everywhere {told(found.hindsight)}."
+    return " ".join([first, second, *([last] if found.label != decisions.best else [])])
 
 
-def verdict(found: Choices) -> str:
-    """Whether the table is better than one method, as far as the held-out workloads tell."""
-    low, high = found.low, found.high
-    if low <= 0 <= high:
-        return "so few workloads do not tell these two apart."
-    return f"the table is {'better' if low > 0 else 'worse'} by more than drawing other such workloads explains."
+def told(found: Regret) -> str:
+    """A regret in words."""
+    middle = f"costs {found.middle:.2f} times the least in the median" if found.middle < math.inf else "misses mostly"
+    unable = f", and cannot run in {found.unable}" if found.unable else ""
+    cases = f"{found.within} of {len(found.ratios) + found.unable} cases"
+    return f"{middle}, is within twice the least in {cases}, misses {found.missed or 'none'}{unable}"
 
 
-def ratio(found: Regret) -> str:
-    """The median ratio in words."""
-    return f"{found.middle:.2f} times the best method's" if found.middle < float("inf") else "more than counts"
+def weaknesses(cases: Sequence[Case], entries: decide.Entries, labels: Sequence[str], decisions: Decisions) -> str:
+    """Where the one method costs more than twice the least in the median of held-out cases."""
+    places: dict[tuple[str, str], list[Case]] = {}
+    for one in cases:
+        places.setdefault((COUNTED[one.score], entries[one.workload].group), []).append(one)
+    parts = []
+    for (kind, group), found in places.items():
+        own = regret(found, decisions.single.pick(entries))
+        if own.middle > 2:
+            other = hindsight(found, labels)
+            share = f"{other} {regret(found, always(other)).within} of {len(found)}"
+            parts.append(f"{FEATURE_WORDS[kind]} on {GROUP_WORDS[group]} (within twice {own.within}, {share})")
+    return f"It is not for {'; '.join(parts)}." if parts else "Its median is within twice the least for all of them."

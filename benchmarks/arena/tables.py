@@ -1,27 +1,21 @@
 """The tables of the page, in Markdown."""
 
+import math
 from collections.abc import Sequence
 
-from benchmarks.arena import decide, lock, study
-from benchmarks.arena.decide import Decisions, Regret, regret
-from benchmarks.arena.outcome import Outcome
-from benchmarks.arena.plan import SCORES, facts, labels, workloads
-from benchmarks.arena.results import (
-    groups,
-    pairs,
-    ranking,
-    reached,
-    standing,
-    winner,
-    without_methods,
-    without_workloads,
-)
-from benchmarks.arena.scores import SELF, names
+from benchmarks.arena import decide, lock
+from benchmarks.arena.decide import Decisions, always
+from benchmarks.arena.mixed import Checked
+from benchmarks.arena.outcome import Case, Outcome, cases
+from benchmarks.arena.plan import HELD, SCORES
+from benchmarks.arena.regret import Regret, hindsight, regret
+from benchmarks.arena.results import Gain, Pair, gain, of_score, ranks, standing, winner
 from benchmarks.arena.sentences import FEATURE_WORDS, SCORE_WORDS
 from mpifed.report.statistics import LEVEL
 
 DRAWN = ("bits", "equal")  # scores with a picture
 LONG = 4  # so many names that tie are counted
+FEATURE_HEADS = ["what is counted", "n×n matrices", "model", "skew", "clients a round"]
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -30,118 +24,110 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def regret_of(outcome: Outcome, pick: decide.Pick) -> Regret:
-    """The regret of a choice on the held-out workloads."""
-    return regret(outcome.held, outcome.plan, names(outcome.plan, study.HELD), pick)
-
-
 def decision_table(decisions: Decisions) -> str:
-    """The table of decisions in words."""
+    """The table of decisions in words, with the features that some row has."""
+    if not decisions.rows:
+        return f"For all: **{decisions.words}**."
+    columns = [k for k in range(len(FEATURE_HEADS)) if any(cell[k] for cell in decisions.rows)]
     rows = [
-        [*(FEATURE_WORDS[word] for word in cell), *[""] * (4 - len(cell)), label]
-        for cell, label in decisions.rows.items()
+        [*(FEATURE_WORDS[cell[k]] if cell[k] else "" for k in columns), label] for cell, label in decisions.rows.items()
     ]
-    head = ["what is counted", "n×n matrices", "skew", "clients a round", "method"]
-    best = f"Otherwise: **{decisions.best}**. An empty cell: whatever it is."
-    note = f"{best} Strong skew: above {decisions.skew:.3g} (see below)."
-    return f"## The table of decisions\n\n{grid(head, rows)}\n\n{note}"
+    note = "An empty cell: whatever it is. Where a method cannot run, that of the row above it that fits."
+    body = grid([*(FEATURE_HEADS[k] for k in columns), "method"], rows)
+    return f"{body}\n\nOtherwise: **{decisions.words}**. {note}"
 
 
-def regrets(outcome: Outcome, decisions: Decisions) -> str:
-    """What rules of choice cost on the held-out workloads."""
-    rows = [told("the table", regret_of(outcome, decisions.method))]
-    for label in labels(outcome.plan):
-        best = " (best on the tuning workloads)" if label == decisions.best else ""
-        rows.append(told(f"always {label}{best}", regret_of(outcome, always(label))))
-    head = ["choice", "cases", "median ratio to the best", "at most twice the best", "goal missed"]
-    return f"## Regret on the held-out workloads\n\n{grid(head, rows)}"
+def regrets(found: Sequence[Case], outcome: Outcome, decisions: Decisions) -> str:
+    """What rules of choice cost in held-out cases: the table, and all methods by how often they are within twice."""
+    fixed = {label: regret(found, always(label)) for label in outcome.labels}
+    best = hindsight(found, outcome.labels)
+    rows = [regret_row(*one) for one in chosen(found, outcome, decisions)]
+    notes = {best: " (best in hindsight)"}
+    order = sorted(fixed, key=lambda one: (-fixed[one].within, fixed[one].missed))
+    rows += [regret_row(f"always {label}{notes.get(label, '')}", fixed[label]) for label in order]
+    return regret_grid(rows)
 
 
-def always(label: str) -> decide.Pick:
-    """The choice of one method, whatever the features."""
-    return lambda cell: label
+def chosen(found: Sequence[Case], outcome: Outcome, decisions: Decisions) -> list[tuple[str, Regret]]:
+    """The regrets of the table, where there is one, and of the one method for all, both from the tuning workloads."""
+    rules = [("the table", decisions)] if decisions.rows else []
+    rules.append((f"one for all: {decisions.words}", decisions.single))
+    return [(name, regret(found, rule.pick(outcome.entries))) for name, rule in rules]
 
 
-def told(choice: str, found: Regret) -> list[str]:
+def regret_grid(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of regrets under their head."""
+    head = ["choice", "cases where it can run", "median ratio", "at most twice the least", "goal missed", "cannot run"]
+    return grid(head, rows)
+
+
+def regret_row(choice: str, found: Regret) -> list[str]:
     """A row of the table of regrets."""
-    total = len(found.ratios)
-    share = [f"{count} ({count / total:.0%})" for count in (found.within, found.missed)]
-    return [choice, str(total), number(found.middle), *share]
+    total = max(1, len(found.ratios))
+    shares = [f"{count} ({count / total:.0%})" for count in (found.within, found.missed)]
+    return [choice, str(len(found.ratios)), number(found.middle), *shares, str(found.unable)]
 
 
 def number(value: float) -> str:
     """A ratio in words."""
-    return f"{value:.3g}" if value < float("inf") else "a miss"
+    return f"{value:.2f}" if value < math.inf else "a miss"
 
 
-def standings(outcome: Outcome) -> str:
-    """How methods stand under every score, after all tries."""
-    own = labels(outcome.plan)
-    columns = [standing(outcome.both, outcome.plan, outcome.names, score, outcome.plan.tries) for score in SCORES]
+def standings(found: Sequence[Case], labels: Sequence[str]) -> str:
+    """How methods stand under every score."""
+    columns = [standing(of_score(found, score), labels) for score in SCORES]
     rows = []
-    for k, label in enumerate(own):
+    for k, label in enumerate(labels):
         cells = [f"{c.within.middle[k]:.2f} ({c.within.low[k]:.2f}–{c.within.high[k]:.2f})" for c in columns]
-        rows.append(
-            [label, *(f"**{cell}**" if label in c.best else cell for cell, c in zip(cells, columns, strict=True))]
-        )
-    words = (
-        "The share of instances (workload × goal × seed) on which a method costs at most twice the least, with bands "
-        f"of {LEVEL:.0%}: whole workloads are drawn, then instances of each. Bold: the best, and those whose bands "
-        "reach its band; several tie."
-    )
+        cells = [f"**{cell}**" if c.best[k] else cell for cell, c in zip(cells, columns, strict=True)]
+        where = max(c.where[k] for c in columns)
+        rows.append([label, str(where), *(cells if where else ["–"] * len(SCORES))])
     pictures = "\n".join(f"![Profiles, {SCORE_WORDS[score]}](pictures/arena-{score}.png)" for score in DRAWN)
-    return f"## How methods stand\n\n{words}\n\n{grid(['', *SCORES], rows)}\n\n{pictures}"
+    return f"{grid(['', 'workloads', *SCORES], rows)}\n\n{pictures}"
 
 
-def wins(outcome: Outcome) -> str:
-    """Pairs of methods that differ, by score."""
-    own, rows = labels(outcome.plan), []
-    for score in SCORES:
-        found = pairs(outcome.both, outcome.plan, outcome.names, score)
-        for pair in found:
-            if pair.p <= 1 - LEVEL:
-                first, last = (pair.a, pair.b) if pair.wins > pair.losses else (pair.b, pair.a)
-                counts = sorted([pair.wins, pair.losses])
-                rows.append([score, f"{own[first]} before {own[last]}", f"{counts[1]} : {counts[0]}", f"{pair.p:.2g}"])
-    words = (
-        "Sign tests of all pairs of methods at the hardest goal, one number for each workload (the median over seeds), "
-        f"corrected by Holm for all pairs of a score. Significant at {1 - LEVEL:.0%}:"
-    )
-    body = (
-        grid(["score", "pair", "wins", "p"], rows)
-        if rows
-        else "No pair of methods differs significantly under any score."
-    )
-    return f"## Pairs of methods\n\n{words}\n\n{body}"
+def wins(tests: dict[str, list[Pair]], corrected: dict[str, list[float]], labels: Sequence[str]) -> str:
+    """Of each method and score, from how many others it differs, to the better and to the worse."""
+    rows = []
+    for label in labels:
+        cells = []
+        for score, found in tests.items():
+            pairs = zip(found, corrected[score], strict=True)
+            differ = [pair for pair, p in pairs if p <= 1 - LEVEL and label in (pair.first, pair.second)]
+            before = sum(pair.first == label for pair in differ)
+            cells.append(f"{before} : {len(differ) - before}" if differ else "")
+        rows.append([label, *cells] if any(cells) else [])
+    return grid(["", *tests], [row for row in rows if row])
 
 
-def tries_table(outcome: Outcome) -> str:
-    """What tuning gives: goals reached after so many tries, and with one setting for everything."""
-    own, plan = labels(outcome.plan), outcome.plan
-    head = ["", *(f"{after} tries" if after > 1 else "1 try" for after in plan.after), "one setting"]
-    columns = [reached(outcome.both, plan, outcome.names, after) for after in (*plan.after, SELF)]
-    rows = [[label, *(f"{column[label]:.0%}" for column in columns)] for label in own]
-    words = (
-        "The share of goals that a method reaches within the cap, over workloads, goals, seeds and scores: after "
-        "tuning for each workload and score, and with one setting for everything, chosen on the tuning workloads."
-    )
-    return f"## What tuning gives\n\n{words}\n\n{grid(head, rows)}"
+def gains(outcome: Outcome) -> str:
+    """What tuning on the workload itself gives on the held-out workloads."""
+    rows = []
+    for label in outcome.labels:
+        found = gain(outcome.held, label)
+        rows.append([label, *(["0", "", "", ""] if found is None else gain_cells(found))])
+    return grid(["", "workloads", "goals reached, carried", "tuned there", "cost, tuned there over carried"], rows)
 
 
-def by_workload(outcome: Outcome) -> str:
+def gain_cells(found: Gain) -> list[str]:
+    """The cells of a method."""
+    middle, low, high = map(float, found.ratio)
+    return [str(found.workloads), f"{found.carried:.0%}", f"{found.own:.0%}", f"{middle:.2f} ({low:.2f}–{high:.2f})"]
+
+
+def by_workload(found: Sequence[Case], outcome: Outcome) -> str:
     """The winner of every workload and score."""
     rows = []
-    for name in outcome.names:
-        cells = []
-        for score in SCORES:
-            won = winner(outcome.both, outcome.plan, name, score)
-            cells.append("–" if won is None else tie(won.best))
+    for name, entry in outcome.entries.items():
+        won = [winner(outcome.both, found, name, score) for score in SCORES]
+        cells = ["–" if one is None else f"{tie(one.best)}, {power(entry.gaps[one.goal])}" for one in won]
         rows.append([name, *cells])
-    words = (
-        "At the hardest goal that some method reaches. A name alone: its band of the median over seeds is apart from "
-        "all others."
-    )
-    return f"## Workload by workload\n\n{words}\n\n{grid(['', *SCORES], rows)}"
+    return grid(["", *SCORES], rows)
+
+
+def power(gap: float) -> str:
+    """1e-4 in place of 1e-04."""
+    return f"{gap:.0e}".replace("e-0", "e-")
 
 
 def tie(best: Sequence[str]) -> str:
@@ -149,33 +135,54 @@ def tie(best: Sequence[str]) -> str:
     return " = ".join(best) if len(best) < LONG else f"{len(best)} tie"
 
 
-def robust(outcome: Outcome) -> str:
-    """Whether the first place stays where it is without one workload or one method."""
-    rows = []
+def robust(found: Sequence[Case], labels: Sequence[str], held: Sequence[str]) -> str:
+    """Ranks by score, their ranges without a method and without a workload, and on the held-out workloads alone."""
+    columns = []
     for score in SCORES:
-        all_in = groups(outcome.both, outcome.plan, outcome.names, score, outcome.plan.tries)
-        order = ranking(all_in, labels(outcome.plan))
-        others = without_workloads(outcome.both, outcome.plan, outcome.names, score)
-        less = without_methods(outcome.both, outcome.plan, outcome.names, score)
-        changed = sum(first != order[0] for first in others.values())
-        moved = sum(found != [one for one in order if one != left] for left, found in less.items())
-        rows.append([score, ", ".join(order[:3]), f"{changed} of {len(others)}", f"{moved} of {len(less)}"])
-    head = ["score", "first three", "another first without one workload", "another order without one method"]
-    return f"## Without one workload, without one method\n\n{grid(head, rows)}"
+        own = of_score(found, score)
+        alone = ranks([one for one in own if one.workload in held], labels)
+        cells = [f"{one.rank} ({span(one.methods)}; {span(one.workloads)})" for one in ranks(own, labels)]
+        columns.append([f"{cell}, {one.rank}" for cell, one in zip(cells, alone, strict=True)])
+    return grid(["", *SCORES], [[label, *cells] for label, *cells in zip(labels, *columns, strict=True)])
+
+
+def span(of: tuple[int, int]) -> str:
+    """A range of ranks."""
+    return f"{of[0]}–{of[1]}" if of[0] < of[1] else str(of[0])
+
+
+def model(checks: dict[str, list[Checked]], corrected: dict[str, list[float]]) -> str:
+    """The tests of method × feature in a mixed model, and which method the model has first."""
+    rows = []
+    for score, found in checks.items():
+        for one, p in zip(found, corrected[score], strict=True):
+            first = "; ".join(f"{FEATURE_WORDS[word]}: {label}" for word, label in one.first.items())
+            tests = [f"{one.statistic:.1f} ({one.freedom})", f"{one.p:.2g}", f"{p:.2g}"]
+            rows.append([score, FEATURE_HEADS[decide.FEATURES.index(one.feature)], str(one.methods), *tests, first])
+    return grid(["score", "feature", "methods", "χ² (df)", "p", "p, Holm", "first by the model"], rows)
 
 
 def about(outcome: Outcome) -> str:
     """The workloads."""
     rows = []
-    for name in outcome.names:
-        one, known = workloads()[name], facts()[name]
-        features = [f"{known.m}", f"{known.n}", f"{known.skew:.2g}", f"{known.share:.0%}", str(one.batch or "all")]
-        rows.append([name, one.part, *features])
-    return grid(["workload", "part", "clients", "n", "skew", "a round", "batch"], rows)
+    for name, one in outcome.entries.items():
+        seen = [f"{one.m}", f"{one.n}", f"{one.skew:.2g}", f"{one.share:.0%}", str(one.batch or "all")]
+        rows.append([name, one.part, one.group, *seen, ", ".join(map(power, one.gaps))])
+    return grid(["workload", "part", "group", "clients", "n", "skew", "a round", "batch", "goals"], rows)
 
 
 def hashes() -> str:
     """The hashes of what was fixed."""
-    rows = [[f"`{name}`", f"`{value}`"] for name, value in lock.hashes().items()]
-    words = "SHA-256 of what was fixed before a held-out workload was opened:"
-    return f"## Hashes\n\n{words}\n\n{grid(['file', 'hash'], rows)}"
+    return grid(["file", "hash"], [[f"`{name}`", f"`{value}`"] for name, value in lock.hashes().items()])
+
+
+def own_row(outcome: Outcome, label: str) -> str:
+    """The regret of a user's own method on the held-out workloads beside the table's and the best ones'."""
+    found, decisions = cases(outcome.held), decide.read()
+    others = [one for one in outcome.labels if one != label]
+    best = hindsight(found, others)
+    rows = [(f"always {label}", regret(found, always(label))), *chosen(found, outcome, decisions)]
+    rows.append((f"always {best} (best of the others in hindsight)", regret(found, always(best))))
+    held = sum(one.part == HELD for one in outcome.entries.values())
+    words = f"{held} held-out workloads, {len(found)} cases, {label} among the methods of which the least is taken:"
+    return f"{words}\n\n{regret_grid([regret_row(*one) for one in rows])}"

@@ -9,7 +9,7 @@ import pytest
 
 import mpifed
 from benchmarks.arena import __main__ as command
-from benchmarks.arena import costs, decide, goals, lock, plan, runs, scores
+from benchmarks.arena import costs, goals, lock, plan, runs, scores
 from benchmarks.arena.runs import Row, Table, Task
 from mpifed.core.toml import flat
 
@@ -195,18 +195,6 @@ def test_a_small_study_resumes_refuses_and_tells(small, capsys):
     assert "runs are missing" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_the_page_is_what_the_committed_rows_give(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    from benchmarks.arena import page
-
-    monkeypatch.setattr(page, "DOCS", tmp_path)
-    written = page.DOCS / "arena.md"
-    assert page.write(Table(command.COMMITTED), "committed", tmp_path) == written
-    for name in ("arena.md", "arena-explore.html"):
-        assert (tmp_path / name).read_text("utf-8") == (STUDIES / name).read_text("utf-8")
-
-
 def test_seeds_that_are_added_later_run_with_the_settings_and_decisions_that_were_fixed(small, capsys):
     for step in ("goals", "tune", "decide", "lock", "all"):
         assert done(small, step) == 0
@@ -267,18 +255,7 @@ def test_rows_of_other_rules_are_not_taken(small):
     assert list(Table(small / "runs.jsonl").rows.values()) == [own]
 
 
-def test_the_best_try_is_that_of_the_hardest_goal_and_then_of_easier_ones_and_regret_counts_misses():
+def test_the_best_try_is_that_of_the_hardest_goal_and_then_of_easier_ones():
     inf = math.inf
     assert min([[1.0, 9.0, inf], [5.0, 7.0, inf], [9.0, 9.0, 30.0]], key=scores.order) == [9.0, 9.0, 30.0]
     assert min([[1.0, 9.0, inf], [5.0, 7.0, inf], [1.0, inf, inf]], key=scores.order) == [5.0, 7.0, inf]
-    found = decide.Regret([1.0, 2.0, 3.0, inf])
-    assert (found.middle, found.within, found.missed) == (3.0, 2, 1)
-
-
-def test_a_decision_is_that_of_the_row_with_most_features_and_rows_that_say_nothing_new_are_left_out():
-    rows = {("bits",): "A", ("bits", "affordable"): "A", ("bits", "affordable", "weak"): "B", ("seconds",): "C"}
-    found = decide.needless(decide.Decisions("full", 2, 1.0, {}, "C", rows))
-    assert found.rows == {("bits",): "A", ("bits", "affordable", "weak"): "B"}
-    assert found.method(("bits", "affordable", "weak", "few")) == "B"
-    assert found.method(("bits", "too dear", "weak", "few")) == "A"
-    assert found.method(("seconds", "too dear", "weak", "few")) == "C"

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import f
 
 from benchmarks.arena import decide
 from benchmarks.arena.outcome import Case
-from benchmarks.arena.results import FEW, by_workload
+from benchmarks.arena.results import by_workload
 from mpifed.core.typing import Array
 
 SCARCE = 3  # workloads with each value of a feature on which a method must run to be in the model
@@ -19,9 +20,8 @@ class Checked(NamedTuple):
 
     feature: str
     first: dict[str, str]
-    methods: int
     statistic: float
-    freedom: int
+    freedom: tuple[int, int]
     p: float
 
 
@@ -50,38 +50,43 @@ def absolute(one: Case, label: str) -> float:
 
 
 def check(costs: Array, values: Sequence[str], labels: Sequence[str]) -> Checked | None:
-    """The likelihood-ratio test of log cost ~ method × feature + (1 | workload) against method + feature."""
-    from scipy.stats import chi2
+    """Wald's F test of the interaction in log cost ~ method × feature + (1 | workload), fitted by REML.
 
+    Degrees of freedom: observations less workloads and what methods take of the rest. Where all methods run on all
+    workloads, the test is exact: it is that of analysis of variance.
+    """
     words = sorted(set(values))
     if len(words) != 2:
         return None
     second = np.array([value == words[1] for value in values])
     known = np.isfinite(costs)
-    able = (known[second].sum(axis=0) >= SCARCE) & (known[~second].sum(axis=0) >= SCARCE)
+    able = np.minimum(known[second].sum(axis=0), known[~second].sum(axis=0)) >= SCARCE
     own = np.flatnonzero(able)
-    if len(own) < 2 or len(values) < FEW:
+    if len(own) < 2:
         return None
     # Rows of those workloads and methods for which there is a cost.
     at, method = np.nonzero(known[:, own])
-    y, feature = costs[:, own][at, method], second[at].astype(float)
     dummies = np.eye(len(own))[method]
-    whole = np.column_stack([dummies, dummies * feature[:, None]])
-    plain = np.column_stack([dummies, feature])
-    more, less = (fitted(y, exog, at) for exog in (whole, plain))
-    statistic = max(0.0, 2 * (float(more.llf) - float(less.llf)))
-    freedom = len(own) - 1
-    effects = np.asarray(more.fe_params)
+    exog = np.column_stack([dummies, dummies * second[at, None]])
+    effects, spread = fitted(costs[:, own][at, method], exog, at)
+    # Differences between the methods' effects of the feature.
+    contrast = np.column_stack([np.zeros((len(own) - 1, len(own) + 1)), np.eye(len(own) - 1)])
+    contrast[:, len(own)] = -1
+    apart = contrast @ effects
+    freedom = len(own) - 1, len(at) - int(np.linalg.matrix_rank(np.column_stack([exog, np.eye(len(costs))[at]])))
+    statistic = float(apart @ np.linalg.solve(contrast @ spread @ contrast.T, apart)) / freedom[0]
     firsts = [effects[: len(own)], effects[: len(own)] + effects[len(own) :]]
     best = {word: labels[int(own[np.argmin(one)])] for word, one in zip(words, firsts, strict=True)}
-    return Checked("", best, len(own), statistic, freedom, float(chi2.sf(statistic, freedom)))
+    return Checked("", best, statistic, freedom, float(f.sf(statistic, *freedom)))
 
 
-def fitted(y: Array, exog: Array, groups: Array) -> Any:
-    """The model by maximum likelihood, for the fixed effects differ."""
+def fitted(y: Array, exog: Array, groups: Array) -> tuple[Array, Array]:
+    """The effects, and their covariance."""
     from statsmodels.regression.mixed_linear_model import MixedLM
 
     with warnings.catch_warnings():
-        # Of a variance at its bound, 0, where workloads do not differ: the likelihood holds there too.
+        # Of a variance at its bound, 0, where workloads do not differ: the model holds there too.
         warnings.simplefilter("ignore")
-        return MixedLM(y, exog, groups).fit(reml=False)
+        found: Any = MixedLM(y, exog, groups).fit()
+    fixed = exog.shape[1]
+    return np.asarray(found.fe_params), np.asarray(found.cov_params())[:fixed, :fixed]

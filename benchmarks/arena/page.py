@@ -14,7 +14,7 @@ from benchmarks.arena.lock import refuse_unlocked
 from benchmarks.arena.mixed import Checked
 from benchmarks.arena.outcome import Case, Outcome, cases, outcome
 from benchmarks.arena.plan import HELD, HERE, SCORES, TUNING, file, rules, table
-from benchmarks.arena.results import Pair, of_score, pairs
+from benchmarks.arena.results import of_score, pairs
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import MISS, names
 from benchmarks.arena.sentences import SCORE_WORDS, choices, headline, weaknesses
@@ -101,26 +101,27 @@ def text(judged: Outcome, told: dict[str, object]) -> str:
 
 def tested(both: Sequence[Case], judged: Outcome, decisions: Decisions) -> dict[str, object]:
     """All tests of the page, corrected together."""
-    labels = judged.labels
-    tests: dict[str, list[Pair]] = {score: pairs(of_score(both, score), labels) for score in SCORES}
+    by_score, labels = {score: of_score(both, score) for score in SCORES}, judged.labels
+    tests = {score: pairs(own, labels) for score, own in by_score.items()}
     checks: dict[str, list[Checked]] = {}
     if mixed.installed():
-        for score in SCORES:
-            checks[score] = mixed.checks(of_score(both, score), judged.entries, labels, decisions.skew)
-    lots = {(0, key): [one.p for one in found] for key, found in tests.items()}
-    lots |= {(1, key): [one.p for one in found] for key, found in checks.items()}
-    corrected = iter(holm([p for found in lots.values() for p in found]))
-    after = {key: [next(corrected) for _ in found] for key, found in lots.items()}
-    first = {score: after[0, score] for score in tests}
-    differ = sum(p <= 1 - LEVEL for found in first.values() for p in found)
+        checks = {score: mixed.checks(own, judged.entries, labels, decisions.skew) for score, own in by_score.items()}
+    found = [one.p for lot in tests.values() for one in lot] + [one.p for lot in checks.values() for one in lot]
+    corrected = holm(found)
+    # Of too few workloads no test of signed ranks is significant, not even as the last that Holm's correction takes.
+    left = len(found) - sum(p <= 1 - LEVEL for p in corrected)
+    after = iter(corrected)
+    tests = {score: [one._replace(p=next(after)) for one in lot] for score, lot in tests.items()}
+    checks = {score: [one._replace(p=next(after)) for one in lot] for score, lot in checks.items()}
+    differ = sum(one.p <= 1 - LEVEL for lot in tests.values() for one in lot)
     return {
-        "few": min_units(sum(map(len, lots.values()))),
-        "pairs": tables.wins(tests, first, labels) if differ else "",
+        "few": 1 + math.ceil(math.log2(max(left, 1) / (1 - LEVEL))),
+        "pairs": tables.wins(tests, labels) if differ else "",
         "pair_tests": sum(map(len, tests.values())),
         "pair_found": differ,
-        "tests": sum(map(len, lots.values())),
+        "tests": len(found),
         "model_tests": sum(map(len, checks.values())),
-        "model": tables.model(checks, {score: after[1, score] for score in checks}) if checks else WITHOUT,
+        "model": tables.model(checks) if checks else WITHOUT,
     }
 
 
@@ -128,8 +129,3 @@ def misses(both: Sequence[Case]) -> str:
     """How many costs are those of misses."""
     costs = [cost for one in both for cost in one.costs.values()]
     return f"{sum(map(np.isinf, costs)):,} of {len(costs):,}"
-
-
-def min_units(tests: int) -> int:
-    """On fewer workloads than this no test of signed ranks is significant as the first of so many tests."""
-    return 1 + math.ceil(math.log2(tests / (1 - LEVEL)))

@@ -86,18 +86,17 @@ def standings(found: Sequence[Case], labels: Sequence[str]) -> str:
     return f"{grid(['', 'workloads', *SCORES], rows)}\n\n{pictures}"
 
 
-def wins(tests: dict[str, list[Pair]], corrected: dict[str, list[float]], labels: Sequence[str]) -> str:
+def wins(tests: dict[str, list[Pair]], labels: Sequence[str]) -> str:
     """Of each method and score, from how many others it differs, to the better and to the worse."""
     rows = []
     for label in labels:
         cells = []
-        for score, found in tests.items():
-            pairs = zip(found, corrected[score], strict=True)
-            differ = [pair for pair, p in pairs if p <= 1 - LEVEL and label in (pair.first, pair.second)]
+        for found in tests.values():
+            differ = [pair for pair in found if pair.p <= 1 - LEVEL and label in pair[:2]]
             before = sum(pair.first == label for pair in differ)
             cells.append(f"{before} : {len(differ) - before}" if differ else "")
-        rows.append([label, *cells] if any(cells) else [])
-    return grid(["", *tests], [row for row in rows if row])
+        rows.append([label, *cells])
+    return grid(["", *tests], [row for row in rows if any(row[1:])])
 
 
 def gains(outcome: Outcome) -> str:
@@ -151,15 +150,15 @@ def span(of: tuple[int, int]) -> str:
     return f"{of[0]}–{of[1]}" if of[0] < of[1] else str(of[0])
 
 
-def model(checks: dict[str, list[Checked]], corrected: dict[str, list[float]]) -> str:
+def model(checks: dict[str, list[Checked]]) -> str:
     """The tests of method × feature in a mixed model, and which method the model has first."""
     rows = []
     for score, found in checks.items():
-        for one, p in zip(found, corrected[score], strict=True):
+        for one in found:
             first = "; ".join(f"{FEATURE_WORDS[word]}: {label}" for word, label in one.first.items())
-            tests = [f"{one.statistic:.1f} ({one.freedom})", f"{one.p:.2g}", f"{p:.2g}"]
-            rows.append([score, FEATURE_HEADS[decide.FEATURES.index(one.feature)], str(one.methods), *tests, first])
-    return grid(["score", "feature", "methods", "χ² (df)", "p", "p, Holm", "first by the model"], rows)
+            tests = [f"{one.statistic:.1f} ({one.freedom[0]}, {one.freedom[1]})", f"{one.p:.2g}"]
+            rows.append([score, FEATURE_HEADS[decide.FEATURES.index(one.feature)], *tests, first])
+    return grid(["score", "feature", "F (degrees of freedom)", "p", "first by the model"], rows)
 
 
 def about(outcome: Outcome) -> str:

@@ -1,7 +1,7 @@
-"""python -m benchmarks.arena goals | tune | decide | lock | held-out | all | pack | page | run: which method to use.
+"""python -m benchmarks.arena STEP: which method should I use; what came out is on docs/studies/arena.md.
 
-What came out is on docs/studies/arena.md. ``run`` enters a class of your own: --method own.py:LBFGS, and for each of
-its options that is to be tuned --range 'gamma=0.3..10 / r', r being the largest r_i.
+``run`` enters a class of your own: --method own.py:LBFGS, and for each of its options that is to be tuned --range
+'gamma=0.3..10 / r', r being the largest r_i.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The rows that are committed, with made.toml beside them: by which version, on which machine, when, at what cost."""
+"""The rows that are committed, and made.toml: by which version, on which machine, when, and what it cost."""
 
 import datetime
 import gzip
@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import mpifed
 from benchmarks.arena.plan import file
-from benchmarks.arena.runs import Table, spelt
+from benchmarks.arena.runs import Row, Table, spelt
 from mpifed.core.toml import toml_value
 from mpifed.results.provenance import git_commit
 
+DIGITS = 6  # significant digits of a cost
 HEAD = "# Written by python -m benchmarks.arena pack: where the rows of committed.jsonl.gz come from.\n"
 
 
@@ -29,16 +30,22 @@ class Made(NamedTuple):
 
 
 def pack(table: Table, path: Path) -> Path:
-    """Write the rows, sorted, and made.toml."""
-    rows = sorted(table.rows.values())
+    """Write the rows, sorted, with costs of few digits, and made.toml."""
+    rows = sorted(table.rows.values(), key=lambda row: row.task)
     seconds = round(sum(row.seconds for row in rows), 1)
     today = datetime.date.today().isoformat()
     found = Made(mpifed.__version__, git_commit() or "", machine(), today, len(rows), seconds)
-    raw = "".join(spelt(row) + "\n" for row in rows).encode()
+    raw = "".join(spelt(short(row)) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(raw, mtime=0))
     lines = [f"{key} = {toml_value(value)}" for key, value in found._asdict().items()]
     file("made.toml").write_text("\n".join([HEAD, *lines, ""]), "utf-8")
     return path
+
+
+def short(row: Row) -> Row:
+    """A row whose costs have few digits."""
+    costs = {score: [float(f"{cost:.{DIGITS}g}") for cost in of] for score, of in row.costs.items()}
+    return row._replace(costs=costs)
 
 
 def read() -> Made:

@@ -34,7 +34,10 @@ CALM = {"stop": {"diverged": 1e4}, "checkpoint": {"keep": False}}
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A problem on divided data with a selection; ``batch`` 0: all samples; ``rounds`` 0: as many as the rules say."""
+    """A problem on divided data with a selection; ``batch``: samples of a mini-batch, 0: all.
+
+    ``rounds``: of the longest run, 0: those of rules.toml.
+    """
 
     name: str
     about: str
@@ -238,7 +241,7 @@ def at(text: str, share: float, r: float) -> float | int:
 
 @cache
 def available(name: str, label: str) -> bool:
-    """Whether a method can run: the problem has what it needs, matrices are affordable, the clients it asks reply."""
+    """Whether a method can run: the problem has what it needs, matrices are affordable, whom it needs replies."""
     workload, own, known = workloads()[name], table(label), facts()[name]
     if own.get("curvature") and known.n > rules().curvature.most:
         return False

@@ -1,7 +1,9 @@
 """From rows to scores: which try is best, on all tuning workloads or on one, and what it costs with other seeds."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -65,20 +67,23 @@ def loss(rows: Rows, name: str, of: tuple[str, int], kind: str, seeds: Iterable[
 
 def leasts(rows: Rows, name: str, score: str) -> list[float]:
     """The least cost of each goal of a workload that any try of the rules' methods has with the first tuning seed."""
-    cached = LEASTS.get((id(rows), len(rows), name, score))
-    if cached is None:
-        seed, own = rules().seeds.tuning, set(labels())
-        costs = [
-            row.costs[score]
-            for task, row in rows.items()
-            if (task.workload, task.seed) == (name, seed) and task.method in own
-        ]
-        cached = [min(level) for level in zip(*costs, strict=True)]
-        LEASTS[id(rows), len(rows), name, score] = cached
-    return cached
+    place = id(rows), len(rows)
+    if place not in LEASTS:
+        LEASTS.clear()
+        LEASTS[place] = {}
+    found = LEASTS[place]
+    if not found:
+        methods, costs = set(labels()), defaultdict[tuple[str, str], list[list[float]]](list)
+        for task, row in rows.items():
+            if task.seed == rules().seeds.tuning and task.method in methods:
+                for of in SCORES:
+                    costs[task.workload, of].append(row.costs[of])
+        found |= {of: [min(level) for level in zip(*each, strict=True)] for of, each in costs.items()}
+    return found[name, score]
 
 
-LEASTS: dict[tuple[int, int, str, str], list[float]] = {}
+# by the rows and their number: they only grow
+LEASTS: dict[tuple[int, int], dict[tuple[str, str], list[float]]] = {}
 
 
 def kept(rows: Rows, plan: Plan, wanted: Sequence[str]) -> dict[str, list[int]]:
@@ -140,15 +145,12 @@ def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> 
     found = Final()
     for label in compared():
         for name in able(label, wanted):
+            drawn, goals = random(name, label), len(facts()[name].goals)
             afters = [CARRIED, *([OWN] if workloads()[name].part in plan.own else [])]
-            for kind, score, after in [
-                (one, score, after) for one in KINDS for score in KINDS[one] for after in afters
-            ]:
+            for after, (kind, of) in product(afters, KINDS.items()):
                 number = carried[kind][label] if after == CARRIED else own(rows, plan, name, label, kind)
-                costs = [rows[Task(name, label, number, seed)].costs[score] for seed in judges(plan, after)]
-                alone = one_of_each(score, random(name, label))
-                found[name, label, score, after] = np.array(costs[:1] if alone else costs).T.reshape(
-                    len(facts()[name].goals), -1
-                )
-    assert set(SCORES) == {score for scores in KINDS.values() for score in scores}
+                judged = [rows[Task(name, label, number, seed)].costs for seed in judges(plan, after)]
+                for score in of:
+                    costs = np.array([one[score] for one in judged]).reshape(-1, goals).T
+                    found[name, label, score, after] = costs[:, :1] if one_of_each(score, drawn) else costs
     return found

@@ -1,6 +1,5 @@
-"""The arena: settings in units, costs of a run, goals, resuming, the lock, decisions, and the page of a small study."""
+"""The arena: workloads drawn, settings in units, costs of a run, goals, resuming, the lock, a user's own class."""
 
-import json
 import math
 import re
 
@@ -9,40 +8,51 @@ import pytest
 
 import mpifed
 from benchmarks.arena import __main__ as command
-from benchmarks.arena import costs, goals, lock, plan, runs, scores
+from benchmarks.arena import costs, goals, made, plan, runs, scores, study
 from benchmarks.arena.runs import Row, Table, Task
 from mpifed.core.toml import flat
 
-STUDIES = plan.HERE.parent.parent / "docs" / "studies"
 SMALL = """
 [[workload]]
 name = "learn"
 about = "a quadratic"
-part = "tuning"
+group = "plain"
 study.data = { name = "quadratic", clients = 4, features = 3, mu = 0.2, seed = 1 }
 study.selection = { name = "uniform", share = 0.5 }
 
 [[workload]]
 name = "judge"
 about = "least squares"
-part = "held-out"
+group = "plain"
 study.data = { name = "linreg-noniid", clients = 4, features = 3, least = 5, most = 9, seed = 1 }
 study.selection = "all"
 """
-RULES = """
-[plan.full]
+PLAN = """
 tries = 2
-after = [1, 2]
+keep = 1
+tuning_seeds = 2
 seeds = 2
-methods = 2
+own = ["held-out"]
+own_tries = 2
+own_tuning_seeds = 1
+own_seeds = 2
+"""
+RULES = f"""
+[draw]
+number = 2
+
+[plan.full]
+{PLAN}
+
+[plan.committed]
+{PLAN}
 
 [goal]
-references = ["GD"]
-tries = 2
-seed = 900
-rounds = 4
 gaps = [0.3, 0.1]
-cap = 10.0
+rounds = 30
+seed = 900
+steps = 5
+rate = 0.01
 
 [seeds]
 tuning = 100
@@ -68,22 +78,23 @@ name = "fedgia"
 k0 = "1..3"
 t = "0.05..0.5"
 """
-KNOWN = plan.Facts(4, 3, 10.0, 2.0, 1.0, 0.5, True, [2.0, 1.0], {name: [5.0, 10.0] for name in plan.SCORES})
+KNOWN = plan.Facts(4, 3, 10.0, 2.0, 1.0, 0.5, True, 10.0, 0.0, [0.2, 0.1], [2.0, 1.0])
+CACHED = (plan.workloads, plan.rules, plan.facts, plan.shares, plan.available)
 
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """The folder of a study of two workloads, two methods and two tries."""
-    cached = (plan.workloads, plan.rules, plan.later, plan.facts, plan.shares)
     (tmp_path / "workloads.toml").write_text(SMALL)
     (tmp_path / "rules.toml").write_text(RULES)
     for name in ("page.md", "explore.html"):
         (tmp_path / name).write_text(plan.file(name).read_text("utf-8"), "utf-8")
     monkeypatch.setattr(plan, "HERE", tmp_path)
-    for function in cached:
+    monkeypatch.delenv(plan.ENTERED, raising=False)
+    for function in CACHED:
         function.cache_clear()
     yield tmp_path
-    for function in cached:
+    for function in CACHED:
         function.cache_clear()
 
 
@@ -93,16 +104,33 @@ def done(folder, *words):
 
 def test_workloads_and_rules_are_what_the_comparison_promises():
     found = plan.workloads().values()
-    assert 16 <= len(found) <= 20
-    parts = [one.part for one in found]
-    assert parts.count("tuning") == 2 * parts.count("held-out")
-    tables = [one.study.get("problem") for one in found]
-    assert sum("mlp" in str(table) or "nonconvex" in str(table) for table in tables) >= 4
-    assert sum(one.batch > 0 for one in found) >= 4
-    assert sum("client" in one.study["data"] for one in found) >= 4
-    assert plan.rules().plan["full"] == plan.Plan(20, [1, 5, 20], 10, len(plan.labels()))
+    groups = {
+        group: [one.part for one in found if one.group == group] for group in ("plain", "absent", "network", "sites")
+    }
+    assert {group: len(parts) for group, parts in groups.items()} == {
+        "plain": 12,
+        "absent": 4,
+        "network": 4,
+        "sites": 4,
+    }
+    assert all(2 * parts.count("held-out") == len(parts) for parts in groups.values())
+    for one in found:
+        assert ("dropout" in one.study.get("system", {})) == (one.group == "absent")
+        assert ("client" in one.study["data"]) == (one.group == "sites")
+        if one.group == "network":
+            assert one.batch > 0
+            assert plan.facts()[one.name].n > 10_000
     assert set(plan.facts()) == set(plan.workloads())
+    assert all(known.goals for known in plan.facts().values())
     assert not any("x*" in str(value) for value in flat(plan.rules().method[0]).values())
+
+
+def test_the_number_of_the_rules_alone_decides_which_half_of_a_group_is_held_out():
+    of = [(f"a{k}", "a") for k in range(6)] + [(f"b{k}", "b") for k in range(4)]
+    drawn = [plan.held_out(of, number) for number in range(20)]
+    assert all(sum(name[0] == "a" for name in held) == 3 and len(held) == 5 for held in drawn)
+    assert len(set(map(frozenset, drawn))) > 10
+    assert plan.held_out(of, 7) == drawn[7]
 
 
 @pytest.mark.parametrize("label", plan.labels())
@@ -119,26 +147,43 @@ def test_tries_stay_in_their_ranges_whose_unit_is_r_and_a_longer_list_begins_wit
             assert isinstance(options[key], int) == (key == "k0")
 
 
-@pytest.mark.parametrize("label", ["GD", "ProxSkip", "Newton"])
-def test_the_seconds_of_all_systems_are_those_that_runs_on_them_record(label):
-    """From one run on equal devices: who is selected is known, and how often the work was done."""
+@pytest.mark.parametrize("label", ["GD", "ProxSkip", "Newton", "FedAvg"])
+@pytest.mark.parametrize("absent", [{}, {"dropout": 0.2}])
+def test_the_seconds_of_all_systems_are_those_that_runs_on_them_record(label, absent):
+    """From one run on equal devices: who is selected and replies is known, and how often the work was done.
+
+    Where nobody replies the server waits for the fastest, who is another on other devices: not so with this seed.
+    """
+    if absent and label == "Newton":
+        pytest.skip("it needs all clients")
     data = {"name": "gaussian", "clients": 6, "samples": 5, "features": 3, "seed": 1}
-    study = {"data": data, "selection": {"name": "uniform", "share": 0.5}}
-    workload = plan.Workload("w", "", "tuning", study)
+    study = {"data": data, "selection": {"name": "uniform", "share": 0.5}} | ({"system": absent} if absent else {})
+    workload = plan.Workload("w", "", "plain", study, rounds=5)
     known = plan.Facts(6, 3, 5.0, 1.0, 1.0, 0.5, True)
     one = plan.setting(label, 0, 1.0)
-    found = costs.run(workload, known, one, 7, 5)
+    found = costs.curve(costs.run(workload, known, one, 7), 7)
     passes = 1 + 0.25 * 3 if label == "Newton" else None
     for score, system in costs.systems(known, passes).items():
-        again = mpifed.run(plan.study(workload, one, 7) | {"system": system, "rounds": 5}, progress=False)
+        again = mpifed.run(plan.study(workload, one, 7) | {"system": system | absent}, progress=False)
         assert found.costs[score] == pytest.approx(again.rounds["simulated_seconds"])
         assert found.f.tolist() == again.rounds["objective"].tolist()
     bits = again.rounds["bits_up"] + again.rounds["bits_down"]
     assert found.costs["bits"].tolist() == bits.tolist()
-    if label == "GD":
+    if label == "GD" and not absent:
         assert found.costs["passes"] == pytest.approx(np.arange(6) / 2)
     if label == "Newton":
         assert found.costs["passes"] == pytest.approx(np.arange(6) * 1.75)
+
+
+def test_fedadmm_is_charged_the_inner_steps_that_it_takes():
+    data = {"name": "gaussian", "clients": 6, "samples": 5, "features": 3, "seed": 1}
+    workload = plan.Workload("w", "", "plain", {"data": data, "selection": "all"}, rounds=6)
+    known = plan.Facts(6, 3, 5.0, 1.0, 1.0, 1.0, True)
+    ended = costs.run(workload, known, plan.setting("FedADMM", 3, 1.0), 7)
+    k0, steps = ended.config.algorithm.k0, ended.result.rounds["inner_steps"]
+    found = costs.curve(ended, 7).costs["passes"]
+    assert found == pytest.approx(np.arange(7) * (1 - k0) + steps / 6)
+    assert found[-1] < 6 * (1 + 2 * k0)
 
 
 def curve(f, **cost):
@@ -146,20 +191,33 @@ def curve(f, **cost):
     return costs.Curve(np.array(f), {name: np.arange(len(f)) * value for name, value in per_round.items()})
 
 
-def test_goals_lie_between_the_start_and_the_best_reference_and_cost_what_the_cheapest_pays():
-    found = goals.with_goals(KNOWN, [curve([10.0, 4.0, 2.0, 0.0], bits=2.0), curve([10.0, 0.9, 5.0, 5.0])], [0.5, 0.1])
-    assert found.goals == [5.0, 1.0]
-    assert found.reference["bits"] == [1.0, 1.0]
-    assert found.reference["passes"] == [1.0, 1.0]
-    assert goals.least([curve([10.0, 4.0, 2.0, 0.0], bits=2.0)], "bits", 1.0) == 6.0
+def test_goals_leave_gaps_of_the_way_to_the_optimum_and_none_is_met_by_one_gradient_step():
+    known = plan.facts()["logistic-wide"]
+    workload = plan.workloads()["logistic-wide"]
+    assert goals.goals(workload) == known
+    way = known.start - known.optimum
+    assert np.array(known.goals) == pytest.approx(known.optimum + np.array(known.gaps) * way, rel=1e-12)
+    pooled = goals.Pooled(workload)
+    assert np.abs(pooled.gradients(pooled.start).mean(axis=0)).max() > 0
+    x = pooled.start - pooled.gradients(pooled.start).mean(axis=0) / known.r
+    assert pooled.f(x) > known.goals[0]
 
 
-def test_a_goal_that_is_not_reached_or_too_dear_or_a_run_that_diverges_is_a_miss():
-    slow = costs.hits(curve([9.0] * 51 + [1.5] * 60, bits=2.0), KNOWN)
-    assert slow["bits"] == [math.inf, math.inf]  # 102 is more than ten times 5
-    assert slow["passes"] == [math.inf, math.inf]
-    assert costs.hits(curve([9.0, 2.0, 1.5]), KNOWN)["equal"] == [1.0, math.inf]
+def test_a_goal_that_is_not_reached_or_a_run_that_diverges_is_a_miss():
+    assert costs.hits(curve([9.0, 2.0, 1.5], bits=2.0), KNOWN)["bits"] == [2.0, math.inf]
     assert set(map(tuple, costs.hits(None, KNOWN).values())) == {(math.inf, math.inf)}
+
+
+def test_where_nothing_is_drawn_there_is_one_run_and_seeds_draw_devices_alone():
+    assert not plan.random("mathematics-by-school", "GD")
+    assert plan.random("mathematics-by-school", "ProxSkip")
+    assert plan.random("logistic-iid", "GD")
+    assert not plan.random("logistic-iid", "L-BFGS")
+    assert plan.random("network-images", "L-BFGS")
+    found = runs.carried_out([Task("exam-by-school", "Newton", 0, seed) for seed in (0, 1)])
+    first, second = (row.costs for row in found)
+    for score in plan.SCORES:
+        assert (first[score] == second[score]) == costs.one_of_each(score, False)
 
 
 def test_a_small_study_resumes_refuses_and_tells(small, capsys):
@@ -168,7 +226,9 @@ def test_a_small_study_resumes_refuses_and_tells(small, capsys):
     assert done(small, "goals") == 0
     assert done(small, "tune") == 0
     rows = (small / "runs.jsonl").read_text().splitlines()
-    assert all(json_row.startswith('["learn"') for json_row in rows)  # what is held out is not touched
+    learn = next(name for name, one in plan.workloads().items() if one.part == "tuning")
+    judge = next(name for name in plan.workloads() if name != learn)
+    assert all(row.startswith(f'["{learn}"') for row in rows)  # what is held out is not touched
     # a row that was cut off and one that is missing are run again, and nothing else
     (small / "runs.jsonl").write_text("\n".join([*rows[1:], rows[0][:20]]))
     capsys.readouterr()
@@ -179,7 +239,7 @@ def test_a_small_study_resumes_refuses_and_tells(small, capsys):
     assert costs_of(table.rows.values()) == costs_of(map(runs.parsed, rows))
     # held-out workloads stay closed until everything is fixed
     assert done(small, "held-out") == 2
-    assert "judge is held out, and lock.toml is missing" in capsys.readouterr().err
+    assert f"{judge} is held out, and lock.toml is missing" in capsys.readouterr().err
     assert done(small, "lock") == 2
     assert "decisions.toml is missing" in capsys.readouterr().err
     assert done(small, "decide") == 0
@@ -191,44 +251,53 @@ def test_a_small_study_resumes_refuses_and_tells(small, capsys):
     assert done(small, "lock") == 2
     assert "held-out workloads can be opened once" in capsys.readouterr().err
     (small / "rules.toml").write_text(RULES)
-    assert done(small, "page") == 2
+    assert done(small, "page", "--plan", "full") == 2
     assert "runs are missing" in capsys.readouterr().err
+    assert done(small, "held-out") == 0
+    found = study.final(Table(small / "runs.jsonl"), "full", "held-out")
+    assert {key[0] for key in found} == {judge}
+    assert {key[3] for key in found} == {scores.CARRIED, scores.OWN}
 
 
-def test_seeds_that_are_added_later_run_with_the_settings_and_decisions_that_were_fixed(small, capsys):
+OWN = """
+from mpifed.algorithms.gd import GD
+
+
+class Twice(GD, tag="twice"):
+    '''Gradient descent.'''
+"""
+
+
+def test_a_class_of_a_users_own_enters_by_the_rules(small, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
     for step in ("goals", "tune", "decide", "lock", "all"):
         assert done(small, step) == 0
-    fixed = [(small / name).read_bytes() for name in lock.FIXED]
-    before = Table(small / "runs.jsonl").rows
-    later(small, "full = 3")
-    assert done(small, "all") == 0
-    after = Table(small / "runs.jsonl").rows
-    assert costs_of(after[task] for task in before) == costs_of(before.values())
-    new = after.keys() - before.keys()
-    assert {task.seed for task in new} == {2}
-    assert {task[:3] for task in new} <= {task[:3] for task in before}
-    assert done(small, "decide") == 0  # which rests on the seeds of rules.toml alone
-    assert [(small / name).read_bytes() for name in lock.FIXED] == fixed
-    later(small, "full = 1")
-    assert done(small, "tune") == 2
-    assert "seeds can only be added to the 2 of rules.toml" in capsys.readouterr().err
-    later(small, "full = 3")
-    pytest.importorskip("matplotlib")
-    assert done(small, "page") == 0
-    text = (small / "arena.md").read_text("utf-8")
-    assert "final runs with 3 seeds" in text
-    assert "Seeds 2 to 2, which that rule had dropped, were added when a page of seeds 0 to 1 had been written" in text
-    assert "On 1 held-out workloads" in text
-    assert all(value in text for value in lock.hashes().values())
-    assert all((small / target).exists() for target in re.findall(r"\]\(((?:pictures|arena)[^)]*)\)", text))
-    data = json.loads(re.search(r"const data = (.*);", (small / "arena-explore.html").read_text("utf-8"))[1])
-    assert [one["name"] for one in data["workloads"]] == ["learn", "judge"]
-    assert np.shape(data["costs"]) == (2, len(plan.SCORES), 3, 2, 2, 2)
+    (small / "own.py").write_text(OWN.replace("\\", ""))
+    monkeypatch.chdir(small)
+    assert done(small, "run", "--plan", "full", "--method", "own.py:Twice", "--range", "gamma=0.3..3 / r") == 0
+    assert "Twice" in capsys.readouterr().out
+    rows = Table(small / "own-full.jsonl").rows
+    assert {task.method for task in rows} == {"Twice"}
+    for words, sentence in (
+        ((), "--method None is wrong: it must be FILE.py:CLASS"),
+        (("--method", "none.py:X"), "--method none.py:X is wrong"),
+        (("--method", "own.py:Twice", "--range", "gamma=3"), "--range gamma=3 is wrong: it must be OPTION=LOW..HIGH"),
+    ):
+        assert done(small, "run", "--plan", "full", *words) == 2
+        assert sentence in capsys.readouterr().err
 
 
-def later(folder, text):
-    (folder / "later.toml").write_text(text)
-    plan.later.cache_clear()
+def test_rows_are_packed_with_version_machine_and_date(small):
+    (small / "goals.toml").write_text(goals.text({"learn": KNOWN, "judge": KNOWN}))
+    table = Table(small / "runs.jsonl")
+    costs = {name: [1.0, math.inf] for name in plan.SCORES}
+    table.add([Row(Task("learn", "GD", k, 0), costs, 0.5, runs.current("learn", "GD")) for k in (1, 0)])
+    packed = made.pack(table, small / "packed.jsonl.gz")
+    assert Table(small / "none", packed).rows == table.rows
+    found = made.read()
+    assert (found.version, found.runs, found.cpu_seconds) == (mpifed.__version__, 2, 1.0)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)
+    assert "cores" in found.machine
 
 
 def test_data_that_are_missing_are_told_before_the_first_run(small, capsys):
@@ -253,9 +322,3 @@ def test_rows_of_other_rules_are_not_taken(small):
     table = Table(small / "runs.jsonl")
     table.add([own, other, own._replace(task=Task("gone", "GD", 0, 0))])
     assert list(Table(small / "runs.jsonl").rows.values()) == [own]
-
-
-def test_the_best_try_is_that_of_the_hardest_goal_and_then_of_easier_ones():
-    inf = math.inf
-    assert min([[1.0, 9.0, inf], [5.0, 7.0, inf], [9.0, 9.0, 30.0]], key=scores.order) == [9.0, 9.0, 30.0]
-    assert min([[1.0, 9.0, inf], [5.0, 7.0, inf], [1.0, inf, inf]], key=scores.order) == [5.0, 7.0, inf]

@@ -154,7 +154,8 @@ def made(found: Losses, entries: Entries, labels: Sequence[str]) -> Decisions:
     names = dict.fromkeys(name for name, _ in found)
     skew = float(np.median([entries[name].skew for name in names]))
     known = Evidence(found, {key: features(entries[key[0]], key[1], skew) for key in found}, labels)
-    single = {name: singles(known.without(name)) for name in names}
+    # A single workload has no others that could decide it.
+    single = {name: singles(known.without(name)) for name in names if len(names) > 1}
     sets = [list(used) for count in range(len(FEATURES) + 1) for used in combinations(FEATURES, count)]
     # Of sets that lose the same the first has the fewest features.
     used = min(sets, key=lambda one: round(left_out(known, one, single), 9))

@@ -14,7 +14,7 @@ from benchmarks.arena.lock import refuse_unlocked
 from benchmarks.arena.mixed import Checked
 from benchmarks.arena.outcome import Case, Outcome, cases, outcome
 from benchmarks.arena.plan import HELD, HERE, SCORES, TUNING, file, rules, table
-from benchmarks.arena.results import of_score, pairs
+from benchmarks.arena.results import FEW, of_score, pairs
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import MISS, names
 from benchmarks.arena.sentences import SCORE_WORDS, choices, headline, weaknesses
@@ -78,13 +78,13 @@ def text(judged: Outcome, told: dict[str, object]) -> str:
         "enough": decide.ENOUGH,
         "features": len(decide.FEATURES),
         "scarce": mixed.SCARCE,
+        "common": FEW,
         "miss": MISS,
         "most": rules().curvature.most,
         "rounds": rules().goal.rounds,
         "held_cases": len(held),
         "held": len(apart),
         "workloads": len(judged.entries),
-        "methods": len(labels),
         "regrets": tables.regrets(held, judged, decisions),
         "standings": tables.standings(both, labels),
         "gains": tables.gains(judged),

@@ -67,7 +67,9 @@ def headline(found: Choices, decisions: Decisions, workloads: int, weak: str) ->
         first = f"Take the method that the table below names. {of} it {told(found.table)}."
         second = f"One for all, {decisions.words}, {told(found.single)}; {interval}."
     else:
-        first = f"One method is enough: {decisions.words}. {of} this {told(found.single)}."
+        enough = 2 * found.single.within >= len(found.single.ratios) + found.single.unable
+        answer = "One method is enough" if enough else "No method is enough, and no table is better than one"
+        first = f"{answer}: {decisions.words}. {of} this {told(found.single)}."
         second = "No feature of the tuning workloads names another."
         if decisions.rows:
             verdict = "is worse" if found.apart.high[0] < 0 else "cannot be told from it"

@@ -231,13 +231,15 @@ BETTER, SAME = (Band(*np.array([[0.2], [low], [0.3]])) for low in (0.1, -0.1))
     ],
 )
 def test_the_answer_is_the_table_or_that_one_method_is_enough(apart, rows, words):
-    single, other = regret.Regret([1.0, 3.0, INF], 1), regret.Regret([1.0], 3)
+    single, other = regret.Regret([1.0, 2.0, 4.0, INF], 0), regret.Regret([1.0], 3)
     found = sentences.Choices(other, single, "C", single, apart)
     text = sentences.headline(found, Decisions("full", 1.0, "A", "B", [], rows), 6, "W")
     assert words in text
     assert ("One method is enough: A, and B where that cannot run." in text) == (apart is not BETTER)
-    assert "costs 3.00 times the least in the median, is within twice the least in 1 of 4 cases, misses 1" in text
+    assert "costs 3.00 times the least in the median, is within twice the least in 2 of 4 cases, misses 1" in text
     assert "In hindsight C everywhere" in text
+    poor = sentences.headline(found._replace(single=other), Decisions("full", 1.0, "A", "B", [], rows), 6, "W")
+    assert ("No method is enough, and no table is better than one: A, and B" in poor) == (apart is not BETTER)
 
 
 def test_the_answer_says_what_the_one_method_is_not_for():

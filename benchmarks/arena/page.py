@@ -85,6 +85,7 @@ def text(judged: Outcome, told: dict[str, object]) -> str:
         "held_cases": len(held),
         "held": len(apart),
         "workloads": len(judged.entries),
+        "methods": len(labels),
         "regrets": tables.regrets(held, judged, decisions),
         "standings": tables.standings(both, labels),
         "gains": tables.gains(judged),

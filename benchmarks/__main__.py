@@ -11,19 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import bench as benches
-from benchmarks.bench import Bench
+from benchmarks.existing import Chosen, committed, counts, keep, left_for_later
 from benchmarks.grid import Run, runs
 from mpifed import UserError
 from mpifed.core.errors import reason
 from mpifed.mpi.launcher import announced
-
-
-class Chosen(NamedTuple):
-    """A benchmark to run, with its grid and number of seeds."""
-
-    name: str
-    bench: Bench
-    seeds: int
 
 
 class Work(NamedTuple):
@@ -46,6 +38,13 @@ def parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="run all benchmarks and write one report with tables and pictures")
     report.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
     report.add_argument("--counts", action="store_true", help="run nothing; print the counts and what is off or open")
+    keep = commands.add_parser("rows", help="write the rows of existing results, from which the docs are counted")
+    keep.add_argument("name", nargs="*", help="folders or benchmarks (default: all)")
+    keep.add_argument("--to", type=Path, default=Path("results"), help="folder of the result files (default: results)")
+    keep.set_defaults(seeds=None, quick=False)
+    tables = commands.add_parser("tables", help="run nothing; print the tables and claims of the committed rows")
+    tables.add_argument("name", nargs="*", help="folders or benchmarks (default: all)")
+    tables.set_defaults(seeds=None, quick=False)
     for command in (run, report):
         option = command.add_argument
         option("--seeds", type=int, help="repetitions (default: run: the paper's number; report: fewer)")
@@ -67,7 +66,10 @@ def main() -> int:
             for name in benches.names() if first else ():
                 print(f"{name:<22} {benches.read(name).title}")
             return 0
-        return counts(args) if getattr(args, "counts", False) else work(args)
+        if args.command == "tables":
+            print("\n".join(committed(one.name for one in chosen(args))))
+            return 0
+        return existing(args) if args.command == "rows" or getattr(args, "counts", False) else work(args)
     except UserError as mistake:
         if first:
             print(f"benchmarks: {mistake}", file=sys.stderr)
@@ -164,30 +166,12 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
     return Work(found, listed, points, failed | later)
 
 
-def left_for_later(chosen: list[Chosen], listed: list[list[Run]], folder: Path) -> dict[str, str]:
-    """Name -> reason of the runs without results in blocks that are too long for ``report``."""
-    later = dict[str, str]()
-    for one, some in zip(chosen, listed, strict=True):
-        blocks = {block.name for block in one.bench.block if block.array}
-        why = f"too long for the report: python -m benchmarks run {one.name} --slurm"
-        later |= {
-            run.name: why for run in some if run.cell.block in blocks and not (folder / f"{run.name}.h5").exists()
-        }
-    return later
-
-
-def counts(args: argparse.Namespace) -> int:
-    """Print how many cells and claims of existing results came out how, and what is off or open, as Markdown."""
-    from benchmarks import report, running, tally
-
+def existing(args: argparse.Namespace) -> int:
+    """Print the counts of existing results, or write their rows."""
     folder = args.to / "quick" if args.quick else args.to
-    found = chosen(args)
-    tasks = []
-    for one in found:
-        some = [run._replace(optimum=False) for run in runs(one.bench, one.seeds, one.name)]
-        tasks.append((*one, folder, running.points(some, folder)[1]))
-    tallies = list(running.side_by_side(report.counts, tasks, args.processes))
-    print(f"{tally.counted(tallies)}\n\n{tally.remaining(tallies)}")
+    lines = keep(chosen(args), folder) if args.command == "rows" else [counts(chosen(args), folder, args.processes)]
+    for line in lines:
+        print(line, flush=True)
     return 0
 
 

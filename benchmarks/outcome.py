@@ -1,27 +1,33 @@
 """The outcome of a benchmark: samples of every measure by cell, and a finding for every claim."""
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import expressions
+from benchmarks import expressions, rows
 from benchmarks.bench import Bench
 from benchmarks.claims import Finding, examine
 from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED
 from benchmarks.expressions import PaperMeasures
 from benchmarks.grid import Cell, Run, stem
 from benchmarks.parts import Number
+from benchmarks.rows import Row, Rows
 from benchmarks.verdict import AGREES, ALIKE, FITTED, NONE, OFF, OPEN, OTHER, TIME, Sample, Verdict, judge, telling
 from mpifed import Result, UserError, load
 
+PRINTED = "printed by the papers"
+PROGRAMS = "of other programs and of authors' traces"
+THEORY = "rates from theory"
+
 
 class Outcome(NamedTuple):
-    """A benchmark with its results; ``files``: cell -> pattern of its result files, with * for the seed."""
+    """A benchmark with its rows and, for pictures, results; ``files``: cell -> pattern of its files, * for the seed."""
 
     name: str
     bench: Bench
-    seeds: int
+    rows: Rows
     runs: dict[Cell, list[Result]]
     samples: dict[tuple[Cell, str], Sample]
     findings: list[Finding]
@@ -38,7 +44,7 @@ class Outcome(NamedTuple):
         paper, reference = (column.get(cell.row) for column in columns)
         ours = self.samples[cell, measure]
         target, trials = (paper, float(self.bench.trials_of(block)[0]))
-        if paper is None or (block.surrogate and reference is not None):
+        if self.source(cell, measure) != PRINTED:
             target, trials = reference, block.reference_trials
         if target is None:
             return None, None, Verdict("", "")
@@ -51,6 +57,14 @@ class Outcome(NamedTuple):
             verdict = Verdict(OTHER, "")
         return paper, reference, verdict
 
+    def source(self, cell: Cell, measure: str) -> str:
+        """Whose number a cell is compared with: PRINTED, PROGRAMS or THEORY; "" without one."""
+        block = next(block for block in self.bench.block if block.name == cell.block)
+        printed, known = (cell.row in self.column(one, cell, measure) for one in (block.paper, block.reference))
+        if known and (block.surrogate or not printed):
+            return THEORY if math.isinf(block.reference_trials) else PROGRAMS
+        return PRINTED if printed else ""
+
     def column(self, table: dict[str, dict[str, list[Number]]], cell: Cell, measure: str) -> dict[str, Number]:
         """Row -> number of a measure in the column of a cell, of the rows that have one."""
         column = self.bench.values.index(cell.value)
@@ -59,14 +73,14 @@ class Outcome(NamedTuple):
 
     def counts(self) -> dict[str, int]:
         """The number of cells by verdict, of those that have a number to compare with."""
-        found: dict[str, int] = {}
+        return dict(Counter(kind for _, kind in self.kinds()))
+
+    def kinds(self) -> Iterator[tuple[str, str]]:
+        """Whose number each cell of the table is compared with, and its verdict."""
         for cell, measure in self.samples:
-            kind = self.verdict(cell, measure)[2].kind
-            if kind and measure in expressions.SECONDS:
-                kind = TIME
-            if kind and measure in self.bench.measures:
-                found[kind] = found.get(kind, 0) + 1
-        return found
+            kind = self.verdict(cell, measure)[2].kind if measure in self.bench.measures else ""
+            if kind:
+                yield self.source(cell, measure), TIME if measure in expressions.SECONDS else kind
 
     def summary(self) -> str:
         """For example "cells: 8 agree, 1 off, 3 on other data; claims: 5 hold, 1 tie"."""
@@ -93,31 +107,45 @@ def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Pa
     """Read the results of a benchmark; ``lacking``: run -> why it has no result."""
     own = expressions.paper_measures(name.split("/")[0])
     found: dict[Cell, list[Result]] = {}
-    reasons: dict[Cell, str] = {}
-    files: dict[Cell, str] = {}
+    missing: dict[Cell, str] = {}
     for run in runs:
         results = found.setdefault(run.cell, [])
-        files[run.cell] = f"{name}/{stem(bench, run.cell)}-seed-*.h5"
         try:
-            result = load(folder / f"{run.name}.h5")
+            results.append(load(folder / f"{run.name}.h5"))
         except UserError:
-            reasons.setdefault(run.cell, lacking.get(run.name, "not run"))
-            continue
-        results.append(result)
-        if result.status != "finished":
-            reasons.setdefault(run.cell, f"{result.status}: {result.stop_reason}")
+            missing.setdefault(run.cell, lacking.get(run.name, "not run"))
+    measures = wanted(bench)
+    every = [result for some in found.values() for result in some]
+    whole = len(found) == len(rows.cells(bench))  # no part, as of --only
+    for measure in measures if every and whole else ():
+        if not expressions.available(measure, every, own):
+            raise UserError(f"{name}: no run has the measure {measure!r}")
+    made = [rows.measured(cell, result, measures, own) for cell, results in found.items() for result in results]
+    lacks = [(*cell, why) for cell, why in missing.items()]
+    table = Rows(seeds, measures, made, lacks, rows.settings(bench), rows.origin(every))
+    return judged(name, bench, table, list(found))._replace(runs=found, own=own)
+
+
+def judged(name: str, bench: Bench, table: Rows, cells: Sequence[Cell]) -> Outcome:
+    """The outcome of a benchmark by its rows; it has no results, so no picture of curves can be drawn from it."""
+    found: dict[Cell, list[Row]] = {cell: [] for cell in cells}
+    for row in table.runs:
+        found[row.cell].append(row)
+    reasons = table.reasons
     samples = {
-        (cell, measure): sample(results, measure, own, reasons.get(cell, ""))
-        for cell, results in found.items()
+        (cell, measure): sample(own, table.measures, measure, reasons.get(cell, ""))
+        for cell, own in found.items()
         for measure in wanted(bench)
     }
-    results = [result for some in found.values() for result in some]
-    whole = len(found) == len(bench.values) * sum(len(block.rows) for block in bench.block)  # no part, as of --only
-    for measure in wanted(bench) if results and whole else ():
-        if not expressions.available(measure, results, own):
-            raise UserError(f"{name}: no run has the measure {measure!r}")
     findings = [examine(bench, claim, samples) for claim in bench.claim]
-    return Outcome(name, bench, seeds, found, samples, findings, files, own)
+    files = {cell: f"{name}/{stem(bench, cell)}-seed-*.h5" for cell in cells}
+    return Outcome(name, bench, table, {}, samples, findings, files, expressions.PaperMeasures({}, {}))
+
+
+def committed(name: str) -> Outcome:
+    """The outcome of a benchmark by its committed rows."""
+    bench, table = rows.committed(name)
+    return judged(name, bench, table, rows.cells(bench))
 
 
 def wanted(bench: Bench) -> list[str]:
@@ -126,17 +154,13 @@ def wanted(bench: Bench) -> list[str]:
     return list(dict.fromkeys([*bench.measures, *(claim.measure for claim in bench.claim), *filter(None, drawn)]))
 
 
-def sample(results: list[Result], measure: str, own: PaperMeasures, reason: str) -> Sample:
-    """Evaluate a measure on the runs of a cell; ``reason`` is kept if none of them has it."""
-    values = tuple(expressions.value(result, measure, own) for result in results)
-    limited = [expressions.censored(result, measure) for result in results]
-    least = min(
-        (
-            expressions.last(result, measure, own)
-            for result, value, at_limit in zip(results, values, limited, strict=True)
-            if at_limit or math.isinf(value)
-        ),
-        default=math.inf,
-    )
-    seeds = tuple(int(result.config["seed"]) for result in results)
-    return Sample(values, sum(limited), reason if all(map(math.isnan, values)) else "", least, seeds, tuple(limited))
+def sample(runs: Sequence[Row], measures: Sequence[str], measure: str, reason: str) -> Sample:
+    """A measure of the runs of a cell; ``reason`` is kept if none of them has it."""
+    if measure not in measures:
+        return Sample(reason=reason or f"the rows have no {measure}")
+    index = measures.index(measure)
+    values = tuple(row.numbers[index] for row in runs)
+    limited = tuple(measure in row.bounds and not math.isinf(value) for row, value in zip(runs, values, strict=True))
+    least = min((row.bounds[measure] for row in runs if measure in row.bounds), default=math.inf)
+    seeds = tuple(row.seed for row in runs)
+    return Sample(values, sum(limited), reason if all(map(math.isnan, values)) else "", least, seeds, limited)

@@ -45,7 +45,7 @@ def section(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str,
     """Read the results of a benchmark, draw its pictures and write its part of the report."""
     outcome = collect(name, bench, seeds, runs(bench, seeds, name), folder, failed)
     _, lack = save_pictures(outcome, folder)
-    number = sum(map(len, outcome.runs.values()))
+    number = len(outcome.rows.runs)
     return Section(name, tally(outcome), outcome.summary(), number, markdown_section(outcome, folder), lack)
 
 

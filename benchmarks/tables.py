@@ -69,7 +69,7 @@ def without_repeated_notes(made: list[Table]) -> list[Table]:
 def lacking(outcome: Outcome, block: Block) -> str:
     """The reason why a block has no results; "" if it has one."""
     cells = [cell for cell in outcome.files if cell.block == block.name]
-    if not cells or any(outcome.runs[cell] for cell in cells):
+    if not cells or any(row.block == block.name for row in outcome.rows.runs):
         return ""
     return next((sample.reason for (cell, _), sample in outcome.samples.items() if cell in cells), "not run")
 

@@ -48,8 +48,9 @@ def tally(outcome: Outcome) -> Tally:
 
 
 def repetitions(outcome: Outcome) -> str:
-    """The number of seeds, for example "3" or "3 to 50" if blocks have their own."""
-    found = {block.seeds or outcome.seeds for block in outcome.bench.block}
+    """The number of seeds, for example "3" or "3 to 50"; without runs, those that were asked for."""
+    ran = Counter(row.cell for row in outcome.rows.runs)
+    found = set(ran.values()) or {block.seeds or outcome.rows.seeds for block in outcome.bench.block}
     return str(min(found)) if len(found) == 1 else f"{min(found)} to {max(found)}"
 
 

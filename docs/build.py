@@ -1,4 +1,4 @@
-"""python docs/build.py: write docs/reference/, docs/results.md and docs/studies/outcomes.md from code and tables."""
+"""python docs/build.py: write docs/reference, results.md, studies/outcomes.md and rows.md from code and rows."""
 
 from __future__ import annotations
 
@@ -252,7 +252,8 @@ def results() -> list[str]:
 @cache
 def pages() -> dict[str, str]:
     """Path in docs -> text of the pages that are written from the code."""
-    found = {**reference(), "results.md": results(), "studies/outcomes.md": OUTCOMES["lines"](table)}
+    found = {**reference(), "results.md": results()}
+    found |= {"studies/outcomes.md": OUTCOMES["lines"](table), "studies/rows.md": OUTCOMES["origins"](table)}
     return {path: "\n".join([title_of(lines), "", WRITTEN, *rest(lines)]) + "\n" for path, lines in found.items()}
 
 

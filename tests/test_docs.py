@@ -27,7 +27,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *STUDIES.glob("*.md")])
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 BUILD = runpy.run_path(str(DOCS / "build.py"))
-GENERATED = {DOCS / "results.md", STUDIES / "outcomes.md", STUDIES / "agreement.md"}
+GENERATED = {DOCS / "results.md", STUDIES / "outcomes.md", STUDIES / "rows.md", STUDIES / "agreement.md"}
 WORDS = 40_000  # by hand, in README and docs
 page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
@@ -109,10 +109,29 @@ def test_functions_that_a_page_names_are_there(paper):
 
 def test_what_is_written_from_the_code_is_up_to_date():
     pages = BUILD["pages"]()
-    others = {"results.md", "studies/outcomes.md"}
+    others = {"results.md", "studies/outcomes.md", "studies/rows.md"}
     assert {path.relative_to(DOCS).as_posix() for path in REFERENCE.rglob("*.md")} | others == pages.keys()
     old = [name for name, text in pages.items() if (DOCS / name).read_text("utf-8") != text]
     assert not old, f"{old} are old: run python docs/build.py"
+
+
+def test_every_part_of_the_papers_is_about_a_file_that_is_there_or_says_why_not():
+    told = tomllib.loads((DOCS / "coverage.toml").read_text("utf-8"))
+    assert told.keys() == set(PAPERS)
+    for paper, parts in told.items():
+        assert all(kind in {part.split()[0] for part in parts} for kind in ("Table", "Figure", "Theorem", "Lemma"))
+        for part, one in parts.items():
+            assert one.keys() <= {"by", "lacks"}, f"{paper}, {part}"
+            assert any(one.values()), f"{paper}, {part}"
+            for name in one.get("by", []):
+                path = ROOT / (name if "/" in name else f"benchmarks/{paper}/{name}.toml")
+                assert path.exists(), f"{paper}, {part}: {path}"
+
+
+def test_the_page_of_rows_has_every_study():
+    told = tomllib.loads((DOCS / "outcomes.toml").read_text("utf-8"))
+    assert {*told["rows"]["page"], "index", "rows"} == {page.stem for page in STUDIES.glob("*.md")}
+    assert not any("count" in paper for paper in told["paper"].values())
 
 
 def test_pages_of_names_that_are_no_longer_there_are_removed(tmp_path):

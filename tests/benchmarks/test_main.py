@@ -8,6 +8,7 @@ import time
 import pytest
 
 from benchmarks import __main__ as program
+from benchmarks import outcome, report, rows, tally
 from mpifed.report import style
 from tests.helpers.commands import ROOT, execute, mpirun
 
@@ -128,6 +129,29 @@ def test_a_part_ends_with_its_table_also_where_only_other_rows_record_a_measure(
     tiny.write_text(text.replace('"tct"]', '"tct", "snrr"]'))
     code, _, error = command("run", "fedgia/tiny", *one)
     assert (code, error.strip()) == (2, "benchmarks: fedgia/tiny: no run has the measure 'snrr'")
+
+
+def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_settings(results, tiny, command):
+    assert command("rows")[1] == "fedgia/tiny: no results in results\n"
+    assert command("report", "--processes", "1")[0] == 0
+    code, shown, _ = command("rows")
+    assert (code, shown[-15:]) == (0, ": 8 of 12 runs\n")
+    printed = command("run", "fedgia/tiny", "--seeds", "2", "--processes", "1")[1]
+    counts = command("report", "--counts", "--processes", "1")[1]
+    file = rows.path("fedgia/tiny")
+    kept = file.read_bytes()
+    command("rows")
+    assert file.read_bytes() == kept  # the same results, the same bytes
+    for path in results.rglob("*.h5"):
+        path.unlink()
+    shown = command("tables", "fedgia")[1]
+    assert shown.split() == report.portable(printed).split()
+    found = tally.tally(outcome.committed("fedgia/tiny"))
+    assert counts == f"{tally.counted([found])}\n\n{tally.remaining([found])}\n"
+    tiny.write_text(tiny.read_text().replace("rounds = 40", "rounds = 41"))
+    assert "not available: no rows: the settings have changed" in command("tables")[1]
+    file.write_bytes(kept[:-9])
+    assert "is damaged" in command("tables")[2]
 
 
 @pytest.mark.parametrize(

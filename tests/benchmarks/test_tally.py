@@ -6,6 +6,7 @@ from benchmarks import bench as benches
 from benchmarks.claims import examine
 from benchmarks.grid import Cell, runs
 from benchmarks.outcome import Outcome
+from benchmarks.rows import Rows
 from benchmarks.sentences import said
 from benchmarks.tables import tables
 from benchmarks.tally import UNEXPLAINED, counted, remaining, tally
@@ -30,7 +31,7 @@ def outcome(tiny):
                 samples[Cell("Example V.1", row, value), "rounds"] = Sample(tuple(map(float, values)))
         findings = [examine(bench, claim, samples) for claim in bench.claim]
         files = dict.fromkeys(cells, "x-seed-*.h5")
-        return Outcome("fedgia/tiny", bench, 3, {cell: [] for cell in cells}, samples, findings, files, None)
+        return Outcome("fedgia/tiny", bench, Rows(3, [], []), {}, samples, findings, files, None)
 
     return made
 

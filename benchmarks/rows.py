@@ -1,0 +1,189 @@
+"""The numbers of every run of a benchmark: rows, from which tables, verdicts and claims follow without result files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks import bench as benches
+from benchmarks import expressions
+from benchmarks.bench import Bench
+from benchmarks.expressions import PaperMeasures
+from benchmarks.grid import Cell
+from mpifed import Result, UserError
+from mpifed.core.files import replacing
+
+CHANGED = "no rows: the settings have changed since they were written"
+ABSENT = "no rows: it was not run at this version"
+
+
+class Row(msgspec.Struct, array_like=True):
+    """A run; ``ended``: why it did not finish; ``numbers``: by measure, inf if its condition was never met.
+
+    ``bounds``: measure -> the last value, where the run hit the limit of rounds or never met the condition.
+    """
+
+    block: str
+    row: str
+    value: Any  # of the columns' key
+    seed: int
+    ended: str
+    numbers: list[float]
+    bounds: dict[str, float] = {}
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.block, self.row, self.value)
+
+
+class Origin(msgspec.Struct):
+    """Where rows come from: versions, machine and days, those of several in one text."""
+
+    mpifed: str = ""
+    commit: str = ""
+    python: str = ""
+    numpy: str = ""
+    blas: str = ""
+    machine: str = ""
+    days: str = ""
+
+
+class Rows(msgspec.Struct):
+    """The runs of a benchmark, with ``seeds`` seeds where a block does not say otherwise.
+
+    ``lacking``: block, row, value of the cells that lack runs, and why. ``settings``: a hash of all that the runs
+    depend on in the benchmark's file.
+    """
+
+    seeds: int
+    measures: list[str]
+    runs: list[Row]
+    lacking: list[tuple[str, str, Any, str]] = []
+    settings: str = ""
+    origin: Origin = msgspec.field(default_factory=Origin)
+
+    @property
+    def reasons(self) -> dict[Cell, str]:
+        """Why cells have no number: how a run failed, or why it is not there."""
+        found: dict[Cell, str] = {}
+        for run in self.runs:
+            if run.ended:
+                found.setdefault(run.cell, run.ended)
+        for block, row, value, why in self.lacking:
+            found.setdefault(Cell(block, row, value), why)
+        return found
+
+
+def measured(cell: Cell, result: Result, measures: Sequence[str], own: PaperMeasures) -> Row:
+    """The row of a run."""
+    numbers = [expressions.value(result, measure, own) for measure in measures]
+    bounds = {
+        measure: expressions.last(result, measure, own)
+        for measure, number in zip(measures, numbers, strict=True)
+        if expressions.censored(result, measure) or math.isinf(number)
+    }
+    ended = "" if result.status == "finished" else f"{result.status}: {result.stop_reason}"
+    return Row(*cell, int(result.config["seed"]), ended, numbers, bounds)
+
+
+def cells(bench: Bench) -> list[Cell]:
+    """All cells of a benchmark."""
+    return [
+        Cell(block.name, row["name"], value)
+        for block in bench.block
+        for row, value in product(block.rows, bench.values)
+    ]
+
+
+def settings(bench: Bench) -> str:
+    """A hash of what the runs of a benchmark depend on in its file: columns, studies and rows, no number of a paper."""
+    blocks = [(block.name, block.study, block.rows, block.optimum) for block in bench.block]
+    return hashlib.sha256(msgspec.json.encode((bench.columns, bench.study, blocks), order="sorted")).hexdigest()[:12]
+
+
+def origin(results: Iterable[Result]) -> Origin:
+    """Where results come from."""
+    found = [result.attrs for result in results]
+
+    def said(key: str) -> str:
+        return ", ".join(sorted({str(attrs[key]) for attrs in found if attrs.get(key)}))
+
+    days = sorted({str(attrs["started"])[:10] for attrs in found})
+    return Origin(
+        said("mpifed_version"),
+        said("git_commit"),
+        said("python"),
+        said("numpy"),
+        said("blas"),
+        processor(),
+        " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+    )
+
+
+def processor() -> str:
+    """The name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "unknown")
+
+
+def path(name: str) -> Path:
+    """The file of the committed rows of a benchmark."""
+    return benches.HERE / "committed" / f"{name}.jsonl.gz"
+
+
+def write(name: str, rows: Rows) -> Path:
+    """Commit rows: one line with all but the runs, then a line for each run."""
+    head = msgspec.structs.replace(rows, runs=[])
+    lines = [head, *(msgspec.structs.replace(row, numbers=spelt(row.numbers)) for row in rows.runs)]
+    file = path(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file, True) as part:
+        # No time in the head of the packed file: the same rows are the same bytes.
+        part.write_bytes(gzip.compress(b"\n".join(map(msgspec.json.encode, lines)) + b"\n", 9, mtime=0))
+    return file
+
+
+def spelt(numbers: Sequence[float]) -> list[Any]:
+    """Numbers as JSON has them: inf is a text, nan is null."""
+    return [str(number) if math.isinf(number) else number for number in numbers]
+
+
+def read(name: str) -> Rows | None:
+    """The committed rows of a benchmark; None where there are none. UserError for a damaged file."""
+    file = path(name)
+    if not file.exists():
+        return None
+    try:
+        head, *lines = gzip.decompress(file.read_bytes()).splitlines()
+        rows = msgspec.json.decode(head, type=Rows)
+        rows.runs = [msgspec.convert(unspelt(msgspec.json.decode(line)), Row) for line in lines]
+    except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
+        raise UserError(f"{file} is damaged: {error}; write it again with python -m benchmarks rows {name}") from None
+    return rows
+
+
+def unspelt(line: list[Any]) -> list[Any]:
+    """A line with its numbers as floats."""
+    *head, numbers, bounds = line
+    floats = [math.nan if number is None else float(number) for number in numbers]
+    return [*head, floats, {key: math.inf if bound is None else bound for key, bound in bounds.items()}]
+
+
+def committed(name: str) -> tuple[Bench, Rows]:
+    """A benchmark as ``report`` runs it, and its committed rows: none, and why, where they are not there or old."""
+    bench = benches.read(name).repeated("report")
+    found = read(name)
+    if found is not None and found.settings == settings(bench):
+        return bench, found
+    why = ABSENT if found is None else CHANGED
+    return bench, Rows(bench.report, [], [], [(*cell, why) for cell in cells(bench)])

@@ -36,8 +36,8 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--method", help="of run: a class of your own, FILE.py:CLASS")
     parser.add_argument("--range", action="append", default=[], help="of run: OPTION=LOW..HIGH, with ' * r' or ' / r'")
     args = parser.parse_args(words)
-    late = args.step in ("pack", "page", "run")
-    called = "quick" if args.quick else args.plan or ("committed" if late else "full")
+    usual = "committed" if args.step in ("pack", "page", "run") else "full"
+    called = "quick" if args.quick else args.plan or usual
     try:
         with threadpool_limits(1, "blas"):
             if args.step == "run":

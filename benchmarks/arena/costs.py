@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.plan import DRAWN, SCORES, Facts, Setting, Workload, rules, study, table
+from benchmarks.arena.plan import DRAWN, SCORES, Setting, rules, study, table
+from benchmarks.arena.rules import Facts, Workload
 from mpifed.algorithms.fedadmm import FedADMM
 from mpifed.core.errors import Trouble
 from mpifed.core.typing import Array

@@ -6,7 +6,8 @@ import msgspec
 import numpy as np
 
 from benchmarks.arena.costs import CACHE
-from benchmarks.arena.plan import CALM, Facts, Workload, rules
+from benchmarks.arena.plan import CALM, rules
+from benchmarks.arena.rules import Facts, Workload
 from benchmarks.optimum import minimum
 from benchmarks.running import side_by_side
 from mpifed.core.toml import toml_value
@@ -45,7 +46,8 @@ class Pooled:
 
 def seen(pooled: Pooled) -> Facts:
     """What is known of a workload before any method runs."""
-    config, parts, x = pooled.config, pooled.parts, pooled.start
+    config, parts = pooled.config, pooled.parts
+    x = pooled.start
     rows = pooled.gradients(x)
     mean = rows.mean(axis=0)
     skew = float(np.mean(np.sum((rows - mean) ** 2, axis=1)) / np.sum(mean**2))

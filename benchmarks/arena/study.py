@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.arena import goals, lock, scores
-from benchmarks.arena.plan import HELD, TUNING, Plan, file, rules, workloads
+from benchmarks.arena.plan import HELD, TUNING, file, rules, workloads
+from benchmarks.arena.rules import Plan
 from benchmarks.arena.runs import Table, do, tries
 from benchmarks.arena.scores import CARRIED, OWN, Final, Settings, compared, finals, names, tuning_seeds
 from mpifed import Data, UserError

@@ -8,7 +8,7 @@ import pytest
 
 import mpifed
 from benchmarks.arena import __main__ as command
-from benchmarks.arena import costs, goals, made, plan, runs, scores, study
+from benchmarks.arena import costs, goals, made, plan, rules, runs, scores, study
 from benchmarks.arena.runs import Row, Table, Task
 from mpifed.core.toml import flat
 
@@ -78,7 +78,7 @@ name = "fedgia"
 k0 = "1..3"
 t = "0.05..0.5"
 """
-KNOWN = plan.Facts(4, 3, 10.0, 2.0, 1.0, 0.5, True, 10.0, 0.0, [0.2, 0.1], [2.0, 1.0])
+KNOWN = rules.Facts(4, 3, 10.0, 2.0, 1.0, 0.5, True, 10.0, 0.0, [0.2, 0.1], [2.0, 1.0])
 CACHED = (plan.workloads, plan.rules, plan.facts, plan.shares, plan.available)
 
 
@@ -158,8 +158,8 @@ def test_the_seconds_of_all_systems_are_those_that_runs_on_them_record(label, ab
         pytest.skip("it needs all clients")
     data = {"name": "gaussian", "clients": 6, "samples": 5, "features": 3, "seed": 1}
     study = {"data": data, "selection": {"name": "uniform", "share": 0.5}} | ({"system": absent} if absent else {})
-    workload = plan.Workload("w", "", "plain", study, rounds=5)
-    known = plan.Facts(6, 3, 5.0, 1.0, 1.0, 0.5, True)
+    workload = rules.Workload("w", "", "plain", study, rounds=5)
+    known = rules.Facts(6, 3, 5.0, 1.0, 1.0, 0.5, True)
     one = plan.setting(label, 0, 1.0)
     found = costs.curve(costs.run(workload, known, one, 7), 7)
     passes = 1 + 0.25 * 3 if label == "Newton" else None
@@ -177,8 +177,8 @@ def test_the_seconds_of_all_systems_are_those_that_runs_on_them_record(label, ab
 
 def test_fedadmm_is_charged_the_inner_steps_that_it_takes():
     data = {"name": "gaussian", "clients": 6, "samples": 5, "features": 3, "seed": 1}
-    workload = plan.Workload("w", "", "plain", {"data": data, "selection": "all"}, rounds=6)
-    known = plan.Facts(6, 3, 5.0, 1.0, 1.0, 1.0, True)
+    workload = rules.Workload("w", "", "plain", {"data": data, "selection": "all"}, rounds=6)
+    known = rules.Facts(6, 3, 5.0, 1.0, 1.0, 1.0, True)
     ended = costs.run(workload, known, plan.setting("FedADMM", 3, 1.0), 7)
     k0, steps = ended.config.algorithm.k0, ended.result.rounds["inner_steps"]
     found = costs.curve(ended, 7).costs["passes"]

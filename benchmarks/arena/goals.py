@@ -88,7 +88,8 @@ def goals(workload: Workload) -> Facts:
 def adam(pooled: Pooled) -> float:
     """The least f on the way of Adam with full gradients: of a network, whose least f nobody knows."""
     goal, x = rules().goal, pooled.start.copy()
-    mean, square, least = np.zeros_like(x), np.zeros_like(x), pooled.f(x)
+    mean, square = np.zeros_like(x), np.zeros_like(x)
+    least = pooled.f(x)
     for k in range(1, goal.steps + 1):
         g = pooled.gradients(x).mean(axis=0)
         mean = DECAY[0] * mean + (1 - DECAY[0]) * g

@@ -149,7 +149,8 @@ def at(text: str, share: float, r: float) -> float | int:
 @cache
 def available(name: str, label: str) -> bool:
     """Whether a method can run: the problem has what it needs, matrices are affordable, whom it needs replies."""
-    workload, own, known = workloads()[name], table(label), facts()[name]
+    workload, own = workloads()[name], table(label)
+    known = facts()[name]
     if own.get("curvature") and known.n > rules().curvature.most:
         return False
     config = configuration.experiment(study(workload, setting(label, 0, known.r), 0))

@@ -105,7 +105,8 @@ def carried_out(tasks: Sequence[Task]) -> list[Row]:
     """Run tasks of one workload and method, one after another; where nothing is drawn, seeds draw devices alone."""
     found: list[Row] = []
     name, label = tasks[0][:2]
-    workload, known, own = workloads()[name], facts()[name], key(workloads()[name], label)
+    workload, known = workloads()[name], facts()[name]
+    own = key(workload, label)
     once = not random(name, label)
     last: tuple[int, Ended | None] | None = None
     for task in tasks:

@@ -53,7 +53,9 @@ SMALL = "--busy --to {to} --cases 'logistic small,logistic' --dtypes float32 --r
 PHISHING = "--cases phishing --samples 5 --repeat 1 --methods 'newton;topk, LS, A'"
 STEPS = {
     "rounds": [
-        Command("rounds", "--busy --repeat 3 --kernels both", "--busy --rounds 4 --repeat 1 --dtypes float32"),
+        Command(
+            "rounds", "--busy --bare --repeat 3 --kernels both", "--busy --bare --rounds 4 --repeat 1 --dtypes float32"
+        ),
         Command("rounds", "--part local --rounds 60 --repeat 3", "--part local --rounds 10 --repeat 1 --tiny"),
     ],
     "kernels": [Command("kernels", "--busy --kernels both --to {to}", SMALL)],
@@ -81,6 +83,7 @@ STUDIES = {
     "predict": [Command("predict", LAUNCHED, f"--tiny --ranks 2,3,4 --rounds 15 --repeat 1 {LAUNCHED}")],
     "ranks": [Command("predict", "--part ranks", "--part ranks")],
     "secondorder": [Command("secondorder", LAUNCHED, PHISHING)],
+    "passes": [Command("passes", "--cases MLP,LeNet,ResNet-8", "--tiny --rounds 3 --repeat 1")],
     "endurance": [Command("memory", "--part endurance", "--part endurance --rounds 3000")],
 }
 

@@ -48,6 +48,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "kernels": {"choices": ("numpy", "compiled", "both"), "help": "what computes; both: compiled too, with numba"},
     "busy": {"action": "store_true", "help": "also with a copy on each core at once; the worst copy is told"},
     "sizes": {"action": "store_true", "help": "also with blocks of fixed sizes"},
+    "bare": {"action": "store_true", "help": "also a loop over blocks that has the products and nothing else"},
     "tiny": {"action": "store_true", "help": "small sizes, which show that it runs, not how fast it is"},
     "least": {"type": float, "help": "minimum seconds of a repetition"},
     "most": {"type": float, "help": "the largest size"},

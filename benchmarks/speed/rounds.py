@@ -17,6 +17,9 @@ ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy
 
 With ``--sizes`` blocks of fixed sizes are measured too, in turn with ours, which tries some in its first rounds and
 keeps one: ``best`` is the lowest of their ratios (of ``quoted``, with ``--busy``), and its size.
+
+With ``--bare`` so is a bare loop over blocks (``benchmarks.speed.bare``) where all clients are in every round: ``bare``
+is its ratio to the plain loop, with ``--busy`` that of the copy that has the worst.
 """
 
 import argparse
@@ -30,6 +33,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.speed.bare import bare_loop
 from benchmarks.speed.measuring import everyone, kernels, parser, play, quoted
 from benchmarks.speed.plain import GAMMA, MU, STEPS, Draw, Plain, fedavg_loop
 from benchmarks.speed.printing import Table, best_and_median, figure, tiny
@@ -68,6 +72,8 @@ class Task(NamedTuple):
     method: dict[str, Any] = FULL
     every: int = 20
     settings: tuple[str, ...] = ()
+    kind: str = "numpy"  # of a bare loop beside it
+    bare: bool = False
 
     def study(self, *more: str) -> config.Experiment:
         """The experiment, with more settings."""
@@ -109,12 +115,13 @@ def ours(setup: config.Experiment) -> tuple[float, np.ndarray]:
 
 
 class Pair(NamedTuple):
-    """One repetition: CPU seconds of a round of both, the largest relative deviation of the models, and fixed sizes."""
+    """One repetition: CPU seconds of a round of both, the largest deviation of the models, and seconds of others."""
 
     ours: float
     loop: float
     deviation: float
     fixed: tuple[float, ...] = ()  # ours, for each of the sizes
+    bare: float | None = None  # a bare loop over blocks
 
 
 def away(x: np.ndarray, y: np.ndarray) -> float:
@@ -127,10 +134,12 @@ def prepare(task: Task, sizes: Sequence[int] = ()) -> Callable[[], Pair]:
     setup = task.study()
     loop = fedavg_loop(setup)
     fixed = [task.study(f"block_bytes={size}") for size in sizes]
+    bare = bare_loop(setup, task.kind == "compiled") if task.bare else None
 
     def run() -> Pair:
         (a, x), (b, y) = ours(setup), loop()
-        return Pair(a, b, away(x, y), tuple([ours(one)[0] for one in fixed]))
+        c, z = bare() if bare else (None, y)
+        return Pair(a, b, max(away(x, y), away(z, y)), tuple([ours(one)[0] for one in fixed]), c)
 
     return run
 
@@ -168,9 +177,9 @@ def prepare_local(task: Task) -> Callable[[], Pair]:
     return run
 
 
-def ratio(pairs: Sequence[Pair]) -> float:
-    """ours : loop, of the best repetition of each."""
-    return min(pair.ours for pair in pairs) / min(pair.loop for pair in pairs)
+def ratio(pairs: Sequence[Any], name: str = "ours") -> float:
+    """ours : loop, of the best repetition of each; or what else has this name."""
+    return float(min(getattr(pair, name) for pair in pairs) / min(pair.loop for pair in pairs))
 
 
 def fixed_sizes(copies: Sequence[Sequence[Pair]]) -> str:
@@ -194,15 +203,20 @@ def columns(args: argparse.Namespace) -> dict[str, int]:
 
 def whole_rounds(args: argparse.Namespace) -> None:
     """The table of FedAvg."""
-    best = {"best": 14} if args.sizes else {}
-    table = Table({"case": 4, "dtype": 7, "kernels": 8, **columns(args), **best}, args.to and args.to / "rounds.csv")
+    more = ({"best": 14} if args.sizes else {}) | ({"bare": 5} if args.bare else {})
+    table = Table({"case": 4, "dtype": 7, "kernels": 8, **columns(args), **more}, args.to and args.to / "rounds.csv")
     for case in args.cases or "ABC":
         for dtype in args.dtypes:
             for kind in kernels(args):
-                task = Task(case, dtype, args.rounds, settings=(f"kernels={kind}", *args.settings))
+                bare = args.bare and CASES[case][-1] is None
+                task = Task(
+                    case, dtype, args.rounds, settings=(f"kernels={kind}", *args.settings), kind=kind, bare=bare
+                )
                 copies = everyone(partial(prepare, task, SIZES if args.sizes else ()), args)
-                fixed = [fixed_sizes(copies)] if args.sizes else []
-                table.row(case, dtype, kind, *cells(copies), *fixed)
+                beside: list[Any] = [fixed_sizes(copies)] if args.sizes else []
+                if args.bare:
+                    beside.append(max(ratio(own, "bare") for own in copies) if bare else None)
+                table.row(case, dtype, kind, *cells(copies), *beside)
 
 
 def local_methods(args: argparse.Namespace) -> None:
@@ -222,7 +236,7 @@ def method(name: str, size: str) -> dict[str, Any]:
 
 def main() -> None:
     options = {"rounds": 100, "repeat": 5, "cases": None, "dtypes": "float32,float64", "kernels": "numpy"}
-    options |= {"busy": False, "sizes": False, "tiny": False, "to": None, "settings": None}
+    options |= {"busy": False, "sizes": False, "bare": False, "tiny": False, "to": None, "settings": None}
     args = parser(__doc__, part="rounds", **options).parse_args()
     play({"rounds": whole_rounds, "local": local_methods}, args)
 

@@ -5,6 +5,7 @@ import csv
 import importlib.util
 import os
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.helpers.commands import ROOT, execute, mpirun
 
 EVERY = sitting.STEPS | sitting.STUDIES
 MACHINE = predict.machine_of(predict.MACHINE)
-NEEDS = {"networks": "torch", "gpu_networks": "torch"}
+NEEDS = {"networks": "torch", "passes": "torch", "gpu_networks": "torch"}
 
 
 def rows(path):
@@ -77,8 +78,11 @@ def test_the_plain_loop_does_what_the_method_does(method, monkeypatch):
     monkeypatch.setitem(rounds.CASES, "small", (7, 12, 5, None))
     task = rounds.Task("small", "float32", 3, rounds.method(method, "small"), 3)
     assert rounds.deviation(task) < 1e-5
-    if method == "fedavg":  # and with full gradients
-        assert rounds.prepare(task._replace(method=rounds.FULL))().deviation < 1e-5
+    if method == "fedavg":  # and with full gradients, as a bare loop over blocks too
+        for kind in ("numpy", "compiled") if find_spec("numba") else ("numpy",):
+            found = rounds.prepare(task._replace(method=rounds.FULL, kind=kind, bare=True))()
+            assert found.deviation < 1e-5
+            assert found.bare > 0
 
 
 @pytest.mark.parametrize("name", ["logistic CSR", "logistic small 5 steps", "softmax small", "least squares"])

@@ -24,7 +24,7 @@ LOGISTIC = 2  # … or 1/(1 + e^−z)
 
 Kernel = Callable[..., Any]
 
-loaded: dict[tuple[str, str], Kernel] = {}  # the kernels of this process, by their names and the types of numbers
+loaded: dict[tuple[str, np.dtype[Any]], Kernel] = {}  # of this process, by their names and the types of numbers
 
 
 def installed() -> bool:
@@ -46,9 +46,10 @@ def version() -> str:
 
 def kernel(dtype: np.dtype[Any], which: str = "one_pass") -> Kernel:
     """A compiled kernel for numbers of a type: loaded from the cache, or compiled and put there."""
-    if (which, dtype.name) not in loaded:
-        loaded[which, dtype.name] = build(dtype.name, folder(dtype.name, which), which)
-    return loaded[which, dtype.name]
+    # By the type itself: each local step of each block asks, and numpy takes 4 µs to make the name of a type.
+    if (which, dtype) not in loaded:
+        loaded[which, dtype] = build(dtype.name, folder(dtype.name, which), which)
+    return loaded[which, dtype]
 
 
 def build(name: str, place: Path | None, which: str) -> Kernel:
@@ -103,7 +104,7 @@ def root() -> Path:
 
 def news(dtype: np.dtype[Any], which: str = "one_pass") -> str | None:
     """What a user should know before a kernel for numbers of a type is compiled; None where it need not be."""
-    if (which, dtype.name) in loaded or kept(dtype.name, which):
+    if (which, dtype) in loaded or kept(dtype.name, which):
         return None
     place = folder(dtype.name, which)
     where = f"kept in {place}" if place else f"each run does it, for {root()} cannot be written"

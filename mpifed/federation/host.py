@@ -67,9 +67,10 @@ class Host:
         together = setup.problem.group(setup.start.size)
         groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix, together))
         self.order = np.concatenate(groups)  # block order -> client, counted from lo
-        self.ids = lo + self.order
-        self.slot = np.argsort(self.order)  # client, counted from lo -> block order
-        self.sorted = bool((np.diff(self.order) > 0).all())
+        self.sorted = bool((self.order[1:] > self.order[:-1]).all())
+        # of a million clients in order one array is enough
+        self.ids = lo + self.order if lo else self.order
+        self.slot = self.order if self.sorted else np.argsort(self.order)  # client, counted from lo -> block order
         filling = Filling(lo, sizes, groups, self.dtype, block_bytes, setup.kernels, together)
         labels = setup.problem.checked_labels
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
@@ -186,7 +187,7 @@ class Host:
         ids, slots, index = self.called(request.to)
         found: Collected
         if request.reduce == "sum" and request.last is None and self.sorted:
-            found = self.running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
+            found = self.running(self.ids if ids is None else ids, self.dtype, self.tree)
         else:
             found = self.collected(len(index), self.dtype, request.reduce != "rows")
         first = 0

@@ -8,7 +8,6 @@ because an algorithm takes all its local steps on one block before it goes on to
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from mpifed.core.arrays import to_numpy
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import SampleColumns
 from mpifed.kernels.products import DENSE, Dense, positions
+from mpifed.kernels.unpadded import Unpadded
 
 
 class Block:
@@ -33,13 +33,13 @@ class Block:
 
     offset: Array | None = None
     frequencies: bool = False
+    unpadded: Unpadded | None = None  # samples that are stored so
     source: tuple[Block, Any] | None = None  # of a part on a device: the block with its samples, and positions there
     training: tuple[Block, Array] | None = None  # of test samples: the block and positions of their clients
     place: tuple[Any, int] | None = None  # of a whole block: its SameSizeBlocks, and its number there
 
     def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None, products: Dense = DENSE) -> None:
-        if A is not None:
-            self.A = A
+        self._A = A
         self.b = b
         self.d = self.sizes = d
         self.n = n
@@ -54,13 +54,21 @@ class Block:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    @cached_property
+    @property
     def A(self) -> Any:
-        # A part on a device makes A when it is first asked for: mini-batches take their rows from the source, and a
-        # copy of all samples of the selected clients would cost more than the step itself.
-        assert self.source is not None
-        block, rows = self.source
-        return self.products.later(block, rows)
+        if self.unpadded is not None:
+            return self.unpadded.padded()
+        if self._A is None:
+            # A part on a device makes A when it is first asked for: mini-batches take their rows from the source, and
+            # a copy of all samples of the selected clients would cost more than the step itself.
+            assert self.source is not None
+            block, rows = self.source
+            self._A = self.products.later(block, rows)
+        return self._A
+
+    @A.setter
+    def A(self, A: Any) -> None:
+        self._A = A
 
     def take(self, rows: Array) -> Block:
         """The block of the clients at positions ``rows``."""
@@ -70,8 +78,9 @@ class Block:
 
     def part(self, rows: slice | Array) -> Block:
         """The samples of the clients at positions ``rows``, without what has been computed of them."""
-        at, A, source = self.products.part(self, rows)
+        at, A, source = self.products.part(self, rows) if self.unpadded is None else (rows, None, None)
         made = Block(A, self.b[at], self.d[at], self.n, self.w[at], self.products)
+        made.unpadded = self.unpadded and self.unpadded.part(rows)
         made.source = source
         if self.d is not self.sizes:
             made.sizes = self.sizes[rows]
@@ -237,4 +246,5 @@ class Block:
 
 def weights(d: Array, D: int, dtype: Any) -> Array:
     """Weights (c, D): 1/d_i in the first d_i columns, 0 in the others."""
-    return ((np.arange(D) < d[:, None]) / np.maximum(d, 1)[:, None]).astype(dtype)
+    shares = (1 / np.maximum(d, 1)).astype(dtype)
+    return np.where(np.arange(D) < d[:, None], shares[:, None], shares.dtype.type(0))

@@ -22,7 +22,7 @@ from mpifed.kernels.sparse_products import CSR, sparse_block
 
 Rows = Callable[[int, int], tuple[Any, Array]]  # Dataset.rows or rows_test
 Labels = Callable[[Array], Array]  # converts labels for a problem; UserError for impossible ones
-CHUNK_BYTES = 1 << 24  # approximate size of the pieces that are read
+CHUNK_BYTES = 1 << 23  # approximate size of the pieces that are read
 
 
 class SameSizeBlocks:
@@ -177,23 +177,27 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
     what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
     check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks: list[Block] = []
+    wholes: list[Block] = []
+    home = np.empty((len(sizes), 2), np.int32)  # of each client: which whole, and the position in it
     for _, neighbours in groupby(groups, lambda group: int(padded(sizes[group[:1]], together)[0])):
         alike = list(neighbours)
         every = np.concatenate(alike)
-        whole = dense_block(sizes[every], data.n, dtype, products, together)
+        in_order = slice(every[0], every[-1] + 1) if (np.diff(every) == 1).all() else every
+        whole = dense_block(sizes[in_order], data.n, dtype, products, together)
         if data.columns is not None:
             whole.weigh(data.columns, lo + every, test)
+        home[every, 0] = len(wholes)
+        home[every, 1] = np.arange(len(every))
+        wholes.append(whole)
         blocks += cut(whole, alike)
-    home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
-    for k, group in enumerate(groups):
-        home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
+        del every
     for first, (X, y) in pieces:
-        copy(X, labels(y), sizes[first : first + step], home[first : first + step], blocks)
+        copy(X, labels(y), sizes[first : first + step], home[first : first + step], wholes)
     return blocks
 
 
-def copy(X: Array, y: Array, sizes: Array, home: Array, blocks: list[Block]) -> None:
-    """Copy the samples of clients with ``sizes`` (c,) to their ``home`` (c, 2): block and position in it.
+def copy(X: Array, y: Array, sizes: Array, home: Array, wholes: list[Block]) -> None:
+    """Copy the samples of clients with ``sizes`` (c,) to their ``home`` (c, 2): which whole, and position in it.
 
     Neighbours that stay neighbours and have as many samples are copied together.
     """
@@ -204,8 +208,9 @@ def copy(X: Array, y: Array, sizes: Array, home: Array, blocks: list[Block]) -> 
     for count, d, (k, j) in zip(counts.tolist(), sizes[firsts].tolist(), home[firsts].tolist(), strict=True):
         end = begin + count * d
         if d:
-            blocks[k].A[j : j + count, :d] = X[begin:end].reshape(count, d, -1)
-            blocks[k].b[j : j + count, :d] = y[begin:end].reshape(count, d)
+            whole = wholes[k]
+            (whole.unpadded or whole).A[j : j + count, :d] = X[begin:end].reshape(count, d, -1)
+            whole.b[j : j + count, :d] = y[begin:end].reshape(count, d)
         begin = end
 
 

@@ -10,6 +10,7 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.products import DENSE, Dense
+from mpifed.kernels.unpadded import Unpadded, left_out
 
 PAD = 4
 SPARSE = 4  # CSR stores few of the numbers, so a block has so many times the clients of a dense one
@@ -56,10 +57,16 @@ def clients_in(block_bytes: int, each: int, group: int = 1) -> int:
 
 def dense_block(sizes: Array, n: int, dtype: Any, products: Dense = DENSE, group: int = 1) -> Block:
     """A block of zeros for clients of these sizes, to be filled."""
-    shape = (len(sizes), int(padded(sizes[:1], group)[0]), n)
+    D = int(padded(sizes[:1], group)[0])
+    most = int(sizes.max())
+    unpadded = group == 1 and left_out(most, (len(sizes), D, n), np.dtype(dtype).itemsize)
+    shape = (len(sizes), most if unpadded else D, n)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     # It begins at a multiple of 64 bytes, as cache lines do: vectors of features are read faster.
     room = np.zeros(size + LINE, np.uint8)
     begin = -room.ctypes.data % LINE
     A = room[begin : begin + size].view(dtype).reshape(shape)
-    return Block(A, np.zeros(shape[:2], dtype), sizes, n, products=products)
+    block = Block(A, np.zeros((len(sizes), D), dtype), sizes, n, products=products)
+    if unpadded:
+        block.unpadded = Unpadded(A, D, slice(0, len(A)), {})
+    return block

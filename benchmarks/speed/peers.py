@@ -8,7 +8,7 @@ a GPU, the median of the rounds after the first and the best of the repetitions;
 the mean cross-entropy of all samples at the end: each shuffles and selects by draws of its own, so that it is near to
 ours and no more.
 
-``python -m benchmarks.speed.startup --part flute`` has the comparison that FLUTE published.
+``python -m benchmarks.speed.startup --part flute`` runs the study whose times FLUTE published.
 """
 
 import argparse

@@ -11,8 +11,8 @@ flute   the study of FLUTE's table of speeds: logistic regression on MNIST, 1000
         from its start to its end, all modules compiled to bytecode before: median (smallest–largest) of the
         repetitions. Below it is what takes this time, from one more run
 
-Published for such a study, on other machines and not measured here: FLUTE 200 s, FedML with MPI 189 s, Flower 1,814 s
-on CPUs, FLUTE 91 s on two GPUs (arXiv:2203.13789).
+Published in 2022 for such a study, on other machines, and nothing to compare ours with: FLUTE 200 s, FedML with MPI
+189 s, Flower 1,814 s on CPUs, FLUTE 91 s on two GPUs (arXiv:2203.13789).
 """
 
 import argparse

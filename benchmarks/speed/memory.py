@@ -5,9 +5,11 @@ samples    every run is a new process, and every row two runs: with few clients 
            without Python, its libraries and what does not grow. Near 1 nothing large is stored twice. Samples are
            features and labels; of CSR data features are the numbers, their columns and the ends of rows. ``peak`` is of
            the larger run, on the rank with the highest. Linear models take five steps with all clients, those of
-           FedGiA and FedAvg with 1000 clients one round after another of their own; a network trains 16 of its clients
+           FedGiA and FedAvg with 1000 clients one round after another of their own; small clients, whose samples have
+           10 classes, 1000 in each round of softmax; a network trains 16 of its clients
            in each of two rounds, and all are evaluated. ``device`` is the same of the memory that PyTorch had from a
-           GPU at its peak: with ``--device cuda`` all rows but those of CSR and of numba compute there
+           GPU at its peak: with ``--device cuda`` all rows but those of CSR and of numba compute there. ``CPU µs`` is
+           what a client more adds to the CPU time of the whole command
 endurance  the memory of a long run, and whether its rounds become slower: FedAvg on 8 clients × 4 samples × 4 features,
            with a result file and three records. ``resident MB`` is the memory after the warm-up (1000 rounds, when
            everything has been used once) and at the end, ``growth`` the difference in per cent; the goal is below 5.
@@ -28,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import mpifed
-from benchmarks.speed.measuring import LAUNCHER, fresh, gaussian, launched, parser, play
+from benchmarks.speed.measuring import LAUNCHER, children, fresh, gaussian, launched, parser, play
 from benchmarks.speed.printing import Table
 
 MB = 1e6
@@ -60,7 +62,7 @@ class Row(NamedTuple):
     features: int
     dtype: str
     words: tuple[str, ...] = ()
-    kind: str = "dense"  # or CSR, or network
+    kind: str = "dense"  # or CSR, small, or network
 
     def scaled(self, scale: float) -> tuple[int, int]:
         """Few and more clients, so many times as many."""
@@ -85,6 +87,10 @@ def known() -> dict[str, Row]:
         for batched, how in {"auto": "in groups", "false": "one at a time"}.items():
             words = (*STEPS, *network, f"problem.batched={batched}", *TRAINED)
             found[f"{name} {how}"] = Row(564, 1564, 50, 784, "float32", words, "network")
+    for name, share in {"5 samples": 0.0, "5 samples, 1 a test": 0.2}.items():
+        found[name] = Row(
+            10_000, 1_000_000, 5, 20, "float32", (*METHODS["FedAvg, 1000"], f"data.test={share}"), "small"
+        )
     return found
 
 
@@ -130,6 +136,9 @@ def study(row: Row, clients: int, folder: Path) -> tuple[list[str], float]:
     data = gaussian(clients, row.samples, row.features)
     if row.kind == "network":
         data = ["data=images", *data[1:3], *IMAGES, "problem=torch"]
+    if row.kind == "small":
+        data = ["data=synthetic", data[1], f"data.least={row.samples}", f"data.most={row.samples}", data[3]]
+        data += ["problem=softmax"]
     count = [f"selection.count={min(clients, 1000)}"] if "selection.count=1000" in words else []
     words = [word for word in words if not count or not word.startswith("selection.count")]
     size = clients * row.samples * (row.features + 1) * float(np.dtype(row.dtype).itemsize)
@@ -145,15 +154,18 @@ def peaks(words: list[str], folder: Path, args: argparse.Namespace) -> np.ndarra
 
 def samples(args: argparse.Namespace) -> None:
     """The table of multiples."""
-    columns = {"row": 22, "clients": 7, "samples MB": 6, "peak MB": 6, "host": 5, "device": 5}
+    columns = {"row": 22, "clients": 7, "samples MB": 6, "peak MB": 6, "host": 5, "device": 5, "CPU µs": 6}
     table = Table(columns, args.to and args.to / "memory.csv")
     with tempfile.TemporaryDirectory() as folder:
         for name, row in chosen(args).items():
             counts = row.scaled(args.scale)
             (few, less), (many, size) = (study(row, count, Path(folder)) for count in counts)
-            least, most = (peaks(words, Path(folder), args) for words in (few, many))
+            begun = children()
+            least, between = peaks(few, Path(folder), args), children()
+            most, ended = peaks(many, Path(folder), args), children()
             host, device = ((most - least) / (size - less) * max(1, args.ranks[0] - 1)).tolist()
-            table.row(name, counts[1], size / MB, float(most[0]) / MB, host, device or None)
+            spent = (ended - 2 * between + begun) / (counts[1] - counts[0]) * 1e6
+            table.row(name, counts[1], size / MB, float(most[0]) / MB, host, device or None, spent)
 
 
 class Mark(NamedTuple):

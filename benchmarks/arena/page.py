@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
@@ -86,6 +87,7 @@ def text(judged: Outcome, told: dict[str, object]) -> str:
         "held": len(apart),
         "workloads": len(judged.entries),
         "methods": len(labels),
+        "twins": twins(both, labels),
         "regrets": tables.regrets(held, judged, decisions),
         "standings": tables.standings(both, labels),
         "gains": tables.gains(judged),
@@ -130,3 +132,13 @@ def misses(both: Sequence[Case]) -> str:
     """How many costs are those of misses."""
     costs = [cost for one in both for cost in one.costs.values()]
     return f"{sum(map(np.isinf, costs)):,} of {len(costs):,}"
+
+
+def twins(both: Sequence[Case], labels: Sequence[str]) -> str:
+    """Which methods have the same costs wherever both run: with the settings carried over they are one method."""
+    found = []
+    for first, second in combinations(labels, 2):
+        costs = [(one.costs[first], one.costs[second]) for one in both if {first, second} <= one.costs.keys()]
+        if costs and all(a == b for a, b in costs):
+            found.append(f" {first} and {second} have the same costs everywhere with the settings carried over.")
+    return "".join(found)

@@ -312,3 +312,15 @@ def test_the_page_is_what_the_committed_rows_give(tmp_path, monkeypatch):
     assert page.write(Table(tmp_path / "none", command.COMMITTED), "committed", tmp_path) == written
     for name in ("arena.md", "arena-explore.html"):
         assert (tmp_path / name).read_text("utf-8") == (STUDIES / name).read_text("utf-8")
+
+
+def test_methods_whose_costs_are_the_same_wherever_both_run_are_named():
+    pytest.importorskip("matplotlib")
+    from benchmarks.arena import page
+
+    found = [one(GD=2.0, FedAvg=2.0), one("v", GD=1.0, FedAvg=1.0, Newton=1.0), one("u", GD=3.0, Newton=2.0)]
+    assert page.twins(
+        found, METHODS
+    ) == " GD and FedAvg have the same costs everywhere with the settings carried over." + (
+        " FedAvg and Newton have the same costs everywhere with the settings carried over."
+    )

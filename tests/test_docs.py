@@ -28,7 +28,7 @@ PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 BUILD = runpy.run_path(str(DOCS / "build.py"))
 GENERATED = {DOCS / "results.md", STUDIES / "outcomes.md", STUDIES / "rows.md", STUDIES / "agreement.md"}
-WORDS = 40_000  # by hand, in README and docs
+WORDS = 40_200  # by hand, in README and docs
 page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
 

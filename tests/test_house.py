@@ -231,7 +231,7 @@ BOUNDS = {
     "lists and texts times a condition": 0,
     "lines of mpifed": 49_500,
     "lines of tests": 43_500,
-    "lines of benchmarks": 13_100,
+    "lines of benchmarks": 13_200,
 }
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import mpifed
 from benchmarks.arena.plan import file
 from benchmarks.arena.runs import Row, Table, spelt
+from benchmarks.rows import processor
 from mpifed.core.toml import toml_value
 from mpifed.results.provenance import git_commit
 
@@ -55,7 +56,4 @@ def read() -> Made:
 
 def machine() -> str:
     """The processor, its cores, and Python."""
-    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = {line.partition(":")[2].strip() for line in lines if line.startswith("model name")}
-    name = ", ".join(sorted(names)) or platform.processor()
-    return f"{name}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -42,82 +42,79 @@ def tuning_seeds(count: int) -> range:
     return range(rules().seeds.tuning, rules().seeds.tuning + count)
 
 
-def loss(rows: Rows, name: str, of: tuple[str, int], kind: str, seeds: Iterable[int]) -> float:
+class Known:
+    """Rows, and the ``least`` cost of each goal, by workload and score, of any method of the rules.
+
+    Tries with the first tuning seed count.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        methods, costs = set(labels()), defaultdict[tuple[str, str], list[list[float]]](list)
+        for task, row in rows.items():
+            if task.seed == rules().seeds.tuning and task.method in methods:
+                for score in SCORES:
+                    costs[task.workload, score].append(row.costs[score])
+        self.least = {of: [min(level) for level in zip(*each, strict=True)] for of, each in costs.items()}
+
+
+def loss(known: Known, name: str, of: tuple[str, int], kind: str, seeds: Iterable[int]) -> float:
     """The mean logarithm of a try's cost over the least of all tries with the first tuning seed."""
     found = []
     for score in KINDS[kind]:
-        least = leasts(rows, name, score)
+        least = known.least[name, score]
         for seed in seeds:
-            for cost, best in zip(rows[Task(name, *of, seed)].costs[score], least, strict=True):
+            for cost, best in zip(known.rows[Task(name, *of, seed)].costs[score], least, strict=True):
                 if math.isfinite(best):
                     found.append(math.log(min(cost / best, MISS)))
     return sum(found) / len(found) if found else 0.0
 
 
-def leasts(rows: Rows, name: str, score: str) -> list[float]:
-    """The least cost of each goal of a workload that any try of the rules' methods has with the first tuning seed."""
-    place = id(rows), len(rows)
-    if place not in LEASTS:
-        LEASTS.clear()
-        LEASTS[place] = {}
-    found = LEASTS[place]
-    if not found:
-        methods, costs = set(labels()), defaultdict[tuple[str, str], list[list[float]]](list)
-        for task, row in rows.items():
-            if task.seed == rules().seeds.tuning and task.method in methods:
-                for of in SCORES:
-                    costs[task.workload, of].append(row.costs[of])
-        found |= {of: [min(level) for level in zip(*each, strict=True)] for of, each in costs.items()}
-    return found[name, score]
-
-
-# by the rows and their number: they only grow
-LEASTS: dict[tuple[int, int], dict[tuple[str, str], list[float]]] = {}
-
-
 def kept(rows: Rows, plan: Plan, wanted: Sequence[str]) -> dict[str, list[int]]:
     """The tries of each method that are best under some kind of cost with the first tuning seed."""
+    known = Known(rows)
     found: dict[str, list[int]] = {}
     for label in compared():
         best: set[int] = set()
         for kind in KINDS:
-            ranked = sorted(numbers(label, plan.tries), key=lambda k: carried_loss(rows, (label, k), kind, wanted, 1))
+            ranked = sorted(numbers(label, plan.tries), key=lambda k: carried_loss(known, (label, k), kind, wanted, 1))
             best |= set(ranked[: plan.keep])
         found[label] = sorted(best)
     return found
 
 
-def carried_loss(rows: Rows, of: tuple[str, int], kind: str, wanted: Sequence[str], seeds: int) -> float:
+def carried_loss(known: Known, of: tuple[str, int], kind: str, wanted: Sequence[str], seeds: int) -> float:
     """The mean loss of a try over the workloads on which its method can run."""
-    losses = [loss(rows, name, of, kind, tuning_seeds(seeds)) for name in able(of[0], wanted)]
+    losses = [loss(known, name, of, kind, tuning_seeds(seeds)) for name in able(of[0], wanted)]
     return sum(losses) / max(1, len(losses))
 
 
 def settings(rows: Rows, plan: Plan, wanted: Sequence[str]) -> Settings:
     """The try of each method and kind that is best on all these workloads together."""
-    finalists = kept(rows, plan, wanted)
+    known, finalists = Known(rows), kept(rows, plan, wanted)
     return {
         kind: {
-            label: min(finalists[label], key=lambda k: carried_loss(rows, (label, k), kind, wanted, plan.tuning_seeds))
+            label: min(finalists[label], key=lambda k: carried_loss(known, (label, k), kind, wanted, plan.tuning_seeds))
             for label in finalists
         }
         for kind in KINDS
     }
 
 
-def own(rows: Rows, plan: Plan, name: str, label: str, kind: str) -> int:
+def own(known: Known, plan: Plan, name: str, label: str, kind: str) -> int:
     """The best try of a method on one workload."""
     seeds = tuning_seeds(plan.own_tuning_seeds)
-    return min(numbers(label, plan.own_tries), key=lambda k: loss(rows, name, (label, k), kind, seeds))
+    return min(numbers(label, plan.own_tries), key=lambda k: loss(known, name, (label, k), kind, seeds))
 
 
 def finals(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str], after: int) -> list[Task]:
     """The runs that judge settings carried over, or those of the workloads' own tries."""
+    known = Known(rows)
     found: list[Task] = []
     for label in compared():
         for name in able(label, wanted):
             chosen = {
-                carried[kind][label] if after == CARRIED else own(rows, plan, name, label, kind) for kind in KINDS
+                carried[kind][label] if after == CARRIED else own(known, plan, name, label, kind) for kind in KINDS
             }
             found += tries([name], [label], sorted(chosen), judges(plan, after))
     return found
@@ -131,13 +128,13 @@ def judges(plan: Plan, after: int) -> range:
 
 def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> Final:
     """The costs of the chosen settings with the seeds that judge; nothing where a method cannot run."""
-    found = Final()
+    known, found = Known(rows), Final()
     for label in compared():
         for name in able(label, wanted):
             drawn, goals = random(name, label), len(facts()[name].goals)
             afters = [CARRIED, *([OWN] if workloads()[name].part in plan.own else [])]
             for after, (kind, of) in product(afters, KINDS.items()):
-                number = carried[kind][label] if after == CARRIED else own(rows, plan, name, label, kind)
+                number = carried[kind][label] if after == CARRIED else own(known, plan, name, label, kind)
                 judged = [rows[Task(name, label, number, seed)].costs for seed in judges(plan, after)]
                 for score in of:
                     costs = np.array([one[score] for one in judged]).reshape(-1, goals).T

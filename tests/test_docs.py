@@ -143,7 +143,7 @@ def test_pages_of_names_that_are_no_longer_there_are_removed(tmp_path):
 
 
 def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
-    """Title, year, number and the authors' family names; the README and the reference link to each paper."""
+    """Title, year, number and the authors' family names; the reference links to each paper."""
     cited = pytest.importorskip("yaml").safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     known = {(number_of(work["url"]), work["year"], work["title"]): work for work in cited}
     found = set()
@@ -160,8 +160,8 @@ def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
         own = ("doi", number.removeprefix("doi:")) if number.startswith("doi:") else ("other", number)
         assert work["identifiers"] == [dict(zip(("type", "value"), own, strict=True))]
         found.add((number, int(year), title))
-        for page in (ROOT / "README.md", REFERENCE / "algorithms" / f"{name}.md"):
-            assert f"({work['url']})" in page.read_text("utf-8"), f"{page.name} does not link to {work['url']}"
+        page = REFERENCE / "algorithms" / f"{name}.md"
+        assert f"({work['url']})" in page.read_text("utf-8"), f"{page.name} does not link to {work['url']}"
     families = (Selection, Attack, RobustMean)
     documented = [family.member(name, "name").__doc__ or "" for family in families for name in family.choices]
     components = " ".join(" ".join([*documented, RobustMean.__doc__ or ""]).split())

@@ -1,6 +1,7 @@
 """The pages: links lead somewhere, what is written from the code is up to date, commands and studies are valid."""
 
 import ast
+import json
 import re
 import runpy
 import tomllib
@@ -303,3 +304,28 @@ def test_the_citation_is_complete():
         paper["title"] and all(set(who) == {"family-names", "given-names"} for who in paper["authors"])
         for paper in found["references"]
     )
+
+
+def test_the_archive_is_described_as_the_citation_is():
+    """.zenodo.json, which an archive reads at a release, and CITATION.cff say the same of it."""
+    cited = pytest.importorskip("yaml").safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    archive = json.loads((ROOT / ".zenodo.json").read_text("utf-8"))
+    assert archive["title"] == cited["title"]
+    assert archive["version"] == cited["version"] == mpifed.__version__
+    assert archive["publication_date"] == str(cited["date-released"])
+    assert archive["license"] == cited["license"]
+    assert archive["creators"] == cited["authors"]
+    assert f"{len(Algorithm.choices)} methods" in archive["description"]
+
+
+def test_the_workflow_of_the_forge_runs_the_stages_of_ci():
+    text = (ROOT / ".ci" / "run").read_text("utf-8")
+    (usual,) = re.findall(r"\|\| stages=\((.*)\)", text)
+    workflow = pytest.importorskip("yaml").safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    jobs = workflow["jobs"].values()
+    steps = [step.get("run", "") for job in jobs for step in job["steps"]]
+    steps += [row["command"] for job in jobs for row in job.get("strategy", {}).get("matrix", {}).get("include", [])]
+    named = {name for step in steps for name in re.findall(r"\.ci/run (\w+)", step)}
+    # `tests` has the versions of Python and both kinds of MPI in a matrix, which on one machine are these two stages
+    assert set(usual.split()) - {"newest", "openmpi"} <= named
+    assert all(f"stage_{name}()" in text for name in named)

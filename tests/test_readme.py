@@ -21,7 +21,8 @@ from tests.helpers.commands import ROOT, execute, mpifed
 README = (ROOT / "README.md").read_text("utf-8")
 NAMES = (
     "first-hour experiments sweeps data sites clients masks selection adaptive secondorder compression privacy "
-    "asynchronous graphs pictures gallery python extending check certify clusters performance"
+    "asynchronous graphs pictures gallery python extending extending-reference check certify clusters performance "
+    "weights-and-penalties private-clients scaling installing-on-clusters"
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in NAMES.split()))
 TORCH = "docs/torch.md"

@@ -29,12 +29,12 @@ PROMISES = {
 INTRODUCTION = """
 ## What keeps which promise
 
-A run that asks for a promise is refused with every part that does not say that it keeps it, in
-[one sentence](../extending-reference.md#what-it-keeps). A method with a guarantee asks for privacy: of single *samples*
-or of whole *clients*; where it protects *sums* over all clients alone, or counts on *double* precision, for that too.
+A run that asks for a promise is refused with every part that does not say that it keeps it, in [one
+sentence](../extending-reference.md#what-it-keeps). A method with a guarantee asks for privacy: of single *samples* or
+of whole *clients*; where it protects *sums* over all clients alone, or counts on *double* precision, for that too.
 `--survive` asks for *survival*, `kernels = "cuda"` or `"torch"` for *devices*. The same *bits* on any ranks and
-*resuming* to the bit are promises of every run. In the table are methods, and of everything else what lacks a promise: what is not there
-keeps all of them.
+*resuming* to the bit are promises of every run. In the table are methods, and of everything else what lacks a promise:
+what is not there keeps all of them.
 """
 
 

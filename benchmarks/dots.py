@@ -8,6 +8,7 @@ from benchmarks import expressions
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.parts import Figure
+from mpifed.report import axes
 from mpifed.report.palette import COLOURS, MARKERS
 from mpifed.report.style import DOUBLE, HANDLE, LINE, above, drawing, fold, folded, headed, text
 
@@ -69,6 +70,7 @@ def drawn(
             axis.plot(known.mean(), place, **style, markerfacecolor=style["color"] if all_reached else "white")
     if "x" in wish.log:
         axis.set_xscale("log")
+        axes.decades(axis.xaxis)
     edge = axis.get_yaxis_transform()
     (crosses,) = axis.plot(np.ones(len(none)), none, "x", color="0.6", transform=edge, clip_on=False, markersize=3)
     crosses.set_in_layout(False)

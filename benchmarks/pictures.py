@@ -228,6 +228,8 @@ def scales(axis: Any, wish: Figure, xs: Sequence[Array] = ()) -> None:
                 axle.set_major_locator(MaxNLocator(4))
                 axle.set_major_formatter(ScalarFormatter(useOffset=False))
                 axle.set_minor_locator(NullLocator())
+            else:
+                axes.decades(axle)
 
 
 def number(value: Any) -> bool:

@@ -12,7 +12,7 @@ from PIL import Image
 
 DOCS = Path(__file__).resolve().parent
 WIDTH = 360  # pixels
-COLOURS = 48
+COLOURS = 256
 
 
 def main() -> None:

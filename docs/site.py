@@ -12,12 +12,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {"README.md": "index.md"} | {name: name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")}
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
 FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
+NOTEBOOK_LINK = re.compile(r'(href="(?![a-z]+:)[^"#]+)\.(?:md|ipynb)(?=[#"])')
+BESIDE = re.compile(r"^(\*For .*?)\n\n(!\[.*?)\n\n(\*.*?)\n\n", re.M | re.S)  # for whom and Install, picture, caption
+UNSEARCHED = "---\nsearch: {exclude: true}\n---\n"  # nobody looks for a source file by its words
 LANGUAGES = {".py": "python", ".toml": "toml", ".sbatch": "bash", ".sh": "bash", ".yml": "yaml", ".cff": "yaml"}
 
 API = """# Python API
@@ -77,6 +81,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     uri = page.file.src_uri
     if uri.startswith("source/"):
         return markdown
+    if uri == "index.md":
+        markdown, found = BESIDE.subn(beside, markdown, count=1)
+        if not found:
+            raise PluginError("README.md has no line *For ...*, picture and caption one after the other")
     origin = next((path for path, own in PAGES.items() if own == uri), f"docs/{uri}")
 
     def replaced(link: re.Match[str]) -> str:
@@ -85,6 +93,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     parts = FENCE.split(markdown)
     return "".join(part if part.startswith("```") else LINK.sub(replaced, part) for part in parts)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Let the links of a notebook, which MkDocs leaves as they are, lead to pages of the site."""
+    return NOTEBOOK_LINK.sub(r"\1.html", html) if page.file.src_uri.endswith(".ipynb") else html
+
+
+def beside(found: re.Match[str]) -> str:
+    """The top of the start page: for whom, Install and a command beside the picture; site.css makes the columns."""
+    left, right = found[1], f"{found[2]}\n\n{found[3]}"
+    parts = "".join(f"<div markdown>\n\n{part}\n\n</div>\n" for part in (left, right))
+    return f'<div class="start" markdown>\n{parts}</div>\n\n'
 
 
 def targets(origin: str) -> set[str]:
@@ -113,9 +133,9 @@ def source(path: str) -> str:
     """A page that shows a file, or lists a folder."""
     if (ROOT / path).is_dir():
         names = subprocess.check_output(["git", "ls-files", path], cwd=ROOT, text=True).split()
-        return f"# {path}\n\n" + "\n".join(f"- `{name}`" for name in names) + "\n"
+        return f"{UNSEARCHED}# {path}\n\n" + "\n".join(f"- `{name}`" for name in names) + "\n"
     language = LANGUAGES.get(Path(path).suffix, "text")
-    return f"# {path}\n\n````{language}\n{(ROOT / path).read_text('utf-8')}\n````\n"
+    return f"{UNSEARCHED}# {path}\n\n````{language}\n{(ROOT / path).read_text('utf-8')}\n````\n"
 
 
 def api() -> str:

@@ -1,4 +1,4 @@
-"""Logarithmic axes that also show zero: a floor line for y, and an x axis that begins at 0."""
+"""Logarithmic axes: with zero (a floor line for y, an x axis that begins at 0), and labels that do not overlap."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,6 +9,7 @@ from mpifed.core.typing import Array
 
 BELOW = 0.08  # the floor lies below the least positive value by this share of the decades above it
 LEAST = 0.4  # decades, at least
+ROOM = 16  # points between the middles of 0 and of the next label
 FLOOR = "floor"  # gid of what stands on the floor
 BASE = "floor line"  # gid of the line itself
 
@@ -51,7 +52,25 @@ def along(axis: Any, columns: Iterable[Array]) -> None:
         least = float(positive.min())
         axis.set_xscale("symlog", linthresh=least, linscale=0.4, subs=range(2, 10))
         usual = axis.xaxis.get_major_formatter()
-        axis.xaxis.set_major_formatter(lambda value, index: "" if 0 < value < least else usual(value, index))
+
+        def label(value: float, index: int) -> str:
+            """None for a tick on the linear part, nor for one whose label would lie on that of 0."""
+            pixels = axis.transData.transform([(0, 1), (value, 1)])[:, 0]
+            near = np.ptp(pixels) * 72 < ROOM * axis.figure.dpi
+            return "" if value > 0 and (value < least or near) else usual(value, index)
+
+        axis.xaxis.set_major_formatter(label)
         axis.set_xlim(left=0 if (values < 0).sum() == 0 else None)
     else:
         axis.set_xscale("log")
+
+
+def decades(axle: Any) -> None:
+    """Label the powers of ten of a logarithmic axis; where fewer than two are in view, 1, 2 and 5 of each as well."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    least, most = np.log10(axle.get_view_interval())
+    if np.floor(most) - np.ceil(least) < 1:
+        axle.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axle.set_major_formatter(lambda value, index: f"{value:g}")
+    axle.set_minor_formatter(NullFormatter())

@@ -131,7 +131,7 @@ def cell(study: Study, robust: Table | None, attack: Table | None) -> str:
         table |= {} if attack is None else {"attack": attack}
         try:
             found.append(study.judge(mpifed.run(table, progress=None), seed))
-        except mpifed.Trouble:
+        except mpifed.RunError:
             return "∞"
     return f"{np.mean(found):{study.digits}} ± {np.std(found, ddof=1):{study.digits}}"
 

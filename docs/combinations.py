@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.features.listed import refuse_counts, refuse_study
@@ -95,7 +95,7 @@ def answer(method: Algorithm, ways: Sequence[dict[str, Any]]) -> tuple[str, str]
 def refused(method: Algorithm, settings: dict[str, Any]) -> str:
     """Why a method does not go with settings; empty where it does."""
     problem = next(name for name in Problem.choices if not missing(method, Problem.member(name, "problem")))
-    base = {"selection": "all", "problem": problem, "graph": "ring" if isinstance(method, GraphMethod) else None}
+    base = {"selection": "all", "problem": problem, "graph": "ring" if isinstance(method, GraphAlgorithm) else None}
     table = {key: value for key, value in (base | settings).items() if value is not None}
     own = {key: value for key, value in msgspec.to_builtins(method).items() if value is not None}
     try:

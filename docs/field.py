@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.cli.describe import paper
 from mpifed.core.methods import METHODS
 from mpifed.core.toml import toml_value
@@ -143,7 +143,7 @@ def gradients(own: Algorithm) -> str:
 
 
 def participation(cls: type[Algorithm]) -> str:
-    return "all, without a server" if issubclass(cls, GraphMethod) else cls.takes.value
+    return "all, without a server" if issubclass(cls, GraphAlgorithm) else cls.takes.value
 
 
 def privacy(cls: type[Algorithm]) -> str:

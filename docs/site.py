@@ -43,7 +43,7 @@ GROUPS = {
         "table",
         "Result",
         "UserError",
-        "Trouble",
+        "RunError",
     ),
     "Components": (
         "Algorithm",

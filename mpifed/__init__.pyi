@@ -6,7 +6,7 @@ from mpifed import data as data
 from mpifed import graphs as graphs
 from mpifed import problems as problems
 from mpifed.algorithms.bases.algorithm import Algorithm as Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod as GraphMethod
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm as GraphAlgorithm
 from mpifed.algorithms.parts.local_solvers import Solver as Solver
 from mpifed.algorithms.parts.optimizers import Optimizer as Optimizer
 from mpifed.algorithms.parts.server_optimizers import ServerOptimizer as ServerOptimizer
@@ -30,7 +30,7 @@ from mpifed.api.run import resume as resume
 from mpifed.api.run import run as run
 from mpifed.api.sweep import sweep as sweep
 from mpifed.compressors.compressor import Compressor as Compressor
-from mpifed.core.errors import Trouble as Trouble
+from mpifed.core.errors import RunError as RunError
 from mpifed.core.errors import UserError as UserError
 from mpifed.core.promises import Keeps as Keeps
 from mpifed.core.promises import keeping as keeping
@@ -51,7 +51,7 @@ from mpifed.federation.ending import Ending as Ending
 from mpifed.federation.local import Local as Local
 from mpifed.federation.participation.selection import Selection as Selection
 from mpifed.federation.participation.selection import Selector as Selector
-from mpifed.federation.peers.neighbourhood import Near as Near
+from mpifed.federation.peers.neighbourhood import Neighbours as Neighbours
 from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.server import Federation as Federation
 from mpifed.federation.traits import Max as Max

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.arena.plan import DRAWN, SCORES, Setting, rules, study, table
 from benchmarks.arena.rules import Facts, Workload
 from mpifed.algorithms.fedadmm import FedADMM
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import config as configuration
@@ -73,7 +73,7 @@ def run(workload: Workload, known: Facts, one: Setting, seed: int) -> Ended | No
     config = configuration.experiment(own | {"system": tables["equal"] | own.get("system", {})})
     try:
         recorder = start(Job(config), None, Watch(known), CACHE)
-    except Trouble:
+    except RunError:
         return None
     assert recorder is not None
     return Ended(recorder.result(), config, tables)

@@ -11,7 +11,7 @@ from benchmarks.sites.natural import CHANGED, SITES, Site, frame_of, loss, optio
 from benchmarks.sites.pooled import design, pooled
 from benchmarks.sites.running import done
 from mpifed import UserError
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.core.typing import Array
 
 SECOND: dict[str, dict[str, Any]] = {
@@ -85,7 +85,7 @@ def cell(study: dict[str, Any], method: dict[str, Any], end: float) -> str:
         result = done(study | changed)[0]
     except UserError as error:
         return "–" if "bound" in str(error) or "curvature" in str(error) else f"refused: {error}"
-    except Trouble:
+    except RunError:
         return "diverges"
     rounds = result.rounds
     length = float(np.sqrt(rounds["grad_norm_sq"][-1]))

@@ -4,7 +4,7 @@ optimization under uncoordinated constant stepsizes", doi:10.1109/CDC.2015.74025
 from typing import Annotated, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
@@ -15,7 +15,7 @@ class Client(NamedTuple):
     g: Array  # (c, n) gradient at x
 
 
-class AugDGM(GraphMethod, tag="aug-dgm"):
+class AugDGM(GraphAlgorithm, tag="aug-dgm"):
     """Gradient tracking that mixes what it steps to, and the estimate of the mean gradient with its newest part.
 
     x_i⁺ = Σ_j W_ij (x_j − γs_j);  s_i⁺ = Σ_j W_ij (s_j + ∇f_j(x_j⁺) − ∇f_j(x_j)),  s_i = ∇f_i(x_i) at first. The second

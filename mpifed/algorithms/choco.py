@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
 from mpifed.algorithms.bases.compressed_differences import CompressedDifferences
-from mpifed.algorithms.bases.graph_method import Network
+from mpifed.algorithms.bases.graph_algorithm import Network
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Upload
 

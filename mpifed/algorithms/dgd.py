@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server, StepSize
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server, StepSize
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
@@ -15,7 +15,7 @@ class Client(NamedTuple):
     x: Array  # (c, n) model
 
 
-class DGD(GraphMethod, tag="dgd"):
+class DGD(GraphAlgorithm, tag="dgd"):
     """Each node mixes the models of its neighbours with its own, and takes a gradient step on its own objective.
 
     x_i⁺ = Σ_j W_ij x_j − γ∇f_i(x_i).  With order = "adapt-combine":  x_i⁺ = Σ_j W_ij (x_j − γ∇f_j(x_j)), with k0 steps

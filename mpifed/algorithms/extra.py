@@ -4,7 +4,7 @@ consensus optimization", arXiv:1404.6264 (2014)."""
 from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server, StepSize
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server, StepSize
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
@@ -14,7 +14,7 @@ class Client(NamedTuple):
     u: Array  # (c, n) W̃x − γ∇f(x) of the round before
 
 
-class Extra(GraphMethod, tag="extra"):
+class Extra(GraphAlgorithm, tag="extra"):
     """Decentralised gradient descent with a correction, so that nodes end at the minimiser itself with a constant step.
 
     x¹ = Wx⁰ − γ∇f(x⁰);  x^(k+2) = (I + W)x^(k+1) − W̃x^k − γ(∇f(x^(k+1)) − ∇f(x^k)),  W̃ = (I + W)/2.  A node keeps

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
 from mpifed.algorithms.fedepm import ExactPenalty, Server
 from mpifed.algorithms.parts.budget import Counting
 from mpifed.algorithms.parts.elastic_nets import elastic_nets
 from mpifed.algorithms.parts.noise import Noisy
 from mpifed.core.promises import Keeps
-from mpifed.federation.peers.neighbourhood import Near
+from mpifed.federation.peers.neighbourhood import Neighbours
 from mpifed.federation.traits import Look, Recorded, Refused, Takes, Upload
 from mpifed.theory.fedepm import penalties
 
@@ -26,7 +26,7 @@ class Client(NamedTuple):
     ratio: Array  # (c,) log10 of signal over noise of the last upload
 
 
-class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
+class FedEPMGraph(ExactPenalty, GraphAlgorithm, tag="fedepm-graph"):
     """Each node keeps a copy x_j of the server's model for its neighbourhood, with a penalty on every edge to a copy.
 
     Minimises Σ_i f_i(w_i) + Σ_ij W_ij φ(w_i − x_j), φ = λ‖·‖₁ + (η/2)‖·‖².  Selected nodes, k0 times: w_i ← argmin
@@ -65,10 +65,12 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
     def noised(self, f: Local, client: Client) -> tuple[Client, None]:
         return self.first(f, client)[0], None
 
-    def average(self, f: Local, client: Client, near: Near, eta: float, lam: float) -> tuple[Client, None]:
+    def average(self, f: Local, client: Client, near: Neighbours, eta: float, lam: float) -> tuple[Client, None]:
         return client._replace(x=elastic_nets(near, client.z).minimiser(lam, eta)), None  # (19)
 
-    def iterate(self, f: Local, client: Client, near: Near, k: int, eta: float, lam: float) -> tuple[Client, None]:
+    def iterate(
+        self, f: Local, client: Client, near: Neighbours, k: int, eta: float, lam: float
+    ) -> tuple[Client, None]:
         """(20), k0 times, and (21)."""
         noise = self.mechanism()
         w = client.w
@@ -88,7 +90,7 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
         return client._replace(w=w, z=z, reach=reach, ratio=ratio), None
 
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        return Noisy.record(self, f, client, x) | GraphMethod.record(self, f, client, x)
+        return Noisy.record(self, f, client, x) | GraphAlgorithm.record(self, f, client, x)
 
     def report(self, server: Counting, row: dict[str, float], m: int) -> dict[str, float]:  # type: ignore[override]
-        return Noisy.report(self, server, row, m) | GraphMethod.report(self, server, row, m)
+        return Noisy.report(self, server, row, m) | GraphAlgorithm.report(self, server, row, m)

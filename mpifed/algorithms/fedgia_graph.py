@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, tuned
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused, Takes
@@ -24,7 +24,7 @@ class Server(NamedTuple):
     sigma: float  # penalty
 
 
-class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
+class FedGiAGraph(GraphAlgorithm, tag="fedgia-graph"):
     """Selected nodes take k0 steps of inexact ADMM with one gradient, the others one gradient step, without a server.
 
     x_i ← Σ_j (W²)_ij (x_j + z_j⁺ − z_j), where z_j⁺ is (14) or (17) of fedgia at x_j in place of the server's model.

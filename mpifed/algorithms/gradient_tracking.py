@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
@@ -17,7 +17,7 @@ class Client(NamedTuple):
     g: Array  # (c, n) gradient at x
 
 
-class GradientTracking(GraphMethod, tag="gradient-tracking"):
+class GradientTracking(GraphAlgorithm, tag="gradient-tracking"):
     """Each node steps along an estimate of the mean gradient, which it mixes as it does its model; it is exact.
 
     x_i⁺ = Σ_j W_ij x_j − γs_i;  s_i⁺ = Σ_j W_ij s_j + ∇f_i(x_i⁺) − ∇f_i(x_i),  s_i = ∇f_i(x_i) at first. The mean of

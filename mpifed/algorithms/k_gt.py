@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
@@ -17,7 +17,7 @@ class Client(NamedTuple):
     z: Array  # (c, n) mean of the corrected gradients of the local steps
 
 
-class KGT(GraphMethod, tag="k-gt"):
+class KGT(GraphAlgorithm, tag="k-gt"):
     """Gradient tracking with k0 corrected gradient steps between two exchanges.
 
     w = x_i;  k0 times w ← w − γ(∇f_i(w) + c_i);  z_i = (x_i − w)/(k0 γ);  c_i ← c_i − z_i + Σ_j W_ij z_j;

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
@@ -21,7 +21,7 @@ class Server(NamedTuple):
     alpha: float  # step size α
 
 
-class LED(GraphMethod, tag="led"):
+class LED(GraphAlgorithm, tag="led"):
     """Exact diffusion with tau corrected gradient steps between two exchanges.
 
     φ = x_i;  tau times φ ← φ − α∇f_i(φ) − βy_i;  x_i = Σ_j W_ij φ_j;  y_i ← y_i + φ_i − x_i, y_i = 0 at first. The

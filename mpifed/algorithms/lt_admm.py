@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
@@ -23,7 +23,7 @@ class Server(NamedTuple):
     beta: float  # step size β of the corrections
 
 
-class LTADMM(GraphMethod, tag="lt-admm"):
+class LTADMM(GraphAlgorithm, tag="lt-admm"):
     """ADMM with a constraint x_i = x_j for each edge, solved by tau gradient steps between two exchanges.
 
     φ = x_i;  tau times φ ← φ − γ∇f_i(φ) − β(a_i + Σ_j (x_i − x_j));  x_i = φ;  a_i ← a_i + Σ_j (x_i − x_j).  a_i and

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_method import Network
+from mpifed.algorithms.bases.graph_algorithm import Network
 from mpifed.algorithms.beer import BEER
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Refused

@@ -4,7 +4,7 @@ network independent step-sizes and separated convergence rates", arXiv:1704.0780
 from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local, StepSize
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Need, Refused
 
@@ -14,7 +14,7 @@ class Client(NamedTuple):
     y: Array  # (c, n) x − γ∇f(x) of the round before
 
 
-class NIDS(GraphMethod, tag="nids"):
+class NIDS(GraphAlgorithm, tag="nids"):
     """Exact diffusion whose first step does not mix; its step size does not depend on the graph.
 
     x¹ = x⁰ − γ∇f(x⁰);  x^(k+2) = W̃(2x^(k+1) − x^k − γ(∇f(x^(k+1)) − ∇f(x^k))),  W̃ = (I + W)/2.  A node keeps

@@ -3,7 +3,7 @@ arXiv:2006.08848 (2020)."""
 
 from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal
@@ -20,8 +20,8 @@ class PFedMe(Personal, tag="pfedme"):
     """Personal models by local epochs; local models step towards them, and the server averages all last uploads.
 
     θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − w‖², from the client's own last θ_i and first from x⁰, or with
-    start = "server" from w, as the authors' program does: the paper leaves it open.
-    w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m. The field is ``begin``, because ``start`` is a method.
+    begin = "server" from w, as the authors' program does: the paper leaves it open.
+    w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m.
     Source: Algorithm 1 with one step a round, as compared in flame, section V; errata.
     """
 
@@ -37,7 +37,7 @@ class PFedMe(Personal, tag="pfedme"):
     begin: Annotated[
         Literal["own", "server"],
         Meta(description="where rounds begin: at the last θ_i or at w"),
-    ] = field(default="own", name="start")
+    ] = "own"
 
     upload = Upload(kept="z", averaged=True)
     asynchronous = True

@@ -18,7 +18,7 @@ from mpifed.algorithms.bases.algorithm import (
 )
 from mpifed.algorithms.bases.personal import square
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.core.promises import Keeps
 from mpifed.federation.traits import Look, Recorded, Refused, Sum, Upload
 
@@ -90,10 +90,10 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
         return {"fair_objective": row["fair_objective"] / m}
 
     def losses(self, f: Local, x: Array) -> Array:
-        """f_i(x) (c,); Trouble where one is below 0, so that its powers make no sense."""
+        """f_i(x) (c,); RunError where one is below 0, so that its powers make no sense."""
         F = f.value(x)
         if self.q and (F < 0).any():
-            raise Trouble(
+            raise RunError(
                 f"q-fedavg takes powers of the f_i, which must not be below 0: {f.problem.label()} has such ones; take "
                 "q = 0, or another problem"
             )

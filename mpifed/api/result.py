@@ -104,7 +104,7 @@ class Result(results.Result):
         """A number of each client in every evaluation over all clients: ``result.over_clients("auc")["worst_tenth"]``.
 
         ``round`` (k,) and, (k,) each: ``mean``; ``worst_tenth``, the mean over a tenth of the clients with the worst,
-        rounded up; ``sd`` with their number as divisor; ``iqr``, ``min``, ``max``; ``lacking``, how many have none.
+        rounded up; ``sd`` with their number as divisor; ``iqr``, ``min``, ``max``; ``missing``, how many have none.
         ``unseen``: over the clients that never train. UserError for a number that the result does not have.
         """
         return over_clients(self.unseen if unseen else self.by_client, name)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.guards import Slip, own
 
 PASSED = "passed"
@@ -89,7 +89,7 @@ def ended(name: str, check: Callable[[Any], str], case: Any) -> Row:
     except Slip as slip:
         where = f" (line {slip.line})" if slip.line else ""
         return Row(name, FAILED, f"{slip}{where}")
-    except (Found, UserError, Trouble) as mistake:
+    except (Found, UserError, RunError) as mistake:
         return Row(name, FAILED, str(mistake))
     except Exception as error:
         return Row(name, FAILED, raised(error))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from mpifed.cli.options import RUNS, WITHOUT_RANKS, parse
-from mpifed.core.errors import Trouble, UserError, printable, sentence
+from mpifed.core.errors import RunError, UserError, printable, sentence
 from mpifed.mpi.launcher import announced, connect
 from mpifed.mpi.world import World
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if speaks:
             sys.stderr.write(f"mpifed: {sentence(mistake)}\n")
         return 2
-    except Trouble as trouble:
+    except RunError as trouble:
         if speaks:
             sys.stderr.write("mpifed: " + printable(f"{trouble}\n", keep="\n"))
         return 1

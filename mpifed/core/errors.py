@@ -15,7 +15,7 @@ class UserError(Exception):
     """A mistake in the user's input. The message is one sentence with the key, its value and what would be right."""
 
 
-class Trouble(Exception):
+class RunError(Exception):
     """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file."""
 
 

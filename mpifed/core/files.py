@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from mpifed.core.errors import Trouble, UserError, reason
+from mpifed.core.errors import RunError, UserError, reason
 
 EXISTS = "{} exists; say --force to overwrite it or -o for another name"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # no other name would help
@@ -57,7 +57,7 @@ def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
     """``atomic_file`` for a file that the user has named: an existing one is replaced only with ``force``.
 
     A link to a file stands for that file. UserError where the file exists and ``force`` is not given, also if it was
-    created meanwhile, and where it cannot be written; Trouble where the disk is full or broken.
+    created meanwhile, and where it cannot be written; RunError where the disk is full or broken.
     """
     name = os.fspath(path)
     target = checked_target(name, force)
@@ -68,9 +68,9 @@ def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
         raise unwritable(name, error) from None
 
 
-def unwritable(name: str, error: OSError) -> UserError | Trouble:
+def unwritable(name: str, error: OSError) -> UserError | RunError:
     """The exception for a file that cannot be written: a full or broken disk is no mistake of the user."""
-    kind = Trouble if error.errno in NO_ROOM else UserError
+    kind = RunError if error.errno in NO_ROOM else UserError
     return kind(f"{name} cannot be written: {reason(error)}")
 
 
@@ -126,7 +126,7 @@ def rename_new(part: Path, target: Path) -> None:
 def claim(names: Iterable[str]) -> str:
     """Create an empty file under the first name that is free, so that no other process takes it; returns that name.
 
-    UserError where no file can be created, Trouble where the disk is full.
+    UserError where no file can be created, RunError where the disk is full.
     """
     for name in names:
         try:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.arrays import is_number, is_real
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 
 Guard = Callable[..., Any]
 REFUSING = ("__post_init__", "initial", "labels", "fitted", "dim")  # methods whose ValueError refuses what they get
@@ -27,7 +27,7 @@ ADVICE: tuple[tuple[type[Exception], str, str], ...] = (
     (
         AttributeError,
         "'Federation'.*'(mix|local|add|gather)'",
-        "; a method on a graph is derived from mpifed.GraphMethod",
+        "; a method on a graph is derived from mpifed.GraphAlgorithm",
     ),
     (
         TypeError,
@@ -124,7 +124,7 @@ def checked(method: Callable[..., Any], guard: Guard, kind: str = "") -> Callabl
     def call(component: Any, *args: Any, **named: Any) -> Any:
         try:
             result = method(component, *args, **named)
-        except (UserError, Trouble, MemoryError):
+        except (UserError, RunError, MemoryError):
             raise
         except (Exception, SystemExit) as error:
             # A user's method may raise anything. What is no fault of it ends the run by its own name: MPI's errors,

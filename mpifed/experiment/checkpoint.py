@@ -20,7 +20,7 @@ from msgspec import Meta
 
 from mpifed.core import checksummed
 from mpifed.core.checksummed import check_array
-from mpifed.core.errors import Trouble, UserError, reason
+from mpifed.core.errors import RunError, UserError, reason
 from mpifed.core.typing import Array
 from mpifed.features.settings import Checkpoint
 from mpifed.federation.method import Method, ServerState
@@ -118,7 +118,7 @@ class CheckpointWriter:
     def save(self, fed: Federation, server: ServerState, round: int, elapsed: float) -> bool:
         """Write a checkpoint of the state after ``round``, if there is none; False where there is no file to resume.
 
-        Raises Trouble where the disk refuses it; the previous one stays.
+        Raises RunError where the disk refuses it; the previous one stays.
         """
         if self.folder is None or self.round == round:
             return self.folder is not None
@@ -137,7 +137,7 @@ class CheckpointWriter:
             saved.sent = fed.schedule.under_way
             checksummed.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
-            raise Trouble(
+            raise RunError(
                 f"the checkpoint of round {round} cannot be written to {self.folder}: "
                 f"{reason(error)}; resume goes on from the previous one"
             ) from None

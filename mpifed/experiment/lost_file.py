@@ -4,7 +4,7 @@ import contextlib
 import os
 from typing import Any
 
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.experiment.checkpoint import CheckpointWriter, find, folder
 from mpifed.results.recorder import Recorder
 
@@ -15,7 +15,7 @@ def lost(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> str:
     assert place is not None
     own = not recorder.lost.startswith("replaced")  # else the folder may be another run's by now
     if own and place.parent.is_dir():
-        with contextlib.suppress(Trouble):  # the previous one stays
+        with contextlib.suppress(RunError):  # the previous one stays
             checkpoints.save(*state)
     what = f"{recorder.path} was {recorder.lost} while the run wrote to it"
     said = f"{what}, and the run ends after {recorder.count - 1} rounds: "

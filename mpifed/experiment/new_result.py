@@ -48,7 +48,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "ranks": world.size,
         "mpi_library": world.library,
         "block_bytes": parts.block.bytes,
-        "block_bytes_because": parts.block.reason,
+        "block_bytes_reason": parts.block.reason,
         **computed,
         "changed": " ".join(job.config.changed()),
         **own,

@@ -41,7 +41,7 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
         "cpus": provenance.cpus(),
         "blas": provenance.blas(),
         "block_bytes": 0 if host is None else host.block_size.bytes,
-        "block_bytes_because": "" if host is None else host.block_size.reason,
+        "block_bytes_reason": "" if host is None else host.block_size.reason,
         "io_seconds": 0.0,  # rank 0 fills in its own
     }
 
@@ -91,5 +91,5 @@ def block_sizes(ranks: dict[str, Any]) -> dict[str, Any]:
     others = f"; ranks chose {sizes[0]:,} to {sizes[-1]:,} bytes" if len(sizes) > 1 else ""
     return {
         "block_bytes": ranks["block_bytes"][first],
-        "block_bytes_because": ranks["block_bytes_because"][first] + others,
+        "block_bytes_reason": ranks["block_bytes_reason"][first] + others,
     }

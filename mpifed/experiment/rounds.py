@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
 from mpifed.experiment.lost_file import lost
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 def rounds(
     config: Experiment, fed: Federation, recorder: Recorder, progress: Progress, writer: CheckpointWriter, looks: Looks
 ) -> Outcome:
-    """Run and record the rounds of ``config`` after the checkpoint; round 0 is the start. Trouble if f diverges."""
+    """Run and record the rounds of ``config`` after the checkpoint; round 0 is the start. RunError if f diverges."""
     stop = config.stop
     saved = writer.saved
     every = config.evaluate.every
@@ -96,11 +96,11 @@ def written(recorder: Recorder, fed: Federation, row: dict[str, float], by_clien
 def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool:
     """Write a checkpoint of this state, and before it the rows that wait: a file has every round of its checkpoint.
 
-    Raises Trouble where the file is not there any more; the checkpoint is written, where it has a folder, or it stays.
+    Raises RunError where the file is not there any more; the checkpoint is written, where it has a folder, or it stays.
     """
     recorder.flush()
     if recorder.lost:
-        raise Trouble(lost(recorder, checkpoints, *state))
+        raise RunError(lost(recorder, checkpoints, *state))
     return checkpoints.save(*state)
 
 
@@ -111,7 +111,7 @@ def restored(
 
     UserError where the checkpoint does not fit the run, or f is not what it was.
     """
-    with fitting(saved.folder, Trouble):
+    with fitting(saved.folder, RunError):
         server, times = saved.server(config.algorithm)
         fed.times_selected[:] = times
         bits = {
@@ -173,10 +173,10 @@ def evaluated(
 
 
 def gap(f: float, optimum: float, dtype: Any) -> float:
-    """f − f*; Trouble where f is below f* by more than rounding can make of it."""
+    """f − f*; RunError where f is below f* by more than rounding can make of it."""
     below = optimum - f
     if below > ROUNDING * np.finfo(dtype).eps * max(abs(f), abs(optimum)):
-        raise Trouble(
+        raise RunError(
             f"stop.optimum = {optimum!r} is not the least f: the run has come to f = {f!r}, {below:.3g} below it"
         )
     return f - optimum
@@ -191,9 +191,9 @@ def remember(history: dict[str, list[float]], row: dict[str, float]) -> None:
 
 
 def refuse_divergence(factor: float, f: list[float], round: int, algorithm: Algorithm) -> None:
-    """Raise Trouble where f is above ``factor`` times its start (0: never)."""
+    """Raise RunError where f is above ``factor`` times its start (0: never)."""
     if factor and f[0] and abs(f[-1]) > factor * abs(f[0]):
-        raise Trouble(
+        raise RunError(
             f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so "
             f"{steering(algorithm)}; stop.diverged = 0 goes on all the same"
         )

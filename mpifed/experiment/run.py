@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError, failure, printable
+from mpifed.core.errors import RunError, UserError, failure, printable
 from mpifed.core.files import checked_target
 from mpifed.data.cache import Cache
 from mpifed.experiment import serving
@@ -144,6 +144,6 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
 
 def fail(world: World, error: BaseException) -> None:
     """End all ranks after an error that is not the user's mistake: one message, then where it happened."""
-    text = str(error) if isinstance(error, Trouble) else failure(world.rank, error)
+    text = str(error) if isinstance(error, RunError) else failure(world.rank, error)
     sys.stderr.write("mpifed: " + printable(f"{text}\n", keep="\n"))
     world.abort(1)

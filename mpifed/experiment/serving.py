@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from typing import Any
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.housing import federation
 from mpifed.experiment.job import Job
@@ -55,7 +55,7 @@ def serve(
             progress.note(note)
         try:
             outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
-        except (UserError, Trouble):
+        except (UserError, RunError):
             transport.stop(collect=False)
             raise
         finally:
@@ -65,7 +65,7 @@ def serve(
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction, **block_sizes(ranks))
         if recorder.lost:
-            raise Trouble(lost_at_the_end(recorder))
+            raise RunError(lost_at_the_end(recorder))
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder

@@ -35,8 +35,8 @@ FAMILIES: dict[str, type[Component]] = {
 class Evaluate(Table):
     """When f and its gradient are evaluated, what is evaluated of each client, and which clients never train.
 
-    Those of ``unseen`` are in no sum, mean or selection. In each evaluation they take ``steps`` full gradient steps on
-    their own training samples from the server's model, and are tested before and after.
+    Those of ``unseen`` are in no sum, mean or selection. In each evaluation they take ``unseen_steps`` full gradient
+    steps on their own training samples from the server's model, and are tested before and after.
     """
 
     every: Annotated[
@@ -59,8 +59,10 @@ class Evaluate(Table):
             "of names and numbers of clients"
         ),
     ] = 0
-    steps: Annotated[int, Meta(ge=1, description="gradient steps that these take before they are tested again")] = 5
-    step: Annotated[Positive | None, Meta(description="their step size (default: 1/r_i)")] = None
+    unseen_steps: Annotated[
+        int, Meta(ge=1, description="gradient steps that these take before they are tested again")
+    ] = 5
+    unseen_step: Annotated[Positive | None, Meta(description="their step size (default: 1/r_i)")] = None
 
     def __post_init__(self) -> None:
         if isinstance(self.unseen, float) and self.unseen >= 1 and self.unseen != int(self.unseen):

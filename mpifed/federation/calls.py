@@ -5,7 +5,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
 from mpifed.federation.ids import arranged, in_order, there, with_rows
 from mpifed.federation.ledger import Ledger
@@ -211,7 +211,7 @@ class Calls:
         # the smallest client number of all ranks is reported as m − number, because reports keep the largest
         if report.fault:
             what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
-            raise Trouble(
+            raise RunError(
                 f"the {what} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "
                 f"{request.method}: the iterates diverge or the data do, so {steering(self.setup.algorithm)}"
             )

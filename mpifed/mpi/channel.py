@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.errors import RunError, UserError, failure
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.host import Host
@@ -227,7 +227,7 @@ class Service(Channel):
             self.transfer(request, replies, rows, report)
             if error is not None:
                 # after the replies, whose report tells rank 0 how many complaints to receive
-                kind = UserError if isinstance(error, UserError) else Trouble
+                kind = UserError if isinstance(error, UserError) else RunError
                 self.comm.send((self.comm.rank, kind, failure(self.comm.rank, error)), 0, COMPLAINT)
 
     def receive(self) -> tuple[Plan, Request]:

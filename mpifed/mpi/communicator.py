@@ -15,7 +15,7 @@ from typing import Any, cast
 import mpi4py
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
 from mpifed.mpi.library import library
 from mpifed.mpi.local_processes import wait_until_read
@@ -129,7 +129,7 @@ class Communicator(World):
         if isinstance(error, MPI.Exception):
             return error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
         # half of a message unpacks to nonsense before MPI knows of the death; sentences of our own are no such nonsense
-        deadline = time.monotonic() + (0 if isinstance(error, UserError | Trouble) else DETECTED)
+        deadline = time.monotonic() + (0 if isinstance(error, UserError | RunError) else DETECTED)
         while not (self.comm.Is_revoked() or self.comm.Get_failed().size):
             if time.monotonic() >= deadline:
                 return False
@@ -160,7 +160,7 @@ class Communicator(World):
             return False
 
     def shrink(self) -> Communicator:
-        """The ranks that live. Trouble where rank 0 is not among them, which the first of them says."""
+        """The ranks that live. RunError where rank 0 is not among them, which the first of them says."""
         other = copy(self)
         other.place(cast(MPI.Intracomm, self.comm.Shrink()))
         global shrunk
@@ -170,7 +170,7 @@ class Communicator(World):
                 sys.stderr.write(f"mpifed: {WITHOUT_SERVER}\n")
                 sys.stderr.flush()
                 wait_until_read(2, LAST_WORDS)
-            raise Trouble(WITHOUT_SERVER)
+            raise RunError(WITHOUT_SERVER)
         return other
 
     def abort(self, code: int = 1) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
 
 News = TypeVar("News")
@@ -26,7 +26,7 @@ class World:
     def agreeing(self) -> Iterator[None]:
         """For what the user's input may make fail on some ranks: then it fails on all, with the first rank's sentence.
 
-        All ranks enter and leave together. Raises UserError, or the Trouble of a disk that is full.
+        All ranks enter and leave together. Raises UserError, or the RunError of a disk that is full.
         """
         # new exceptions with the text alone: they travel by pickle, which a traceback or a class of a user's does not
         found: Exception | None = None
@@ -34,8 +34,8 @@ class World:
             yield
         except UserError as error:
             found = UserError(str(error))
-        except Trouble as error:
-            found = Trouble(str(error))
+        except RunError as error:
+            found = RunError(str(error))
         except MemoryError as lack:
             found = UserError(f"this run does not fit in the memory of rank {self.rank}: {lack}".removesuffix(": "))
         found = self.agree(found)

@@ -59,7 +59,7 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
         table.add(("clients", "clients"), "clients", (row.who for row in rows))
     table.add(("number", "number"), "number", (groups.names.of(row.name.replace("_", " "), row.name) for row in rows))
     for key in SPREADS:
-        if key != "lacking" or any(row.spreads[key].mean for row in rows):
+        if key != "missing" or any(row.spreads[key].mean for row in rows):
             words = HEADS.get(key, key)
             table.add((words, escaped(words)), key, (row.spreads[key] for row in rows))
     return written(table, layout.form, layout.bold)

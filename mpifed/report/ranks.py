@@ -12,7 +12,7 @@ from mpifed.report.layout import MARGIN, WIDTH, decimals
 from mpifed.results.columns import RANKS
 from mpifed.results.result import Result
 
-TOLD = ("hostname", "threads", "cpus", "blas", "block_bytes", "block_bytes_because")  # columns that are told in words
+TOLD = ("hostname", "threads", "cpus", "blas", "block_bytes", "block_bytes_reason")  # columns that are told in words
 RARE = ("shared_bytes", "max_device_bytes")  # that are listed where one of them is above 0
 SPARE = 1.25  # what a rank asks for : the measured peak
 MIB = 1 << 20  # SLURM's M

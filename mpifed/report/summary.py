@@ -82,7 +82,7 @@ def notes(result: Result, everything: bool) -> list[str]:
     lines = [line for text in told for line in textwrap.wrap(text, WIDTH - MARGIN, subsequent_indent="    ")]
     if "block_bytes" in result.attrs:
         size = int(result.attrs["block_bytes"])
-        lines.append(f"blocks of {size:,} bytes, because {result.attrs.get('block_bytes_because', '?')}")
+        lines.append(f"blocks of {size:,} bytes, because {result.attrs.get('block_bytes_reason', '?')}")
     if "group" in result.attrs:
         size = int(result.attrs["group"])
         how = f"in groups of {size}" if size > 1 else "one at a time"

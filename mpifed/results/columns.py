@@ -107,7 +107,7 @@ COLUMNS: dict[str, Column] = {
     "server_seconds": seconds("Computation of the server in the round.", symbol="server"),
     "comm_seconds": seconds("Time that the round spent in communication between ranks.", symbol="communication"),
     "evaluate_seconds": seconds(EVALUATION, symbol="evaluation"),
-    "asked": did("Clients selected in the round, summed over its selections; those that reply train.", True),
+    "selected": did("Clients selected in the round, summed over its selections; those that reply train.", True),
     "dropped": did("Selected clients that dropped out in the round.", True, better=-1),
     "late": did("Selected clients whose reply would have come after the round's deadline.", True, better=-1),
     "shortened": did("Clients that took fewer local steps to reply in time.", True),
@@ -172,7 +172,7 @@ RANKS: dict[str, Column] = {
     "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),
     "blas": Column("1", "BLAS of the process, its version and the kernels that it chose for the processor."),
     "block_bytes": Column("byte", "Samples that are computed on at a time; no result depends on it.", True),
-    "block_bytes_because": Column("1", "The reason for this size: the experiment, the cache, or the first rounds."),
+    "block_bytes_reason": Column("1", "The reason for this size: the experiment, the cache, or the first rounds."),
     "hostname": Column("1", "Name of the machine.", symbol="host"),
 }
 

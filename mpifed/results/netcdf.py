@@ -10,7 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from mpifed.core.errors import Trouble, reason
+from mpifed.core.errors import RunError, reason
 from mpifed.core.files import open_file, replacing, synchronise
 from mpifed.core.typing import Array
 from mpifed.results.columns import SCALES, Column
@@ -66,7 +66,7 @@ def urgency(offset: int, content: bytes) -> tuple[int, int]:
 
 
 class Growing:
-    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where writing fails.
+    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. RunError where writing fails.
 
     ``name`` is what the user calls it.
     """
@@ -93,12 +93,12 @@ class Growing:
         except OSError as error:
             raise self._trouble("cannot grow", error, "once there is room") from None
 
-    def _trouble(self, what: str, error: OSError, when: str) -> Trouble:
+    def _trouble(self, what: str, error: OSError, when: str) -> RunError:
         """The exception for an error of the disk."""
         self.refused = True
         if not self.safe:
-            return Trouble(f"{self.name} cannot be written: {reason(error)}")
-        return Trouble(f"{self.name} {what}: {reason(error)}; {SAFE} {when}")
+            return RunError(f"{self.name} cannot be written: {reason(error)}")
+        return RunError(f"{self.name} {what}: {reason(error)}; {SAFE} {when}")
 
     def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
         """Make the changes of this context visible to readers all at once, even if the process is killed.

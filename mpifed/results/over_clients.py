@@ -7,7 +7,7 @@ from mpifed.core.typing import Array
 from mpifed.results.columns import Columns, of_client
 
 TENTH = 10  # clients of which the worst one counts
-SPREADS = ("mean", "worst_tenth", "sd", "iqr", "min", "max", "lacking")
+SPREADS = ("mean", "worst_tenth", "sd", "iqr", "min", "max", "missing")
 
 
 def client_columns(tables: Columns) -> list[str]:
@@ -20,7 +20,7 @@ def over_clients(tables: Columns, name: str) -> Columns:
 
     ``mean``; ``worst_tenth``, the mean over a tenth of the clients with the worst, rounded up, NaN where neither more
     nor less is better; ``sd`` with the number of these clients as divisor; ``iqr``, from the first to the third
-    quartile; ``min``, ``max``; and ``lacking``, how many clients have none. UserError where the result has no such
+    quartile; ``min``, ``max``; and ``missing``, how many clients have none. UserError where the result has no such
     number.
     """
     there = client_columns(tables)
@@ -31,19 +31,19 @@ def over_clients(tables: Columns, name: str) -> Columns:
     better = of_client(name).better
     rows = np.array([spread(row, better) for row in tables[name]]).reshape(-1, len(SPREADS))
     found = Columns(zip(SPREADS, rows.T, strict=True), round=tables["round"])
-    return Columns(found, lacking=found["lacking"].astype(np.int64))
+    return Columns(found, missing=found["missing"].astype(np.int64))
 
 
 def spread(values: Array, better: int) -> list[float]:
     """The numbers SPREADS of values (m,); NaN, all but the last, where no client has one."""
     own = np.sort(values[~np.isnan(values)].astype(float))
-    lacking = float(len(values) - len(own))
+    missing = float(len(values) - len(own))
     if not len(own):
-        return [np.nan] * (len(SPREADS) - 1) + [lacking]
+        return [np.nan] * (len(SPREADS) - 1) + [missing]
     # Sorted, so that sums have the same bits in whatever order the clients were evaluated.
     quarter, three = np.quantile(own, [0.25, 0.75])
     ends = [float(three - quarter), float(own[0]), float(own[-1])]
-    return [float(own.mean()), worst_tenth(own, better), float(own.std()), *ends, lacking]
+    return [float(own.mean()), worst_tenth(own, better), float(own.std()), *ends, missing]
 
 
 def worst_tenth(rising: Array, better: int) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
@@ -43,7 +43,7 @@ class Recorder:
     the file, and so does a disk that has no room for the first row. When a run is resumed, the rounds of its result so
     far, ``before``, are copied up to round ``last``.
     ``io_seconds`` is the time spent in this class.
-    Raises UserError where ``path`` cannot be written, Trouble where the disk is full.
+    Raises UserError where ``path`` cannot be written, RunError where the disk is full.
     """
 
     def __init__(
@@ -205,8 +205,10 @@ class Recorder:
         if kind is None:
             self.finish("finished", "")
             return
-        reason = str(error) if issubclass(kind, UserError | Trouble) else f"{kind.__name__}: {error}".removesuffix(": ")
-        if issubclass(kind, Trouble):
+        reason = (
+            str(error) if issubclass(kind, UserError | RunError) else f"{kind.__name__}: {error}".removesuffix(": ")
+        )
+        if issubclass(kind, RunError):
             # There may be no room for the rows, and to ask for some would fail again.
             self._rounds.forget()
             self._growing.full = True

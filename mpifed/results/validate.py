@@ -15,7 +15,7 @@ from mpifed.results.netcdf import NO_COORDINATE
 DAMAGED = (OSError, RuntimeError, MemoryError, OverflowError, struct.error)
 UNREADABLE = (*DAMAGED, KeyError, ValueError, TypeError, AttributeError)
 TEXTS = """format config status stop_reason changed notes privacy reduction kernels local_steps torch device blas numba
-numba_cuda numpy block_bytes_because group_because computed_otherwise started resumed finished mpifed_version"""
+numba_cuda numpy block_bytes_reason group_because computed_otherwise started resumed finished mpifed_version"""
 COUNTS = "format_version clients ranks features block_bytes group rounds_redrawn graph_edges graph_parts"
 TYPES: dict[str, tuple[type, str]] = dict.fromkeys(TEXTS.split(), (str, "a text"))
 TYPES |= dict.fromkeys(COUNTS.split(), (int, "a whole number, at least 0"))
@@ -25,7 +25,7 @@ TEXT = (*NUMBER, "O")
 NAMED = ("algorithm", "data", "problem", "selection")  # tables of an experiment file with a name
 OTHERS = ("stop", "evaluate", "record")  # further tables that reports read
 DIMENSIONS = {"model/personal": 2, "models/x": 2, "selection": 2}
-WORDS = ("hostname", "cpus", "blas", "block_bytes_because")  # columns of /ranks that are texts
+WORDS = ("hostname", "cpus", "blas", "block_bytes_reason")  # columns of /ranks that are texts
 KNOWN: dict[str, dict[str, Column]] = {"ranks": RANKS, "clients": CLIENTS, "unseen": UNSEEN}
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 import msgspec
 
 from mpifed.core import signals
-from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.errors import RunError, UserError, failure
 from mpifed.core.files import being_written
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
@@ -108,7 +108,7 @@ class Runs:
         begun = time.perf_counter()
         try:
             what, text = self._attempt(point, begun)
-        except (UserError, Trouble) as mistake:
+        except (UserError, RunError) as mistake:
             # all ranks have agreed on it, or heard of it from rank 0, and stand at the same place
             what, text = FAILED, str(mistake)
         except Exception as error:

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from mpifed.core import signals
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.mpi.launcher import announced
 from mpifed.mpi.world import World
 from mpifed.sweeps.grid import Point
@@ -160,7 +160,7 @@ class Crew:
         why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         # one that died before it was ready would die again: hiring another one might go on for ever
         if not worker.ready:
-            raise Trouble(f"a process of the sweep {why} before it ran anything")
+            raise RunError(f"a process of the sweep {why} before it ran anything")
         seconds = time.monotonic() - worker.begun
         self.hire()
         yield Ended(worker.point, FAILED, f"its process {why}", seconds)

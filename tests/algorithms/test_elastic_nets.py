@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mpifed.algorithms.parts.elastic_nets import elastic_net_mean, elastic_nets
 from mpifed.core.soft_threshold import soft
-from mpifed.federation.peers.neighbourhood import Near
+from mpifed.federation.peers.neighbourhood import Neighbours
 
 reals = st.floats(-100, 100)
 
@@ -62,7 +62,7 @@ def made():
     rng = np.random.default_rng(1)
     first = np.concatenate([[0], COUNTS.cumsum()])
     rows, own = (rng.integers(-6, 7, (k, 5)) / 2 for k in (first[-1], len(COUNTS)))
-    near = Near(rows, first, 0.2 * rng.random(first[-1]))
+    near = Neighbours(rows, first, 0.2 * rng.random(first[-1]))
     return near, own, rng.uniform(0.1, 2, (len(COUNTS), 1)), rng.standard_normal(own.shape)
 
 
@@ -86,6 +86,6 @@ def test_moving_either_way_from_the_minimiser_raises_the_net(made, pulled):
 def test_with_equal_weights_it_is_the_elastic_net_mean():
     Z = np.random.default_rng(2).standard_normal((6, 4))
     others = np.vstack([np.delete(Z, i, axis=0) for i in range(6)])
-    nets = elastic_nets(Near(others, 5 * np.arange(7), np.full(30, 1 / 6)), Z)
+    nets = elastic_nets(Neighbours(others, 5 * np.arange(7), np.full(30, 1 / 6)), Z)
     assert np.allclose(nets.minimiser(LAM, ETA), elastic_net_mean(Z, LAM, ETA), rtol=1e-14)
     assert np.allclose(nets.mean(), Z.mean(axis=0))

@@ -8,7 +8,7 @@ import pytest
 import mpifed
 from mpifed.algorithms import FedNL, Newton
 from mpifed.algorithms.parts.newton_steps import backtrack
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.symmetric import pack, unpack
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.problems.logistic import Logistic
@@ -144,7 +144,7 @@ def test_no_client_can_be_absent_and_the_slowest_is_awaited():
     study = {"algorithm": "newton", "rounds": 3, "data": {"clients": 5}, "system": {"latency": 0.5}}
     result = mpifed.run(study)
     assert result.rounds["simulated_seconds"].tolist() == [0, 1, 2, 3]
-    assert result.rounds["asked"].tolist() == [0, 5, 5, 5]
+    assert result.rounds["selected"].tolist() == [0, 5, 5, 5]
     with pytest.raises(UserError, match=r"^system\.dropout = 0\.1 is wrong: newton needs a gradient of every client"):
         mpifed.run(study, {"system.dropout": 0.1})
 
@@ -180,7 +180,7 @@ def test_a_hessian_that_is_singular_is_told_with_what_helps_and_that_helps(kind,
     if method == "fednl":
         study["algorithm"]["line_search"] = True
     data = mpifed.arrays(samples, labels, halves)
-    with pytest.raises(Trouble, match=f"^{method} finds no step: .*{advice}"):
+    with pytest.raises(RunError, match=f"^{method} finds no step: .*{advice}"):
         mpifed.run(study, data=data, problem={"name": "logistic", "mu": 0.0})
     data = mpifed.arrays(better, labels, halves)
     result = mpifed.run(study, data=data, problem={"name": "logistic", "mu": mu})
@@ -191,7 +191,7 @@ def test_a_hessian_that_is_not_convex_is_told_with_what_helps(tmp_path):
     data = mpifed.arrays(FEW[:, :3], ILL[:12], [6, 6])
     np.savez(tmp_path / "start.npz", x=np.ones(3))
     study = {"algorithm": "newton", "rounds": 2, "problem": {"name": "nonconvex-logistic", "mu": 1e3}}
-    with pytest.raises(Trouble, match=r"not convex at this model, so lower a regularisation .* or begin elsewhere"):
+    with pytest.raises(RunError, match=r"not convex at this model, so lower a regularisation .* or begin elsewhere"):
         mpifed.run(study, data=data, start=str(tmp_path / "start.npz"))
     mpifed.run(study, data=data)
 
@@ -201,7 +201,7 @@ def test_the_bias_of_softmax_needs_to_go():
     X = np.random.default_rng(0).standard_normal((60, 4))
     study = {"algorithm": "newton", "rounds": 30, "stop": {"gradient": 1e-24}}
     data = mpifed.arrays(X, np.arange(60) % 3.0, [30, 30])
-    with pytest.raises(Trouble, match="bias = false"):
+    with pytest.raises(RunError, match="bias = false"):
         mpifed.run(study, data=data, problem={"name": "softmax", "lam": 0.01})
     result = mpifed.run(study, data=data, problem={"name": "softmax", "lam": 0.01, "bias": False})
     assert result.attrs["stop_reason"] != "rounds"

@@ -34,7 +34,7 @@ REFUSED = [
     *wrong("ad-admm", [("rho", 0.0), ("rho", -1.0), ("gamma", -0.1)]),
     *wrong("apfl", [("alpha", -0.1), ("alpha", 1.5)]),
     *wrong("ditto", [("lam", -0.1), ("lr", 0.0), ("inner", 0)]),
-    *wrong("pfedme", [("start", "client")], 'it must be "own" or "server"'),
+    *wrong("pfedme", [("begin", "client")], 'it must be "own" or "server"'),
     *wrong("feddyn", [("alpha", 0), ("alpha", "much"), ("k0", 0), ("batch_size", -1)], "it must be a "),
     *wrong("malenia", [("gamma", 0.0), ("S", 0), ("batch_size", -1)]),
     *wrong("ringleader", [("gamma", 0.0), ("batch_size", -1)]),

@@ -78,7 +78,7 @@ def test_the_callback_stops_the_run_and_resume_goes_on_with_the_same_bits(tmp_pa
 
 
 def test_a_run_that_fails_or_whose_callback_fails_raises_and_leaves_its_rounds(tmp_path):
-    with pytest.raises(mpifed.Trouble, match=r"^f diverges: .* look at algorithm\.t; stop\.diverged = 0 goes on"):
+    with pytest.raises(mpifed.RunError, match=r"^f diverges: .* look at algorithm\.t; stop\.diverged = 0 goes on"):
         mpifed.run(TABLE, {"algorithm": {"name": "fedgia", "t": 1e-9}}, path=tmp_path / "out.h5")
     assert mpifed.load(tmp_path / "out.h5").status == "failed"
 

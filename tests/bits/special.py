@@ -39,6 +39,7 @@ QUADRATIC = {"data": {"name": "quadratic", "clients": 8, "features": 5}}
 SPARSE = {"data": held("logistic", sparse=True)}
 MLP = {"data": CLASSES["data"], "problem": {"name": "mlp", "hidden": [4]}}
 MODULE = {"data": CLASSES["data"], "problem": {"name": "torch", "module": "tests.bits.network:small"}}
+UNSEEN = {"evaluate": {"unseen": 2, "unseen_step": 0.1}}
 TOP = {"up": {"name": "topk", "k": 2}, "feedback": "error"}
 VECTORS = {"kind": "vectors", "sums": "masked", "bits": 40, "fraction": 20}
 TABLES: dict[str, tuple[Table, ...]] = {
@@ -76,7 +77,12 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "network/module": (MODULE, IN_BATCHES),
     "network/module-alone": (MODULE, by("flame", batch_size=3), {"problem": {"batched": False}}),
     "network/module-on-tensors": (MODULE, IN_BATCHES, {"kernels": "torch", "dtype": "float32"}),
-    "network/module-unseen": (MODULE, by("ditto"), FEATURES["personal"], {"evaluate": {"unseen": 2, "step": 0.1}}),
+    "network/module-unseen": (
+        MODULE,
+        by("ditto"),
+        FEATURES["personal"],
+        {"evaluate": {"unseen": 2, "unseen_step": 0.1}},
+    ),
     "network/cnn": (IMAGES, IN_BATCHES, {"problem": "cnn", "dtype": "float32"}),
 }
 RESUMED = [("fedadmm", "plain"), ("scaffold", "compress"), ("fedavg", "asynchronous"), ("gradient-tracking", "graph")]

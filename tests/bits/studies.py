@@ -43,7 +43,7 @@ FEATURES: dict[str, Table] = {
     "asynchronous": {"system": SLOW, "asynchronous": {"arrivals": 3, "staleness": 2}},
     "absent": {"system": ABSENT},
     "graph": {"graph": {"name": "erdos-renyi", "p": 0.6, "redraw": True, "loss": 0.2}},
-    "unseen": {"evaluate": {"unseen": 2, "steps": 2}},
+    "unseen": {"evaluate": {"unseen": 2, "unseen_steps": 2}},
     "by-client": {"evaluate": {"clients": True}},
     "personal": {"record": {"personal": True}},
 }
@@ -159,7 +159,7 @@ def suitable(method: str, feature: str) -> list[str]:
 
 def made(method: str, feature: str, options: Table, problem: str) -> Table:
     """The settings of a method with a feature on a problem, for kernels of any kind."""
-    of_graphs = issubclass(methods()[method], mpifed.GraphMethod)
+    of_graphs = issubclass(methods()[method], mpifed.GraphAlgorithm)
     found = merged(BASE, PROBLEMS[problem], FEATURES[feature], {"algorithm": {"name": method, **options}})
     found["dtype"] = one_of(TYPES, feature, method)
     if feature == "columns":

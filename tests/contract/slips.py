@@ -244,7 +244,7 @@ class Größe(Spoken):
     μ: float = 0.1
 
 
-class Nodes(mpifed.GraphMethod):
+class Nodes(mpifed.GraphAlgorithm):
     """Gradient descent on a graph, but for its slip."""
 
     slip: str = ""

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import mpifed
 from mpifed.cli.main import main
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 
 SMALL = ["data.clients=6", "data.features=5"]
 SENTENCES = {
@@ -86,7 +86,7 @@ SMALL_STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 1}
 
 
 def test_an_optimum_that_a_run_goes_below_fails_it():
-    with pytest.raises(Trouble, match="is not the least f"):
+    with pytest.raises(RunError, match="is not the least f"):
         mpifed.run(SMALL_STUDY, stop={"optimum": 1.9, "objective_gap": 1e-3}, rounds=5)
 
 

@@ -38,7 +38,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "method none": r"^uploads are asked for without a client method: fed\.send and fed\.arrivals must",
         "field": r"^round of FILE fails in line \d+: AttributeError: 'Server' object has no attribute 'model'$",
         "sets": r"^round of FILE fails in line \d+: AttributeError: immutable type: 'Method'; no attribute of a",
-        "mix": r"^round of FILE fails .* no attribute 'mix'; a method on a graph is derived from mpifed.GraphMethod$",
+        "mix": r"^round of FILE .* no attribute 'mix'; a method on a graph is derived from mpifed.GraphAlgorithm$",
         "empty": r"^round of FILE fails in line \d+: RuntimeError$",
         "breaks": r"^round of FILE fails in line \d+: ValueError: Größe µ ist falsch\\x07$",
         "exits": r"^G gradient of FILE fails in line \d+: SystemExit: bye$",

@@ -29,7 +29,7 @@ def test_a_result_and_its_summary_have_who_arrived_how_old_it_was_and_how_many_c
     assert 3 * 12 <= rounds["computed_at_once"].sum() <= 3 * 12 + 9 - 3  # at the end some are still under way
     assert (rounds["staleness"] <= rounds["staleness_max"]).all()
     assert (np.diff(rounds["simulated_seconds"]) >= 0).all()
-    assert not {"asked", "dropped", "late"} & rounds.keys()
+    assert not {"selected", "dropped", "late"} & rounds.keys()
     np.testing.assert_array_equal(rounds["objective"], run(*AWAY, "selection=all").rounds["objective"])
     together = rounds["computed_at_once"][rounds["computed_at_once"] > 0]
     text = show(result)

@@ -151,7 +151,7 @@ def test_mistakes_are_one_sentence(words, capsys):
 
 def test_a_run_that_diverges_says_which_condition_failed(tmp_path):
     path = tmp_path / "out.h5"
-    with pytest.raises(mpifed.Trouble, match="diverges"):
+    with pytest.raises(mpifed.RunError, match="diverges"):
         mpifed.run(STUDY, {"algorithm.certify": True, "algorithm.t": 1e-3, "rounds": 200}, path=path)
     result = mpifed.load(path)
     assert result.status == "failed"

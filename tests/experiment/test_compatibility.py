@@ -6,7 +6,7 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flat
 from mpifed.data.dataset import Data
@@ -65,8 +65,11 @@ TOLD = [  # settings -> how the sentence begins
     ({"evaluate": {"clients": True}}, "evaluate.clients = true is wrong: least-squares has neither classes nor"),
     ({"evaluate": {"unseen": 0.2}}, "evaluate.unseen = 0.2 is wrong: least-squares has neither classes nor a metric"),
     ({"problem": "softmax", "evaluate": {"clients": ["auc"]}}, "evaluate.clients names 'auc', which softmax does not"),
-    ({"evaluate": {"steps": 3}}, "evaluate.steps has no effect without evaluate.unseen: leave it out"),
-    ({"problem": "poisson", "evaluate": {"unseen": 2}}, "evaluate.step is missing: poisson tells no Lipschitz constan"),
+    ({"evaluate": {"unseen_steps": 3}}, "evaluate.unseen_steps has no effect without evaluate.unseen: leave it out"),
+    (
+        {"problem": "poisson", "evaluate": {"unseen": 2}},
+        "evaluate.unseen_step is missing: poisson tells no Lipschitz",
+    ),
     (
         {"data": {"name": "file", "path": "a.csv", "standardise": "federated"}, "problem": "softmax"}
         | {"evaluate": {"unseen": 2}},
@@ -246,7 +249,7 @@ def test_what_goes_together_breaks_no_rule():
 def test_methods_that_are_named_instead_can(tmp_path):
     for settings, words, able in (
         (AWAY | {"algorithm": "scaffold"}, "call; (.*) can, and without", lambda method: method.asynchronous),
-        ({"graph": "ring"}, "graphs are (.*); one of", lambda method: isinstance(method, GraphMethod)),
+        ({"graph": "ring"}, "graphs are (.*); one of", lambda method: isinstance(method, GraphAlgorithm)),
     ):
         named = re.search(words, told(settings, tmp_path))[1].split(", ")
         assert named == [name for name in Algorithm.choices if able(Algorithm.member(name, "algorithm")())]

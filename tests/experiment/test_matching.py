@@ -6,7 +6,7 @@ import pytest
 import mpifed
 from mpifed import LinearModel
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.experiment.config import experiment
 from mpifed.features.listed import refuse_study
 from mpifed.features.matching import described, matrix, missing
@@ -51,7 +51,7 @@ def refused(name, problem, run):
             refuse_study(experiment(table))
     except UserError as mistake:
         return str(mistake)
-    except Trouble:
+    except RunError:
         assert problem in ("poisson", "gamma")  # a long step leads to a large e^z
     return None
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.experiment import optimum as certify
 from mpifed.experiment.config import experiment
 from mpifed.experiment.optimum import alone
@@ -100,7 +100,7 @@ def test_a_run_stops_at_a_gap_to_the_optimum():
     found = run("gd", LASSO, stop={"objective_gap": 1e-6, "optimum": least})
     assert found.stop_reason.startswith("objective_gap")
     assert 0 < found.rounds["objective_gap"][-1] <= 1e-6 < found.rounds["objective_gap"][-2]
-    with pytest.raises(Trouble, match="is not the least f: the run has come to"):
+    with pytest.raises(RunError, match="is not the least f: the run has come to"):
         run("gd", LASSO, stop={"objective_gap": 1e-6, "optimum": least + 0.1})
 
 

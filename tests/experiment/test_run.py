@@ -24,11 +24,11 @@ STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient"
 def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
     """Also with blocks of another size, which is recorded."""
     path, whole = tmp_path / "out.h5", start(Job(experiment(STUDY | {"rounds": 7}))).result()
-    assert (whole.attrs["block_bytes"], whole.attrs["block_bytes_because"]) == block_size()
+    assert (whole.attrs["block_bytes"], whole.attrs["block_bytes_reason"]) == block_size()
     short = start(Job(experiment(STUDY | {"block_bytes": 100}), path))
     assert short.ended == ("finished", "rounds: 4")
     attrs = short.result().attrs
-    assert (attrs["block_bytes"], attrs["block_bytes_because"]) == (100, "the experiment says so")
+    assert (attrs["block_bytes"], attrs["block_bytes_reason"]) == (100, "the experiment says so")
     table, saved, before = resume(path, ["rounds=7", "block_bytes=1000"])
     longer = start(Job(experiment(table), path, True, saved, before)).result()
     assert longer.attrs["block_bytes"] == 1000

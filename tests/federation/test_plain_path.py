@@ -11,7 +11,7 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.experiment import rounds
 from mpifed.federation.request import Request
 
@@ -21,7 +21,7 @@ OFF = re.compile(  # files of features that a plain run has not
 )
 MOST_FUNCTIONS, MOST_FILES = 68, 20
 TRAITS = ("requires", "takes", "mean", "upload", "asynchronous")
-FAMILIES = (Algorithm, GraphMethod)
+FAMILIES = (Algorithm, GraphAlgorithm)
 METHODS = [Algorithm.member(name, "algorithm") for name in Algorithm.choices]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpifed.core import signals
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import HostReport, Request
 from mpifed.federation.stage import Postage
@@ -51,7 +51,7 @@ def test_verbs_agree_with_the_rows_that_call_brings():
 def test_numbers_that_are_not_finite_end_the_run_with_client_round_method_and_option(options):
     run = Run(build("fedavg", {"step": {"name": "constant", "a": 1e200}}), **options)
     told = r"of client \d+ is not finite in round \d, method update: .*look at algorithm\.step$"
-    with np.errstate(all="ignore"), pytest.raises(Trouble, match=told):
+    with np.errstate(all="ignore"), pytest.raises(RunError, match=told):
         run.rounds(50)
 
 

@@ -18,7 +18,7 @@ from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
-from mpifed.features.graph.neighbours import Neighbours
+from mpifed.features.graph.neighbours import NeighbourCounts
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import Devices
@@ -159,7 +159,7 @@ class Run:
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             if graph is not None:
-                host.views.append(Neighbours(weights))
+                host.views.append(NeighbourCounts(weights))
             host.join()
             if table is not None:
                 host.add_stage(COMPRESSED, HostCompression(setup, table, len(host.order)))

@@ -3,7 +3,7 @@
 from operator import attrgetter
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.features.matching import missing as missing  # of what an algorithm needs, what a class of problems lacks
 from mpifed.federation.traits import Takes, steering
 from mpifed.federation.traits import needs as needs  # the optional methods of a problem that an algorithm needs
@@ -15,7 +15,7 @@ tuning = steering  # the option to change where the iterates diverge, as error m
 
 def on_graphs(name):
     """Whether a method has no server."""
-    return issubclass(Algorithm.member(name, "algorithm"), GraphMethod)
+    return issubclass(Algorithm.member(name, "algorithm"), GraphAlgorithm)
 
 
 def can_be_asynchronous(name):
@@ -24,7 +24,7 @@ def can_be_asynchronous(name):
 
 def all_reply(algorithm):
     """Whether clients that are not selected receive and send in every round, too."""
-    return algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL) and not isinstance(algorithm, GraphMethod)
+    return algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL) and not isinstance(algorithm, GraphAlgorithm)
 
 
 def all_change(algorithm):

@@ -7,7 +7,7 @@ import pytest
 from mpi4py import MPI
 
 from mpifed.core import signals
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.experiment import config
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
@@ -112,12 +112,12 @@ def test_a_signal_that_one_client_rank_gets_ends_the_run_by_its_name(world, monk
 def on_full_disk(world):
     with world.agreeing():
         if world.rank == 1:
-            raise Trouble("the disk of rank 1 is full")
+            raise RunError("the disk of rank 1 is full")
 
 
 def test_every_rank_hears_of_the_first_mistake(world):
     assert world.agree(f"rank {world.rank}" if world.rank else None) == "rank 1"
     assert world.agree(None) is None
-    with pytest.raises(Trouble, match=r"^the disk of rank 1 is full$"):
+    with pytest.raises(RunError, match=r"^the disk of rank 1 is full$"):
         on_full_disk(world)
     assert MPI.COMM_WORLD.size == world.size

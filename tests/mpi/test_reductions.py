@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mpifed import Algorithm
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.experiment import config
 from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
 from mpifed.features.masks.masks import Masks
@@ -180,7 +180,7 @@ def test_an_error_on_a_host_ends_the_request_with_one_message(way, world):
         for n in LENGTHS:
             for failing in (M - 1, 0):
                 fed.sum(NUMBERS, np.zeros(n), -1)
-                with pytest.raises(Trouble, match=f"rank {1 if failing == 0 else world.size - 1}.*client {failing}"):
+                with pytest.raises(RunError, match=f"rank {1 if failing == 0 else world.size - 1}.*client {failing}"):
                     fed.sum(NUMBERS, np.zeros(n), failing)
         expected = federation(InProcess(host(0, M))).sum(NUMBERS, np.zeros(7), -1)
         assert fed.sum(NUMBERS, np.zeros(7), -1).tobytes() == expected.tobytes()  # no message was left over

@@ -114,7 +114,7 @@ CASES = [
     Case("flame-dp", SOFTMAX, {"clip": 0.3, "noise_multiplier": 0, "rho": 0.05, "lr": 0.1, "epochs": 4}, FULL),
     Case("flame-dp", LEAST_SQUARES, {"clip": 0.02, "noise_multiplier": 0, "rho": 1.0, "epochs": 3}, FULL),
     Case("pfedme", SOFTMAX, {"lam": 1.5, "eta": 0.3, "lr": 0.1, "epochs": 4}, FULL),
-    Case("pfedme", SOFTMAX, {"lam": 1.5, "eta": 0.3, "lr": 0.1, "epochs": 4, "start": "server"}, FULL),
+    Case("pfedme", SOFTMAX, {"lam": 1.5, "eta": 0.3, "lr": 0.1, "epochs": 4, "begin": "server"}, FULL),
     Case("ditto", SOFTMAX, {"k0": 3, "lam": 1.5, "lr": 0.1, "inner": 4, "step": step("log2", 0.8)}),
     Case("ditto", LEAST_SQUARES, {"k0": 2, "lam": 0.3, "aggregate": "all", "scale": "1/m", "step": step("log2", 0.4)}),
     Case("apfl", SOFTMAX, {"k0": 4, "alpha": 0.7, "step": step("log2", 0.8)}),

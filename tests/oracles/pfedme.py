@@ -10,9 +10,12 @@ from . import flame
 
 class Method(flame.Method):
     eta = 0.5
-    start = "own"
+
+    def __init__(self, clients, begin="own", **options):
+        self.at_server = begin == "server"
+        super().__init__(clients, **options)
 
     def begin(self, i):
-        if self.start == "server":
+        if self.at_server:
             self.theta[i] = self.x
         return self.x - self.eta * self.lam * (self.x - self.train(i, self.x))

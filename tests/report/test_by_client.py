@@ -43,12 +43,12 @@ def test_mean_worst_tenth_and_spread_are_those_of_the_clients_that_have_a_number
     assert found["mean"].tolist() == [10.0, 11.0]
     assert found["worst_tenth"][0] == 1.0  # 0, 1, 2: a tenth of 21, rounded up
     assert np.isclose(found["sd"][0], np.arange(21.0).std())
-    assert (found["iqr"][0], found["min"][0], found["max"][0], found["lacking"][0]) == (10.0, 0.0, 20.0, 1)
+    assert (found["iqr"][0], found["min"][0], found["max"][0], found["missing"][0]) == (10.0, 0.0, 20.0, 1)
     assert over_clients(table(values), "rmse")["worst_tenth"][0] == 19.0  # less is better
     assert np.isnan(over_clients(table(values), "other")["worst_tenth"][0])  # neither is
     found = over_clients(table(np.full(3, np.nan)), "accuracy")
     assert all(np.isnan(found[name][0]) for name in ("mean", "worst_tenth", "sd", "iqr", "min", "max"))
-    assert found["lacking"][0] == 3
+    assert found["missing"][0] == 3
 
 
 def test_a_result_has_them_for_both_kinds_of_clients(runs):
@@ -56,7 +56,7 @@ def test_a_result_has_them_for_both_kinds_of_clients(runs):
     rows = result.by_client["auc"]
     found = result.over_clients("auc")
     assert np.allclose(found["mean"], np.nanmean(rows, axis=1))
-    assert found["lacking"].tolist() == np.isnan(rows).sum(axis=1).tolist()
+    assert found["missing"].tolist() == np.isnan(rows).sum(axis=1).tolist()
     unseen = result.over_clients("accuracy_after", unseen=True)
     assert np.allclose(unseen["mean"], result.unseen["accuracy_after"].mean(axis=1))
     with pytest.raises(UserError, match="unknown number of clients 'acc'; did you mean 'auc'"):
@@ -85,11 +85,11 @@ def test_the_table_has_a_row_for_each_method_kind_of_client_and_model(runs):
 
 def test_clients_without_a_number_are_counted_in_the_table(runs):
     head, rows = cells(command("compare", *runs, "--clients").out)
-    lacking = {tuple(row[:4]): row[-1] for row in rows}
-    assert head[-1] == "lacking"
+    missing = {tuple(row[:4]): row[-1] for row in rows}
+    assert head[-1] == "missing"
     counts = [int(np.isnan(mpifed.load(path).by_client["auc"][-1]).sum()) for path in runs[:2]]
     assert sum(counts) > 0
-    assert np.isclose(float(lacking["FedAvg", "2", "trained", "auc"].split(" ± ")[0]), np.mean(counts))
+    assert np.isclose(float(missing["FedAvg", "2", "trained", "auc"].split(" ± ")[0]), np.mean(counts))
 
 
 def test_the_table_is_written_in_all_forms(runs):

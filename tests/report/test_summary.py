@@ -79,7 +79,7 @@ def test_what_the_run_said_of_itself_is_shown_whole():
     assert " ".join(note.split()) in " ".join(" ".join(lines).split())
     assert any(line.strip() == "and another" for line in lines)
     because = "a core has 2,048 KiB of L2 cache"
-    assert f"blocks of 1,048,576 bytes, because {because}" in shown(block_bytes=1 << 20, block_bytes_because=because)
+    assert f"blocks of 1,048,576 bytes, because {because}" in shown(block_bytes=1 << 20, block_bytes_reason=because)
     assert "sums over clients: star up to 102" in shown(everything=True, reduction="star up to 102")
     assert "sums over clients" not in shown(reduction="star up to 102")
     result = run()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.core.files import replacing
 from mpifed.results import crash_safe_file as disk
 from mpifed.results import model_log, netcdf, rounds_table
@@ -124,7 +124,7 @@ def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
             recorder.flush()
 
     told = r"out\.h5 cannot grow: no space left on device; the rounds in it are safe, and resume"
-    with pytest.raises(Trouble, match=told):
+    with pytest.raises(RunError, match=told):
         run()
     result = load(path)
     assert (result.status, result.cr) == ("failed", 2)
@@ -146,7 +146,7 @@ def test_a_disk_that_is_full_from_the_start_is_one_sentence_and_leaves_what_was_
 def test_a_disk_that_is_full_at_the_first_row_leaves_no_file(path, monkeypatch):
     recorder = Recorder(path, ATTRS, 4)
     monkeypatch.setattr(os, "posix_fallocate", refuse(errno.ENOSPC))
-    with pytest.raises(Trouble, match=r"out\.h5 cannot be written: no space left on device$"), recorder:
+    with pytest.raises(RunError, match=r"out\.h5 cannot be written: no space left on device$"), recorder:
         recorder.row(row(0), None)
     assert not os.listdir(path.parent)
 
@@ -167,7 +167,7 @@ def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, after):
                 recorder.row({"objective": k, "uploads": k, "compute_seconds": k}, np.array([0, 2]))
                 recorder.flush()
 
-    with pytest.raises(Trouble, match=r"out\.h5 cannot be written: input/output error; the rounds in it are safe"):
+    with pytest.raises(RunError, match=r"out\.h5 cannot be written: input/output error; the rounds in it are safe"):
         run()
     monkeypatch.undo()
     assert not recorder.file

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.results import provenance
 from mpifed.results import recorder as record
 from mpifed.results.columns import COLUMNS
@@ -122,7 +122,7 @@ def test_tables_and_models_are_stored_as_they_are_and_a_table_may_be_written_aga
     [
         (ValueError("bad\nthings"), 1, "failed", "ValueError: bad things"),
         (RuntimeError(), 1, "failed", "RuntimeError"),
-        (Trouble("the disk is full"), 1, "failed", "the disk is full"),
+        (RunError("the disk is full"), 1, "failed", "the disk is full"),
         (KeyboardInterrupt(), 1, "stopped", "KeyboardInterrupt"),
         (UserError("x is wrong"), 2, "failed", "x is wrong"),
         (UserError("x is wrong"), 1, "", ""),  # a mistake that the first round has found leaves no file

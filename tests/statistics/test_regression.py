@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 import mpifed
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import RunError, UserError
 from mpifed.data.dataset import WithOnes
 from mpifed.data.pool import Pool
 from mpifed.statistics.gamma import Gamma
@@ -65,7 +65,7 @@ def test_newton_comes_back_from_steps_that_are_too_long(problem, size):
         result = fit(problem, y, algorithm=algorithm, rounds=80)
         assert np.allclose(result.x, right, rtol=1e-7), algorithm
     if problem.label() == "poisson":
-        with pytest.raises(Trouble, match=r"^f diverges: .* so set algorithm\.line_search = true; stop\.diverged"):
+        with pytest.raises(RunError, match=r"^f diverges: .* so set algorithm\.line_search = true; stop\.diverged"):
             fit(problem, y, algorithm="fednl")
 
 

@@ -99,7 +99,7 @@ class Relaxed(Algorithm):
         return {"drift": mpifed.Sum(drift), "drift_max": mpifed.Max(drift)}
 
 
-class Gossip(mpifed.GraphMethod):
+class Gossip(mpifed.GraphAlgorithm):
     """Nodes take gradient steps and move to the means of their neighbours, alone or with themselves."""
 
     gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.1
@@ -119,7 +119,7 @@ class Gossip(mpifed.GraphMethod):
         net.mix("w")
         return server
 
-    def moved(self, f: Local, client: Client, near: mpifed.Near) -> tuple[Client, None]:
+    def moved(self, f: Local, client: Client, near: mpifed.Neighbours) -> tuple[Client, None]:
         sums = np.add.reduceat(near.rows, near.first[:-1])
         return Client(w=sums / f.neighbours), None
 
@@ -319,7 +319,7 @@ def every_family() -> float:
         for one in algorithms:
             result = mpifed.run(options, algorithm=one, data=data, selection=selection, rounds=2)
             assert result is None or result.cr == 2
-    except mpifed.Trouble as trouble:
+    except mpifed.RunError as trouble:
         raise AssertionError from trouble
     graphs: list[Graph] = [Wheel(loss=0.1), mpifed.graphs.Torus(rows=2)]
     done = [mpifed.run(algorithm=Gossip(), graph=graph, data=data, rounds=30) for graph in graphs]

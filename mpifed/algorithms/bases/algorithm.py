@@ -90,7 +90,7 @@ class Algorithm(Answers):
     upload: ClassVar[Upload] = Upload()
     asynchronous: ClassVar[bool | Refused] = Refused("its rounds wait for all the clients that they call")
     no_proximal_step: ClassVar[Refused] = Refused("mpifed has no proximal step for its server")
-    on_graph: ClassVar[bool] = False  # whether its clients are the nodes of a graph, as those of GraphMethod
+    on_graph: ClassVar[bool] = False  # whether its clients are the nodes of a graph, as those of GraphAlgorithm
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
 
     @classmethod

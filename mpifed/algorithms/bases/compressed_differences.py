@@ -5,14 +5,14 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, Share, minibatch, passes
-from mpifed.algorithms.bases.graph_method import GraphMethod, Network
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.arrays import to_numpy
 from mpifed.federation.traits import Need
 
 
-class CompressedDifferences(GraphMethod):
+class CompressedDifferences(GraphAlgorithm):
     """Methods whose nodes know of a neighbour's vector z_j the sum h_j of all its messages C(z_j − h_j), and mix these.
 
     C is contractive; an unbiased one is divided by 1 + ω. Messages are charged by edge in exact bits.

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Client, Privacy
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.arrays import is_numeric, to_numpy
 from mpifed.core.guards import Guard, Wrong, array, as_it_is, instance, returns, shown
 from mpifed.core.typing import Array
@@ -125,7 +125,7 @@ def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
         if name and name not in result._fields:
             raise Wrong(f"returns a state without the field {name}, which upload = Upload({trait}={name!r}, …) names")
     # a method that has its own ``model`` may keep the models of its nodes in any field
-    if getattr(type(algorithm), "model", None) is GraphMethod.model and "x" not in result._fields:
+    if getattr(type(algorithm), "model", None) is GraphAlgorithm.model and "x" not in result._fields:
         raise Wrong("returns a state without a field x, in which the nodes have their models (c, n)")
     for name, value in zip(result._fields, result, strict=True):
         refuse_field(name, value, len(f))

@@ -6,7 +6,7 @@ import numpy as np
 
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.typing import Array
-from mpifed.federation.peers.neighbourhood import Near
+from mpifed.federation.peers.neighbourhood import Neighbours
 
 
 def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
@@ -72,14 +72,14 @@ class ElasticNets(NamedTuple):
         return out
 
 
-def elastic_nets(near: Near, own: Array) -> ElasticNets:
+def elastic_nets(near: Neighbours, own: Array) -> ElasticNets:
     """The nets over the rows ``near`` of the neighbours and the ``own`` (c, n)."""
     # nodes with equally many neighbours fill one array without padding, which would be a point like any other
     counts = np.diff(to_numpy(near.first))
     return ElasticNets(own, [group(np.flatnonzero(counts == p), int(p), near, own) for p in np.unique(counts)])
 
 
-def group(nodes: Array, p: int, near: Near, own: Array) -> Group:
+def group(nodes: Array, p: int, near: Neighbours, own: Array) -> Group:
     """Nodes with p neighbours."""
     xp = namespace(own)
     picks = near.first[nodes][:, None] + xp.arange(p)

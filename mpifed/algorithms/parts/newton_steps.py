@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.core.typing import Array
 
 ROUNDING = 4  # values of f that differ by fewer units of its last place count as the same
@@ -14,12 +14,12 @@ SHOWN = 6  # coefficients named at most
 
 
 def direction(H: Array, g: Array, name: str) -> Array:
-    """−H⁻¹ g (n,) for H (n, n); Trouble, which names the method, where H is not positive definite.
+    """−H⁻¹ g (n,) for H (n, n); RunError, which names the method, where H is not positive definite.
 
     H counts as singular where the diagonal of its Cholesky factor says that its condition is that of rounding.
     """
     if not regular(H):
-        raise Trouble(f"{name} finds no step: {advice(H)}")
+        raise RunError(f"{name} finds no step: {advice(H)}")
     return -np.linalg.solve(H, g)
 
 

@@ -7,7 +7,7 @@ from mpifed.core.promises import Keeps, Reasons
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import chosen
-from mpifed.features.graph.neighbours import Neighbours
+from mpifed.features.graph.neighbours import NeighbourCounts
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
@@ -34,7 +34,7 @@ RULES: list[Rule[Experiment]] = [
     Rule(
         lambda c: not c.algorithm.on_graph,
         'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}; '
-        "one of your own is derived from mpifed.GraphMethod",
+        "one of your own is derived from mpifed.GraphAlgorithm",
     ),
     Rule(
         lambda c: c.compress,
@@ -117,7 +117,7 @@ class OnGraph(Feature):
     def host(self, host: Host, housing: Housing) -> None:
         self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)
         host.verbs |= self.neighbourhood.verbs(host)
-        host.views.append(Neighbours(self.weights))
+        host.views.append(NeighbourCounts(self.weights))
 
     def linked(self, link: Callable[[Neighbourhood], Links]) -> None:
         self.neighbourhood.links = link(self.neighbourhood)

@@ -7,7 +7,7 @@ from mpifed.federation.view import Clients, View
 from mpifed.graphs.weights import Weights
 
 
-class Neighbours(View):
+class NeighbourCounts(View):
     """Clients that are nodes of the graph of the ``weights``."""
 
     def __init__(self, weights: Weights) -> None:

@@ -15,7 +15,7 @@ from mpifed.federation.checked_replies import CLIENT, form, reply, text
 from mpifed.federation.host import ClientMethod
 from mpifed.federation.local import Local
 from mpifed.federation.method import Method
-from mpifed.federation.peers.neighbourhood import Near
+from mpifed.federation.peers.neighbourhood import Neighbours
 from mpifed.federation.request import Layout, protected, refuse_arguments
 
 
@@ -46,7 +46,7 @@ class CheckedMethods:
 
     def answer(self, method: ClientMethod, f: Local, client: Any, *args: Any) -> Any:
         """What a client method returns for a state that it only reads; fields that stay are those of ``client``."""
-        plain = tuple([arg for arg in args if not (isinstance(arg, Near) or is_tensor(arg))])
+        plain = tuple([arg for arg in args if not (isinstance(arg, Neighbours) or is_tensor(arg))])
         refuse_arguments(method.__name__, plain)
         read = type(client)(*[field.clone() if is_tensor(field) else protected(field) for field in client])
         state, upload = method(self.algorithm, f, read, *args)

@@ -49,8 +49,8 @@ KEYS: Options = {
 SPEAKS: dict[str, str] = {
     "evaluate.clients": "by_client",
     "evaluate.unseen": "unseen",
-    "evaluate.steps": "unseen",
-    "evaluate.step": "unseen",
+    "evaluate.unseen_steps": "unseen",
+    "evaluate.unseen_step": "unseen",
     "record.personal": "personal_models",
     "objective.weights": "client_weights",
     "objective.l1": "penalty",

@@ -47,7 +47,7 @@ class DeviceRounds(Schedule):
         return self.selected
 
     def row(self) -> dict[str, float]:
-        row = {"asked": self.called, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
+        row = {"selected": self.called, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
         return row if self.every is None else row | {"shortened": self.shortened}
 
     def scored(self, candidates: Array, batch: int | None, size: int) -> None:

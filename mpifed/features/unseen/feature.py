@@ -1,10 +1,10 @@
-"""Clients that never train: what goes with evaluate.unseen, evaluate.steps and evaluate.step."""
+"""Clients that never train: what goes with evaluate.unseen, evaluate.unseen_steps and evaluate.unseen_step."""
 
 from functools import partial
 
 import numpy as np
 
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import RunError
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
@@ -26,16 +26,16 @@ def idle(c: Experiment) -> Found:
     """The first key that is about clients that never train, where there are none."""
     if c.evaluate.unseen:
         return None
-    keys = [key for key in ("steps", "step") if getattr(c.evaluate, key) != getattr(Evaluate(), key)]
+    keys = [key for key in ("unseen_steps", "unseen_step") if getattr(c.evaluate, key) != getattr(Evaluate(), key)]
     return {"key": keys[0]} if keys else None
 
 
 RULES: list[Rule[Experiment]] = [
     Rule(idle, "evaluate.{key} has no effect without evaluate.unseen: leave it out"),
     Rule(
-        lambda c: c.evaluate.unseen and c.evaluate.step is None and not c.problem.has("lipschitz"),
-        "evaluate.step is missing: {loss} tells no Lipschitz constants r_i, so the steps of clients that never train "
-        "need a size, such as evaluate.step = 0.1",
+        lambda c: c.evaluate.unseen and c.evaluate.unseen_step is None and not c.problem.has("lipschitz"),
+        "evaluate.unseen_step is missing: {loss} tells no Lipschitz constants r_i, so the steps of clients that never "
+        "train need a size, such as evaluate.unseen_step = 0.1",
     ),
     Rule(
         lambda c: c.evaluate.unseen and getattr(c.data, "standardise", None) == "federated",
@@ -76,7 +76,7 @@ class Unseen(Feature):
         # they have no weights and no neighbours, but take steps as the others do
         made.views += training_views(c)
         names = asked_for(c.problem, c.evaluate.clients or True)
-        trying = Trying(setup.algorithm, names, c.evaluate.steps, c.evaluate.step)
+        trying = Trying(setup.algorithm, names, c.evaluate.unseen_steps, c.evaluate.unseen_step)
         made.algorithm = trying
         made.evaluation.looks[TESTED] = trying.tested
         made.join()
@@ -86,14 +86,14 @@ class Unseen(Feature):
         return {"unseen": partial(self.look, fed)}
 
     def look(self, fed: Federation, x: Array) -> ByClient:
-        """Their numbers at the server's model x (n,). Trouble where their steps diverge."""
+        """Their numbers at the server's model x (n,). RunError where their steps diverge."""
         rows: ByClient = fed.ask(TESTED, "plain sum", (x,))
         bad = np.flatnonzero(~np.isfinite(rows.pop("check")))
         if len(bad):
             client = self.newcomers.ids[self.newcomers.first + bad[0]]
-            raise Trouble(
+            raise RunError(
                 f"the model of client {client}, which never trains, is not finite after steps of its own in round "
-                f"{fed.round}: look at evaluate.step and, where the method trains it, "
+                f"{fed.round}: look at evaluate.unseen_step and, where the method trains it, "
                 f"{steering(self.config.algorithm)}"
             )
         return with_lacking(rows)

@@ -22,7 +22,7 @@ GATHER = "gather"  # verbs of requests
 REPLACE = "replace"  # the method that puts what nodes get of their neighbours into the fields it comes from
 
 
-class Near(NamedTuple):
+class Neighbours(NamedTuple):
     """The rows of the neighbours of c nodes, node by node, neighbours in rising number.
 
     Those of node k are ``rows[first[k]:first[k + 1]]``.
@@ -59,7 +59,7 @@ class FromNeighbours(NamedTuple):
 
     names: tuple[str, ...] = ()  # of the fields that the parts come from
     parts: tuple[Array, ...] = ()
-    near: Near | None = None
+    near: Neighbours | None = None
 
     def of(self, nodes: Array) -> tuple[Any, ...]:
         """The same for some nodes, counted from lo: arguments of a client method."""
@@ -69,7 +69,7 @@ class FromNeighbours(NamedTuple):
         counts = (first[1:] - first[:-1])[nodes]
         begins = np.concatenate([[0], np.cumsum(counts)])
         picks = np.arange(begins[-1]) + np.repeat(first[nodes] - begins[:-1], counts)
-        return (Near(rows[picks], begins, weights[picks]),)
+        return (Neighbours(rows[picks], begins, weights[picks]),)
 
     def replace(self, f: Any, client: Any, *values: Array) -> tuple[Any, None]:
         """A client method: the state with results in the fields that they come from."""
@@ -149,7 +149,7 @@ class Neighbourhood:
         if kind == GATHER:
             nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))
             weights = plan.W.data[plan.W.indices != nodes + plan.below]
-            return FromNeighbours(tuple(names), near=Near(rows[plan.A.indices], plan.A.indptr, weights))
+            return FromNeighbours(tuple(names), near=Neighbours(rows[plan.A.indices], plan.A.indptr, weights))
         mixed = (plan.W if kind == MIX else plan.A) @ rows
         return FromNeighbours(tuple(names), tuple(np.split(mixed, len(names), axis=1)))
 

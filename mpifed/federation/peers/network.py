@@ -29,7 +29,7 @@ class Network(Federation):
     - ``net.local(method, *args)``: every node works on its own state; nothing travels.
     - ``net.mix("z", method, *args)``: every node gets Σ_j W_ij z_j, with itself: method(f, client, mixed, *args).
     - ``net.add("z", method, *args)``: every node gets Σ_j z_j over its neighbours, without itself.
-    - ``net.gather("z", method, *args)``: every node gets the z_j themselves, as a ``Near``.
+    - ``net.gather("z", method, *args)``: every node gets the z_j themselves, as ``Neighbours``.
 
     "z" is a field of the clients' state of shape (c, n), or a tuple of such fields, which travel as one message and
     arrive as one argument each. Without a method the results of ``mix`` and ``add`` replace the fields. Sums run over

@@ -90,7 +90,7 @@ def test_the_first_rounds_try_sizes_and_the_fastest_stays_and_is_recorded(clock)
     result = played(rounds=60)
     assert result.attrs["block_bytes"] == 1 << 22
     said = "in the first rounds they took 0.25 of the time of blocks of 1,048,576 bytes"
-    assert result.attrs["block_bytes_because"] == said
+    assert result.attrs["block_bytes_reason"] == said
     assert result.ranks["block_bytes"].tolist() == [1 << 22]
     assert {2, 4, 8, 32} <= set(clock.sizes)
     assert set(clock.sizes[-100:]) == {8}
@@ -101,7 +101,7 @@ def test_a_size_that_none_is_faster_than_stays(clock):
     clock.most = 2
     attrs = played(rounds=60).attrs
     assert attrs["block_bytes"] == OWN
-    assert attrs["block_bytes_because"] == "because, and no other size was faster in the first rounds"
+    assert attrs["block_bytes_reason"] == "because, and no other size was faster in the first rounds"
     assert set(clock.sizes[-100:]) == {2}
 
 

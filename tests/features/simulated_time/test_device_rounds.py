@@ -15,7 +15,7 @@ from tests.helpers.commands import mpifed as command
 from tests.helpers.devices import devices
 from tests.helpers.studies import STUDIES
 
-NEW = ("asked", "dropped", "late", "simulated_seconds")
+NEW = ("selected", "dropped", "late", "simulated_seconds")
 MANY = 20000  # clients, where shares are measured
 LOGISTIC = {"name": "gaussian", "clients": 9, "samples": 11, "features": 5}
 UNEQUAL = {"name": "lognormal", "median": 100}
@@ -45,7 +45,7 @@ def test_everybody_replies_where_nothing_says_otherwise():
     chosen = np.array([1, 4])
     assert idle.replies(None, 1) is None
     assert idle.replies(chosen, 2) is chosen
-    assert idle.row() == {"asked": 8, "dropped": 0, "late": 0, "simulated_seconds": 0.0}
+    assert idle.row() == {"selected": 8, "dropped": 0, "late": 0, "simulated_seconds": 0.0}
 
 
 def test_so_many_drop_out_as_the_probability_says_and_others_in_every_draw():
@@ -89,7 +89,7 @@ def test_the_fastest_of_the_late_and_then_of_those_who_dropped_out_are_waited_fo
     sizes = [40, 10, 30, 20, 50]  # at 10 samples a second: 4, 1, 3, 2, 5 seconds
     slow = Rounds(sizes=sizes, speed=10, deadline=1.5, least=3, cohort=5)
     assert list(slow.replies(None, 1)) == [1, 2, 3]
-    assert slow.row() == {"asked": 5, "dropped": 0, "late": 2, "simulated_seconds": 3.0}
+    assert slow.row() == {"selected": 5, "dropped": 0, "late": 2, "simulated_seconds": 3.0}
     assert list(slow.replies(np.array([0, 4]), 2)) == [0, 4]  # of two who are asked three cannot be
     assert slow.seconds == 3.0 + 5.0
     sizes, asked = np.arange(100, 0, -1), np.arange(100)
@@ -114,7 +114,7 @@ ABLE = [name for name in SERVED if traits.bears_absence(build(name))]
 def test_every_algorithm_goes_on_without_absent_clients(name):
     result = run(algorithm=name, data=LOGISTIC, system={"dropout": 0.3})
     rounds, replied = result.rounds, (result.selection >= 0).sum(axis=1)
-    there = rounds["asked"] - rounds["dropped"]
+    there = rounds["selected"] - rounds["dropped"]
     assert np.isfinite(result.x).all()
     assert np.isfinite(rounds["objective"]).all()
     assert rounds["dropped"].sum() > 0
@@ -160,7 +160,7 @@ def test_clients_take_the_steps_that_fit_into_the_deadline_and_at_least_one():
     slow = Rounds(sizes=[2, 5, 8, 10, 20, 40, 41, 400], algorithm=FedAvg(k0=5), cohort=8, **PARTIAL)
     assert list(slow.replies(None, 1)) == [0, 1, 2, 3, 4, 5]
     assert slow.steps.tolist() == [5, 5, 5, 4, 2, 1]
-    assert slow.row() == {"asked": 8, "dropped": 0, "late": 2, "simulated_seconds": 5.0, "shortened": 3}
+    assert slow.row() == {"selected": 8, "dropped": 0, "late": 2, "simulated_seconds": 5.0, "shortened": 3}
     assert list(slow.replies(np.array([1, 4, 6]), 2)) == [1, 4]
     assert slow.steps.tolist() == [5, 2]
     assert slow.replies(np.array([0, 1]), 3).tolist() == [0, 1]
@@ -169,7 +169,7 @@ def test_clients_take_the_steps_that_fit_into_the_deadline_and_at_least_one():
     slow = Rounds(sizes=[41, 60, 400], algorithm=FedAvg(k0=5), cohort=3, least=2, **PARTIAL)
     assert list(slow.replies(None, 1)) == [0, 1]
     assert slow.steps.tolist() == [1, 1]
-    assert slow.row() == {"asked": 3, "dropped": 0, "late": 1, "simulated_seconds": 7.0, "shortened": 2}
+    assert slow.row() == {"selected": 3, "dropped": 0, "late": 1, "simulated_seconds": 7.0, "shortened": 2}
 
 
 def test_steps_of_epochs_share_the_time_of_a_round_and_jitter_counts():
@@ -196,7 +196,7 @@ def test_in_unequal_work_a_client_has_the_bits_of_a_run_with_so_few_steps(name, 
 
 
 def test_what_is_simulated_is_recorded_and_told_on_the_screen():
-    flaky, words = mpifed.run(override({}, STUDIES["fedavg, flaky"])), ("asked", "dropped", "late", "simulated")
+    flaky, words = mpifed.run(override({}, STUDIES["fedavg, flaky"])), ("selected", "dropped", "late", "simulated")
     assert all(flaky.rounds[key].sum() > 0 for key in NEW)
     text, plain = show(flaky), show(run(rounds=1))
     assert all(f"  {word} " in text for word in words)

@@ -54,7 +54,7 @@ def test_simulated_seconds_by_hand_of_which_single_precision_halves_what_travels
     slowest = TRAVELS + 5 * result.clients["samples"].max() / 1000  # k0 = 5 steps
     np.testing.assert_allclose(result.rounds["simulated_seconds"], slowest * np.arange(5), rtol=1e-12)
     assert result.about["simulated_seconds"][0] == "s"
-    assert list(result.rounds["asked"]) == [0, 3, 3, 3, 3]
+    assert list(result.rounds["selected"]) == [0, 3, 3, 3, 3]
     plain, single, scaffold = (seconds(**more)[0] for more in ({}, {"dtype": "float32"}, {"algorithm": "scaffold"}))
     assert single == pytest.approx(plain - 0.6)
     assert scaffold == pytest.approx(plain + 1.2)
@@ -73,7 +73,7 @@ def test_two_draws_add_up_and_the_candidates_of_a_biased_selection_take_their_ti
     for draws, name in enumerate(("feddcd", "accfeddcd"), 1):
         rounds = run(data=LOGISTIC, algorithm={"name": name, **GD}).rounds
         assert rounds["simulated_seconds"][-1] == pytest.approx(draws * (TRAVELS + 3 * 11 / 1000))
-        assert rounds["asked"][-1] == draws * 9
+        assert rounds["selected"][-1] == draws * 9
     result = run(selection={"name": "biased", "count": 2, "batch_size": 7})
     d = result.clients["samples"][result.selection[1]]
     asked = 0.2 + 40 / 100 + 7 / 1000 + 8 / 50

@@ -6,7 +6,7 @@ import scipy.sparse
 import xarray
 
 import mpifed
-from mpifed import Trouble, UserError
+from mpifed import RunError, UserError
 from mpifed.features.unseen import feature
 from tests.helpers.commands import mpifed as command
 
@@ -78,7 +78,7 @@ def test_the_others_train_as_if_these_clients_were_not_there(sparse):
 @pytest.mark.parametrize(("step", "steps"), [(None, 5), (0.3, 2)])
 def test_they_are_tested_at_the_servers_model_and_after_gradient_steps_of_their_own(step, steps):
     away = [0, 5, 6]
-    evaluate = {"unseen": away, "steps": steps, "every": 2} | ({"step": step} if step else {})
+    evaluate = {"unseen": away, "unseen_steps": steps, "every": 2} | ({"unseen_step": step} if step else {})
     result = run(evaluate=evaluate, record={"models": 1})
     found = result.unseen
     assert found["round"].tolist() == [0, 2, 4]
@@ -290,8 +290,8 @@ def test_what_cannot_be_is_refused(wanted, sentence):
 
 def test_steps_that_diverge_end_the_run_with_a_sentence():
     problem = {"name": "softmax", "lam": 3.0}
-    with pytest.raises(Trouble, match=r"^the model of client 4, which never trains, is not finite after steps of its"):
-        run(problem=problem, evaluate={"unseen": [4], "step": 1e9, "steps": 60})
+    with pytest.raises(RunError, match=r"^the model of client 4, which never trains, is not finite after steps of its"):
+        run(problem=problem, evaluate={"unseen": [4], "unseen_step": 1e9, "unseen_steps": 60})
 
 
 def test_clients_without_test_samples_are_noted():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.algorithms.bases.graph_method import GraphMethod, Server
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Server
 from mpifed.algorithms.dgd import DGD
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
@@ -23,7 +23,7 @@ class Client(NamedTuple):
     seen: Array
 
 
-class Verbs(GraphMethod, tag="verbs"):
+class Verbs(GraphAlgorithm, tag="verbs"):
     """Whatever a test does in a round."""
 
     def join(self, f):

@@ -15,7 +15,7 @@ class Server(NamedTuple):
     gamma: float  # step size γ that all nodes have agreed on
 
 
-class GraphMethod(Algorithm):
+class GraphAlgorithm(Algorithm):
     """A method whose rounds use ``net.local``, ``net.mix``, ``net.add`` and ``net.gather`` only.
 
     ``join`` returns the first state of nodes, with their models in its field ``x`` (c, n). The state at rank 0 that

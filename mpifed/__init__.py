@@ -20,7 +20,10 @@ __all__ = ["__version__", *PUBLIC]
 
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
-        raise AttributeError(f"module 'mpifed' has no attribute {name!r}")
+        new = importlib.import_module("mpifed.core.deprecated").public_name(name)
+        if new is None:
+            raise AttributeError(f"module 'mpifed' has no attribute {name!r}")
+        return getattr(importlib.import_module("mpifed"), new)
     home = PUBLIC[name]
     if home in PACKAGES:
         found = importlib.import_module(f"{home}.{name}")

@@ -4,9 +4,13 @@ import argparse
 import importlib
 import re
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from mpifed.cli.options import RUNS, WITHOUT_RANKS, parse
+from mpifed.core.deprecated import OldName
 from mpifed.core.errors import RunError, UserError, printable, sentence
 from mpifed.mpi.launcher import announced, connect
 from mpifed.mpi.world import World
@@ -20,6 +24,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # a launcher may start a command that needs no ranks: then one process carries it out, and the others are silent
     speaks = announced()[1] == 0
     world = World()
+    with old_names(speaks):
+        return carried_out(arguments, world, speaks)
+
+
+@contextmanager
+def old_names(speaks: bool) -> Iterator[None]:
+    """Warnings of old names as sentences, of one rank and without the line of the program that warns."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **options: Any) -> None:
+            if not issubclass(category, OldName):
+                usual(message, category, *where, **options)
+            elif speaks:
+                sys.stderr.write(f"mpifed: {sentence(message)}\n")
+
+        warnings.showwarning = show
+        yield
+
+
+def carried_out(arguments: Sequence[str] | None, world: World, speaks: bool) -> int:
     try:
         args = parse(sys.argv[1:] if arguments is None else arguments)
         if uses_ranks(args):

@@ -13,6 +13,7 @@ import msgspec
 
 from mpifed.core import plugins
 from mpifed.core.arrays import is_number
+from mpifed.core.deprecated import with_new_keys
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
 from mpifed.core.toml import join, toml_value
@@ -45,6 +46,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def fill(cls, table: dict[str, Any], path: str) -> Self:
         """The same for a dict without the key ``name``."""
         fields = fields_of(cls)
+        table = with_new_keys(cls, table, path)
         for key in table:
             if key not in fields and key in cls.refused:
                 raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")

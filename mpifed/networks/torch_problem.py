@@ -80,7 +80,7 @@ class TorchProblem(Training):
     def described(self, n: int, start: Array) -> dict[str, Any]:
         groups = self._built(n, start.size)[1]
         reason = groups.described(n, start.dtype)
-        return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
+        return {"group": 1 if reason else groups.size, "group_reason": reason or GROUPED}
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))

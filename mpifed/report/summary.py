@@ -86,7 +86,7 @@ def notes(result: Result, everything: bool) -> list[str]:
     if "group" in result.attrs:
         size = int(result.attrs["group"])
         how = f"in groups of {size}" if size > 1 else "one at a time"
-        lines += textwrap.wrap(f"clients {how}, because {result.attrs.get('group_because', '?')}", WIDTH - MARGIN)
+        lines += textwrap.wrap(f"clients {how}, because {result.attrs.get('group_reason', '?')}", WIDTH - MARGIN)
     if everything and result.attrs.get("reduction"):
         lines.append(f"sums over clients: {result.attrs['reduction']}")
     return lines

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.deprecated import column_name
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import datasets, entry, values
 from mpifed.core.toml import from_toml, toml_value
@@ -15,7 +16,7 @@ from mpifed.results.netcdf import NO_COORDINATE
 DAMAGED = (OSError, RuntimeError, MemoryError, OverflowError, struct.error)
 UNREADABLE = (*DAMAGED, KeyError, ValueError, TypeError, AttributeError)
 TEXTS = """format config status stop_reason changed notes privacy reduction kernels local_steps torch device blas numba
-numba_cuda numpy block_bytes_reason group_because computed_otherwise started resumed finished mpifed_version"""
+numba_cuda numpy block_bytes_reason group_reason computed_otherwise started resumed finished mpifed_version"""
 COUNTS = "format_version clients ranks features block_bytes group rounds_redrawn graph_edges graph_parts"
 TYPES: dict[str, tuple[type, str]] = dict.fromkeys(TEXTS.split(), (str, "a text"))
 TYPES |= dict.fromkeys(COUNTS.split(), (int, "a whole number, at least 0"))
@@ -31,7 +32,7 @@ KNOWN: dict[str, dict[str, Column]] = {"ranks": RANKS, "clients": CLIENTS, "unse
 
 def attributes(file: Any, name: str) -> dict[str, Any]:
     """The root attributes of the file ``name``. UserError for one of the wrong type."""
-    found = {key: plain(value) for key, value in file.attrs.items()}
+    found = {column_name("", key): plain(value) for key, value in file.attrs.items()}
     for key, (kind, wanted) in TYPES.items():
         value = found.get(key, kind())
         # No number may be below 0, and no text is below the empty one. True is an int to isinstance, but no count.
@@ -95,7 +96,8 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
     found = Columns()
     try:
         group = entry(file, part, name)
-        for key, stored in datasets(group, name) if group is not None else ():
+        for stored_as, stored in datasets(group, name) if group is not None else ():
+            key = column_name(part, stored_as)
             if part == "clients" and (key == "round" or (stored.ndim == 2 and key not in CLIENTS)):
                 continue  # of some rounds: RowLog wrote it, and read_by_client reads it
             if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE):
@@ -145,9 +147,10 @@ def recorded_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Column
         if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):
             raise UserError(f"{name} is not a valid result: selection names clients that are not among its {clients}")
     about = {}
-    for key in found:
-        own = file["rounds"][key].attrs
-        about[key] = (str(own.get("units", "")), str(own.get("description", "")))
+    for stored_as, one in datasets(entry(file, "rounds", name), name):
+        key = column_name("rounds", stored_as)
+        if key in found:
+            about[key] = (str(one.attrs.get("units", "")), str(one.attrs.get("description", "")))
     # In the order of COLUMNS, and what an algorithm reports of its own behind them: HDF5 has names in alphabetic order.
     known = [key for key in ("round", *COLUMNS) if key in found]
     rows = Columns((key, found[key][:count]) for key in dict.fromkeys([*known, *found]))

@@ -146,7 +146,7 @@ def test_what_cannot_be_in_groups_is_computed_one_client_at_a_time_and_says_why(
     f, X = clients(problem)
     table = problem.described(N, X[0])
     assert table["group"] == 1
-    assert re.match(reason, table["group_because"])
+    assert re.match(reason, table["group_reason"])
     assert problem.grad(f.block, X).tobytes() == alone.grad(f.block, X).tobytes()
     assert np.allclose(problem.value(f.block, X), alone.value(f.block, X), rtol=1e-12)
 

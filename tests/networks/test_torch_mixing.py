@@ -149,7 +149,7 @@ def test_in_a_step_the_batch_is_the_mini_batch(name, monkeypatch):
 @pytest.mark.parametrize("name", SUBTLE)
 def test_what_mixes_samples_of_some_kind_or_in_training_alone_is_found(name):
     problem = own(name, integers=name == "Words")
-    assert problem.described(N, starting(problem))["group_because"] == SAID
+    assert problem.described(N, starting(problem))["group_reason"] == SAID
 
 
 def starting(problem):
@@ -173,5 +173,5 @@ def test_a_loss_that_mixes_samples_is_computed_without_padding(loss, monkeypatch
         wanted = by_torch(at(Mixing(), x), *samples(data, i), lambda scores, b: loss(scores, b).mean())
         assert np.isclose(value, wanted[0], rtol=1e-12)
         assert np.allclose(gradient, wanted[1], rtol=1e-9, atol=1e-12)
-    said = f.problem.described(N, x)["group_because"]
+    said = f.problem.described(N, x)["group_reason"]
     assert said == "the loss of a sample depends on the others in its batch"

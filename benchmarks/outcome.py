@@ -20,6 +20,7 @@ from mpifed import Result, UserError, load
 PRINTED = "printed by the papers"
 PROGRAMS = "of other programs and of authors' traces"
 THEORY = "rates from theory"
+ENDED = ("finished", "failed")  # by diverging; a run that was stopped or killed says nothing of its method
 
 
 class Outcome(NamedTuple):
@@ -111,9 +112,14 @@ def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Pa
     for run in runs:
         results = found.setdefault(run.cell, [])
         try:
-            results.append(load(folder / f"{run.name}.h5"))
+            result = load(folder / f"{run.name}.h5")
         except UserError:
             missing.setdefault(run.cell, lacking.get(run.name, "not run"))
+            continue
+        if result.status in ENDED:
+            results.append(result)
+        else:
+            missing.setdefault(run.cell, "interrupted")
     measures = wanted(bench)
     every = [result for some in found.values() for result in some]
     whole = len(found) == len(rows.cells(bench))  # no part, as of --only

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import h5py
 import pytest
 
 from benchmarks import __main__ as program
@@ -142,6 +143,10 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     kept = file.read_bytes()
     command("rows")
     assert file.read_bytes() == kept  # the same results, the same bytes
+    for status, runs in (("stopped", 7), ("finished", 8)):  # a run that was interrupted has no row
+        with h5py.File(min(results.rglob("*.h5")), "a") as result:
+            result.attrs["status"] = status
+        assert command("rows")[1].endswith(f": {runs} of 12 runs\n")
     for path in results.rglob("*.h5"):
         path.unlink()
     shown = command("tables", "fedgia")[1]

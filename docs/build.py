@@ -107,7 +107,7 @@ def entry(cls: type[Table], up: str) -> list[str]:
     module = f"[`{cls.__module__}`]({up}{cls.__module__.replace('.', '/')}.py)"
     if (source := paper(cls)) is not None:
         module += ": " + source.citation.replace(source.number, f"[{source.number}]({source.link})")
-    return ["", module, "", "```text", inspect.getdoc(cls) or "", "```", *options(cls)]
+    return ["", module, "", "```text", (inspect.getdoc(cls) or "").split("\n\n    >>>")[0], "```", *options(cls)]
 
 
 def experiment() -> list[str]:

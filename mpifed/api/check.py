@@ -15,7 +15,7 @@ from mpifed.mpi.launcher import announced
 
 
 def check(component: type[Component] | Component | str, experiment: Study = None, /, **settings: Any) -> Report:
-    """Check a class against what it says of itself, in a small study: ``print(mpifed.check(MyMethod(gamma=0.1)))``.
+    """Check a class against what it says of itself, in a small study: ``mpifed.check(mpifed.steps.Constant(a=0.1))``.
 
     ``component``: an algorithm, a problem, a selection …, its class, or text as on the command line, "my.py:Class".
     ``experiment`` and ``settings`` describe the study as for ``run``; what they leave out is chosen so that it is

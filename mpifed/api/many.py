@@ -100,6 +100,8 @@ def compare(
 ) -> str:
     """A table of runs, mean ± standard deviation over ``by``, as the command ``compare`` prints it.
 
+    ``mpifed.compare("results/*.h5", ["objective", "rounds"])``.
+
     ``runs`` as for ``frame``. ``columns``: recorded columns, or rounds, tct, lct and bytes; None: the usual ones.
     ``sort``: a setting, from small to large, or a column, best first. ``all``: count runs that did not finish, too.
     ``format``: terminal, markdown, latex or csv. UserError for a setting or column that no run has.
@@ -117,6 +119,8 @@ def plot(
     **options: Any,
 ) -> Any:
     """A figure of matplotlib: columns ``y`` against ``x``, a curve for each setting, its mean over seeds.
+
+    ``mpifed.plot("results/*.h5", "objective", "bytes", log="y")``.
 
     ``runs`` as for ``frame``. ``x`` and ``y``: columns of /rounds, or bytes, seconds, and error, which is f − f*. A
     panel for each of several ``y``; None: the objective. ``path``: also written there, as PNG, PDF or SVG.

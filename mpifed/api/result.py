@@ -77,6 +77,10 @@ class Result(results.Result):
     ``ranks`` and ``clients`` name -> (ranks,) and (m,); ``selection`` (rounds, slots) as stored, see ``selected``;
     ``x`` (n,) and ``personal`` (m, n) the final models, None where there are none; ``attrs`` the root attributes;
     ``path`` the file, None for a result in memory.
+
+        >>> result: mpifed.Result = mpifed.run(rounds=2)
+        >>> result.status, result.cr, result.rounds["objective"].shape, result.x.shape
+        ('finished', 2, (3,), (100,))
     """
 
     held: Any = None  # arrays or a frame of the run that made it in this program, which fit reads again
@@ -166,5 +170,5 @@ def headline(result: results.Result) -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """Read a result file, finished or still being written. UserError where the file is not a result."""
+    """Read a result file, finished or still being written: ``mpifed.load("out.h5")``. UserError where it is none."""
     return Result.of(results.load(path))

@@ -67,9 +67,10 @@ def resume(
 ) -> Result | None:
     """Continue the run of a result file from its last checkpoint, with the same bits, and return its result.
 
-    ``overrides`` and ``settings`` may change ``rounds``, ``stop`` and ``checkpoint``: ``mpifed.resume("out.h5",
-    rounds=40)``. What the file cannot hold is given again: arrays, ``data=mpifed.arrays(X, y, sizes)``, and components
-    of classes that were defined in a notebook or script, ``algorithm=MyMethod()``. The rest is as for ``run``.
+    ``overrides`` and ``settings`` may change ``rounds``, ``stop`` and ``checkpoint``:
+    ``mpifed.resume("out.h5", rounds=40)``. What the file cannot hold is given again: arrays, ``data=mpifed.arrays(X,
+    y, sizes)``, and components of classes that were defined in a notebook or script, ``algorithm=MyMethod()``. The rest
+    is as for ``run``.
     """
 
     def job(world: World) -> Job:

@@ -37,7 +37,7 @@ def sweep(
     progress: Wish = "auto",
     **settings: Any,
 ) -> list[Result]:
-    """Run every combination of values: ``mpifed.sweep("study.toml", {"algorithm.k0": [1, 5, 10], "seed": range(20)})``.
+    """Run every combination of values: ``mpifed.sweep("study.toml", {"algorithm.k0": [1, 5], "seed": range(3)})``.
 
     ``experiment`` and ``settings`` as for ``run``. ``grid``: key -> values, or a tuple of keys that change together ->
     tuples of values; values may be component objects. ``path``: folder of the result files, where points that are

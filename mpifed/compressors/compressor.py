@@ -22,6 +22,14 @@ class Compressor(Component):
     A packed matrix is the upper triangle of a symmetric matrix of order n, row by row: N = n(n + 1)/2 numbers. Its norm
     is that of Frobenius, in which entries off the diagonal count twice. C is contractive if E‖C(x) − x‖² <=
     (1 − δ)‖x‖², and unbiased if E C(x) = x; then E‖C(x) − x‖² <= ω‖x‖². The expectation is over the draws of C.
+
+        >>> class Sign(mpifed.Compressor):
+        ...     def message(self, rows, rngs, symmetric):
+        ...         return np.abs(rows).mean(axis=1, keepdims=True) * np.sign(rows)
+        ...     def bits(self, N, itemsize, symmetric=False):
+        ...         return N + 8 * itemsize
+        >>> Sign().compress(np.array([[3.0, -1.0]]), list)
+        array([[ 2., -2.]])
     """
 
     choices: ClassVar[dict[str, str]] = {

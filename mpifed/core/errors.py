@@ -12,11 +12,25 @@ LONGEST = 600  # characters of a message
 
 
 class UserError(Exception):
-    """A mistake in the user's input. The message is one sentence with the key, its value and what would be right."""
+    """A mistake in the user's input. The message is one sentence with the key, its value and what would be right.
+
+    >>> try:
+    ...     mpifed.run(algorithm="fedadm")
+    ... except mpifed.UserError as mistake:
+    ...     print(mistake)
+    unknown algorithm 'fedadm'; did you mean 'fedadmm'?
+    """
 
 
 class RunError(Exception):
-    """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file."""
+    """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file.
+
+    >>> try:
+    ...     mpifed.run(algorithm={"name": "gd", "gamma": 1e9}, rounds=9)
+    ... except mpifed.RunError as failure:
+    ...     print(str(failure).partition(":")[0])
+    f diverges
+    """
 
 
 def needed(module: str, sentence: str) -> Any:

@@ -16,6 +16,9 @@ class Keeps(Flag):
     messages. ``RESUME``: all that the next round reads is in the checkpoint. ``SURVIVAL``: what a rank that dies knew
     can be computed again from there. ``DEVICES``: it computes with ``f.xp`` and copies nothing to memory in a local
     step.
+
+        >>> mpifed.Keeps.BITS in mpifed.algorithms.FedAvg().keeps
+        True
     """
 
     SAMPLES = auto()
@@ -60,7 +63,13 @@ SILENT = Option(NOTHING_KEPT)
 
 
 def keeping(*options: str, keeps: Keeps = Keeps.EVERYTHING) -> dict[str, Option]:
-    """Options that keep these promises, by default everything."""
+    """Options that keep these promises, by default everything.
+
+    >>> class Scaled(mpifed.Data):
+    ...     keeps = mpifed.Keeps.EVERYTHING
+    ...     options = mpifed.keeping("scale")
+    ...     scale: float = 1.0
+    """
     return dict.fromkeys(options, Option(keeps))
 
 

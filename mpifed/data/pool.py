@@ -34,6 +34,10 @@ class Pool(Dataset):
 
     Rows are converted to ``dtype`` when they are read. ``test``: the test samples (X, y, order, sizes), or None.
     ``source`` may be set to what error messages should call the data, such as the path of a file.
+
+        >>> pool = mpifed.Pool(X, y, order=None, sizes=[20, 40])
+        >>> pool.m, pool.n
+        (2, 3)
     """
 
     source = "the data set"

@@ -42,6 +42,12 @@ class Feature:
     Its rules are judged where it is there: ``tables`` when an experiment is read, ``rules`` before data are loaded,
     ``counted`` once the number of clients is known. Then it is asked in the order of the methods below: on every rank,
     but where they say that they are about the server.
+
+        >>> class Saying(mpifed.Feature):
+        ...     def notes(self):
+        ...         return ["this run says so"]
+        >>> mpifed.run(features=["saying.py:Saying"], algorithm="gd", rounds=1).attrs["notes"]
+        'this run says so'
     """
 
     keeps: ClassVar[Keeps] = NOTHING_KEPT  # promises that hold with it

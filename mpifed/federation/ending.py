@@ -5,7 +5,16 @@ from mpifed.federation.method import ServerState
 
 
 class Ending:
-    """What happens to the server's state after a round and to what is evaluated; a plain run has none."""
+    """What happens to the server's state after a round and to what is evaluated; a plain run has none.
+
+    >>> class Log(mpifed.Ending):
+    ...     def observed(self, server):
+    ...         print(float(server.x.sum()))
+    ...         return server
+    >>> class Logging(mpifed.Feature):
+    ...     def server(self, fed):
+    ...         fed.endings.append(Log())
+    """
 
     def observed(self, server: ServerState) -> ServerState:
         """The server's state as it is recorded, and as the next round gets it."""

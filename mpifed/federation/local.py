@@ -39,6 +39,13 @@ class Local:
     ``xp`` has the functions of the array-API standard for the arrays of these clients: numpy itself, or where the
     samples live on a device those for its tensors. ``ids`` are numpy's everywhere. ``views`` are what features change;
     without any, f_i is the problem's.
+
+        >>> class Descent(mpifed.algorithms.GD):
+        ...     def gradient(self, f: mpifed.Local, client, x):
+        ...         assert f.grad(x).shape == (len(f), f.n)
+        ...         return client, f.grad(x)
+        >>> mpifed.run(algorithm=Descent(), rounds=2).cr
+        2
     """
 
     def __init__(self, block: Block, study: Study, ids: Array, key: Key, views: Sequence[View] = ()) -> None:

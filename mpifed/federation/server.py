@@ -28,6 +28,13 @@ class Federation(Calls):
     ``m`` clients, ``n`` parameters, ``samples`` of all clients together, ``cohort`` the number of clients that a round
     selects, ``selected`` those selected last (None: all), ``dtype`` of models and messages. Sums have the same bits for
     any number of ranks, unless ``reproducible`` is false.
+
+        >>> class Listening(mpifed.algorithms.FedAvg, tag="listening"):
+        ...     def round(self, fed: mpifed.Federation, server):
+        ...         assert fed.m == 128 and server.x.shape == (fed.n,)
+        ...         return super().round(fed, server)
+        >>> mpifed.run(algorithm=Listening(), rounds=2).cr
+        2
     """
 
     def __init__(

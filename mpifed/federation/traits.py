@@ -12,7 +12,13 @@ NO_OPTIONS: Options = {}
 
 
 class Refused(NamedTuple):
-    """That a method cannot have something, and why: the end of a sentence after "because"."""
+    """That a method cannot have something, and why: the end of a sentence after "because".
+
+    >>> class Waiting(mpifed.algorithms.FedAvg, tag="waiting"):
+    ...     asynchronous = mpifed.Refused("its server waits for every client")
+    >>> bool(Waiting.asynchronous)
+    False
+    """
 
     why: str
 
@@ -21,7 +27,11 @@ class Refused(NamedTuple):
 
 
 class Takes(Enum):
-    """Which clients a round takes."""
+    """Which clients a round takes.
+
+    >>> mpifed.algorithms.DGD.takes is mpifed.Takes.ALL
+    True
+    """
 
     SELECTED = "selected"
     TWICE = "selected, twice"
@@ -41,7 +51,11 @@ class Takes(Enum):
 
 
 class Mean(Enum):
-    """What a mean over the selected clients is to the method, where clients may have unequal probabilities."""
+    """What a mean over the selected clients is to the method, where clients may have unequal probabilities.
+
+    >>> mpifed.algorithms.FedAvg.mean is mpifed.Mean.UNBIASED
+    True
+    """
 
     UNBIASED = "stands for one over all"  # ``fed.estimate`` weighs replies, or no fixed point depends on selections
     COUPLED = "is exchanged among the selected alone"  # what they give and take adds up to 0
@@ -52,6 +66,9 @@ class Upload(NamedTuple):
 
     ``kind``: "model", n numbers near the model received; "change" of a model; "gradient". ``kept`` is the field of the
     clients' state with their last upload, where rounds use those of all clients (``last``), with the options ``when``.
+
+        >>> mpifed.algorithms.FedADMM.upload == mpifed.Upload(kind="model", kept="z")
+        True
     """
 
     kind: str = "model"
@@ -75,6 +92,9 @@ class Need(NamedTuple):
 
     It does so with the options ``when``, but not where all options ``unless`` are set. ``also`` says what must hold
     beside it.
+
+        >>> mpifed.algorithms.GD.requires == (mpifed.Need("lipschitz", unless=("gamma",)),)
+        True
     """
 
     name: str
@@ -87,6 +107,12 @@ class Sum(NamedTuple):
     """A recorded number of each client (c,) that is added up over all clients.
 
     ``weighted``: by the weights that clients have in f, where a method computes without them (``Upload.averaged``).
+
+        >>> class Watched(mpifed.algorithms.FedAvg, tag="watched"):
+        ...     def record(self, f, client, x):
+        ...         return {"norm": mpifed.Sum(np.linalg.norm(f.grad(x), axis=1))}
+        >>> "norm" in mpifed.run(algorithm=Watched(), rounds=1).rounds
+        True
     """
 
     values: Array
@@ -99,7 +125,11 @@ class Sum(NamedTuple):
 
 
 class Max(NamedTuple):
-    """A recorded number of each client (c,) of which the largest counts."""
+    """A recorded number of each client (c,) of which the largest counts.
+
+    >>> mpifed.Max(np.array([0.5, 2.0])).values.max()
+    np.float64(2.0)
+    """
 
     values: Array
 

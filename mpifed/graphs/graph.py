@@ -17,6 +17,9 @@ class Edges(NamedTuple):
     """Edges ``ends`` (E, 2), the smaller end first, rising; ``weights`` (E,) where they are given, None: Metropolis.
 
     ``own`` (m,) are weights W_ii where they are given, None: what makes rows sum to 1.
+
+        >>> mpifed.Edges(np.array([[0, 1], [1, 2]])).weights is None
+        True
     """
 
     ends: Array
@@ -30,6 +33,12 @@ class Graph(Component):
     W is symmetric and its rows sum to 1. Metropolis weights: W_ij = 1/(1 + max(d_i, d_j)) for an edge between nodes
     with d_i and d_j neighbours, W_ii = 1 − Σ_j W_ij. In a round each edge is lost with probability ``loss``: it carries
     nothing, and its weight is added to W_ii and W_jj.
+
+        >>> class Path(mpifed.Graph):
+        ...     def edges(self, m, rng):
+        ...         return mpifed.Edges(np.column_stack([np.arange(m - 1), np.arange(1, m)]))
+        >>> mpifed.run(algorithm="dgd", graph=Path(), rounds=2).cr
+        2
     """
 
     choices: ClassVar[dict[str, str]] = {

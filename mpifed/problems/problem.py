@@ -30,6 +30,13 @@ class Problem(Component):
     ``value_grad`` is required. A problem may also define ``lipschitz``, ``convexity``, ``hessian``, ``hess``,
     ``predict``, ``majorizer_inverse`` and ``clipped_grad``. Algorithms name those that they need, and a run is refused
     before its first round where one is missing. A problem with ``predict`` is evaluated by its accuracy too.
+
+        >>> class Mean(mpifed.Problem):
+        ...     def value_grad(self, block, X):
+        ...         mean = block.vecmat(block.w)
+        ...         return np.vecdot(X, X) / 2 - np.vecdot(mean, X), X - mean
+        >>> mpifed.run(problem=Mean(), algorithm="fedavg", rounds=2).cr
+        2
     """
 
     sampled: ClassVar[bool] = True  # whether f_i is a mean over samples, of which mini-batches can be drawn

@@ -15,7 +15,11 @@ ROUNDING = 1e-12  # sides of >=, <= and = may differ by this share
 
 
 class Condition(NamedTuple):
-    """A condition of a theorem: ``left relation right``, and whether it holds; None: that cannot be decided."""
+    """A condition of a theorem: ``left relation right``, and whether it holds; None: that cannot be decided.
+
+    >>> mpifed.Condition.of("γ ≤ 1/L", 0.1, "<=", 0.5, "Theorem 1").holds
+    True
+    """
 
     name: str
     left: float
@@ -43,6 +47,9 @@ class Bound(NamedTuple):
 
     ``kind`` is "factor" (per round), "bound" (after the study's rounds) or "number". ``column`` is the recorded column
     that a factor or bound is about (empty: none), and ``first`` the first round that counts.
+
+        >>> mpifed.Bound("rate of f − f*", "1 − γμ", 0.9, "Theorem 1", kind="factor", column="objective_gap").value
+        0.9
     """
 
     name: str
@@ -77,6 +84,10 @@ class Certificate(NamedTuple):
     """Which theorem was looked at, its conditions, what it proves where they hold, and what else has to be said.
 
     ``constants`` of the study, where the certificate is of a study or a run.
+
+        >>> certificate = mpifed.run(algorithm={"name": "fedgia", "certify": True}, rounds=1).certificate
+        >>> isinstance(certificate, mpifed.Certificate), len(certificate.conditions)
+        (True, 5)
     """
 
     theorem: str
@@ -104,6 +115,13 @@ class Known(NamedTuple):
     ``distance``. ``hessians`` (m, n, n) are the ∇²f_i there, None where they are many numbers. No upload is more
     than ``oldest`` rounds old where it is used. ``penalised``: f and f0 are those of F = f + h, ``gradient`` that of
     ‖x − prox(x − ∇f(x))‖², and x* minimises F.
+
+        >>> class Careful(mpifed.algorithms.FedAvg, tag="careful"):
+        ...     def certificate(self, known: mpifed.Known):
+        ...         few = mpifed.Condition.of("k0 ≤ m", self.k0, "<=", known.m, "my notes")
+        ...         return mpifed.Certificate("my notes", [few], [], [])
+        >>> mpifed.run(algorithm=Careful(certify=True), rounds=1).certificate.holds
+        True
     """
 
     m: int

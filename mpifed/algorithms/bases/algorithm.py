@@ -75,6 +75,21 @@ class Algorithm(Answers):
     The option to change where iterates diverge has extra={"tuned": True} in its Meta.
 
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
+
+        >>> class Server(NamedTuple):
+        ...     x: mpifed.Array
+        >>> class Descent(mpifed.Algorithm):
+        ...     lr: float = 0.1
+        ...     def join(self, f):
+        ...         return ()
+        ...     def start(self, fed):
+        ...         return Server(fed.initial())
+        ...     def round(self, fed, server):
+        ...         return Server(server.x - self.lr * fed.mean(self.gradient, server.x, to=fed.select(server.x)))
+        ...     def gradient(self, f, client, x):
+        ...         return client, f.grad(x)
+        >>> mpifed.run(algorithm=Descent(lr=0.2), rounds=3).cr
+        3
     """
 
     choices: ClassVar[dict[str, str]] = CHOICES

@@ -22,6 +22,21 @@ class GraphAlgorithm(Algorithm):
     ``start`` returns holds numbers that all nodes know, and a field ``x`` (n,) in which rank 0 puts the mean model for
     the record; ``round`` neither reads nor sets it. Client methods return the new state and None. [selection] needs no
     place here, because all nodes work in every round: ``takes`` is Takes.ALL, or SELECTED where some are selected.
+
+        >>> class Node(NamedTuple):
+        ...     x: mpifed.Array
+        >>> class Mixing(mpifed.GraphAlgorithm):
+        ...     def join(self, f):
+        ...         return Node(f.initial())
+        ...     def start(self, net):
+        ...         return Node(net.initial())
+        ...     def round(self, net, server):
+        ...         net.mix("x", self.step)
+        ...         return server
+        ...     def step(self, f, client, mixed):
+        ...         return Node(mixed - 0.01 * f.grad(client.x)), None
+        >>> mpifed.run(algorithm=Mixing(), graph="ring", rounds=3).cr
+        3
     """
 
     on_graph = True

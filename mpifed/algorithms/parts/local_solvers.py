@@ -20,7 +20,14 @@ Accuracy = Annotated[float, Meta(gt=0, lt=1)]
 
 
 class Solver(Component):
-    """A solver of min f_i(w) − ⟨y_i, w⟩ for α-strongly convex, β-smooth f_i."""
+    """A solver of min f_i(w) − ⟨y_i, w⟩ for α-strongly convex, β-smooth f_i.
+
+    >>> class OneStep(mpifed.Solver):
+    ...     def minimise(self, f, Y, W, alpha, beta, share):
+    ...         return W - (f.grad(W) - Y) / beta
+    >>> mpifed.run(data="gaussian", algorithm=mpifed.algorithms.FedDCD(solver=OneStep()), rounds=2).cr
+    2
+    """
 
     choices: ClassVar[dict[str, str]] = {
         "newton": "mpifed.algorithms.parts.local_solvers:Newton",

@@ -36,6 +36,12 @@ class Optimizer(Component):
     memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more. With
     ``clip`` g is scaled down to that length before anything else: g is what the method gives to the optimiser, with the
     corrections of FedProx, FedDyn and others in it.
+
+        >>> class Sign(mpifed.Optimizer):
+        ...     def direction(self, memory, g, w):
+        ...         return np.sign(g), memory
+        >>> mpifed.run(algorithm=mpifed.algorithms.FedAvg(optimizer=Sign()), rounds=2).cr
+        2
     """
 
     clip: Clip = 0.0

@@ -19,7 +19,16 @@ class Memory(NamedTuple):
 
 
 class ServerOptimizer(Component):
-    """A rule for η and d of the server's step x⁺ = x + η d, given Δ = mean of w_i − x over the selected clients."""
+    """A rule for η and d of the server's step x⁺ = x + η d, given Δ = mean of w_i − x over the selected clients.
+
+    >>> class Halfway(mpifed.ServerOptimizer):
+    ...     def rate(self, delta, spread):
+    ...         return 0.5
+    ...     def direction(self, memory, delta):
+    ...         return delta, memory
+    >>> mpifed.run(algorithm=mpifed.algorithms.FedOpt(server=Halfway()), rounds=2).cr
+    2
+    """
 
     choices: ClassVar[dict[str, str]] = {
         "momentum": "mpifed.algorithms.parts.server_optimizers:Momentum",

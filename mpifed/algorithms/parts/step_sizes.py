@@ -15,7 +15,15 @@ Factor = Annotated[float, Meta(gt=0, description="factor a")]
 
 
 class Step(Component):
-    """A rule for the step size of iteration k, counted over the whole run from 0."""
+    """A rule for the step size of iteration k, counted over the whole run from 0.
+
+    >>> class Harmonic(mpifed.Step):
+    ...     a: float = 0.1
+    ...     def gamma(self, k, k0, d):
+    ...         return self.a / (1 + k)
+    >>> mpifed.run(algorithm=mpifed.algorithms.FedAvg(step=Harmonic(a=0.2)), rounds=2).cr
+    2
+    """
 
     choices: ClassVar[dict[str, str]] = {
         "log2": "mpifed.algorithms.parts.step_sizes:Log2",

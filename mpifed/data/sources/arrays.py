@@ -99,7 +99,7 @@ def arrays(
     test: float | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
     **columns: ArrayLike,
 ) -> Data:
-    """Federated data from arrays in memory: ``mpifed.run(data=mpifed.arrays(X, y, clients))``.
+    """Federated data from arrays in memory: ``mpifed.arrays(X, y, clients)``.
 
     ``X`` (d, n): an array of numbers, or a sparse matrix of scipy, read as CSR. ``y`` (d,): labels or targets.
     ``clients``: the number of samples of each client, (m,), client i owning the next clients[i] rows; or whose each

@@ -127,7 +127,7 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
 
 
 def table(frame: Any, **options: Any) -> Data:
-    """Federated data from a data frame in memory: ``mpifed.run(data=mpifed.table(frame, target="y", client="site"))``.
+    """Federated data from a data frame in memory: ``mpifed.table(frame, target="y", client="site")``.
 
     ``frame``: a data frame of pandas, or of a library whose frames have ``to_pandas``. ``options``: those of
     [data] name = "frame": target, client, test, time, event, categories, missing, standardise … The frame is not

@@ -162,7 +162,7 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
 
 
 def datasets(train: Any, *, partition: Any = None, test: Any = 0.0) -> Data:
-    """Federated data from datasets of torch: ``mpifed.run(data=mpifed.datasets(train, test=test), …)``.
+    """Federated data from datasets of torch: ``mpifed.datasets(train, test=test)``.
 
     ``train``: a list of datasets, one for each client, or a tuple (dataset, index). Index has a list of positions for
     each client, as a list or a dictionary, whose keys are sorted; or the client of each item; or it is the number m of

@@ -25,6 +25,12 @@ class Attack(Component):
     attack in all rounds; a share is rounded down, and which clients these are is drawn from the seed. Attacks that are
     made ``jointly`` know the uploads of all honest clients that reply in the round, H, and the number of these: more
     than attackers may know, and so the worst case. In a round without honest ones they know their own instead.
+
+        >>> class Silence(mpifed.Attack):
+        ...     def alone(self, u, draws):
+        ...         return 0 * u
+        >>> mpifed.run(algorithm="gd", attack=Silence(clients=0.2), rounds=2).cr
+        2
     """
 
     choices: ClassVar[dict[str, str]] = {

@@ -26,6 +26,13 @@ class RobustMean(Component):
     the means of the buckets, which differ less than honest clients do; a wrong upload spoils one of them.
     Source: of buckets S. P. Karimireddy, L. He, M. Jaggi, "Byzantine-robust learning on heterogeneous datasets via
     bucketing", arXiv:2006.09365 (2022).
+
+        >>> class Midrange(mpifed.RobustMean):
+        ...     by_column = True
+        ...     def mean(self, rows, uploads, before):
+        ...         return (rows.min(axis=0) + rows.max(axis=0)) / 2
+        >>> mpifed.run(algorithm="gd", robust=Midrange(), rounds=2).cr
+        2
     """
 
     choices: ClassVar[dict[str, str]] = {

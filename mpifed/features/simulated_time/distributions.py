@@ -21,6 +21,12 @@ class Distribution(Component):
     """How a property differs among clients: one number for all, one for each, or a table; drawn once for each client.
 
     A list has a number for each client, and so has a text file (.txt or .csv).
+
+        >>> class Two(mpifed.Distribution):
+        ...     def draw(self, rng, m):
+        ...         return np.where(np.arange(m) % 2, 1e5, 1e4)
+        >>> float(mpifed.run(system={"speed": Two()}, rounds=1).rounds["simulated_seconds"][-1])
+        0.0147
     """
 
     choices: ClassVar[dict[str, str]] = {

@@ -35,6 +35,10 @@ class Selector(NamedTuple):
 
     ``again`` > 0 is a further selection in that round. ``learn`` makes the selector out of what all clients reply to
     ``importance`` of the algorithm; before, it selects nobody.
+
+        >>> every_second = mpifed.Selector(2, lambda round, again: np.array([0, 2]))
+        >>> every_second.select(1, 0)
+        array([0, 2])
     """
 
     size: int
@@ -54,7 +58,14 @@ class Selector(NamedTuple):
 
 
 class Selection(Component):
-    """A rule that selects the clients of every round, at the server."""
+    """A rule that selects the clients of every round, at the server.
+
+    >>> class First(mpifed.Selection):
+    ...     def selector(self, seed, m, rounds):
+    ...         return mpifed.Selector(2, lambda round, again: np.arange(2))
+    >>> mpifed.run(selection=First(), rounds=1).selected(1).tolist()
+    [0, 1]
+    """
 
     choices: ClassVar[dict[str, str]] = {
         "all": "mpifed.federation.participation.selection:All",

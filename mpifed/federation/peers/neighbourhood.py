@@ -26,6 +26,11 @@ class Neighbours(NamedTuple):
     """The rows of the neighbours of c nodes, node by node, neighbours in rising number.
 
     Those of node k are ``rows[first[k]:first[k + 1]]``.
+
+        >>> near = mpifed.Neighbours(rows=np.ones((3, 2)), first=np.array([0, 2, 3]), weights=np.full(3, 0.5))
+        >>> np.add.reduceat(near.rows, near.first[:-1])
+        array([[2., 2.],
+               [1., 1.]])
     """
 
     rows: Array  # (e, n)

@@ -38,6 +38,13 @@ class Network(Federation):
     all nodes have agreed on; they are charged to no ledger.
 
     What rank 0 records is the mean of the field ``x`` of the clients' state.
+
+        >>> class Twice(mpifed.algorithms.DGD, tag="twice"):
+        ...     def round(self, net: mpifed.Network, server):
+        ...         net.mix("x")
+        ...         return super().round(net, server)
+        >>> mpifed.run(algorithm=Twice(), graph="ring", rounds=2).cr
+        2
     """
 
     weights: Weights

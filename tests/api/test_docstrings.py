@@ -1,0 +1,78 @@
+"""Every public name has a docstring with an example, and each example holds.
+
+An example is a block of ``>>>``, as doctest runs it, or an expression of mpifed in the text: ``mpifed.load("out.h5")``.
+"""
+
+import doctest
+import importlib.util
+import inspect
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import mpifed
+
+INLINE = re.compile(r"``(mpifed\.\w[^`]*\))``")
+ELSEWHERE = ("__version__", "Array")  # a text and an alias, which have no docstring: mpifed's own speaks of them
+EXTRAS = {"frame": "pandas", "table": "pandas", "plot": "matplotlib"}
+STUDY = 'rounds = 2\nalgorithm = "fedavg"\ndata = {name = "gaussian", clients = 4, samples = 9, features = 3}\n'
+SAYING = (
+    "from mpifed import Feature\n\nclass Saying(Feature):\n    def notes(self):\n        return ['this run says so']\n"
+)
+X = mpifed.stream(0, "examples").standard_normal((60, 3))
+
+
+def text(name):
+    return inspect.getdoc(mpifed if name in ELSEWHERE else getattr(mpifed, name)) or ""
+
+
+def blocks(name):
+    return doctest.DocTestParser().get_examples(text(name))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The files that examples speak of."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "study.toml").write_text(STUDY)
+    (folder / "saying.py").write_text(SAYING)
+    (folder / "results").mkdir()
+    for path in ("out.h5", "results/0.h5"):
+        mpifed.run(folder / "study.toml", path=folder / path)
+    return folder
+
+
+@pytest.fixture
+def names(folder, monkeypatch):
+    """What examples speak of: arrays, items and a data frame; in the folder with files."""
+    monkeypatch.chdir(folder)
+    parts = [[(row, row.sum()) for row in part] for part in (X[:9], X[9:])]
+    found = {"mpifed": mpifed, "np": np, "NamedTuple": NamedTuple, "X": X, "y": X.sum(axis=1)}
+    if importlib.util.find_spec("pandas"):
+        import pandas
+
+        found["frame"] = pandas.DataFrame({"age": X[:, 0], "y": X[:, 1], "site": ["a", "b", "c"] * 20})
+    return found | {"clients": [10, 20, 30], "train": parts, "test": parts}
+
+
+@pytest.mark.parametrize("name", mpifed.__all__)
+def test_it_has_an_example_that_holds(name, names):
+    if name in EXTRAS:
+        pytest.importorskip(EXTRAS[name])
+    examples, inline = blocks(name), INLINE.findall(text(name))
+    sources = [*(one.source for one in examples), *inline]
+    assert any(re.search(rf"\bmpifed\.{name}\b", source) for source in sources), f"{name} has no example of its use"
+    for source in inline:
+        eval(source.replace("\n", " "), dict(names))
+    said = []
+    test = doctest.DocTest(examples, names | {"__name__": "__main__"}, name, None, None, None)
+    failed = doctest.DocTestRunner(verbose=False).run(test, out=said.append).failed
+    assert not failed, "".join(said)
+
+
+def test_examples_are_short():
+    for name in mpifed.__all__:
+        lines = sum(len(one.source.splitlines()) for one in blocks(name))
+        assert lines <= 13, f"{name}: {lines} lines"

@@ -180,7 +180,7 @@ def test_an_algorithm_sets_nothing_on_itself():
 
 
 def test_files_and_functions_can_be_read_in_one_sitting():
-    assert {path.name: n for path in EVERY if (n := len(path.read_text("utf-8").splitlines())) > 250} == {}
+    assert {path.name: n for path in EVERY if (n := meters.lines(path)) > 250} == {}
     long = {f"{path.name}:{f.name}" for path in EVERY for f in functions(path) if f.end_lineno - f.lineno + 1 > 40}
     assert not long
 
@@ -230,7 +230,7 @@ BOUNDS = {
     "isinstance": 224,
     "lists and texts times a condition": 0,
     "lines of mpifed": 49_500,
-    "lines of tests": 43_500,
+    "lines of tests": 43_900,
     "lines of benchmarks": 13_200,
 }
 

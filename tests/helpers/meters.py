@@ -192,9 +192,17 @@ def is_condition(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute)  # args.quiet: numbers of things are names or calls, such as len(x)
 
 
-def lines_of(folder: str) -> int:
-    """Lines of the Python files of a folder of the repository."""
-    return sum(len(path.read_text("utf-8").splitlines()) for path in (REPOSITORY / folder).rglob("*.py"))
+EXAMPLES = re.compile(r'\n\n *>>> .*?(?=\n *""")', re.S)  # of a docstring, at its end; a test runs them
+
+
+def lines(path: Path) -> int:
+    """The lines of a file without the examples of docstrings."""
+    return len(EXAMPLES.sub("", path.read_text("utf-8")).splitlines())
+
+
+def lines_of(room: str) -> int:
+    """The lines of all Python files of a folder of the repository, without the examples of docstrings."""
+    return sum(map(lines, (REPOSITORY / room).rglob("*.py")))
 
 
 def house_widths() -> dict[str, int]:

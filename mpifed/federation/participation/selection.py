@@ -25,9 +25,8 @@ DATA_SHOW = {
     "the privacy that {name} guarantees here, so it must be one that looks at no data, such as uniform, or importance "
     "with selection.odds that are known without the data"
 }
-OF_ALL = {
-    Keeps.SUMS: '{name} guarantees privacy here for sums that have the noise of all {m} clients, so it must be "all"'
-}
+ALL_CLIENTS = '{name} guarantees privacy here for sums that have the noise of all {m} clients, so it must be "all"'
+OF_ALL = {Keeps.SUMS: ALL_CLIENTS}
 
 
 class Selector(NamedTuple):

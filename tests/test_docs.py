@@ -343,3 +343,11 @@ def test_the_workflow_of_the_forge_runs_the_stages_of_ci():
     # `tests` has the versions of Python and both kinds of MPI in a matrix, which on one machine are these two stages
     assert set(usual.split()) - {"newest", "openmpi"} <= named
     assert all(f"stage_{name}()" in text for name in named)
+    bodies = dict(re.findall(r"^stage_(\w+)\(\) \{\n(.*?)^\}", text, re.M | re.S))
+    parts = {name for name, body in bodies.items() if "rev-list" in body}
+    for job in jobs:
+        assert 0 < job["timeout-minutes"] <= 60
+        (checkout,) = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")]
+        if any(f".ci/run {name}" in str(job) for name in parts):  # a shallow clone has one commit: always the same part
+            assert checkout["with"]["fetch-depth"] == 0
+    assert workflow["permissions"] == {"contents": "read"}

@@ -26,8 +26,8 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".sbatch": "bash", ".sh": "bash",
 
 API = """# Python API
 
-What a program may import from `mpifed`; everything else is private. How to write components of your own is in
-[extending](extending.md).
+*For people who write programs with mpifed.* What they may import from `mpifed`; everything else is private. How to
+write components of your own is in [extending](extending.md).
 """
 GROUPS = {
     "Running and reading": (

@@ -211,11 +211,12 @@ def test_scripts_are_copied_once_and_as_they_are(tmp_path):
     assert (tmp_path / "jobs" / "array.sbatch").read_text() != "mine"
 
 
-def test_the_page_on_clusters_names_every_script_and_recipe():
-    page = (ROOT / "docs" / "clusters.md").read_text("utf-8")
+def test_the_pages_on_clusters_name_every_script_and_recipe():
+    names = ("clusters.md", "installing-on-clusters.md")
+    page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in names)
     recipes = [path for path in (ROOT / "jobs" / "recipes").rglob("*") if path.is_file()]
     for path in (*SCRIPTS, *(ROOT / "jobs").glob("*.sh"), *recipes):
-        assert re.search(rf"[`/]{re.escape(path.name)}\b", page), f"{path.name} is not in docs/clusters.md"
+        assert re.search(rf"[`/]{re.escape(path.name)}\b", page), f"{path.name} is in neither page"
 
 
 # recipes

@@ -5,7 +5,7 @@ import pytest
 from tests.helpers import meters
 
 # functions, files, lines of these functions, functions of features that are off; to read the machine takes more on some
-BOUNDS = {"fedgia": (440, 67, 3200, 0), "fedavg": (463, 68, 3405, 0), "mlp": (463, 68, 3420, 0)}
+BOUNDS = {"fedgia": (440, 67, 3200, 0), "fedavg": (461, 68, 3395, 0), "mlp": (460, 68, 3410, 0)}
 
 
 @pytest.mark.parametrize("name", meters.RUNS)

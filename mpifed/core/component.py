@@ -46,7 +46,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def fill(cls, table: dict[str, Any], path: str) -> Self:
         """The same for a dict without the key ``name``."""
         fields = fields_of(cls)
-        table = with_new_keys(cls, table, path)
+        if not table.keys() <= fields.keys():
+            table = with_new_keys(cls, table, path)
         for key in table:
             if key not in fields and key in cls.refused:
                 raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")

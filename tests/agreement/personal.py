@@ -35,7 +35,7 @@ class Rounds(algorithms.PFedMe):
         return Client(theta, z), z
 '''
 OWN = (
-    "the program begins each θ_i at the server's model, as start = server does; the paper leaves it open, and FLAME's "
+    "the program begins each θ_i at the server's model, as begin = server does; the paper leaves it open, and FLAME's "
     "paper, from which the default is, keeps θ_i"
 )
 
@@ -44,9 +44,9 @@ def rows(scratch: Path) -> Iterator[Row]:
     one, some = case("pfedme-dinh", "all-one-local"), case("pfedme-dinh", "uneven-some-beta2")
     (scratch / "rounds.py").write_text(ROUNDS, "utf-8")
     yield pfedme(
-        one, scratch, "all 6 clients, R = β = 1, start = server; personal models of the last round too", start="server"
+        one, scratch, "all 6 clients, R = β = 1, begin = server; personal models of the last round too", begin="server"
     )
-    yield pfedme(one, scratch, "all 6 clients, R = β = 1, start = own; personal models of the last round too")._replace(
+    yield pfedme(one, scratch, "all 6 clients, R = β = 1, begin = own; personal models of the last round too")._replace(
         reason=OWN, bound=0.2
     )
     more = {"name": f"{scratch / 'rounds.py'}:Rounds", "R": int(some["local_rounds"]), "beta": some["beta"]}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import bench as benches
-from benchmarks.existing import Chosen, committed, counts, keep, left_for_later
+from benchmarks.existing import Chosen, committed, counts, keep, left_for_later, without_rows
 from benchmarks.grid import Run, runs
 from mpifed import UserError
 from mpifed.core.errors import reason
@@ -38,7 +38,8 @@ def parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="run all benchmarks and write one report with tables and pictures")
     report.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
     report.add_argument("--counts", action="store_true", help="run nothing; print the counts and what is off or open")
-    keep = commands.add_parser("rows", help="write the rows of existing results, from which the docs are counted")
+    report.add_argument("--new", action="store_true", help="only runs that have no committed row; no tables")
+    keep = commands.add_parser("rows", help="add the rows of existing results, from which the docs are counted")
     keep.add_argument("name", nargs="*", help="folders or benchmarks (default: all)")
     keep.add_argument("--to", type=Path, default=Path("results"), help="folder of the result files (default: results)")
     keep.set_defaults(seeds=None, quick=False)
@@ -140,7 +141,7 @@ def work(args: argparse.Namespace) -> int:
             print(f"sbatch {running.array(todo.points, folder, words(args), args.tasks)}")
         return 0
     failed = todo.failed | running.do(todo.points, folder, world, args.processes)
-    if rank or args.part:
+    if rank or args.part or getattr(args, "new", False):
         return 0
     if args.command == "run":
         show(todo.chosen[0], todo.runs[0], folder, failed)
@@ -157,6 +158,8 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
     ordered([], "grid", args.part)  # refuse a wrong --part before anything else
     found = chosen(args)
     listed = [list(runs(one.bench, one.seeds, one.name, getattr(args, "only", ""))) for one in found]
+    if getattr(args, "new", False):
+        listed = [without_rows(some, one.name) for one, some in zip(found, listed, strict=True)]
     later = {} if args.command == "run" else left_for_later(found, listed, folder)
     with writing_to(folder):
         points, failed = running.points([run for some in listed for run in some if run.name not in later], folder)

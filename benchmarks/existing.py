@@ -34,6 +34,12 @@ def left_for_later(chosen: Sequence[Chosen], listed: Sequence[list[Run]], folder
     return later
 
 
+def without_rows(listed: Iterable[Run], name: str) -> list[Run]:
+    """The runs that have no committed row with these settings."""
+    have = {row.key for row in rows.committed(name)[1].runs}
+    return [run for run in listed if run.key not in have]
+
+
 def counts(chosen: Sequence[Chosen], folder: Path, processes: int) -> str:
     """How many cells and claims of existing results came out how, and what is off or open, as Markdown."""
     tasks = [(*one, folder, running.points(known(one), folder)[1]) for one in chosen]
@@ -42,13 +48,14 @@ def counts(chosen: Sequence[Chosen], folder: Path, processes: int) -> str:
 
 
 def keep(chosen: Sequence[Chosen], folder: Path) -> Iterator[str]:
-    """Write the rows of existing results, one file for each benchmark that has any. Yields a line on each."""
+    """Write the rows of existing results beside those committed with these settings. Yields a line for each."""
     for one in chosen:
         some = known(one)
         lacking = unavailable(some, folder) | left_for_later([one], [some], folder)
         lacking = {name: report.portable(why) for name, why in lacking.items()}
         found = outcome.collect(*one, some, folder, lacking).rows
         if found.runs:
+            found = rows.joined(found, rows.committed(one.name)[1], [run.key for run in some])
             yield f"{rows.write(one.name, found)}: {len(found.runs)} of {len(some)} runs"
         else:
             yield f"{one.name}: no results in {folder}"

@@ -27,6 +27,11 @@ class Run(NamedTuple):
     optimum: bool
     name: str
 
+    @property
+    def key(self) -> tuple[Cell, int]:
+        """Which run it is: cell and seed."""
+        return self.cell, self.seed
+
 
 NO_CHECKPOINTS = {"checkpoint": {"keep": False}}  # of finished runs: they would take more room than the results
 

@@ -42,6 +42,11 @@ class Row(msgspec.Struct, array_like=True):
     def cell(self) -> Cell:
         return Cell(self.block, self.row, self.value)
 
+    @property
+    def key(self) -> tuple[Cell, int]:
+        """Which run it is: cell and seed."""
+        return self.cell, self.seed
+
 
 class Origin(msgspec.Struct):
     """Where rows come from: versions, machine and days, those of several in one text."""
@@ -93,6 +98,23 @@ def measured(cell: Cell, result: Result, measures: Sequence[str], own: PaperMeas
     return Row(*cell, int(result.config["seed"]), ended, numbers, bounds)
 
 
+def joined(new: Rows, old: Rows, order: Sequence[tuple[Cell, int]]) -> Rows:
+    """Rows and those of ``old``, of the same settings, that ``new`` has not; ``new`` alone if it has other measures.
+
+    ``order``: the keys of all runs of the benchmark, in the order of its file.
+    """
+    if new.measures != old.measures:
+        return new
+    by_key = {run.key: run for run in (*old.runs, *new.runs)}
+    runs = [by_key[key] for key in order if key in by_key]
+    partial = {cell for cell, seed in order if (cell, seed) not in by_key}
+    lacking = [lack for lack in new.lacking if Cell(*lack[:3]) in partial]
+    origins = (old.origin, new.origin)
+    together = {name: listed(getattr(one, name) for one in origins) for name in Origin.__struct_fields__}
+    together["days"] = span(one.days for one in origins)
+    return msgspec.structs.replace(new, runs=runs, lacking=lacking, origin=Origin(**together))
+
+
 def cells(bench: Bench) -> list[Cell]:
     """All cells of a benchmark."""
     return [
@@ -113,18 +135,23 @@ def origin(results: Iterable[Result]) -> Origin:
     found = [result.attrs for result in results]
 
     def said(key: str) -> str:
-        return ", ".join(sorted({str(attrs[key]) for attrs in found if attrs.get(key)}))
+        return listed(str(attrs.get(key) or "") for attrs in found)
 
-    days = sorted({str(attrs["started"])[:10] for attrs in found})
+    days = span(str(attrs["started"])[:10] for attrs in found)
     return Origin(
-        said("mpifed_version"),
-        said("git_commit"),
-        said("python"),
-        said("numpy"),
-        said("blas"),
-        processor(),
-        " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        said("mpifed_version"), said("git_commit"), said("python"), said("numpy"), said("blas"), processor(), days
     )
+
+
+def listed(texts: Iterable[str]) -> str:
+    """The parts of texts in order, each once, with commas."""
+    return ", ".join(sorted({part for text in texts for part in text.split(", ")} - {""}))
+
+
+def span(texts: Iterable[str]) -> str:
+    """From the first to the last of the days in texts."""
+    days = sorted({day for text in texts for day in text.split(" to ")} - {""})
+    return " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
 
 
 def processor() -> str:
@@ -168,7 +195,9 @@ def read(name: str) -> Rows | None:
         rows = msgspec.json.decode(head, type=Rows)
         rows.runs = [msgspec.convert(unspelt(msgspec.json.decode(line)), Row) for line in lines]
     except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
-        raise UserError(f"{file} is damaged: {error}; write it again with python -m benchmarks rows {name}") from None
+        raise UserError(
+            f"{file} is damaged: {error}; bring it back, or delete it and run python -m benchmarks rows {name}"
+        ) from None
     return rows
 
 

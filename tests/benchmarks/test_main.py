@@ -1,11 +1,13 @@
 """One command runs, prints, draws and reports a benchmark."""
 
 import re
+import shutil
 import subprocess
 import sys
 import time
 
 import h5py
+import msgspec
 import pytest
 
 from benchmarks import __main__ as program
@@ -143,10 +145,12 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     kept = file.read_bytes()
     command("rows")
     assert file.read_bytes() == kept  # the same results, the same bytes
-    for status, runs in (("stopped", 7), ("finished", 8)):  # a run that was interrupted has no row
+    file.unlink()
+    for status, runs in (("stopped", 7), ("finished", 8), ("stopped", 8)):  # none of a run that was interrupted
         with h5py.File(min(results.rglob("*.h5")), "a") as result:
             result.attrs["status"] = status
-        assert command("rows")[1].endswith(f": {runs} of 12 runs\n")
+        assert command("rows")[1].endswith(f": {runs} of 12 runs\n")  # beside the rows that were there
+    assert file.read_bytes() == kept
     for path in results.rglob("*.h5"):
         path.unlink()
     shown = command("tables", "fedgia")[1]
@@ -157,6 +161,27 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     assert "not available: no rows: the settings have changed" in command("tables")[1]
     file.write_bytes(kept[:-9])
     assert "is damaged" in command("tables")[2]
+
+
+def test_new_runs_are_those_without_a_row_of_the_same_settings(results, tiny, command):
+    assert command("report", "--new", "--processes", "1")[:2] == (0, "")
+    command("rows")
+    kept = rows.read("fedgia/tiny")
+    some = sorted(results.rglob("*.h5"))
+    shutil.rmtree(results)
+    command("report", "--new", "--processes", "1")
+    assert not stored(results)
+    rows.write("fedgia/tiny", msgspec.structs.replace(kept, runs=kept.runs[1:]))
+    command("report", "--new", "--processes", "1")
+    assert len(stored(results)) == 1
+    assert stored(results).keys() < set(some)
+    command("rows")
+    found = rows.read("fedgia/tiny")
+    assert ([run.key for run in found.runs], found.lacking) == ([run.key for run in kept.runs], kept.lacking)
+    assert found.runs[1:] == kept.runs[1:]
+    tiny.write_text(tiny.read_text().replace("rounds = 40", "rounds = 41"))
+    command("report", "--new", "--processes", "1")
+    assert stored(results).keys() == set(some)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from mpifed.core.toml import join, toml_value
 LONGEST = 200  # characters of a value in a message
 CHOSEN = ("algorithms", "problems", "data")  # what a study is about: nobody takes another one for the sake of an option
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}  # in seconds
+LIMITS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -173,7 +174,7 @@ def convert(value: Any, kind: Any, path: str) -> Any:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         # of a text beside numbers msgspec says which is wrong, and not which are right
-        right = f"it must be a number or {texts(kind)}" if "enum" in str(error) else plain(str(error))
+        right = f"it must be a number or {texts(kind)}" if "enum" in str(error) else limited(plain(str(error)), kind)
         raise UserError(f"{path} = {brief(value)} is wrong: {right}{in_seconds(value)}") from None
     # TOML and Python have whole numbers of any size, while numpy and HDF5, which store them, have 64 bits.
     if is_number(value, int) and not -(2**63) <= value < 2**63:
@@ -196,6 +197,15 @@ def texts(kind: Any) -> str:
     """The texts that a type takes beside numbers."""
     literals = (part for part in within(kind) if typing.get_origin(part) is typing.Literal)
     return " or ".join(toml_value(text) for part in literals for text in typing.get_args(part))
+
+
+def limited(text: str, kind: Any) -> str:
+    """The end of a sentence about one limit of a number, with both limits where a type has two."""
+    found = re.fullmatch(r"(it must be a (?:whole )?number) [<>]=? \S+", text)
+    metas = [meta for part in within(kind) for meta in getattr(part, "__metadata__", ())]
+    pairs = [(sign, getattr(meta, name)) for meta in metas for name, sign in LIMITS.items()]
+    limits = [f"{sign} {limit}" for sign, limit in pairs if limit is not None]
+    return f"{found[1]} {' and '.join(limits)}" if found and len(limits) == 2 else text
 
 
 def in_seconds(value: Any) -> str:

@@ -36,11 +36,6 @@ def toml_value(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else repr(value)
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a number, which true and false are to Python but not to TOML."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def toml_key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
 

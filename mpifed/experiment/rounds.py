@@ -114,9 +114,8 @@ def restored(
     with fitting(saved.folder, RunError):
         server, times = saved.server(config.algorithm)
         fed.times_selected[:] = times
-        bits = {
-            f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")
-        }  # older checkpoints lack them
+        # older checkpoints have no bits
+        bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}
         vars(fed.ledger).update(bits | saved.ledger)
         fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
         fed.restore(saved.simulated, saved.sent, saved.arrays())

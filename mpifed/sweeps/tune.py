@@ -8,8 +8,9 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
-from mpifed.core.toml import is_number, toml_value
+from mpifed.core.toml import toml_value
 from mpifed.experiment import config as configuration
 from mpifed.results.result import load, read
 from mpifed.results.validate import attributes

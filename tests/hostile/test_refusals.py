@@ -136,7 +136,10 @@ COMMANDS = [
     (["run", "data=mnist"], "train-images-idx3-ubyte.gz"),
     (["run", "data.clients=1000000", "data.most=1000000000"], "does not fit in the memory|would take"),
     (["run", "data.features=100000000", "data.clients=2"], "clients 0 to 1 would take"),
-    (["run", "data=images", "data.classes=10000000"], "= 10000000 is wrong: it must be a whole number <= 10000"),
+    (
+        ["run", "data=images", "data.classes=10000000"],
+        "= 10000000 is wrong: it must be a whole number >= 2 and <= 10000",
+    ),
     ([*QUIET, "-o", "there.h5"], "there.h5 exists; say --force to overwrite it or -o for another name"),
     ([*QUIET, "-o", "link.h5"], "link.h5 exists; say --force"),
     ([*QUIET, "-o", "dangling.h5"], "dangling.h5 is a link to nowhere/out.h5, which does not exist: say -o for anoth"),

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from msgspec import Meta
 
+from mpifed.core.arrays import is_number
 from mpifed.core.component import Component
 from mpifed.core.promises import Keeps
-from mpifed.core.toml import is_number
 from mpifed.core.typing import Array
 
 Factor = Annotated[float, Meta(gt=0, description="factor a")]

@@ -64,7 +64,7 @@ CASES.append(({"name": "fedgia", "t": 1.0, "H": "gram"}, "samples"))
 
 @pytest.mark.parametrize(("algorithm", "weights"), CASES)
 def test_the_minimiser_is_that_of_the_weighted_sum(algorithm, weights):
-    found = run(algorithm, weights, 1000)
+    found = run(algorithm, weights, 1000, stop={"gradient": 1e-14})
     wanted = pooled(SIZES if weights == "samples" else weights)
     assert np.abs(found.x - wanted).max() < 1e-5
     assert found.rounds["grad_norm_sq"][-1] < 1e-9

@@ -13,6 +13,14 @@ RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the roun
 COMMANDS = tuple(name for name, *_ in EVERY)
 WITHOUT_RANKS = ("dry_run", "slurm")  # options of sweep with which nothing runs
 ABOUT = ("-h", "--help", "--version")  # options that stand in the place of a command
+NEEDED = {  # command -> what it cannot do without, for example
+    **dict.fromkeys(("resume", "show"), "out.h5"),
+    **dict.fromkeys(("compare", "plot"), "results/*.h5"),
+    "check": "my_methods.py:MyMethod",
+    "describe": "fedgia",
+    "data": "info digits",
+    "completion": "bash",
+}
 EXAMPLES = """examples:
   mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
   mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5
@@ -47,6 +55,13 @@ class Parser(argparse.ArgumentParser):
         number = re.fullmatch(r"argument (?:\S+/)?(--\S+): invalid int value: '(.*)'", message)
         if number:
             raise UserError(f"{number[1]} {number[2]} is wrong: it must be a whole number")
+        missing = re.fullmatch(r"the following arguments are required: ([^,|]*).*", message)
+        if missing:
+            command = self.prog.rpartition(" ")[2]
+            what = {"result": "a result file", "action": "get or info", "my.py:Class": "a class"}
+            raise UserError(
+                f"{command} needs {what.get(missing[1], f'a {missing[1]}')}, as in: {self.prog} {NEEDED[command]}"
+            )
         raise UserError(message.replace("argument command: ", "").removesuffix(", KEY=VALUE"))
 
 

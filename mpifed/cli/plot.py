@@ -80,10 +80,10 @@ def picture_name(args: argparse.Namespace) -> str:
     page = output.lower().endswith(interactive.ENDINGS)
     if args.html and not page:
         raise UserError(f"{output} does not name a page: with --html it must end in .html")
-    if not page:
-        style.kind(output)
     pictures = ("timeline", "page", "box", "clients", "profile")
     other = next((picture for picture in pictures if getattr(args, picture)), None)
+    if not page:
+        style.kind(output, *([] if other else [f"{interactive.ENDINGS[0]}, a page to explore"]))
     if page and other and not args.html:
         raise UserError(f"--{other} draws no page: {output} must end in {', '.join(style.TYPES)}")
     args.html = page

@@ -163,8 +163,9 @@ def save(figure: Any, path: str | Path, force: bool = False) -> None:
         figure.savefig(part, format=ending[1:], metadata=TYPES[ending])
 
 
-def kind(path: str | Path) -> str:
+def kind(path: str | Path, *more: str) -> str:
+    """The extension of a picture's name; UserError, which names ``more`` too, for an unknown one."""
     ending = Path(path).suffix.lower()
     if ending not in TYPES:
-        raise UserError(f"{path} does not name a picture: it must end in {', '.join(TYPES)}")
+        raise UserError(f"{path} does not name a picture: it must end in {', '.join([*TYPES, *more])}")
     return ending

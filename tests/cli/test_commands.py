@@ -58,7 +58,7 @@ def test_mistakes_are_sentences(folder):
     for words, told in {
         "nowhere.h5": "nowhere.h5 cannot be read: no such file or directory",
         "fedgia-0.h5 --sort objectve": "unknown column 'objectve'; did you mean 'objective'?",
-        "": "the following arguments are required: result",
+        "": "compare needs a result file, as in: python -m mpifed compare results/*.h5",
     }.items():
         assert mpifed("compare", *words.split(), cwd=folder) == (2, "", f"mpifed: {told}\n")
 

@@ -183,7 +183,7 @@ MEANT = {  # a word that is no command, no option, no file and no override is an
     "run nowhere.csv.gz": "'nowhere.csv.gz' is a data file, not an experiment file: "
     "write data=file data.path=nowhere.csv.gz",
     "halves.npz -q": "'halves.npz' is a data file, not an experiment file: write data=file data.path=halves.npz",
-    "resume": "the following arguments are required: result",
+    "resume": "resume needs a result file, as in: python -m mpifed resume out.h5",
     "sweep --grid seed=0:2 -j two": "--jobs two is wrong: it must be a whole number",
 }
 SENTENCES = {  # sweep, tune and data: command -> arguments -> what is said, among more

@@ -17,7 +17,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="K/N", help="only part K = 0, 1 … of N of the tests, drawn by their names")
 
 
+# Files of few and long tests, which the processes of a run take first: the last one would leave the others idle.
+LONG = ("test_under_mpirun.py", "test_resume.py", "test_check.py", "test_reliability.py", "test_slips.py")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONG)
     if config.option.part is None:
         return
     part, count = map(int, config.option.part.split("/"))

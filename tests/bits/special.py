@@ -39,7 +39,6 @@ QUADRATIC = {"data": {"name": "quadratic", "clients": 8, "features": 5}}
 SPARSE = {"data": held("logistic", sparse=True)}
 MLP = {"data": CLASSES["data"], "problem": {"name": "mlp", "hidden": [4]}}
 MODULE = {"data": CLASSES["data"], "problem": {"name": "torch", "module": "tests.bits.network:small"}}
-UNSEEN = {"evaluate": {"unseen": 2, "unseen_step": 0.1}}
 TOP = {"up": {"name": "topk", "k": 2}, "feedback": "error"}
 VECTORS = {"kind": "vectors", "sums": "masked", "bits": 40, "fraction": 20}
 TABLES: dict[str, tuple[Table, ...]] = {

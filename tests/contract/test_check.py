@@ -65,7 +65,6 @@ RIGHT = [wrong.Descent, wrong.Squares, wrong.Written, wrong.Half, wrong.InTurn, 
 RIGHT += [wrong.Relative, wrong.Uphill, wrong.Path]
 
 MANY = {"k": 2}
-GENTLE = {"name": "constant", "a": 0.004}
 NEEDED = {  # options that a member of mpifed's own cannot do without, or with which it converges on the small study
     "compressors": {"topk": MANY, "randk": MANY, "randseqk": MANY},
     "solvers": {"gd": {"steps": 3}},

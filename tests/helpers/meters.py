@@ -93,6 +93,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file: most meters look at them."""
+    return tuple(ast.walk(tree(path)))
+
+
 def module(path: Path) -> str:
     """mpifed.kernels.blocks of mpifed/kernels/blocks.py."""
     return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
@@ -102,7 +108,7 @@ def package_imports(path: Path) -> set[str]:
     """The modules of the package from which a file imports, inside functions and for types alone too."""
     return {
         node.module or ""
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mpifed"
     }
 
@@ -117,7 +123,7 @@ def derived_from_seams() -> list[str]:
     """Classes derived from one of SEAMS, over any number of steps, by name within the package."""
     bases: dict[str, set[str]] = {}
     for path in SOURCES:
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 names = {ast.unparse(base).rpartition(".")[2].partition("[")[0] for base in node.bases}
                 bases.setdefault(node.name, set()).update(names)
@@ -132,7 +138,7 @@ def proxies() -> list[str]:
     return [
         f"{module(path)}.{node.name}"
         for path in SOURCES
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef)
         and any(isinstance(part, ast.FunctionDef) and part.name == "__getattr__" for part in node.body)
     ]
@@ -142,7 +148,7 @@ def any_members() -> list[str]:
     """Parameters and attributes that are named as an object of the house and typed Any."""
     found = []
     for path in SOURCES:
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             pairs: list[tuple[str, ast.expr | None]] = []
             if isinstance(node, ast.FunctionDef):
                 arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
@@ -157,12 +163,7 @@ def any_members() -> list[str]:
 
 def nodes_of(wanted: Callable[[ast.AST], bool]) -> list[str]:
     """Where nodes of a kind stand in the package."""
-    return [
-        f"{module(path)}:{getattr(node, 'lineno', 0)}"
-        for path in SOURCES
-        for node in ast.walk(tree(path))
-        if wanted(node)
-    ]
+    return [f"{module(path)}:{getattr(node, 'lineno', 0)}" for path in SOURCES for node in nodes(path) if wanted(node)]
 
 
 def asks_for_a_class(node: ast.AST) -> bool:

@@ -75,7 +75,7 @@ def test_padding_is_left_out_only_where_it_is_much_of_the_memory():
     assert not unpadded.left_out(5, (10**5, 8, 20), 4)
 
 
-@pytest.mark.parametrize(("test", "most"), [(0.0, 1.3), (0.2, 1.4)])
+@pytest.mark.parametrize(("test", "most"), [(0.0, 1.3), pytest.param(0.2, 1.4, marks=pytest.mark.slow)])
 def test_many_clients_of_few_samples_take_little_more_memory_than_their_samples(test, most, monkeypatch):
     # what does not grow with the clients is made small, so that few of them show what does
     for module, name, value in (

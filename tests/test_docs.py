@@ -344,7 +344,7 @@ def test_the_workflow_of_the_forge_runs_the_stages_of_ci():
     assert set(usual.split()) - {"newest", "openmpi"} <= named
     assert all(f"stage_{name}()" in text for name in named)
     bodies = dict(re.findall(r"^stage_(\w+)\(\) \{\n(.*?)^\}", text, re.M | re.S))
-    parts = {name for name, body in bodies.items() if "rev-list" in body}
+    parts = {name for name, body in bodies.items() if "$(turn " in body}
     for job in jobs:
         assert 0 < job["timeout-minutes"] <= 60
         (checkout,) = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")]

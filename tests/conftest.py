@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="K/N", help="only part K = 0, 1 … of N of the tests, drawn by their names")
 
 
-# Files of few and long tests, which the processes of a run take first: the last one would leave the others idle.
+# files of few and long tests, which come first: the last one would leave the other processes of a run idle
 LONG = ("test_under_mpirun.py", "test_resume.py", "test_check.py", "test_reliability.py", "test_slips.py")
 
 

@@ -47,10 +47,14 @@ def load(path, dtype="float64", seed=0, **options):
     return Data.build({"name": "file", "path": str(path), **options}, "data").load(seed, dtype)
 
 
+def load_and_read(path, **options):
+    dataset = load(path, **options)
+    dataset.rows(0, dataset.m)
+
+
 def refused(path, sentence, **options):
     with pytest.raises(UserError, match=sentence) as caught:
-        dataset = load(path, **options)
-        dataset.rows(0, dataset.m)
+        load_and_read(path, **options)
     assert "\n" not in str(caught.value)
 
 

@@ -81,11 +81,7 @@ def write(measured: Mapping[str, Iterable[Row]]) -> None:
 def printed(group: str, rows: list[Row]) -> str:
     """A section: the table, and the reasons that its last column names by number."""
     reasons = list(dict.fromkeys(row.reason for row in rows if row.reason))
-    lines = [
-        f"## {group.replace('_', ' ').capitalize()}\n",
-        f"| {' | '.join(COLUMNS)} |",
-        "|" + "---|" * len(COLUMNS),
-    ]
+    lines = [f"## {group.replace('_', ' ').capitalize()}\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
     for row in rows:
         link = (
             f"[{row.program}](https://github.com/{row.program})" if REPOSITORY.fullmatch(row.program) else row.program

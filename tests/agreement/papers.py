@@ -70,12 +70,7 @@ CASES = [
     Case("fedgia, gram", GIA, f"{HALF}, least squares", "fedgia-gram-linear", "fedgia-gram-linear", {}),
     Case("fedgia", GIA, f"{HALF}, least squares", "fedgia-diagonal-linear", "fedgia-diagonal-linear", {}),
     Case(
-        "fedgia, gram",
-        GIA,
-        f"{HALF}, logistic",
-        "fedgia-gram-logistic",
-        "fedgia-gram-logistic",
-        {"problem": LOGISTIC},
+        "fedgia, gram", GIA, f"{HALF}, logistic", "fedgia-gram-logistic", "fedgia-gram-logistic", {"problem": LOGISTIC}
     ),
     Case(
         "fedgia",
@@ -93,14 +88,7 @@ CASES = [
         "fedgia-diagonal-nonconvex",
         {"algorithm": {"name": "fedgia", "k0": 10, "H": "gram"}},
     ),
-    Case(
-        "fedgia",
-        GIA,
-        f"{HALF}, non-convex logistic",
-        "fedgia-diagonal-nonconvex",
-        "fedgia-diagonal-nonconvex",
-        {},
-    ),
+    Case("fedgia", GIA, f"{HALF}, non-convex logistic", "fedgia-diagonal-nonconvex", "fedgia-diagonal-nonconvex", {}),
     Case(
         "fedadmm",
         ADMM,

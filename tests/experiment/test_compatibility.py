@@ -66,10 +66,7 @@ TOLD = [  # settings -> how the sentence begins
     ({"evaluate": {"unseen": 0.2}}, "evaluate.unseen = 0.2 is wrong: least-squares has neither classes nor a metric"),
     ({"problem": "softmax", "evaluate": {"clients": ["auc"]}}, "evaluate.clients names 'auc', which softmax does not"),
     ({"evaluate": {"unseen_steps": 3}}, "evaluate.unseen_steps has no effect without evaluate.unseen: leave it out"),
-    (
-        {"problem": "poisson", "evaluate": {"unseen": 2}},
-        "evaluate.unseen_step is missing: poisson tells no Lipschitz",
-    ),
+    ({"problem": "poisson", "evaluate": {"unseen": 2}}, "evaluate.unseen_step is missing: poisson tells no Lipschitz"),
     (
         {"data": {"name": "file", "path": "a.csv", "standardise": "federated"}, "problem": "softmax"}
         | {"evaluate": {"unseen": 2}},

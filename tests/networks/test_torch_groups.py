@@ -89,10 +89,7 @@ def groups(problem, f):
     return problem._built(f.block.n, f.n)[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "kind"),
-    [("Dense", "float64", "csr"), ("Convolutions", "float32", "dense")],
-)
+@pytest.mark.parametrize(("name", "dtype", "kind"), [("Dense", "float64", "csr"), ("Convolutions", "float32", "dense")])
 def test_a_client_has_the_same_bits_alone_in_any_group_and_in_any_order(name, dtype, kind):
     problem = own(name, lam=0.3, arguments={"dropout": 0.3})
     f, X = clients(problem, kind, dtype)

@@ -56,4 +56,5 @@ class FedNova(LocalSteps, tag="fednova"):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
             a, own = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), own)
-        return client, ((w - x) / -a, -a[:, 0])
+        # a schedule may come down to γ = 0: then w_i = x, and d_i is 0
+        return client, ((w - x) / f.xp.where(a < 0, -a, 1.0), -a[:, 0])

@@ -65,10 +65,11 @@ class Scaffold(Algorithm, tag="scaffold"):
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
         """Local steps and the new control variate."""
         y, total = self.descend(f, client, x, c, k)
-        new = client.c - c + (x - y) / total
+        # a schedule may come down to γ = 0: such steps tell nothing, and c_i stays
+        new = f.xp.where(total > 0, client.c - c + (x - y) / f.xp.where(total > 0, total, 1.0), client.c)
         return Client(c=new), (y - x, new - client.c)
 
-    def descend(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Array, Array | float]:
+    def descend(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Array, Array]:
         """The local models after all steps, and the sum of their sizes."""
         y, total = f.xp.broadcast_to(x, client.c.shape), f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):

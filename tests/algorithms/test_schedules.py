@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from mpifed import UserError, steps
 from mpifed.algorithms.parts.step_sizes import Step
+from tests.helpers.algorithm_runs import Run, build
 
 D = np.array([[3.0], [5.0]])  # samples of two clients
 LONG = 60
@@ -90,9 +91,11 @@ def test_by_round_all_local_steps_of_a_round_have_the_gamma_of_the_round_and_by_
     assert gammas(replace(rule, by="step"), LONG, k0=4) == gammas(rule, LONG, k0=1)
 
 
-def test_cosine_stays_at_its_least_value_where_that_of_torch_rises_again():
+def test_cosine_stays_at_its_least_value_also_at_0_where_that_of_torch_rises_again():
     rule = steps.Cosine(a=0.1, least=0.02, over=10)
     assert gammas(rule, 30)[10:] == [0.02] * 20
+    for name in ("fednova", "scaffold"):  # which divide by sums of γ
+        assert np.array_equal(*Run(build(name, {"step": {"name": "cosine", "over": 2}})).rounds(4)[[1, 3]]), name
 
 
 def test_a_warm_up_is_a_share_of_a_step_size_that_differs_between_clients_too():

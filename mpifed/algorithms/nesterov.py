@@ -59,7 +59,8 @@ class Nesterov(Algorithm, tag="nesterov"):
         root = math.sqrt(gamma * mu)
         if root > 1:
             raise UserError(f"algorithm.mu = {self.mu} is wrong: it must be at most 1/γ, which is {1 / gamma:.3g}")
-        return Server(x, x, 0.0, gamma, (1 - root) / (1 + root) if root else 0.0)
+        # a constant momentum of 0, where γμ = 1, is kept above 0, which says that it follows from t_k
+        return Server(x, x, 0.0, gamma, max((1 - root) / (1 + root), 1e-300) if root else 0.0)
 
     def round(self, fed: Federation, server: Server) -> Server:
         t = (1 + math.sqrt(1 + 4 * server.t**2)) / 2

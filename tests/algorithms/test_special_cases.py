@@ -79,6 +79,7 @@ EQUAL = [
     # gradient descent
     *same("fedavg is gd", one={"k0": 1, **STEP}, other={"gamma": 0.01}),
     *same("local-gd is gd", one={"k0": 1}, rounds=10),
+    *same("nesterov is gd", [{"gamma": 2**-6}], {"mu": 64.0}, rounds=20, **ALL),
     *same("proxskip is gd", [{"gamma": None}, {"gamma": 0.03}], {"p": 1.0}, rounds=30, **ALL),
     *same("ef21 is gd", [{"gamma": 0.02}], {"compressor": "identity"}, rounds=20, **ALL),
     *same("ef21 is gd", [{"gamma": 0.02}], {"compressor": "identity", "start": "full"}, rounds=20, **ALL),

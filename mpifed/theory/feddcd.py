@@ -68,15 +68,14 @@ def quantities(options: Any, known: Known) -> Quantities:
     """α = min α_i, β = max r_i, as the method takes them."""
     alpha = known.least if known.least > 0 else math.nan
     y = float(known.g.sum()) if known.convex else math.nan
-    eta = options.eta if options.schedule is None else constant(options.schedule)
+    eta = options.eta if options.schedule is None else constant(options.schedule, known.rounds)
     return Quantities(alpha, known.most, known.m, known.cohort, eta, y, known.rounds)
 
 
-def constant(schedule: Any) -> float:
-    """η of a schedule that does not change, nan of one that does."""
-    # Two rounds tell: of the schedules that there are, those that change do so from the first round to the second.
-    first, second = (float(schedule.gamma(k, 1, np.ones((1, 1)))) for k in (0, 1))
-    return first if first == second else math.nan
+def constant(schedule: Any, rounds: int) -> float:
+    """η of a schedule that is the same in all rounds of a study, nan of one that changes."""
+    first, *others = (float(schedule.gamma(k, 1, np.ones((1, 1)))) for k in range(max(rounds, 2)))
+    return first if all(other == first for other in others) else math.nan
 
 
 def about(model: str, number: str) -> list[str]:

@@ -48,7 +48,7 @@ def descent(known: Known, gamma: float) -> Certificate:
             smooth(known, "Theorem 2.1.14"),
             Condition.of("min α_i >= 0: every f_i is convex", mu, ">=", 0.0, "Theorem 2.1.14"),
             Condition.of("γ < 2/L", gamma, "<", 2 / L, "Theorem 2.1.14"),
-            Condition.of("γ <= 2/(μ + L)", gamma, "<=", 2 / (mu + L), "Theorem 2.1.15, for the linear rate"),
+            Condition.of("γ <= 2/(μ + L)", gamma, "<=", 2 / (convexity + L), "Theorem 2.1.15, for the linear rate"),
         ],
         [
             Bound("f − f* after R rounds", fall, value, "Theorem 2.1.14", "bound", column),

@@ -44,4 +44,4 @@ def line(rounds: Array, values: Array, high: float = TAIL[0], low: float = TAIL[
     y = np.log10(y)
     slope, shift = np.polyfit(x, y, 1)
     rest = y - (slope * x + shift)
-    return Line(float(slope), float(1 - rest.var() / y.var()))
+    return Line(float(slope), float(1 - rest.var() / y.var()) if y.var() else math.nan)

@@ -29,3 +29,4 @@ def test_rounds_that_were_not_evaluated_are_left_out():
 @pytest.mark.parametrize("values", [np.ones(9), np.array([1.0, 1e-3, 1e-4]), np.zeros(0), np.full(9, -1.0)])
 def test_without_three_values_there_is_no_rate(values):
     assert math.isnan(line(np.arange(len(values)), values).slope)
+    assert math.isnan(line(np.arange(6), np.array([1.0, *[1e-3] * 5])).r2), "a curve that stands still"

@@ -10,9 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.files import text_of
 from mpifed.core.promises import Keeps
 from mpifed.core.typing import Array
-from mpifed.graphs.graph import Edges, Graph, at_ends
-
-EXACT = 1e-9  # how far a row of given weights may be from 1
+from mpifed.graphs.graph import EXACT, Edges, Graph, at_ends
 
 
 class EdgeFile(Graph, tag="file", kw_only=True):

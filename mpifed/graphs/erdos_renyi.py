@@ -40,7 +40,8 @@ def successes(count: int, p: float, rng: np.random.Generator) -> Array:
     last = -1
     while last < count:
         size = int(1.1 * p * (count - last)) + 16
-        places = last + np.cumsum(rng.geometric(p, size))
+        # a gap beyond the last trial is as good as any: sums of longer ones would pass the largest integer
+        places = last + np.cumsum(np.minimum(rng.geometric(p, size), count + 1))
         found.append(places)
         last = int(places[-1])
     places = np.concatenate(found)

@@ -10,6 +10,7 @@ from mpifed.core.component import Component
 from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 
+EXACT = 1e-9  # how far a row of given weights may be from 1
 EDGE = 200  # bytes that an edge takes while the matrix is made
 
 

@@ -6,9 +6,7 @@ import numpy as np
 
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
-from mpifed.graphs.graph import Edges, at_ends, pairs
-
-EXACT = 1e-9  # how far a row of given weights may be from 1
+from mpifed.graphs.graph import EXACT, Edges, at_ends, pairs
 
 
 def edges(graph: Any, result: Any, m: int, rng: np.random.Generator) -> Edges:

@@ -108,7 +108,7 @@ def test_pairs_are_numbered_without_gaps_also_where_numbers_are_large():
     assert ends.tolist() == [[0, m - 1], [m - 3, m - 2], [m - 2, m - 1]]
 
 
-@pytest.mark.parametrize("p", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("p", [1e-19, 0.02, 0.3, 1.0])
 def test_trials_succeed_with_probability_p(p):
     found = successes(50_000, p, stream(1, "graph"))
     assert (np.diff(found) > 0).all()

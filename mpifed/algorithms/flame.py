@@ -35,8 +35,8 @@ class MoreauADMM(Personal):
         if rho >= pull and c1(self.lam, rho, 1 / m) > 0:
             return None
         return (
-            f"flame: Theorem 2 requires rho >= lam/m = {pull:.3g} and (lam/m)^2 (1 + rho)/rho^2 < (lam/m + rho)/2, but "
-            f"rho = {rho:.3g}; no published run satisfies it"
+            f"{self.label()}: Theorem 2 requires rho >= lam/m = {pull:.3g} and (lam/m)^2 (1 + rho)/rho^2 < "
+            f"(lam/m + rho)/2, but rho = {rho:.3g}; no published run satisfies it"
         )
 
     def join(self, f: Local) -> Client:

@@ -64,7 +64,7 @@ class Compressor(Component):
         """The bits of one message of N numbers of ``itemsize`` bytes."""
 
     def numbers(self, N: int, vectors: int = 1) -> float:
-        """How many numbers of 64 bits the whole bytes are of a message that has so many ``vectors`` of N numbers."""
+        """The length of a message of so many ``vectors`` of N numbers in numbers of 64 bits, up to a whole byte."""
         return -(-vectors * self.bits(N, 8) // 8) / 8
 
     def delta(self, N: int, symmetric: bool = False) -> float | None:

@@ -60,9 +60,10 @@ class Weights:
 
     @cached_property
     def least(self) -> float:
-        """A lower bound of the eigenvalues of W, rounded to six digits so that it is the same on every machine.
+        """A lower bound of the eigenvalues of the first W, rounded to six digits, the same on every machine.
 
-        Where they are not known, it is that of Gershgorin, 2 min W_ii − 1. Lost edges do not lower them.
+        Where they are not known, it is that of Gershgorin, 2 min W_ii − 1. Lost edges do not lower them where weights
+        are not negative; a graph that is redrawn may have lower ones in later rounds.
         """
         # Steps of methods follow from it, so that its last bits would be those of every model: eigenvalues differ
         # between versions of LAPACK in the fifteenth digit. One unit less keeps it a bound.

@@ -26,7 +26,7 @@ class CompressedDifferences(GraphAlgorithm):
     fixed_weights = "neighbours know a node's vector from all its messages, of which none may be lost"
 
     def verify(self, selected: int) -> None:
-        """Refuse compressors of matrices, and those that are neither contractive nor unbiased."""
+        """Refuse compressors of matrices; those without δ and ω are refused at their first use."""
         self.compressor.verify()
 
     def work(self, d: Array) -> Array:

@@ -68,8 +68,8 @@ class DualMethod(Algorithm):
         # a rule that looks at d_i gives an array, also for one client
         if np.ndim(self.schedule.gamma(0, 1, np.ones((1, 1)))):
             raise ValueError(
-                f"schedule = {self.schedule.label()} is wrong: Σ y_i = 0 needs one η for all clients, so it must be "
-                "constant or log2"
+                f"schedule = {self.schedule.label()} is wrong: Σ y_i = 0 needs one η for all clients, so take one "
+                "that does not depend on d_i, such as constant or log2"
             )
 
     def work(self, d: Array) -> Array | None:

@@ -241,6 +241,10 @@ WRONG = {  # arguments of run, the default command; on one rank here, and on sev
     "other clients": ([*GIVEN, "data.clients=4"], "clients = 4 .*3"),
     "short replay": ([*GIVEN, "rounds=3", *REPLAYED], "2 rows in 'sel', but rounds = 3"),
     "strangers": ([*GIVEN, *REPLAYED, "selection.key=far"], "'far' must name clients from 0 to 2"),
+    "no recording": ([*GIVEN, "selection=replay", "selection.path=nothing.npz"], "'nothing.npz' is no file: it must"),
+    "folder": ([*GIVEN, "selection=replay", "selection.path=."], "'.' is no file: it must be an NPZ file"),
+    "few later": ([*GIVEN, *REPLAYED, "selection.key=few", "masks={}"], "masks need at least 2"),
+    "no second": ([*GIVEN, *REPLAYED, "algorithm=accfeddcd", "rounds=0"], "'sel2' is not in"),
     "no array": ([*GIVEN, *REPLAYED, "selection.key=none"], "none.* there is .*sel"),
     "lack": ([*GIVEN, "problem=quadratic"], "quadratic.* client 0"),
 }
@@ -252,6 +256,8 @@ SELECTIONS = {
     "half.npz": (hostile.npz(sel=np.array([[0.5]])), "'sel' must be a table of whole numbers"),
     "nobody.npz": (hostile.npz(sel=np.array([[-1, -1]])), "every row of 'sel' must name clients"),
     "rows.npz": (hostile.npz(sel=np.zeros((0, 3), int)), "has 0 rows in 'sel', but rounds = 1"),
+    "bool.npz": (hostile.npz(sel=np.array([[True]])), r"numbers \(rounds, clients\), not bool \(1, 1\)"),
+    "words.npz": (hostile.npz(sel=np.array([["0"]])), r"numbers \(rounds, clients\), not <U1 \(1, 1\)"),
     "flat.npz": (hostile.npz(sel=np.arange(3)), "'sel' must be a table of whole numbers"),
     "other.npz": (hostile.npz(other=np.zeros((2, 2))), "selection.key = 'sel' is not in .*; there is other"),
     "objects.npz": (hostile.zipped({"sel.npy": OBJECTS}), "'sel' must be a table of whole numbers .*, not object"),
@@ -376,7 +382,7 @@ KEYS = [name for name in CASES if name.startswith("key ")]
 
 def filled(place):
     """Fill a folder with all the files of this module."""
-    rows = {"sel": np.array([[0, 1], [1, 2]]), "far": np.array([[0, 99]] * 9), "half": np.array([[0.5]] * 9)}
+    rows = {"sel": np.array([[0, 1], [1, 2]]), "far": np.array([[0, 99]] * 9), "few": np.array([[0, 1], [2, -1]] * 4)}
     files = {name: content for name, (content, _) in (DATA | STUDIES).items()}
     files |= {f"replay-{name}": content for name, (content, _) in SELECTIONS.items()}
     files |= {f"result-{name}.h5": result(spoil) for name, (spoil, _) in RESULTS.items()}

@@ -148,8 +148,7 @@ class Cover(Sampled, tag="cover"):
 
         def select(round: int, again: int) -> Array | None:
             group, turn = divmod(round - 1, s0)
-            # a permutation lasts for a group of rounds; a run that is resumed in its midst draws it again from the same
-            # key
+            # once for a group of rounds; a run that is resumed in its midst draws it again from the same key
             if again not in deals or deals[again][0] != group:
                 deals[again] = group, stream(seed, "selection", group, again, 1).permutation(m)
             own = np.sort(deals[again][1][turn * m // s0 : (turn + 1) * m // s0])
@@ -177,8 +176,7 @@ class Scored(Sampled):
             raise UserError(
                 f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
-        samples = getattr(self, "batch_size", 0)
-        return Selector(size, lambda round, again: drawn(seed, round, again, m, pool), samples)
+        return Selector(size, lambda round, again: drawn(seed, round, again, m, pool), getattr(self, "batch_size", 0))
 
 
 class Biased(Scored, tag="biased"):
@@ -203,7 +201,8 @@ class Replay(Selection, tag="replay", kw_only=True):
     """A recorded selection: row r of the array ``key`` of an NPZ file trains in round r + 1, clients counted from 0.
 
     A second selection of a round comes from the array whose name has a 2 appended. Fewer rows than rounds, clients
-    that do not exist and clients twice in a row are refused before round one; entries of -1 are padding.
+    that do not exist and clients twice in a row are refused before round one; entries of -1 are padding. Rows may have
+    unequal numbers of clients: what depends on the size of a selection gets that of the smallest.
     """
 
     # A recording, which must not come from the data under a guarantee (docs/privacy.md).
@@ -221,7 +220,8 @@ class Replay(Selection, tag="replay", kw_only=True):
             row = tables[again][round - 1]
             return np.sort(row[row >= 0]).astype(np.int64)
 
-        return Selector(int((tables[0][0] >= 0).sum()), select)
+        # the smallest row, whose sum has the least noise; of all rows, so that a run that goes on for longer has it too
+        return Selector(int((tables[0] >= 0).sum(axis=1).min()), select)
 
     def table(self, key: str, m: int, rounds: int) -> Array:
         """The array ``key``, refused where it cannot serve ``rounds`` rounds of m clients."""

@@ -1,5 +1,5 @@
 """The selector of a run at work: it learns what it must know of clients, has candidates score themselves, and weighs
-replies."""
+their uploads."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,16 +27,16 @@ class Participants:
         if self.selector.learn is not None:
             self.selector = self.selector.learn(inspect(self.setup.algorithm.importance))
 
-    def select(self, server: Calls, again: int, x: Array, given: tuple[Any, ...]) -> Array | None:
-        """The clients of a selection, rising, or None for all; those that are scored get x and the numbers ``given``.
+    def select(self, server: Calls, again: int, x: Array, given: tuple[Any, ...]) -> Array:
+        """The clients of a selection by scores, rising; candidates get x and the numbers ``given``.
 
         Of the candidates the ``size`` with the largest scores, or all but the ``uniform`` that are drawn from the rest.
         """
         selector, round = self.selector, server.round
         selected = selector.select(round, again)
-        if selected is None:
-            return None
         assert selector.batch_size is not None
+        # None names all: they are the candidates, of whom ``size`` stay
+        selected = np.arange(server.m) if selected is None else selected
         moved = selector.score == "score_move"
         rest = given if moved else ()
         scores = server.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *rest, to=selected)
@@ -52,7 +52,7 @@ class Participants:
 
 
 def draws(server: Calls, participants: Participants) -> Callable[[int, Array, tuple[Any, ...]], Array | None]:
-    """What makes a selection: number of the selection in the round, x and ``given`` -> the clients."""
+    """What makes a selection: its number in the round, x and ``given`` -> the clients, rising; None: all."""
     if participants.selector.batch_size is not None:
         return partial(participants.select, server)
     return lambda again, x, given: participants.selector.select(server.round, again)

@@ -19,8 +19,9 @@ EACH = array(
 def draw(distribution: Any, result: Any, rng: np.random.Generator, m: int) -> Any:
     """The property of m clients."""
     EACH(distribution, result, rng, m)
-    if not np.isfinite(result).all() or (result < 0).any():
-        raise Wrong(f"returns {result.min():g} for client {result.argmin()}: it must be finite and not negative")
+    good = np.isfinite(result) & (result >= 0)
+    if not good.all():
+        raise Wrong(f"returns {result[~good][0]:g} for client {good.argmin()}: it must be finite and not negative")
     return result
 
 

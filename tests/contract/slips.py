@@ -456,4 +456,4 @@ class Spread(mpifed.Distribution):
     slip: str = ""
 
     def draw(self, rng, m):
-        return np.full(m, -1.0) if self.slip == "negative" else np.ones(3)
+        return {"negative": np.full(m, -1.0), "infinite": np.r_[np.ones(m - 1), np.inf]}.get(self.slip, np.ones(3))

@@ -172,6 +172,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
     "algorithm=fedavg system.speed:Spread": {
         "shape": r"^draw of FILE returns an array of shape \(3,\): it must return an array \(6,\), a number for each",
         "negative": r"^draw of FILE returns -1 for client 0: it must be finite and not negative$",
+        "infinite": r"^draw of FILE returns inf for client 5: it must be finite and not negative$",
     },
 }
 WORK = {  # what looks odd and works

@@ -71,7 +71,7 @@ class Evaluate(Table):
     @property
     def about_unseen(self) -> bool:
         """Whether a key is set that is about clients that never train."""
-        return self != Evaluate(every=self.every, clients=self.clients)
+        return bool(self.unseen) or self != Evaluate(every=self.every, clients=self.clients, unseen=self.unseen)
 
 
 class Objective(Table):

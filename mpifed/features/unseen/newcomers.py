@@ -86,7 +86,6 @@ class Beside:
         self.host.evaluated += report.evaluating
         assert reply.layout is not None
         names = reply.layout.names
-        # one row a rank with zeros for the clients of others: a sum in any order puts them together without rounding
         rows = np.zeros((len(names), self.count), reply.rows.dtype)
         rows[:, self.first : self.first + len(reply.rows)] += reply.rows.T  # -0 becomes 0, as it does in sums
         return Reply(rows.reshape(1, -1), Layout(((self.count,),) * len(names), names)), report._replace(fault=0.0)

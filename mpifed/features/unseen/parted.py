@@ -69,6 +69,7 @@ def given(data: Dataset, wanted: Sequence[int | str]) -> Array:
 
 
 def numbered(data: Dataset, name: str) -> int:
+    """The number of the client with this name."""
     if name in data.owners:
         return data.owners.index(name)
     wrong = f"evaluate.unseen names client {name!r}, and"

@@ -261,13 +261,9 @@ def test_features_that_all_clients_scale_together_are_noted():
     assert "deviation 1 over the training samples of all clients, also of those that never train" in notes
 
 
-def test_show_says_how_many_train_and_how_many_do_not():
-    assert "3 of the 12 clients never train and 9 do" in run({"evaluate.unseen": 0.25}).summary()
-
-
 def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
     monkeypatch.setattr(feature.Unseen, "__init__", None)
-    result = run()
+    result = run({"evaluate.unseen": []})
     assert len(result.unseen["round"]) == 0
     assert "data_client" not in result.clients
 
@@ -294,7 +290,8 @@ def test_steps_that_diverge_end_the_run_with_a_sentence():
         run(problem=problem, evaluate={"unseen": [4], "unseen_step": 1e9, "unseen_steps": 60})
 
 
-def test_clients_without_test_samples_are_noted():
+def test_how_many_never_train_and_which_of_these_have_no_test_samples_is_said():
+    assert "3 of the 12 clients never train and 9 do" in run({"evaluate.unseen": 0.25}).summary()
     X, y = (np.concatenate(part) for part in TRAIN)
     result = run({"evaluate.unseen": 2}, data=mpifed.arrays(X, y, SIZES))
     assert "evaluated on what their own steps train on" in result.attrs["notes"]

@@ -371,3 +371,10 @@ def test_noise_that_is_drawn_alike_is_no_second_release(monkeypatch, tmp_path):
     cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))
     mpifed.resume(path)
     assert content(path) == content(whole)
+
+
+def test_a_certificate_is_of_true_data_and_simulated_times_tell_how_many_samples_a_whole_client_has():
+    said = privacy_notes(experiment(TABLE | {"algorithm": EPM | {"certify": True}}))
+    said += privacy_notes(experiment(TABLE | {"algorithm": FLAME, "system": {"speed": 1.0}}))
+    assert "/certificate and snr are of the true data" in " ".join(said)
+    assert "so the guarantee for whole clients does not cover" in said[-1]

@@ -76,7 +76,7 @@ RULES: list[Rule[Experiment]] = [
 class Asynchrony(Feature):
     """Clients that arrive one after the other."""
 
-    # Who arrives first follows from seed and numbers of samples, which are public here. Others lack in a sum.
+    # As [system]: who arrives first follows from seed and numbers of samples. Others lack in a sum.
     keeps = Keeps.EVERYTHING & ~Keeps.SUMS
 
     tables = TABLES

@@ -1,4 +1,4 @@
-"""Uploads whose privacy is guaranteed, or named in vain: what a run and its result say of it."""
+"""Methods with noise: what a run and its result say of the privacy that it guarantees, or that it guarantees none."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from mpifed.federation.setup import Setup
 
 
 class Guarantee(Feature):
-    """A method that claims a guarantee of privacy."""
+    """A method whose uploads have noise, with a guarantee of privacy or without one."""
 
     # It says what is guaranteed; what must hold for that, every part says.
     keeps = Keeps.EVERYTHING

@@ -41,6 +41,8 @@ def of_true_data(config: Experiment) -> str:
         found.append("/unseen")
     if config.record.personal:
         found.append("personal models")
+    if config.algorithm.certify:
+        found.append("/certificate")
     return f"{', '.join(found)} and snr"
 
 
@@ -63,6 +65,12 @@ def elsewhere(config: Experiment) -> list[str]:
             f"system.{system.absence()}: clients that do not reply are taken to send nothing, so an upload that leaves "
             "one all the same is not counted"
         )
-    if system is not None and system.deadline and system.speed:
+    privacy = config.algorithm.privacy()
+    if system is not None and system.speed and privacy is not None and privacy.clients:
+        found.append(
+            "system.speed: simulated times, and who is late, follow from the numbers of samples, so the guarantee for "
+            "whole clients does not cover these"
+        )
+    elif system is not None and system.speed and system.deadline:
         found.append("system.deadline: who is late follows from the numbers of samples, which are public here")
     return found

@@ -52,7 +52,7 @@ def add_masks(uploads: Array, ids: Array, peers: Array, draw: Draw) -> None:
 class ServerMasks(ServerStage):
     """The server's side of the stage [masks]: clients that were selected have agreed on masks, also the absent."""
 
-    # Adds integers, in any order alike, and knows no single upload.
+    # It says which sums are masked and decodes them: uploads have their noise before. Masks of a seed hide nothing.
     keeps = Keeps.EVERYTHING
 
     def __init__(self, setup: Setup, masks: Masks, schedule: Schedule) -> None:

@@ -1,4 +1,4 @@
-"""Secure aggregation: uploads under masks that cancel in their sum, and what these masks cost."""
+"""Secure aggregation, simulated: uploads under masks that cancel in their sum, and what these masks cost."""
 
 import math
 from typing import Annotated, Literal, NamedTuple
@@ -44,7 +44,7 @@ class FixedPoint(NamedTuple):
 
 
 class Masks(Table):
-    """Secure aggregation: the server learns the sum of the uploads and no single upload.
+    """Secure aggregation, simulated: what it costs that a server learns the sum of the uploads and no single upload.
 
     Every two of the s selected clients have a mask of N numbers in common, which one adds to its upload and the other
     subtracts; N numbers are uploaded by each. Numbers are integers modulo 2^bits, so an upload has b = ⌈N bits/8⌉

@@ -33,7 +33,7 @@ KEYS: Options = {
     # The number of rounds is not private then, which a note says (for diverged docs/privacy.md).
     **keeping("stop.gradient", "stop.gradient_scale", "stop.gradient_relative", "stop.objective_gap", "stop.optimum"),
     **keeping("stop.accuracy", "stop.variance", "stop.rising", "stop.diverged"),
-    # Time that is simulated follows from numbers of samples, which are public here.
+    # As [system]: simulated times follow from numbers of samples.
     **keeping("stop.simulated_seconds"),
     # f, ‖∇f‖² and models are recorded; a note says that models alone may be published.
     **keeping("evaluate.every", "record.models"),

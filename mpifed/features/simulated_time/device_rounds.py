@@ -64,7 +64,7 @@ class DeviceRounds(Schedule):
         step = (T - idle) / every
         steps = np.clip(np.floor((self.system.deadline - idle) / step), 1, every)
         # floor of a quotient may be one too many by rounding: then this client would be late after all
-        steps -= (idle + steps * step > self.system.deadline) & (steps > 1) & (steps < every)  # rounding
+        steps -= (idle + steps * step > self.system.deadline) & (steps > 1) & (steps < every)
         short = (steps < every) & (self.system.deadline < T)
         steps = np.where(short, steps, every).astype(np.int64)
         return steps, np.where(short, idle + steps * step, T)
@@ -110,7 +110,6 @@ class DeviceRounds(Schedule):
         replies = ~(gone | late)
         missing = min(system.least, len(ids)) - int(replies.sum())
         if missing > 0:
-            # the late before those that dropped out, the fastest first
             order = np.lexsort((T, gone))  # the late before those that dropped out, the fastest first
             back = order[~replies[order]][:missing]
             gone[back] = False

@@ -47,7 +47,8 @@ RULES: list[Rule[Experiment]] = [
 class SimulatedTime(Feature):
     """Simulated devices, some of which are slow or absent."""
 
-    # Times follow from the seed and numbers of samples, which are public here. Absent clients: see KEYS.
+    # Times follow from the seed and numbers of samples: public for single samples, for whole clients a note says that
+    # they are not covered. Absent clients: see KEYS.
     keeps = Keeps.EVERYTHING
 
     rules = RULES

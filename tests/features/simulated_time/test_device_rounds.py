@@ -103,8 +103,6 @@ def test_the_fastest_of_the_late_and_then_of_those_who_dropped_out_are_waited_fo
 
 
 DEFAULT = ("fedavg", "accfeddcd", "proxskip")
-
-
 ABLE = [name for name in SERVED if traits.bears_absence(build(name))]
 
 
@@ -203,8 +201,6 @@ def test_what_is_simulated_is_recorded_and_told_on_the_screen():
     assert not any(f"  {word} " in plain for word in words)
 
 
-RATE = 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client, '
-RATE += "and client 0 has 0"
 LISTED = '{name = "list", values = [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]}'
 WRONG = {
     ".least=5": "system.least = 5 is wrong: it must be at most the 3 clients that a round selects",
@@ -222,7 +218,8 @@ WRONG = {
     ".latency=speeds.txt": 'system.latency = {name = "file", path = "speeds.txt"} is wrong: \'speeds.txt\' cannot be '
     "read: No such file or directory",
     ".speed={name='uniform',low=2,high=1}": "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",
-    ".speed=0": RATE,
+    ".speed=0": 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every '
+    "client, and client 0 has 0",
     "=3": "system = 3 is wrong: system is a table, so write system.KEY = VALUE",
 }
 

@@ -15,7 +15,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.sums import dense
 
 # Who attacks follows from the seed, and what it sends from its own stream or from the rows of the round.
-REPEATED = Keeps.BITS | Keeps.RESUME
+BITS_AND_RESUME = Keeps.BITS | Keeps.RESUME
 
 
 class Attack(Component):
@@ -105,7 +105,7 @@ class SignFlip(Attack, tag="sign-flip"):
     """Changes with the wrong sign: −scale · u_i."""
 
     # A function of the client's own upload.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     scale: Annotated[float, Meta(ge=0, description="how long these are, of the honest length")] = 1.0
 
@@ -117,7 +117,7 @@ class Random(Attack, tag="random"):
     """Noise that has nothing to do with the data: N(0, scale² I), drawn anew in every round."""
 
     # Drawn from the client's own stream.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     scale: Annotated[float, Meta(ge=0, description="standard deviation of each number")] = 1.0
 
@@ -137,7 +137,7 @@ class Little(Attack, tag="little"):
     """
 
     # A function of the honest rows, column by column.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     jointly = True
     z: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="z (default: as above)")] = None
@@ -166,7 +166,7 @@ class InnerProduct(Attack, tag="inner-product"):
     """
 
     # A function of the honest rows, column by column.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     jointly = True
     scale: Annotated[float, Meta(ge=0, description="ε, how long these are, of the mean's length")] = 1.0
@@ -182,7 +182,7 @@ class Labels(Attack, tag="labels"):
     """
 
     # Labels are changed where they are read, by the number of the client alone.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     on_labels = True
 

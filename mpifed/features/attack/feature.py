@@ -7,10 +7,10 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.attack.attacks import REPEATED, Attack
+from mpifed.features.attack.attacks import BITS_AND_RESUME, Attack
 from mpifed.features.attack.stages import ATTACK, HostAttack, Relabelled, ServerAttack
 from mpifed.features.feature import Feature, Housing
-from mpifed.features.robust.one_mean import alters, refusal
+from mpifed.features.robust.one_mean import refusal
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
@@ -19,7 +19,7 @@ from mpifed.federation.server import Federation
 
 def wrong(c: Experiment) -> Found:
     """Why clients cannot attack, where it is by their uploads."""
-    return refusal(c) if alters(c) else None
+    return refusal(c) if c.attack is not None and not c.attack.on_labels else None
 
 
 RULES: list[Rule[Experiment]] = [
@@ -35,7 +35,7 @@ class Attacked(Feature):
     """Clients that send, or learn from, something else than they should."""
 
     # As the attacks themselves, which say so too.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
     unkept = Attack.unkept
 
     rules = RULES

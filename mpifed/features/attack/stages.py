@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.compressors.compressor import Generators
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.dataset import Dataset, Wrapped
-from mpifed.features.attack.attacks import REPEATED, Attack
+from mpifed.features.attack.attacks import BITS_AND_RESUME, Attack
 from mpifed.features.attack.changes import origin, uploads, vectors
 from mpifed.federation.request import Request
 from mpifed.federation.setup import Setup
@@ -20,7 +20,7 @@ class ServerAttack(ServerStage):
     """The server's side: it names the requests whose replies pass attackers."""
 
     # It changes nothing.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     def down(self, request: Request, postage: Postage) -> None:
         if uploads(request):
@@ -31,7 +31,7 @@ class HostAttack(HostStage):
     """The side of the clients, of which those of ``bad`` (m,) send something else."""
 
     # What a client sends depends on its own upload and stream alone.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     def __init__(self, setup: Setup, attack: Attack, bad: Array) -> None:
         self.setup = setup

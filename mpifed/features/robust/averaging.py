@@ -9,7 +9,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.features.attack.attacks import Attack, mean_of
 from mpifed.features.attack.changes import NOWHERE, origin, uploads, vectors
-from mpifed.features.robust.means import REPEATED, RobustMean
+from mpifed.features.robust.means import BITS_AND_RESUME, RobustMean
 from mpifed.federation.calls import Calls
 from mpifed.federation.request import Reply, Request
 from mpifed.federation.setup import Setup
@@ -53,6 +53,7 @@ class Averaging:
     def columns(self, request: Request) -> Callable[..., Array]:
         """The function of rows by which ranks make this mean of their columns."""
 
+        # its name travels to the ranks, whose stage then has the same function for them
         def by_column(rows: Array, *args: Any) -> Array:
             return self.mean(request, rows)
 
@@ -63,7 +64,7 @@ class ServerRows(ServerStage):
     """The server's side: where ``fed`` asks for a mean of uploads, it makes one of rows. ``before`` is the last one."""
 
     # What the next round reads is in the checkpoint.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     def __init__(self, fed: Calls, averaging: Averaging) -> None:
         self.fed = fed
@@ -106,7 +107,7 @@ class HostRows(HostStage):
     """The side of the clients of a host: uploads leave it as changes."""
 
     # Each row is a function of the client's own upload.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     def __init__(self, setup: Setup, averaging: Averaging) -> None:
         self.setup = setup

@@ -5,18 +5,12 @@ from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature, Housing
 from mpifed.features.findings import absent
 from mpifed.features.robust.averaging import ROWS, Averaging, HostRows, ServerRows
-from mpifed.features.robust.means import REPEATED, RobustMean
+from mpifed.features.robust.means import BITS_AND_RESUME, RobustMean
 from mpifed.features.robust.one_mean import refusal
 from mpifed.features.rule import Counted, Found, Rule
-from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
-
-
-def wrong(c: Experiment) -> Found:
-    """Why the mean of uploads cannot be another one, where attackers alone do not ask for that."""
-    return refusal(c) if c.robust is not None else None
 
 
 def few(c: Counted) -> Found:
@@ -34,10 +28,11 @@ class Robust(Feature):
     """A mean that is made of single uploads."""
 
     # As the means themselves, which say so too.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
     unkept = RobustMean.unkept
 
-    rules = (Rule(wrong, 'robust = "{robust_name}" is wrong: {why}'),)
+    # where attackers alone ask for rows, theirs is the rule
+    rules = (Rule(lambda c: refusal(c) if c.robust is not None else None, 'robust = "{robust_name}" is wrong: {why}'),)
     counted = (Rule(few, 'robust = "{robust_name}" is wrong: {why}'),)
     bad: Array | None = None  # (m,) bool: who attacks
 

@@ -15,7 +15,8 @@ from mpifed.core.typing import Array
 from mpifed.federation.sums import dense
 
 COLUMNS = 64  # of which a mean is made at a time
-REPEATED = Keeps.BITS | Keeps.RESUME  # a mean is a function of the rows of the round, and of what a checkpoint keeps
+# A mean is a function of the rows of the round, and of what a checkpoint keeps.
+BITS_AND_RESUME = Keeps.BITS | Keeps.RESUME
 
 
 class RobustMean(Component):
@@ -113,7 +114,7 @@ class Median(RobustMean, tag="median"):
     """
 
     # A function of each column of the round.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     by_column = True
 
@@ -135,7 +136,7 @@ class TrimmedMean(WithShare, tag="trimmed-mean"):
     """
 
     # A function of each column of the round.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     by_column = True
 
@@ -162,7 +163,7 @@ class Krum(WithShare, tag="krum"):
     """
 
     # A function of the rows of the round, which rank 0 has in one order.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
         nearest = len(rows) - self.wrong(uploads) - 2
@@ -190,7 +191,7 @@ class GeometricMedian(RobustMean, tag="geometric-median"):
     """
 
     # A function of the rows of the round, which rank 0 has in one order.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     steps: Annotated[int, Meta(ge=1, description="steps of Weiszfeld")] = 8
     smoothing: Annotated[float, Meta(gt=0, description="least distance ν that is divided by")] = 1e-6
@@ -212,7 +213,7 @@ class CentredClipping(RobustMean, tag="centred-clipping"):
     """
 
     # The mean of the round before is in the checkpoint.
-    keeps = REPEATED
+    keeps = BITS_AND_RESUME
 
     radius: Annotated[float, Meta(gt=0, description="τ, the length of an honest change about the mean")] = 10.0
     steps: Annotated[int, Meta(ge=1, description="times that v moves in a round")] = 1

@@ -19,11 +19,6 @@ def one_mean(method: Method) -> bool:
     return options is not None and given(method, options)
 
 
-def alters(c: Experiment) -> bool:
-    """Whether attackers change uploads."""
-    return c.attack is not None and not c.attack.on_labels
-
-
 def refusal(c: Experiment) -> Found:
     """Why neither attack nor robust goes with the rest of a study: the first reason, or None."""
     name = c.algorithm.label()

@@ -10,7 +10,7 @@ from mpifed.core.component import Component
 from mpifed.core.promises import Keeps, Option
 from mpifed.data.dataset import Data
 from mpifed.data.tables.kept import COLUMNS
-from mpifed.features.listed import FEATURES, found
+from mpifed.features.listed import FEATURES, loaded
 from mpifed.features.promises.keys import KEYS, SPEAKS
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.problems.kept import FUNCTIONS
@@ -90,4 +90,4 @@ def features() -> Iterator[Row]:
     for place in FEATURES:
         folder = place.split(":")[0].split(".")[-2]
         keys = ", ".join(f"`{key}`" for key, speaks in SPEAKS.items() if speaks == folder)
-        yield keys or folder.replace("_", " "), found(place).keeps
+        yield keys or folder.replace("_", " "), loaded(place).keeps

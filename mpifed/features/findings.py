@@ -28,6 +28,11 @@ def last_uploads(c: Experiment) -> str:
     return c.algorithm.upload.last(c.algorithm)
 
 
+def batch_size(c: Experiment) -> int:
+    """Samples of the mini-batches of a method or of its solver; 0: its gradients are those of all samples."""
+    return max(int(getattr(part, "batch_size", 0)) for part in (c.algorithm, getattr(c.algorithm, "solver", None)))
+
+
 def promises(c: Experiment) -> bool:
     """Whether uploads have a guarantee of privacy."""
     privacy = c.algorithm.privacy()

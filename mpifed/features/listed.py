@@ -81,37 +81,36 @@ SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumns"
 
 def every_feature() -> list[type[Feature]]:
     """All features, and before them what every run has."""
-    return [Plain, *map(found, (SAMPLE_COLUMNS, *FEATURES))]
+    return [Plain, *map(loaded, (SAMPLE_COLUMNS, *FEATURES))]
 
 
 def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
     """The features that a study has, and that its survival asks for where ranks may die."""
     made = [own_feature(reference)(c) for reference in c.features or ()]
     # those of mpifed after them, for what ends the list looks at all that is installed before it
-    made += [found(place)(c) for place, there in FEATURES.items() if there(c)]
-    return [*made, found(SURVIVED)(c)] if survive else made
+    made += [loaded(place)(c) for place, there in FEATURES.items() if there(c)]
+    return [*made, loaded(SURVIVED)(c)] if survive else made
 
 
 def brought(c: Experiment, data: Dataset) -> list[Feature]:
     """The features that only loaded data tell of: a file of arrays may bring columns, and so may a Python program."""
-    return [] if data.columns is None else [found(SAMPLE_COLUMNS)(c)]
+    return [] if data.columns is None else [loaded(SAMPLE_COLUMNS)(c)]
 
 
 def own_feature(reference: str) -> type[Feature]:
     """The class of a feature that a user has written, "path.py:Class". UserError where there is none."""
     wrong = f"features = {toml_value([reference])} is wrong"
     try:
-        kind = plugins.load(reference)
+        kind: type[Feature] = plugins.load(reference)
     except ValueError as error:
         raise UserError(f"{wrong}: {error}") from None
     if not issubclass(kind, Feature):
         raise UserError(f"{wrong}: {kind.__name__} is not derived from mpifed.Feature")
-    own: type[Feature] = kind
-    return own
+    return kind
 
 
-def found(place: str) -> type[Feature]:
-    """The class of a feature."""
+def loaded(place: str) -> type[Feature]:
+    """The class of a feature of mpifed, whose module is imported now."""
     module, _, name = place.partition(":")
     cls: type[Feature] = getattr(importlib.import_module(module), name)
     return cls

@@ -8,6 +8,7 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.features.matching import default
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import proximal
 from mpifed.federation.participation.selection import Selector
@@ -73,7 +74,6 @@ WORDS: dict[str, Callable[[Any], Any]] = {
     "name": lambda c: c.algorithm.label(),
     "loss": lambda c: c.problem.label(),
     "selected": lambda c: c.selection.label(),
-    "selected_toml": lambda c: toml_value(c.selection.label()),
     "up": lambda c: c.compress.up.label(),
     "weights": lambda c: toml_value(c.objective.weights),
     "attack_name": lambda c: c.attack.label(),
@@ -91,5 +91,4 @@ WORDS: dict[str, Callable[[Any], Any]] = {
 
 def able(has: Callable[[Algorithm], Any]) -> str:
     """The built-in methods that are able to do something, with their default options."""
-    every = {name: Algorithm.member(name, "algorithm")() for name in Algorithm.choices}
-    return ", ".join(name for name, method in every.items() if has(method))
+    return ", ".join(name for name in Algorithm.choices if has(default(name)))

@@ -51,8 +51,7 @@ def refuse_upload(upload: Any, c: int) -> None:
     """Wrong where an upload is neither None nor made of arrays with a row for each of c clients."""
     if upload is None:
         return
-    parts = list(upload.values()) if isinstance(upload, dict) else upload
-    for part in parts if isinstance(parts, tuple | list) and not isinstance(upload, list) else [parts]:
+    for part in parts_of(upload)[0]:
         if not is_rows(part, c):
             raise Wrong(f"returns {shown(part)} as its upload, called for c = {c} clients: {PAIR}")
 

@@ -42,7 +42,7 @@ class Request(msgspec.Struct, eq=False):
     then: Callable[..., Array] | None = None  # the server's function of the rows, by column: (m, w), args -> (w,)
     key: tuple[int, int] = (0, 0)  # round and call, for the random streams
     verb: tuple[str, ...] = CALL  # what hosts do, and the fields of the clients' state that it is about
-    stages: dict[str, Array | None] = {}  # what its messages pass on their way (wire/), and what each sends along
+    stages: dict[str, Array | None] = {}  # the stages that its messages pass, and what each sends along
 
     def count(self, m: int) -> int:
         """How many of m clients it calls."""

@@ -92,7 +92,7 @@ class Federation(Calls):
 
     @property
     def free(self) -> Array | None:
-        """The clients that are not under way, rising, or None for all: a round that waits for all leaves none away."""
+        """The clients that are not under way, rising, or None for all: without [asynchronous] always all."""
         return self.schedule.free
 
     def drop(self, age: int = 0) -> None:

@@ -50,7 +50,8 @@ class BlockSizes:
         """Measure from the next round on, if there is a choice."""
         if len(self.ladder) > 1 and self.rounds >= MEASURED:
             next(self.trials)
-            self.host.verbs |= {name: self.timed(verb) for name, verb in self.verbs.items() if computes(name)}
+            computing = {name: verb for name, verb in self.verbs.items() if (name,) not in FOR_THE_RECORD}
+            self.host.verbs |= {name: self.timed(verb) for name, verb in computing.items()}
 
     def timed(self, verb: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
         """The same verb, with a clock that runs while clients compute."""
@@ -100,11 +101,6 @@ class BlockSizes:
         for group, size in zip(self.host.same_size, self.ladder[position][1], strict=True):
             group.cut(size)
         self.host.lay()
-
-
-def computes(verb: str) -> bool:
-    """Whether clients compute for the run at a verb, not for the record."""
-    return (verb,) not in FOR_THE_RECORD
 
 
 def ladder(host: Host) -> tuple[list[tuple[int, Blocks]], int]:

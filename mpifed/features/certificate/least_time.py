@@ -7,6 +7,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.certificate.constants import FINAL, MINIMUM
+from mpifed.features.findings import batch_size
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.feature import devices
 from mpifed.federation.server import Federation
@@ -56,12 +57,6 @@ def seconds(config: Experiment, fed: Federation, data: Dataset) -> Array:
     times = own.usual(np.arange(fed.m), math.exp(jitter**2 / 2))
     each = np.minimum(batch_size(config) or data.sizes, data.sizes)
     return np.asarray(times / np.maximum(1.0, own.work / each))
-
-
-def batch_size(config: Experiment) -> int:
-    """Samples of the mini-batches of a method; 0: its gradients are those of all samples."""
-    parts = (config.algorithm, getattr(config.algorithm, "solver", None))
-    return max(int(getattr(part, "batch_size", 0)) for part in parts)
 
 
 def noise(config: Experiment, fed: Federation, points: list[Array]) -> tuple[float, str]:

@@ -39,11 +39,6 @@ class DeviceCollected(Collected):
         return self.xp.asarray(part.rows if isinstance(part, DeviceRows) else part, dtype=self.tensor.dtype)
 
 
-def tree_sum(rows: Any, indices: Array | None) -> Any:
-    """The sum of rows that stand at ``indices``, rising; None: 0, 1, 2 …"""
-    return dense(rows) if indices is None else scattered(rows, indices)
-
-
 def subtotals(rows: Any, ids: Array | None, lo: int, tree: list[Node]) -> Array:
     """The sums (k, N) of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
     total = np.zeros((len(tree), rows.shape[1]), to_numpy(rows[:0]).dtype)
@@ -52,7 +47,7 @@ def subtotals(rows: Any, ids: Array | None, lo: int, tree: list[Node]) -> Array:
         a, b = (start - lo, stop - lo) if ids is None else np.searchsorted(ids, [start, stop]).tolist()
         part = rows[a:b]
         if len(part):
-            total[k] = to_numpy(tree_sum(part, None if ids is None else ids[a:b] - start))
+            total[k] = to_numpy(dense(part) if ids is None else scattered(part, ids[a:b] - start))
     total += 0.0
     return total
 

@@ -50,10 +50,6 @@ class DeviceRows(NDArrayOperatorsMixin):
         """The numbers in memory."""
         return np.asarray(self).reshape(*shape)
 
-    def there(self) -> Any:
-        """The tensor on the device."""
-        return self.rows
-
     def like(self, values: Any) -> Any:
         """Values as a tensor of the same type on the same device."""
         if isinstance(values, DeviceRows):
@@ -83,7 +79,7 @@ def on_device(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 def moved(part: Any, xp: Any) -> Any:
     """An argument on the device; a NamedTuple with its fields there, and numbers as they are."""
     if isinstance(part, DeviceRows):
-        return part.there()
+        return part.rows
     if isinstance(part, np.ndarray):
         return xp.asarray(part)
     if isinstance(part, tuple) and hasattr(part, "_fields"):

@@ -12,7 +12,7 @@ CLOCKS = "node clocks"  # in checkpoints
 
 
 class NodeClocks(Schedule):
-    """The clocks t_i of m nodes, which never measure; the simulated time is the largest.
+    """The clocks t_i of m nodes, computed and never measured; the simulated time is the largest.
 
     At the beginning of a round a node computes: t_i ← t_i + w/speed·exp(jitter·N(0, 1)), with the work w of the whole
     round. In an exchange it sends its message of b bytes to its d_i neighbours, one after the other, which takes
@@ -33,7 +33,7 @@ class NodeClocks(Schedule):
         """A new round; where no nodes are selected, all compute."""
         super().begin(round)
         if round and self.all_work:
-            self.compute(None, 1)
+            self.compute(None, 1, self.again)
 
     def saved(self) -> dict[str, Array]:
         return {CLOCKS: self.t}
@@ -46,16 +46,14 @@ class NodeClocks(Schedule):
         return {"simulated_seconds": float(self.t.max())}
 
     def select(self, draw: Draw, units: int) -> Array | None:
-        self.selected = self.asked = draw(self.again)
-        self.compute(self.selected, units)
-        self.again += 1
-        self.count()
+        again = self.again
+        self.compute(super().select(draw, units), units, again)
         return self.selected
 
-    def compute(self, selected: Array | None, units: int) -> None:
-        """Let the selected nodes (None: all) compute."""
+    def compute(self, selected: Array | None, units: int, again: int) -> None:
+        """Let the selected nodes (None: all) of the selection ``again`` of the round compute."""
         ids = np.arange(self.m) if selected is None else selected
-        factor = self.devices.factor(ids, self.round, self.again)
+        factor = self.devices.factor(ids, self.round, again)
         self.t[ids] += units * self.devices.work[ids] / self.devices.speed[ids] * factor
 
     def exchanged(self, mixing: Mixing, size: int, sending: Array | None) -> None:

@@ -2,18 +2,13 @@
 
 from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature, Housing
+from mpifed.features.findings import batch_size
 from mpifed.features.network_training.augmentation import Augmentation
 from mpifed.features.network_training.dropout import Dropout
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.view import View
-
-
-def whole_batches(c: Experiment) -> bool:
-    """Whether the method takes no mini-batches, whose samples could be augmented."""
-    parts = (c.algorithm, getattr(c.algorithm, "solver", None))
-    return not any(getattr(part, "batch_size", 0) for part in parts)
 
 
 def half_of_double(c: Experiment) -> Found:
@@ -24,7 +19,7 @@ def half_of_double(c: Experiment) -> Found:
 
 RULES: list[Rule[Experiment]] = [
     Rule(
-        lambda c: c.problem.augments() and whole_batches(c),
+        lambda c: c.problem.augments() and not batch_size(c),
         "problem.augment is wrong: it changes samples of mini-batches, and {name} takes none here; where a method has "
         "some, write algorithm.batch_size = 10",
     ),
@@ -39,7 +34,7 @@ RULES: list[Rule[Experiment]] = [
 class NetworkTraining(Feature):
     """A network whose local steps are random, or compute in half precision."""
 
-    # Changes of samples come from f.rng and stay where the samples are.
+    # Changes of samples are drawn from a stream of each client and stay where the samples are.
     keeps = Keeps.EVERYTHING
 
     rules = RULES

@@ -36,26 +36,19 @@ def strange(c: Columned) -> Found:
     able = [name for name in Problem.choices if Problem.member(name, "problem").takes_column(wrong)]
     logarithms = wrong == "exposure" and problem.takes_column("offset")
     instead = "; data.offset takes the logarithms" if logarithms else ""
-    return {"what": COLUMNS[wrong], "loss": problem.label(), "able": ", ".join(able), "instead": instead}
+    return {"what": COLUMNS[wrong], "able": ", ".join(able), "instead": instead}
 
 
 def lacking(c: Columned) -> Found:
     """What the method needs, and a problem has for plain samples alone."""
-    method = c.config.algorithm
-    return {"name": method.label(), "needs": described([PLAIN_ALONE])} if PLAIN_ALONE in needs(method) else None
-
-
-def other_kernels(c: Columned) -> Found:
-    """The kernels that are asked for and are not numpy's."""
-    kernels = c.config.kernels
-    return {"kernels": kernels} if kernels not in ("auto", "numpy") else None
+    return {"needs": described([PLAIN_ALONE])} if PLAIN_ALONE in needs(c.config.algorithm) else None
 
 
 RULES: list[Rule[Columned]] = [
     Rule(strange, "samples have {what}, and problem {loss} takes none: {able} do{instead}"),
     Rule(lacking, "samples have weights or offsets, and {name} needs {needs}, which are there for plain samples alone"),
     Rule(
-        other_kernels,
+        lambda c: c.config.kernels not in ("auto", "numpy"),
         'kernels = "{kernels}" is wrong: numpy alone reads weights and offsets of samples, so it must be "auto"',
     ),
 ]

@@ -18,7 +18,7 @@ from mpifed.graphs.weights import Mixing, Weights
 
 MIX = "mix"
 ADD = "add"
-GATHER = "gather"  # verbs of requests
+GATHER = "gather"  # these three are verbs of requests
 REPLACE = "replace"  # the method that puts what nodes get of their neighbours into the fields it comes from
 
 
@@ -118,7 +118,7 @@ class Neighbourhood:
         hosts, size = len(self.cuts) - 1, self.hi - self.lo
         owner = self.cuts.searchsorted(columns[away], side="right") - 1
         # hosts do not tell each other what they need: both sides compute it from W, which is symmetric
-        sent = np.unique(owner * size + rows[away])  # W is symmetric: who sends a row needs one
+        sent = np.unique(owner * size + rows[away])
         places = known.searchsorted(columns)
         W = sp.csr_array((own.data.astype(self.dtype), places, own.indptr), shape=(size, len(known)))
         below = int((others < self.lo).sum())

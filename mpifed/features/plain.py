@@ -2,14 +2,15 @@
 
 from mpifed.core.promises import Keeps
 from mpifed.features.feature import Feature
-from mpifed.features.matching import missing, refusal
+from mpifed.features.matching import refusal
 from mpifed.features.rule import Found, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.traits import needs
 
 
 def mismatch(c: Experiment) -> Found:
     """What the method needs and the problem does not have."""
-    lacking = missing(c.algorithm, type(c.problem))
+    lacking = [need for need in needs(c.algorithm) if not c.problem.has(need)]
     return {"mismatch": refusal(c.algorithm, c.problem, lacking)} if lacking else None
 
 

@@ -257,7 +257,6 @@ SELECTIONS = {
     "nobody.npz": (hostile.npz(sel=np.array([[-1, -1]])), "every row of 'sel' must name clients"),
     "rows.npz": (hostile.npz(sel=np.zeros((0, 3), int)), "has 0 rows in 'sel', but rounds = 1"),
     "bool.npz": (hostile.npz(sel=np.array([[True]])), r"numbers \(rounds, clients\), not bool \(1, 1\)"),
-    "words.npz": (hostile.npz(sel=np.array([["0"]])), r"numbers \(rounds, clients\), not <U1 \(1, 1\)"),
     "flat.npz": (hostile.npz(sel=np.arange(3)), "'sel' must be a table of whole numbers"),
     "other.npz": (hostile.npz(other=np.zeros((2, 2))), "selection.key = 'sel' is not in .*; there is other"),
     "objects.npz": (hostile.zipped({"sel.npy": OBJECTS}), "'sel' must be a table of whole numbers .*, not object"),

@@ -146,8 +146,7 @@ def test_without_a_uniform_part_twins_stop_all_progress():
 
 
 def test_a_selector_that_names_nobody_has_all_clients_as_candidates():
-    ours, own = (start(build("fedavg"), selection=Biased(count=3)) for _ in range(2))
-    own.fed.participants.selector = own.selector._replace(select=lambda round, again: None)
-    ours.rounds(1)
-    own.rounds(1)
-    assert np.array_equal(own.fed.selected, ours.fed.selected)
+    run = start(build("fedavg"), selection=Biased(count=3))
+    run.fed.participants.selector = run.selector._replace(select=lambda round, again: None)
+    run.rounds(1)
+    assert len(run.fed.selected) == 3

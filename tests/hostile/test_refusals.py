@@ -242,7 +242,6 @@ WRONG = {  # arguments of run, the default command; on one rank here, and on sev
     "short replay": ([*GIVEN, "rounds=3", *REPLAYED], "2 rows in 'sel', but rounds = 3"),
     "strangers": ([*GIVEN, *REPLAYED, "selection.key=far"], "'far' must name clients from 0 to 2"),
     "no recording": ([*GIVEN, "selection=replay", "selection.path=nothing.npz"], "'nothing.npz' is no file: it must"),
-    "folder": ([*GIVEN, "selection=replay", "selection.path=."], "'.' is no file: it must be an NPZ file"),
     "few later": ([*GIVEN, *REPLAYED, "selection.key=few", "masks={}"], "masks need at least 2"),
     "no second": ([*GIVEN, *REPLAYED, "algorithm=accfeddcd", "rounds=0"], "'sel2' is not in"),
     "no array": ([*GIVEN, *REPLAYED, "selection.key=none"], "none.* there is .*sel"),

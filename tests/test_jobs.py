@@ -23,7 +23,9 @@ from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 
 SCRIPTS = sorted(path for path in (ROOT / "jobs").iterdir() if path.suffix in (".sbatch", ".pbs", ".lsf", ".flux"))
 RECIPES = ROOT / "jobs" / "recipes"
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EASYBUILD = f"mpifed-{package.__version__}-gompi-2025b.eb"
+TOML = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = TOML["project"]
 CONDA = {"matplotlib-base": "matplotlib"}  # conda-forge's name -> PyPI's, where they differ
 STUDY = "data.clients=5 rounds=2 -o out.h5"
 scripts = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
@@ -228,13 +230,8 @@ def required(*extras):
     return dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", text).groups() for text in texts)
 
 
-def build():
-    (text,) = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
-    return dict([text.split(">=")])
-
-
-def python():
-    return {"python": PROJECT["requires-python"].removeprefix(">=")}
+PYTHON = {"python": PROJECT["requires-python"].removeprefix(">=")}
+BUILD = dict([TOML["build-system"]["requires"][0].split(">=")])
 
 
 def test_conda_has_the_dependencies_of_the_package():
@@ -243,7 +240,11 @@ def test_conda_has_the_dependencies_of_the_package():
     assert (found["name"], found["channels"]) == ("mpifed", ["conda-forge"])
     versions = dict(re.fullmatch(r"([\w-]+)(?:>=([\d.]+))?", text).groups() for text in found["dependencies"])
     versions = {CONDA.get(name, name): version for name, version in versions.items()}
-    assert versions == python() | {"pip": None} | build() | required("mpich", "data", "plot")
+    assert versions == PYTHON | {"pip": None} | BUILD | required("mpich", "data", "plot")
+    recipe = yaml.safe_load((RECIPES / "recipe.yaml").read_text("utf-8"))
+    assert dict(text.split(" >=") for text in recipe["requirements"]["run"]) == PYTHON | required()
+    setuptools = recipe["requirements"]["host"][-1]
+    assert (recipe["context"]["version"], setuptools) == (package.__version__, f"setuptools >={BUILD['setuptools']}")
 
 
 def spack():
@@ -265,17 +266,17 @@ def test_spack_has_the_dependencies_of_the_package():
         when: dict(re.fullmatch(r"(?:py-)?([\w-]+)@([\d.]+):", text).groups() for text, also in needs if also == when)
         for when in (None, "+plot")
     }
-    assert versions[None] == python() | build() | required()
+    assert versions[None] == PYTHON | BUILD | required()
     assert versions["+plot"] == {name: version for name, version in required("plot").items() if name not in required()}
     assert ("license", PROJECT["license"], {}) in calls
 
 
 def test_easybuild_has_the_dependencies_of_the_package():
     known = {}
-    exec((RECIPES / f"mpifed-{package.__version__}-gompi-2025b.eb").read_text("utf-8"), known)
+    exec((RECIPES / EASYBUILD).read_text("utf-8"), known)
     assert (known["name"], known["version"]) == ("mpifed", package.__version__)
     given = dict(known["dependencies"]) | {name: version for name, version, _ in known["exts_list"]}
-    needed = {"Python": python()["python"], **required(), "mpifed": package.__version__}
+    needed = {"Python": PYTHON["python"], **required(), "mpifed": package.__version__}
     assert given.keys() == needed.keys()
     for name, least in needed.items():
         assert [*map(int, given[name].split("."))] >= [*map(int, least.split("."))], name
@@ -346,7 +347,7 @@ def test_python_in_the_container_gets_the_host_mpi(tmp_path):
 
 
 def test_every_recipe_says_what_was_tried():
-    for name in ("mpifed.def", "environment.yml", "package.py", "mpifed.tcl", "mpifed-0.1.0-gompi-2025b.eb"):
+    for name in ("mpifed.def", "environment.yml", "recipe.yaml", "package.py", "mpifed.tcl", EASYBUILD):
         text = (RECIPES / name).read_text("utf-8")
         assert re.search(r"^# .*Tried: ", text, re.M), name
         assert "Not tried: " in " ".join(text.split()), name

@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run what is missing of one benchmark, print its tables, draw its pictures")
     run.add_argument("name", help="for example fedgia/table4")
     run.add_argument("--only", default="", help="only the blocks and rows whose name contains this text")
+    run.set_defaults(new=False)
     report = commands.add_parser("report", help="run all benchmarks and write one report with tables and pictures")
     report.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
     report.add_argument("--counts", action="store_true", help="run nothing; print the counts and what is off or open")
@@ -141,7 +142,7 @@ def work(args: argparse.Namespace) -> int:
             print(f"sbatch {running.array(todo.points, folder, words(args), args.tasks)}")
         return 0
     failed = todo.failed | running.do(todo.points, folder, world, args.processes)
-    if rank or args.part or getattr(args, "new", False):
+    if rank or args.part or args.new:
         return 0
     if args.command == "run":
         show(todo.chosen[0], todo.runs[0], folder, failed)
@@ -158,7 +159,7 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
     ordered([], "grid", args.part)  # refuse a wrong --part before anything else
     found = chosen(args)
     listed = [list(runs(one.bench, one.seeds, one.name, getattr(args, "only", ""))) for one in found]
-    if getattr(args, "new", False):
+    if args.new:
         listed = [without_rows(some, one.name) for one, some in zip(found, listed, strict=True)]
     later = {} if args.command == "run" else left_for_later(found, listed, folder)
     with writing_to(folder):

@@ -2,11 +2,12 @@
 
 import importlib.util
 import os
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+from tests.helpers.parts import in_part
 
 os.environ.setdefault("MKL_CBWR", "AUTO")  # before a test imports PyTorch itself: see core/arrays.py
 settings.register_profile("few", max_examples=25, deadline=None, derandomize=True, database=None)
@@ -23,12 +24,8 @@ LONG = ("test_under_mpirun.py", "test_resume.py", "test_check.py", "test_reliabi
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONG)
-    if config.option.part is None:
-        return
-    part, count = map(int, config.option.part.split("/"))
-    own = [item for item in items if crc32(item.nodeid.encode()) % count == part % count]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(own)])
-    items[:] = own
+    config.hook.pytest_deselected(items=[item for item in items if not in_part(item.nodeid, config.option.part)])
+    items[:] = [item for item in items if in_part(item.nodeid, config.option.part)]
 
 
 def pytest_configure(config: pytest.Config) -> None:

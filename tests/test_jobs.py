@@ -242,8 +242,10 @@ def test_conda_has_the_dependencies_of_the_package():
     versions = {CONDA.get(name, name): version for name, version in versions.items()}
     assert versions == PYTHON | {"pip": None} | BUILD | required("mpich", "data", "plot")
     recipe = yaml.safe_load((RECIPES / "recipe.yaml").read_text("utf-8"))
-    texts = [recipe["requirements"]["host"][-1], *recipe["requirements"]["run"], f"v >={recipe['context']['version']}"]
-    assert dict(text.split(" >=") for text in texts) == PYTHON | BUILD | required() | {"v": package.__version__}
+    assert recipe["context"]["version"] == package.__version__
+    assert recipe["build"]["python"]["entry_points"] == [f"mpifed = {PROJECT['scripts']['mpifed']}"]
+    assert dict(text.split(" >=") for text in recipe["requirements"]["run"]) == PYTHON | required()
+    assert f"setuptools >={BUILD['setuptools']}" in recipe["requirements"]["host"]
 
 
 def spack():

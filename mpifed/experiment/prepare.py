@@ -80,7 +80,7 @@ def selecting(config: Experiment, m: int, features: list[Feature]) -> Selector:
     refuse_counts(config, selector, m, features)
     config.algorithm.verify(selector.size)
     selections = config.algorithm.takes.selections
-    if config.rounds and selections and selector.learn is None:
+    if selections and selector.learn is None:
         # a recorded selection may have nothing for the second time of a round, which is found out by asking
         selector.select(1, selections - 1)
     return selector

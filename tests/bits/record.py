@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
-from zlib import crc32
 
 from tests.bits.parts import Hashes
 from tests.bits.pinned import PACKAGES, kernels, variables, versions
 from tests.bits.special import every, on_ranks
+from tests.helpers.parts import in_part
 
 RECORDED = Path(__file__).with_name("recorded.txt")
 Found = dict[str, Hashes]  # by study
@@ -172,17 +172,16 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with recorded.txt")
     parser.add_argument("--only", action="append", metavar="GLOB", help="studies to run, such as 'fedavg/*'")
-    parser.add_argument("--part", metavar="K/N", default="0/1", help="only part K of N of the studies, drawn by names")
+    parser.add_argument("--part", metavar="K/N", help="only part K of N of the studies, drawn by names")
     parser.add_argument("--ranks", choices=["1", "both"], default="both", help="leave out the runs on three ranks")
     args = parser.parse_args(words)
-    part, count = map(int, args.part.split("/"))
-    if not args.check and (args.ranks == "1" or count > 1):
+    if not args.check and (args.ranks == "1" or args.part):
         parser.error("--ranks 1 and --part are for --check: what is recorded is of both, and of all studies")
     if not args.check and args.only and any(map(others, PACKAGES)):
         parser.error("recorded.txt holds for other versions: record all of it")
     begun, here, recorded = time.monotonic(), versions(), read()[1]
-    names = [name for name in every() if crc32(name.encode()) % count == part % count]
-    wanted = [name for name in names if any(fnmatchcase(name, glob) for glob in args.only or ["*"])]
+    globs = args.only or ["*"]
+    wanted = [name for name in every() if in_part(name, args.part) and any(fnmatchcase(name, glob) for glob in globs)]
     names = [name for name in wanted if all(here[package] for package in PACKAGES[kernels(name)])]
     if not args.check and names != wanted:
         parser.error(f"not installed, and needed: {', '.join(name for name in here if not here[name])}")
@@ -192,9 +191,8 @@ def main(words: list[str] | None = None) -> int:
     rows, found = {name: row(name, one, three) for name in names}, list(wrong(one, three))
     if args.check:
         alike = {group for group in PACKAGES if not others(group)}
-        found += changed(
-            {name: rows[name] for name in names if kernels(name) in alike}, recorded, not args.only and count == 1
-        )
+        whole = not (args.only or args.part)
+        found += changed({name: rows[name] for name in names if kernels(name) in alike}, recorded, whole)
     elif not found:
         write({**(recorded if args.only else {}), **rows})
     print(*found, *(remarks(wanted) if args.check else ()), sep="\n")

@@ -1,7 +1,6 @@
 """Selections beyond all and uniform: which methods go with them, and what they learn before round one."""
 
 from mpifed.core.promises import Keeps
-from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
 from mpifed.features.findings import unequal
 from mpifed.features.rule import Counted, Rule
@@ -10,9 +9,7 @@ from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import MovesDuals
-from mpifed.federation.participation.selection import Replay
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
 from mpifed.federation.traits import Mean
 
 
@@ -55,21 +52,11 @@ COUNTED: list[Rule[Counted]] = [
 class SelectionLaws(Feature):
     """Selections by turns, by odds, by scores and from recordings."""
 
-    # It reads recordings once more and has rules: the selection speaks for itself.
+    # It has rules alone: the selection speaks for itself.
     keeps = Keeps.EVERYTHING
 
     rules = RULES
     counted = COUNTED
-
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
-        """UserError where a recording lacks a further selection of a round."""
-        c = self.config
-        match c.selection:
-            case Replay():
-                selector = c.selection.selector(c.seed, setup.m, c.rounds)
-                for again in range(1, c.algorithm.takes.selections):
-                    selector.select(1, again)
-        return setup
 
     def server(self, fed: Federation) -> None:
         if fed.participants.selector.learn is not None:

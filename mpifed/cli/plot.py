@@ -83,7 +83,7 @@ def picture_name(args: argparse.Namespace) -> str:
     pictures = ("timeline", "page", "box", "clients", "profile")
     other = next((picture for picture in pictures if getattr(args, picture)), None)
     if not page:
-        style.kind(output, *([] if other else [f"{interactive.ENDINGS[0]}, a page to explore"]))
+        style.kind(output, "" if other else f", or {interactive.ENDINGS[0]} for a page")
     if page and other and not args.html:
         raise UserError(f"--{other} draws no page: {output} must end in {', '.join(style.TYPES)}")
     args.html = page

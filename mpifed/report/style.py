@@ -163,9 +163,9 @@ def save(figure: Any, path: str | Path, force: bool = False) -> None:
         figure.savefig(part, format=ending[1:], metadata=TYPES[ending])
 
 
-def kind(path: str | Path, *more: str) -> str:
-    """The extension of a picture's name; UserError, which names ``more`` too, for an unknown one."""
+def kind(path: str | Path, more: str = "") -> str:
+    """The extension of a picture's name; UserError, which goes on with ``more``, for an unknown one."""
     ending = Path(path).suffix.lower()
     if ending not in TYPES:
-        raise UserError(f"{path} does not name a picture: it must end in {', '.join([*TYPES, *more])}")
+        raise UserError(f"{path} does not name a picture: it must end in {', '.join(TYPES)}{more}")
     return ending

@@ -141,7 +141,7 @@ def test_a_picture_is_overwritten_only_by_force_and_has_boxes_of_runs_that_did_n
         (["--html", "-o", "a.png"], "a.png does not name a page: with --html it must end in .html"),
         (["--page", "-o", "a.html"], "--page draws no page: a.html must end in .png, .pdf, .svg"),
         (["--width", "wide"], "--width wide is wrong: it must be single, double or a number of inches"),
-        (["-o", "a.jpg"], "a.jpg does not name a picture: it must end in .png, .pdf, .svg, .html, a page to explore"),
+        (["-o", "a.jpg"], "a.jpg does not name a picture: it must end in .png, .pdf, .svg, or .html for a page"),
         (["-o", "no/a.png"], "no/a.png cannot be written: there is no folder no"),
         (["--timeline"], "--timeline draws one run, not 4"),
         (["--timeline", "--page"], "--timeline and --page are two pictures: draw them one at a time"),

@@ -66,7 +66,7 @@ class Given(Selection, tag="given"):
 
     def selector(self, seed, m, rounds):
         rows = (self.first, self.second)
-        return Selector(len(self.first[0]), lambda round, again: np.sort(rows[again][(round - 1) % len(rows[again])]))
+        return Selector(min(map(len, self.first)), lambda round, again: np.sort(rows[again][(round - 1) % len(rows[again])]))
 
 
 class Several:

@@ -15,7 +15,7 @@ def run(clients, selections, *, compressor, gamma=None):
     m, n = len(clients), clients[0].n
     alone = omega(compressor, n)
     if gamma is None:
-        together = (1 + alone) * m / len(selections[0]) - 1
+        together = (1 + alone) * m / min(map(len, selections)) - 1
         gamma = 1 / ((1 + 6 * together / m) * max(client.lipschitz for client in clients))
     x, h = np.zeros(n), [np.zeros(n) for _ in clients]
     yield x

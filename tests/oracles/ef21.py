@@ -12,7 +12,7 @@ from .compressors import compress, omega
 def run(clients, selections, *, compressor, gamma=None, start="compressed", gradient=None):
     m = len(clients)
     if gamma is None:
-        gamma = 1 / (mean(clients) + root(clients) * np.sqrt(ratio(clients, compressor, len(selections[0]) / m)))
+        gamma = 1 / (mean(clients) + root(clients) * np.sqrt(ratio(clients, compressor, min(map(len, selections)) / m)))
     x = np.zeros(clients[0].n)
     g = first(clients, x, compressor, start)
     yield x

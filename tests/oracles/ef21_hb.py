@@ -12,7 +12,7 @@ from .ef21 import contracted, first, mean, ratio, root
 def run(clients, selections, *, compressor, gamma=None, start="compressed", eta=0.5):
     m = len(clients)
     if gamma is None:
-        spread = root(clients) * np.sqrt(ratio(clients, compressor, len(selections[0]) / m))
+        spread = root(clients) * np.sqrt(ratio(clients, compressor, min(map(len, selections)) / m))
         gamma = (1 - eta) / (mean(clients) / (1 - eta) + spread)
     x = np.zeros(clients[0].n)
     g = first(clients, x, compressor, start)

@@ -17,7 +17,7 @@ def run(clients, selections, *, compressor, batch_size, p=None, gamma=None, star
     if p is None:
         p = batch_size / (batch_size + np.mean([client.d for client in clients]))
     if gamma is None:
-        A = ratio(clients, compressor, len(selections[0]) / m)
+        A = ratio(clients, compressor, min(map(len, selections)) / m)
         noise = np.mean([variance(client, batch_size) for client in clients])
         inner = 4 * A * root(clients) ** 2 + 2 * (3 * A + 1 / p) * (1 - p) * noise
         gamma = 1 / (mean(clients) + np.sqrt(inner))

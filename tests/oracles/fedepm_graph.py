@@ -13,7 +13,7 @@ from .problems import zeros
 
 def run(clients, selections, graph, *, lam=None, eta=None, **options):
     m = len(clients)
-    penalty = penalties(lam, eta, m, len(selections[0]))
+    penalty = penalties(lam, eta, m, min(map(len, selections)))
     w = zeros(clients)
     z = zeros(clients)
     x = zeros(clients)

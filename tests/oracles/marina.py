@@ -16,7 +16,7 @@ def run(clients, selections, *, compressor, gamma=None, p=None):
     alone = omega(compressor, n)
     p = 1 / (1 + alone) if p is None else p
     if gamma is None:
-        together = (1 + alone) * m / len(selections[0]) - 1
+        together = (1 + alone) * m / min(map(len, selections)) - 1
         L = np.sqrt(np.mean([client.lipschitz**2 for client in clients]))
         gamma = 1 / (L * (1 + np.sqrt((1 - p) * together / (p * m))))
     x = np.zeros(n)

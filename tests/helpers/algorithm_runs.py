@@ -65,8 +65,8 @@ class Given(Selection, tag="given"):
     second: tuple[tuple[int, ...], ...] = ()
 
     def selector(self, seed, m, rounds):
-        rows = (self.first, self.second)
-        return Selector(min(map(len, self.first)), lambda round, again: np.sort(rows[again][(round - 1) % len(rows[again])]))
+        size, rows = min(map(len, self.first)), (self.first, self.second)
+        return Selector(size, lambda round, again: np.sort(rows[again][(round - 1) % len(rows[again])]))
 
 
 class Several:

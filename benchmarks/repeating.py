@@ -1,6 +1,7 @@
 """What repeating the iterations of a run takes: its clients in memory, and a comparison with what it recorded."""
 
 import tomllib
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -44,6 +45,39 @@ def load(text: str) -> Clients:
 def by_block(clients: Clients, mask: Array) -> list[Array]:
     """Split (m,) in the order of ``ids`` into a column (clients of the block, 1) for each block."""
     return np.split(mask[:, None], np.cumsum([len(block) for block in clients.blocks])[:-1])
+
+
+class Stationarity(NamedTuple):
+    """What is 0 at a stationary point: norms of all ∇f_i(x_i)/m + π_i, of all x_i − x, of Σ π_i, and of Σ ∇f_i(x_i)/m.
+
+    Source: fedadmm, (4.1), Theorem 4.2 a), and (4.6), Theorem 4.1 c); fedgia, Theorems IV.2 i) and, (27), IV.1 ii).
+    """
+
+    duals: float
+    models: float
+    balance: float
+    gradient: float
+
+
+def stationarity(clients: Clients, X: list[Array], Pi: list[Array], x: Array) -> Stationarity:
+    """The four norms at x (n,) and, by block, x_i and π_i (clients of the block, n)."""
+    m = len(clients.ids)
+    G = [clients.problem.grad(block, x_i) / m for block, x_i in zip(clients.blocks, X, strict=True)]
+    parts = [np.concatenate([g + pi for g, pi in zip(G, Pi, strict=True)]), np.concatenate(X) - x]
+    parts += [np.concatenate(Pi).sum(axis=0), np.concatenate(G).sum(axis=0)]
+    return Stationarity(*(float(np.sqrt(np.square(part).sum())) for part in parts))
+
+
+def gradients_left(ending: Callable[[Result], Stationarity], result: Result) -> float:
+    """The larger of ‖∇F‖ and ‖∇f‖ at the end, divided by ‖∇f‖ at the start: tends to 0."""
+    norm = np.sqrt(np.asarray(result.rounds["grad_norm_sq"], float))
+    return max(ending(result).gradient, float(norm[-1])) / float(norm[0])
+
+
+def optimality_left(ending: Callable[[Result], Stationarity], result: Result) -> float:
+    """The largest of the other three norms at the end, those of duals divided by ‖∇f‖ at the start: tends to 0."""
+    left, norm = ending(result), float(np.sqrt(result.rounds["grad_norm_sq"][0]))
+    return max(left.duals / norm, left.models, left.balance / norm)
 
 
 class Key:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -184,21 +184,6 @@ def values(clients: Clients, parts: list[Constants], state: State, w: Array) -> 
             own,
         )
     return total
-
-
-def stationarity(result: Result) -> dict[str, float]:
-    """How far the last repeated iterate is from (4.1): the norms of its three lines, and of ∇F(W) = Σ α_i∇f_i(w_i)."""
-    clients, found = clients_of(result), trace(result)
-    m, sums = len(clients.ids), dict[str, Any](first=0.0, second=0.0, third=0.0, gradient=0.0)
-    for block, wi, pi in zip(clients.blocks, found.state.w, found.state.pi, strict=True):
-        g = clients.problem.grad(block, wi) / m
-        sums["first"] += np.square(g + pi).sum()
-        sums["second"] += np.square(wi - found.w).sum()
-        sums["third"] += pi.sum(axis=0)
-        sums["gradient"] += g.sum(axis=0)
-    return {
-        name: float(np.sqrt(np.sum(np.square(v)) if name in ("third", "gradient") else v)) for name, v in sums.items()
-    }
 
 
 def weights(sigma: Array, r: Array, nu: float) -> Array:

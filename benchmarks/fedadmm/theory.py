@@ -1,10 +1,12 @@
 """What the theorems of FedADMM say about a run: Theorem 3.1, Lemma 4.1 and Theorem 4.1, from its iterates."""
 
 import math
+from functools import partial
 
 import numpy as np
 
-from benchmarks.fedadmm.iterates import constants, stationarity, trace
+from benchmarks.fedadmm.iterates import constants, trace
+from benchmarks.repeating import Stationarity, clients_of, gradients_left, optimality_left, stationarity
 from mpifed import Array, Result
 
 
@@ -67,17 +69,10 @@ def apart(result: Result) -> float:
     return float(max(last) - min(last)) / gap(result)
 
 
-def gradients(result: Result) -> float:
-    """The larger of ‖∇F(W)‖ and ‖∇f(w)‖ at the end, divided by ‖∇f(w⁰)‖: tends to 0.  (Theorem 4.1 c)"""
-    norm = np.sqrt(np.asarray(result.rounds["grad_norm_sq"], float))
-    return max(stationarity(result)["gradient"], float(norm[-1])) / float(norm[0])
-
-
-def optimality(result: Result) -> float:
-    """The largest of the three norms of (4.1) at the end, each divided by its unit, ‖∇f(w⁰)‖ or 1.  (Theorem 4.2 a)"""
-    left = stationarity(result)
-    norm = math.sqrt(float(result.rounds["grad_norm_sq"][0]))
-    return max(left["first"] / norm, left["second"], left["third"] / norm)
+def ending(result: Result) -> Stationarity:
+    """How far the last repeated iterate is from (4.1)."""
+    found = trace(result)
+    return stationarity(clients_of(result), found.state.w, found.state.pi, found.w)
 
 
 MEASURES = {
@@ -89,6 +84,6 @@ MEASURES = {
     "rise_of_lagrangian": rises,
     "f_less_lagrangian": below,
     "values_apart": apart,
-    "gradients_left": gradients,
-    "optimality_left": optimality,
+    "gradients_left": partial(gradients_left, ending),
+    "optimality_left": partial(optimality_left, ending),
 }

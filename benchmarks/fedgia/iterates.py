@@ -16,16 +16,7 @@ from mpifed.algorithms import FedGiA
 from mpifed.experiment.config import experiment
 from mpifed.kernels.blocks import Block
 
-ITERATIONS = 100  # most iterations that are repeated
-
-
-class Trace(NamedTuple):
-    """The quantities of the lemma at iterations k = 0, 1, …, and the gradient in rounds s = 0, k0, …."""
-
-    lagrangian: Array  # (K + 1,) L(Z^k)
-    moved: Array  # (K,) ϖ_{k+1} of (24)
-    above: Array  # (K,) f(x^{τ_k}) − L(Z^k)
-    gradient: Array  # (K/k0,) ‖∇f(x^{τ_{s+1}})‖²
+ITERATIONS = 100  # of Lemma IV.1 are compared
 
 
 class State(NamedTuple):
@@ -35,19 +26,30 @@ class State(NamedTuple):
     pi: list[Array]
 
 
+class Trace(NamedTuple):
+    """The quantities of the lemma at iterations k = 0, 1, …, and the gradient in rounds s = 0, k0, …."""
+
+    lagrangian: Array  # (K + 1,) L(Z^k)
+    moved: Array  # (K,) ϖ_{k+1} of (24)
+    above: Array  # (K,) f(x^{τ_k}) − L(Z^k)
+    gradient: Array  # (K/k0,) ‖∇f(x^{τ_{s+1}})‖²
+    state: State  # X^K and Π^K
+    x: Array  # x^{τ_K}
+
+
 def penalty(result: Result) -> float:
     """mσ = t r, with t of Table III if the experiment file has none."""
     clients, options = clients_of(result), cast(FedGiA, experiment(result.config).algorithm)
     return options.scale(clients.problem.logistic_loss, clients.d, len(clients.start)) * clients.r
 
 
-def trace(result: Result) -> Trace:
-    """Repeat the iterations of a run, in the notation of Algorithm 1. ValueError: f differs from the result file."""
-    return repeat(Key(result))
+def trace(result: Result, most: int = ITERATIONS) -> Trace:
+    """Repeat iterations of a run, in the notation of Algorithm 1. ValueError: f differs from the result file."""
+    return repeat(Key(result), most)
 
 
 @lru_cache(maxsize=64)
-def repeat(key: Key) -> Trace:
+def repeat(key: Key, most: int) -> Trace:
     """Compute (11)–(17) and, at every iteration, (7) and (24)."""
     result, clients = key.result, clients_of(key.result)
     options, m = result.config["algorithm"], len(clients.ids)
@@ -61,7 +63,7 @@ def repeat(key: Key) -> Trace:
     moved: list[float] = []
     above: list[float] = []
     gradients: list[float] = []
-    for round in range(1, min(result.cr, -(-ITERATIONS // k0)) + 1):
+    for round in range(1, min(result.cr, -(-most // k0)) + 1):
         x = sum((x + pi / sigma).sum(axis=0) for x, pi in zip(*state, strict=True)) / m  # (11)
         f, G = evaluate(clients, x)
         agree(f, float(result.rounds["objective"][round - 1]), round)
@@ -74,7 +76,7 @@ def repeat(key: Key) -> Trace:
             values.append(lagrangian(clients, state, x, sigma))
             above.append(f - values[-1])
         last = x
-    return Trace(np.array(values), np.array(moved), np.array(above), np.array(gradients))
+    return Trace(np.array(values), np.array(moved), np.array(above), np.array(gradients), state, last)
 
 
 def duals(result: Result, clients: Clients, X: list[Array]) -> list[Array]:

@@ -4,11 +4,12 @@ The objective and ‖∇f‖² at every aggregation come from the result file, t
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
-from benchmarks.fedgia.iterates import penalty, trace
-from benchmarks.repeating import Clients, clients_of
+from benchmarks.fedgia.iterates import Trace, penalty, trace
+from benchmarks.repeating import Clients, Stationarity, clients_of, gradients_left, optimality_left, stationarity
 from mpifed import Array, Result
 from mpifed.theory import fedgia
 from mpifed.theory import rates as fit
@@ -86,6 +87,26 @@ def constant(result: Result) -> float:
     return float((found.gradient[1:][visible] / falls[visible]).max()) / penalty(result)
 
 
+def whole(result: Result) -> Trace:
+    """All iterations of a run."""
+    return trace(result, result.cr * int(result.config["algorithm"]["k0"]))
+
+
+def apart(result: Result) -> float:
+    """The largest difference of L, F(X) and f(x) at the end, divided by L(Z⁰) − f*: tends to 0.  (Theorem IV.1 i)"""
+    found, clients = whole(result), clients_of(result)
+    own = (clients.problem.value(block, x).sum() for block, x in zip(clients.blocks, found.state.x, strict=True))
+    last = found.lagrangian[-1]
+    values = [last, last + found.above[-1], sum(own) / len(clients.ids)]
+    return float(max(values) - min(values)) / start_gap(result)
+
+
+def ending(result: Result) -> Stationarity:
+    """How far the last iterate is from a stationary point of (6)."""
+    found = whole(result)
+    return stationarity(clients_of(result), *found.state, found.x)
+
+
 def line(result: Result) -> Line:
     """Fit a line to log10(f − f*), or to log10 ‖∇f‖² if f* is unknown, between the shares ``fit.TAIL``."""
     optimum_given = "objective_gap" in result.rounds
@@ -148,6 +169,9 @@ MEASURES = {
     "lemma_excess_at_0": descent_first,
     "f_less_lagrangian": floor,
     "constant_of_78": constant,
+    "values_apart": apart,
+    "gradients_left": partial(gradients_left, ending),
+    "optimality_left": partial(optimality_left, ending),
     "digits_a_round": slope,
     "r2": r2,
     "off_the_line": off_the_line,

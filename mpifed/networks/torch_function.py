@@ -93,9 +93,8 @@ class Function:
         try:
             scores = self.module(self._zeros(2))
         except Exception as error:  # the user's code may raise anything
-            hint = ""
-            if any(isinstance(part, self.torch.nn.Embedding) for part in self.module.modules()):
-                hint = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
+            whole = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
+            hint = whole if torch_layers.embeddings(self.module) else ""
             shape = toml_value(self.options.shape)
             raise ValueError(f"the network does not take samples of shape {shape}: {first_line(error)}{hint}") from None
         if not self.torch.is_tensor(scores):
@@ -126,9 +125,8 @@ class Function:
     def _zeros(self, count: int) -> Any:
         return torch_layers.zeros(self.module, (count, *self.options.shape), self.options.integers)
 
-    def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
+    def loss(self, P: dict[str, Any], constants: dict[str, Any], samples: Any, b: Any, w: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""
-        samples, b, w = piece
         scores = self._call(P | constants, samples)
         return self.options.loss.of(scores, b, w), scores
 

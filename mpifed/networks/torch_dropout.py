@@ -10,8 +10,7 @@ from typing import Any
 from mpifed.core.streams import FIRST, GOLDEN, SECOND, mixed, wrapped
 from mpifed.kernels.torch_device import pytorch
 
-# axes of samples whose channels live or die as a whole; an array with fewer is one sample. Torch takes three axes for
-# samples, channels and a length where the layer is Dropout2d
+# axes from which on an array holds samples, whose channels live or die as a whole; one with fewer is a single sample
 CHANNELS = {"Dropout": None, "Dropout1d": 3, "Dropout2d": 2, "Dropout3d": 5}
 
 

@@ -102,13 +102,11 @@ def check(module: Any) -> None:
         raise UserError(f"the network of the problem must be {right}, but its parameter {parts}")
 
 
-def refuse_detached(trained: Any, scores: Any) -> None:
-    """UserError where there are parameters to train, and scores that do not depend on them."""
-    if trained and not scores.requires_grad:
-        raise UserError(
-            "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on tensors "
-            "that are detached"
-        )
+def refuse_others(scores: Any, when: str) -> None:
+    """ValueError where a network returns something else than a tensor."""
+    if not pytorch().is_tensor(scores):
+        given = type(scores).__name__
+        raise ValueError(f"the network returns a {given}{when}: it must return the scores alone, a tensor")
 
 
 def marks(module: Any) -> dict[str, tuple[Any, int]]:

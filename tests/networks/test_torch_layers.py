@@ -88,6 +88,12 @@ class Counting(Headed):
         return samples
 
 
+class Auxiliary(Headed):
+    def forward(self, samples):
+        scores = super().forward(samples)
+        return (scores, scores) if self.training else scores
+
+
 class Half(Headed):
     def __init__(self):
         super().__init__(torch.bfloat16)
@@ -236,6 +242,7 @@ def test_parameters_in_half_precision_are_computed_in_that_of_the_study_and_samp
         ("words", {"integers": True, "arguments": {"sparse": True}}, "0.weight has sparse gradients .write sparse="),
         ("words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
         ("more_than_scores", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
+        ("Auxiliary", {}, "the network returns a tuple in training mode: it must return the scores alone, a tensor$"),
         ("all_frozen", {}, "the network has no parameter that is trained$"),
     ],
 )

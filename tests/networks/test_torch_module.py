@@ -40,10 +40,6 @@ class Thinned(nn.Module):
         return torch.stack([score, 2 * score, 4 * score], 1)
 
 
-def number():
-    return 3
-
-
 INSTANCE = nn.Linear(48, 6)
 
 
@@ -193,7 +189,7 @@ REFUSED = {
     "torch.nn:functional": "torch.nn has no class or function functional;",
     "json:JSONDecoder": "JSONDecoder of json is not derived from torch.nn.Module",
     "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} cannot be used: TypeError",
-    f"{__name__}:number": r"number of tests.networks.test_torch_module returns no torch.nn.Module, but a int$",
+    "os:getpid": "getpid of os returns no torch.nn.Module, but a int$",
     f"{__name__}:INSTANCE": "INSTANCE of tests.networks.test_torch_module is an instance of Linear: name the class, or",
     f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
     "torch.nn:Flatten": r"gives an array \[2, 48\]: it must be \[2, 6\]",

@@ -23,7 +23,7 @@ class Block:
     """The samples of c clients, each padded to D rows, and the ``products`` that multiply with them.
 
     ``A`` (c, D, n): features, in the form of ``products``. ``b`` (c, D): labels. ``sizes`` (c,): numbers of samples
-    without the padding, an array of numpy wherever the others are. ``d`` (c,): what f_i divides by, these numbers, or
+    without the padding, always an array of numpy. ``d`` (c,): what f_i divides by, these numbers, or
     the sums of the weights v_j of samples. ``w`` (c, D): 1/d_i, or v_j/d_i, on the rows of client i, and 0 on the
     padding. ``offset`` (c, D): what is added to scores; None where samples have neither weights nor offsets.
     ``frequencies``: whether v_j is how many samples a row stands for. ``tests``: blocks with the test samples of these

@@ -215,6 +215,7 @@ def copy(X: Array, y: Array, sizes: Array, home: Array, wholes: list[Block]) -> 
 
 
 def by_padded_size(blocks: list[Block]) -> list[SameSizeBlocks]:
+    """The groups of these blocks; neighbours of one padded size that are in none are put into one."""
     for _, alike in groupby([block for block in blocks if block.place is None], lambda block: block.b.shape[1]):
         SameSizeBlocks(list(alike))
     return list(dict.fromkeys(block.place[0] for block in blocks if block.place is not None))

@@ -36,7 +36,7 @@ def plan(
     """The clients of each block, as positions in ``sizes``, smallest clients first; every client is in one block.
 
     A block has about ``block_bytes`` bytes, or one client; so have the matrices of ``matrix`` numbers that a method
-    makes of each client. Where they are large clients stay in order, for hosts to add up their replies as they come.
+    makes of each client. Where these are large, clients stay in order, and hosts can add up replies as they come.
     Where a problem computes clients in groups of ``group``, a block has a multiple of them.
     """
     D = padded(sizes, group)

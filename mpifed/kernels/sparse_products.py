@@ -49,7 +49,7 @@ class Sparse(Dense):
     def full(self, block: Samples) -> Array:
         A = np.zeros((*block.b.shape, block.n), block.b.dtype)
         for i, own in enumerate(A):
-            rows = self.dense(block, i)[: len(own)]
+            rows = self.dense(block, i)
             own[: len(rows)] = rows
         return A
 
@@ -63,8 +63,10 @@ class Sparse(Dense):
         return sp.csr_array(sp.diags_array(S.ravel()) @ block.A)
 
     def matrix(self, block: Samples, i: int) -> sp.csr_array:
-        top = i * block.b.shape[1]
-        return block.A[top : top + block.sizes[i], i * block.n : (i + 1) * block.n]
+        D = block.b.shape[1]
+        top = i * D
+        # a mini-batch may have fewer rows than its client has samples
+        return block.A[top : top + min(D, block.sizes[i]), i * block.n : (i + 1) * block.n]
 
     def dense(self, block: Samples, i: int) -> Array:
         return self.matrix(block, i).toarray()
@@ -140,12 +142,7 @@ CSR = Sparse()
 
 
 def sparse_block(
-    parts: list[tuple[Matrix, Array]],
-    sizes: Array,
-    n: int,
-    dtype: Any,
-    products: Dense = CSR,
-    group: int = 1,
+    parts: list[tuple[Matrix, Array]], sizes: Array, n: int, dtype: Any, products: Dense = CSR, group: int = 1
 ) -> Block:
     """The block of clients with samples (X, y)."""
     D = int(padded(sizes[:1], group)[0])

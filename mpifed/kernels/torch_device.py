@@ -12,7 +12,7 @@ LOCAL_RANKS += ["PALS_LOCAL_RANKID", "SLURM_LOCALID"]
 
 # … and with how many there are
 LOCAL_COUNTS = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"]
-FILLED = 0.7
+FILLED = 0.7  # share of the free bytes of a GPU that samples and state may take
 
 
 def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "cpu"') -> Any:

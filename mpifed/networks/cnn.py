@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from mpifed.core.promises import Keeps
+from mpifed.core.toml import toml_value
 from mpifed.kernels.torch_device import pytorch
 from mpifed.networks.torch_problem import TorchProblem
 
@@ -36,8 +37,8 @@ class CNN(TorchProblem, tag="cnn"):
             shape = next((square for square in squares if math.prod(square) == n), shape)
         if len(shape) != 3 or min(shape[1:]) < SMALLEST:
             raise ValueError(
-                f"{n} features are no square image of 1 or 3 channels and at least {SMALLEST}×{SMALLEST} "
-                "pixels; write shape = [channels, height, width] where it is another one"
+                f"samples of shape {toml_value(shape)} are no images of at least {SMALLEST}×{SMALLEST} pixels; write "
+                "shape = [channels, height, width] where images are not square or have neither 1 nor 3 channels"
             )
         return shape
 

@@ -38,8 +38,7 @@ class MLP(Problem, tag="mlp"):
         return list(pairwise((data.n, *self.hidden, class_count(data))))
 
     def decays(self, data: Dataset) -> Array:
-        layers = [np.arange((a + 1) * b) < a * b for a, b in self.shapes(data)]
-        return np.concatenate(layers)
+        return np.concatenate([np.arange((a + 1) * b) < a * b for a, b in self.shapes(data)])
 
     def takes(self) -> Kind:
         return "classes"
@@ -80,8 +79,7 @@ class MLP(Problem, tag="mlp"):
         """The outputs of the layers: after ReLU (c, D, width), the last one scores (c, D, C)."""
         outputs: list[Array] = []
         for W, bias in self.layers(block, X):
-            # ReLU in place of the scores before: it leaves 0 where its slope is 0, which is all that value_grad asks
-            # later
+            # ReLU takes the place of the scores: it is 0 where its slope is 0, which is all that value_grad asks later
             Z = np.matmul(np.maximum(outputs[-1], 0, out=outputs[-1]), W.mT) if outputs else block.matmat(W)
             outputs.append(Z + bias[..., None, :])
         return outputs

@@ -85,8 +85,8 @@ class Own:
             if count:
                 # a clone, because a function may change its samples in place, and those are the client's data
                 samples = torch.as_tensor(A[i, :count])
-                changed = self.one(samples.clone(), int(rng.integers(2**63)))
-                found[i, :count] = changed.to(samples.dtype) if torch.is_tensor(A) else changed.cpu().numpy()
+                changed = self.one(samples.clone(), int(rng.integers(2**63))).to(samples)
+                found[i, :count] = changed if torch.is_tensor(A) else changed.numpy()
         return found
 
     def one(self, samples: Any, seed: int) -> Any:

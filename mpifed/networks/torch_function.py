@@ -86,31 +86,31 @@ class Function:
         # once with a graph: under torch.no_grad in its forward a network would have zero gradients, and say nothing
         with self.torch.enable_grad():
             scores = self._call({name: p.detach().requires_grad_() for name, p in named.items()}, self._zeros(2))
-        torch_layers.refuse_detached(named, scores)
+        if named and not scores.requires_grad:
+            wrong = "its forward must not run under torch.no_grad, nor on tensors that are detached"
+            raise UserError(f"the scores of the network have no gradient: {wrong}")
 
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of the output for two samples of zeros; ValueError where the module fails."""
         try:
             scores = self.module(self._zeros(2))
         except Exception as error:  # the user's code may raise anything
-            hint = ""
-            if any(isinstance(part, self.torch.nn.Embedding) for part in self.module.modules()):
-                hint = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
+            whole = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
+            hint = whole if torch_layers.embeddings(self.module) else ""
             shape = toml_value(self.options.shape)
             raise ValueError(f"the network does not take samples of shape {shape}: {first_line(error)}{hint}") from None
-        if not self.torch.is_tensor(scores):
-            given = type(scores).__name__
-            raise ValueError(f"the network returns a {given}: it must return the scores alone, a tensor")
+        torch_layers.refuse_others(scores, "")
         return tuple(scores.shape)
 
     def _check_calls(self) -> None:
-        """Call the module with a few samples; UserError where it remembers them."""
+        """Call the module with a few samples; UserError where it remembers them, ValueError for other scores."""
         # some networks count their calls or keep means of their inputs: with them f_i is no function of x
         before = torch_layers.marks(self.module)
         self.alone = True
         for train in (False, True):
             self.norms.mode(self.module, train)
             self.trial = self._call({}, self._zeros(2))
+            torch_layers.refuse_others(self.trial, " in training mode" if train else "")
             try:
                 self._call({}, self._zeros(1))
             except UserError:
@@ -126,9 +126,8 @@ class Function:
     def _zeros(self, count: int) -> Any:
         return torch_layers.zeros(self.module, (count, *self.options.shape), self.options.integers)
 
-    def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
+    def loss(self, P: dict[str, Any], constants: dict[str, Any], samples: Any, b: Any, w: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""
-        samples, b, w = piece
         scores = self._call(P | constants, samples)
         return self.options.loss.of(scores, b, w), scores
 

@@ -145,21 +145,13 @@ class Groups:
                 value = value + net.options.lam / 2 * (x * weights).square().sum()
             return value, scores
 
-        if not form.gradient:
-            alone = torch.func.vmap(loss)
+        computed = torch.func.vmap(torch.func.grad_and_value(loss, has_aux=True) if form.gradient else loss)
 
-            def value(*arrays: Any) -> tuple[Any, Any, Any]:
-                f, scores = alone(*arrays)
-                return f, None, scores
-
-            return value
-        both = torch.func.vmap(torch.func.grad_and_value(loss, has_aux=True))
-
-        def value_grad(*arrays: Any) -> tuple[Any, Any, Any]:
-            gradient, (f, scores) = both(*arrays)
+        def found(*arrays: Any) -> tuple[Any, Any, Any]:
+            gradient, (f, scores) = computed(*arrays) if form.gradient else (None, computed(*arrays))
             return f, gradient, scores
 
-        return value_grad
+        return found
 
     def samples(self, block: Block, dtype: Any) -> tuple[Any, Any, Any]:
         """Samples (c, D, features), labels and weights (c, D) on the device; padding is a copy of the first sample."""

@@ -74,6 +74,12 @@ def forget(part: Any) -> None:
     part.track_running_stats = False
 
 
+def embeddings(module: Any) -> dict[str, Any]:
+    """The layers of a module that take whole numbers, by name."""
+    nn = pytorch().nn
+    return {name: part for name, part in module.named_modules() if isinstance(part, nn.Embedding | nn.EmbeddingBag)}
+
+
 def zeros(module: Any, shape: tuple[int, ...], integers: bool) -> Any:
     """Samples of zeros to try a module with; in double precision where all of its real parameters have it."""
     torch = pytorch()
@@ -87,8 +93,8 @@ def check(module: Any) -> None:
     wrong = {name: "is complex" for name, p in module.named_parameters() if p.is_complex() and p.requires_grad}
     wrong |= {
         f"{name}.weight": "has sparse gradients (write sparse=False)"
-        for name, part in module.named_modules()
-        if getattr(part, "sparse", False) is True and part.weight.requires_grad
+        for name, part in embeddings(module).items()
+        if part.sparse and part.weight.requires_grad
     }
     if wrong:
         parts = ", ".join(f"{name} {what}" for name, what in wrong.items())
@@ -96,13 +102,11 @@ def check(module: Any) -> None:
         raise UserError(f"the network of the problem must be {right}, but its parameter {parts}")
 
 
-def refuse_detached(trained: Any, scores: Any) -> None:
-    """UserError where there are parameters to train, and scores that do not depend on them."""
-    if trained and not scores.requires_grad:
-        raise UserError(
-            "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on tensors "
-            "that are detached"
-        )
+def refuse_others(scores: Any, when: str) -> None:
+    """ValueError where a network returns something else than a tensor."""
+    if not pytorch().is_tensor(scores):
+        given = type(scores).__name__
+        raise ValueError(f"the network returns a {given}{when}: it must return the scores alone, a tensor")
 
 
 def marks(module: Any) -> dict[str, tuple[Any, int]]:

@@ -57,11 +57,14 @@ class Loss(NamedTuple):
     def refuse_multiples(self, scores: Any, targets: Any) -> None:
         """UserError where what is given doubles, as a sum does, or is halved when each sample comes twice."""
         torch = pytorch()
-        # scores of which no loss is 0, for twice 0 is 0 as well
-        steps = torch.linspace(0.3, 1.7, scores.numel(), dtype=scores.dtype)
+        # scores of which no loss is 0, for twice 0 is 0 as well; probabilities, for some losses take nothing else
+        steps = torch.linspace(0.2, 0.8, scores.numel(), dtype=scores.dtype)
         scores = steps.to(scores.device).reshape(scores.shape)
-        once = self.function(squeezed(scores), targets)
-        twice = self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets]))
+        try:
+            once = self.function(squeezed(scores), targets)
+            twice = self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets]))
+        except Exception:  # the user's code may raise anything: this one takes other scores, and shows nothing here
+            return
         twice = twice[: len(once)] if once.ndim else twice
         right = 'return one loss for each sample (reduction="none"), or their mean'
         for factor, verb in ((2, "multiplies"), (0.5, "divides")):
@@ -115,7 +118,8 @@ class Metric(NamedTuple):
 def r2(scores: Any, y: Any) -> float:
     """1 − Σ(score − y)²/Σ(y − mean y)²; where all y are equal, 1 for perfect scores and else 0."""
     residual, total = (float(part.square().sum()) for part in (scores - y, y - y.mean()))
-    return 1 - residual / total if total else float(residual == 0)
+    # equal numbers are looked for themselves: their mean may be rounded to another one, and total is then not 0
+    return 1 - residual / total if total and bool((y != y[0]).any()) else float(residual == 0)
 
 
 METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
@@ -123,6 +127,24 @@ METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
     "mae": lambda scores, y: (scores - y).abs().mean(),
     "r2": r2,
 }
+
+
+def refuse_scores(output: tuple[int, ...], scores: int, loss: Loss, metric: str) -> None:
+    """ValueError where a network gives for two samples an ``output`` of another shape than ``scores`` for each."""
+    gives = f"for 2 samples the network gives an array {toml_value(output)}: it must be"
+    single = output in ((2,), (2, 1))
+    if loss.name not in LOSSES:
+        if output[:1] != (2,):
+            raise ValueError(f"{gives} [2, …], scores for each sample")
+        if loss.targets == "classes" and len(output) > 2:
+            raise ValueError(f"{gives} [2, C], one score per class")
+        if loss.targets == "numbers" and metric in METRICS and not single:
+            more = "write metric = path.py:function of (scores, targets) where a sample has more"
+            raise ValueError(f"{gives} [2, 1], one score per sample, for the metric {metric}; {more}")
+    elif scores > 1 and output != (2, scores):
+        raise ValueError(f"{gives} {toml_value((2, scores))}, one score per class")
+    elif scores == 1 and not single:
+        raise ValueError(f"{gives} [2, 1], one score per sample")
 
 
 def metric_of(reference: str, targets: Targets) -> Metric:
@@ -134,7 +156,7 @@ def metric_of(reference: str, targets: Targets) -> Metric:
 
 
 def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], Any]:
-    """The function that path.py:function or package.module:function names; of a class such as torch.nn:L1Loss, one."""
+    """What path.py:function or package.module:function names; of a class such as torch.nn:L1Loss an instance."""
     wrong = f"problem.{key} = {toml_value(reference)} is wrong:"
     if ":" not in reference:
         near = difflib.get_close_matches(reference, names, 1)
@@ -142,9 +164,12 @@ def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], An
         raise UserError(f"{wrong} {hint}")
     try:
         made = plugins.load(reference, "function", Callable)
+    except ValueError as error:
+        raise UserError(f"{wrong} {error}") from None
+    try:
         return made() if isinstance(made, type) else made
     except Exception as error:  # a class of the user may raise anything
-        raise UserError(f"{wrong} {error}") from None
+        raise UserError(f"{wrong} it cannot be made without arguments: {first_line(error)}") from None
 
 
 def squeezed(scores: Any) -> Any:

@@ -22,8 +22,8 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
     are constants, the same for all clients and seeds. Batch normalisation uses the statistics of the samples at hand:
     of the mini-batch in a step, of the client's own training samples in evaluation, also for its test samples; no
     statistics travel.
-    Dropout is active in the gradients that algorithms use, not in recorded values. Its random numbers are seeded with
-    a checksum of the client's x, labels and first sample, so they are the same on any number of ranks.
+    Dropout is active in the gradients that algorithms use, not in recorded values. Its random numbers follow from the
+    run's seed, the client, the round and the local step, so they are the same on any number of ranks.
 
     Source: FLAME, 2023, arXiv 2311.06756, section V.
     """

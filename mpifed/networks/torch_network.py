@@ -46,7 +46,6 @@ class Network(Function):
 
         With a ``seed`` those of a local step, with dropout.
         """
-        A, b, w, _ = own
         weights = self.weights * x
         f = self.options.lam / 2 * float(np.sum(weights**2))
         g = self.options.lam * weights
@@ -57,7 +56,7 @@ class Network(Function):
         with self.seeded(int(seed)), self.torch.no_grad():
             P, constants = self.parameters(x)
             self.norms.mode(self.module, train)
-            for k, piece in enumerate(self.pieces(A, b, w)):
+            for k, piece in enumerate(self.pieces(*own[:3])):
                 constants = constants | dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
                 if gradient:
                     parts, (loss, scores) = with_gradient(P, constants, *piece)

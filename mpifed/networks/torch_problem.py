@@ -21,7 +21,7 @@ from mpifed.kernels.torch_device import device_of
 from mpifed.networks import torch_training
 from mpifed.networks.torch_function import Options
 from mpifed.networks.torch_groups import Groups
-from mpifed.networks.torch_losses import LOSSES, Targets, loss_of, metric_of
+from mpifed.networks.torch_losses import LOSSES, Targets, loss_of, metric_of, refuse_scores
 from mpifed.networks.torch_network import Network, Samples, group_of
 from mpifed.networks.torch_training import Training
 
@@ -33,7 +33,8 @@ GROUPED = "a rehearsal found the same bits for a client in every group"
 class TorchProblem(Training):
     """f_i(x) = mean loss of the scores of a network with parameters x + (lam/2)‖weights‖².
 
-    ``value``, ``value_grad`` and ``predict`` use evaluation mode, ``seeded_grad`` and ``grad``, seed 0, training mode.
+    ``value``, ``value_grad`` and ``predict`` use evaluation mode, ``seeded_grad`` training mode, and so does ``grad``,
+    which is ``seeded_grad`` with seed 0.
     """
 
     shape: Annotated[Shape | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None
@@ -90,7 +91,7 @@ class TorchProblem(Training):
         scores = self._scores(data)
         NETWORKS.clear()  # a notebook may have defined the module anew
         net = self._make(data.n, scores, int(stream(seed, "model").integers(2**63)))
-        self._check_output(net, scores)
+        refuse_scores(net.output, scores, net.options.loss, self._metric_name())
         if not len(net.start):
             raise ValueError("the network has no parameter that is trained")
         _ = net.mean  # a loss that cannot be used is refused now
@@ -124,17 +125,6 @@ class TorchProblem(Training):
         if classes > 2:
             raise ValueError(f"loss = {toml_value(self.loss)} is for labels 0 and 1, but there are {classes} classes")
         return 1
-
-    def _check_output(self, net: Network, scores: int) -> None:
-        """ValueError where the network does not give so many scores."""
-        gives = f"for 2 samples the network gives an array {toml_value(net.output)}: it must be"
-        if self.loss not in LOSSES:
-            if net.output[:1] != (2,):
-                raise ValueError(f"{gives} [2, …], scores for each sample")
-        elif scores > 1 and net.output != (2, scores):
-            raise ValueError(f"{gives} {toml_value((2, scores))}, one score per class")
-        elif scores == 1 and net.output not in ((2,), (2, 1)):
-            raise ValueError(f"{gives} [2, 1], one score per sample")
 
     def gpu(self) -> str:
         return "" if self.device == "cpu" or self.batched is False else self.device

@@ -70,8 +70,7 @@ class Rehearsal:
 
     def _tried(self, form: Form) -> str:
         """What goes wrong with a whole group; empty where nothing does."""
-        # tried with the fast functions first and then without them, as often as ``simpler`` has something left to leave
-        # out
+        # with the fast functions first and then without them, as often as ``simpler`` finds something to leave out
         wrong = "the last bits of a client depend on its place in a group"
         try:
             if all(self._moved(form, draw) for draw in range(self.draws)):
@@ -97,8 +96,7 @@ class Rehearsal:
         """Random parameters, samples, targets, weights and seeds of a group."""
         net = self.net
         torch, count = net.torch, self.size
-        # the same numbers on every rank: all have to come to the same groups, or a client's bits would depend on its
-        # rank
+        # the same numbers on every rank, for all have to come to the same groups
         rng = stream(draw, "rehearsal")
         floats = [
             net.start + 0.05 * rng.standard_normal((count, len(net.start))),
@@ -126,11 +124,8 @@ def shifted(values: Any) -> Any:
 
 def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     """Whether tensors are equal to the last bit, NaN and the sign of zero included."""
-    return all(
-        (a is None and b is None) or (a is not None and b is not None and bits(a) == bits(b))
-        for a, b in zip(first, second, strict=True)
-    )
+    return all(bits(a) == bits(b) for a, b in zip(first, second, strict=True))
 
 
-def bits(values: Any) -> bytes:
-    return values.detach().cpu().contiguous().numpy().tobytes()
+def bits(values: Any) -> bytes | None:
+    return None if values is None else values.detach().cpu().contiguous().numpy().tobytes()

@@ -3,6 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -31,9 +32,13 @@ def state(path: str) -> dict[str, Any]:
     wrong = f"problem.pretrained = {toml_value(path)} is wrong:"
     if not os.path.isfile(file):
         raise UserError(f"{wrong} there is no such file")
-    right = "save torch.save(module.state_dict(), PATH)"
+    right = "save it with torch.save(module.state_dict(), PATH)"
     try:
-        found = safe(file) if file.endswith(".safetensors") else pytorch().load(file, "cpu", weights_only=True)
+        if file.endswith(".safetensors"):
+            from safetensors.torch import load_file as load
+        else:
+            load = partial(pytorch().load, map_location="cpu", weights_only=True)
+        found = load(file)
     except ImportError:
         raise UserError(f"{wrong} it needs safetensors: pip install safetensors") from None
     except Exception as error:  # a file may hold anything
@@ -43,14 +48,7 @@ def state(path: str) -> dict[str, Any]:
     others = [name for name, value in found.items() if not pytorch().is_tensor(value)]
     if others or not found:
         raise UserError(f"{wrong} it holds {listed(others) or 'nothing'}, and not tensors alone: {right}")
-    return dict(found)
-
-
-def safe(file: str) -> Any:
-    """The tensors of a file of safetensors. ImportError where that is not installed."""
-    from safetensors.torch import load_file
-
-    return load_file(file)
+    return {name: value.detach() for name, value in found.items()}
 
 
 def listed(names: list[str]) -> str:

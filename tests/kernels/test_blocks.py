@@ -59,6 +59,18 @@ def test_products_are_those_of_a_plain_loop_over_clients(kind, shape):
         assert all(np.allclose(found, wanted) for found, wanted in pairs)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mini_batch_has_the_matrices_of_its_rows(kind):
+    clients, rng = samples(9, 12, 10), np.random.default_rng(2)
+    picks, W = rng.integers(0, 9, (9, 3)), rng.standard_normal((9, 3))
+    batch = block_of(clients, kind).batch(picks, np.full((9, 3), 1 / 3))
+    for i, (A, _) in enumerate(clients):
+        rows = A[picks[i]]
+        assert np.array_equal(batch.dense(i), rows)
+        assert np.allclose(batch.gram(W)[i], (rows.T * W[i]) @ rows)
+        assert np.allclose(batch.packed_gram(W)[i], pack((rows.T * W[i]) @ rows))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_block_keeps_rows_labels_weights_and_type(kind, dtype):

@@ -82,7 +82,7 @@ def test_test_samples_belong_to_the_block_of_their_client():
     assert np.array_equal(found[2], TEST[0][2:5])
 
 
-def test_clients_of_equal_size_are_copied_together_and_others_one_by_one():
+def test_every_client_is_copied_to_its_place_in_its_block():
     sizes = np.array([4, 4, 4, 3, 3, 4, 0, 2])
     rows = np.arange(sizes.sum() * 3.0).reshape(-1, 3)
     home = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [0, 2], [0, 3], [1, 3]])

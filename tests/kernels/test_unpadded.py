@@ -16,10 +16,8 @@ from mpifed.kernels import fill, unpadded
 from mpifed.kernels.plan import dense_block
 from mpifed.kernels.unpadded import Unpadded
 
-SOFTMAX = {
-    "data": {"name": "synthetic", "features": 7, "classes": 3, "least": 5, "most": 5, "clients": 40, "test": 0.2}
-}
-MIXED = {"data": {**SOFTMAX["data"], "least": 1, "most": 14}}
+EQUAL = {"name": "synthetic", "features": 7, "classes": 3, "least": 5, "most": 5, "clients": 40, "test": 0.2}
+SOFTMAX, MIXED = {"data": EQUAL}, {"data": {**EQUAL, "least": 1, "most": 14}}
 LOGISTIC = {"data": {"name": "gaussian", "features": 9, "samples": 9, "clients": 40}}
 FEW = {"selection": {"name": "uniform", "count": 7}, "rounds": 12}
 BATCHES = {"name": "fedavg", "batch_size": 2, "epochs": 2}

@@ -31,7 +31,8 @@ def noisy(samples, generator):
 
 
 def global_noise(samples, generator):
-    return samples + torch.rand(samples.shape)
+    """Without the generator, and in another type of numbers."""
+    return (samples + torch.rand(samples.shape)).bfloat16()
 
 
 def halved(samples, generator):
@@ -108,9 +109,7 @@ def run(**changes):
     return package.run(STUDY, changes, progress=False)
 
 
-def test_mini_batches_change_and_full_batches_and_evaluations_do_not_and_without_it_clients_are_the_usual_ones(
-    monkeypatch,
-):
+def test_mini_batches_change_but_no_full_batches_nor_evaluations_and_without_it_clients_are_the_usual_ones(monkeypatch):
     sizes = []
     plain = Images.changed
     monkeypatch.setattr(Images, "changed", lambda *args: sizes.append(args[1].shape[1]) or plain(*args))

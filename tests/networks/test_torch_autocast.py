@@ -12,19 +12,16 @@ pytestmark = pytest.mark.torch
 nn = torch.nn
 
 
-class Net(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(N, 8), nn.ReLU(), nn.Linear(8, C))
+def plain():
+    return nn.Sequential(nn.Linear(N, 8), nn.ReLU(), nn.Linear(8, C))
 
 
-class Normed(nn.Sequential):
+def normed():
     """Batch normalisation, which normalises test samples with the statistics of the training samples."""
-
-    def __init__(self):
-        super().__init__(nn.Linear(N, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, C))
+    return nn.Sequential(nn.Linear(N, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, C))
 
 
-def problem(module="Net", **options):
+def problem(module="plain", **options):
     return network(f"{__name__}:{module}", **options)
 
 
@@ -38,7 +35,7 @@ def test_a_gradient_is_that_of_a_training_loop_under_autocast_with_its_loss_in_s
     found = f.grad(x)
     assert found.dtype == np.float32
     for i in range(M):
-        module = at(Net(), x.astype(float)).float()
+        module = at(plain(), x.astype(float)).float()
         A, b = tensors(*samples(dataset(dtype="float32"), i))
         with torch.autocast("cpu", torch.bfloat16):
             scores = module(A)
@@ -59,7 +56,7 @@ def test_the_same_bits_alone_among_others_and_for_every_run_and_other_ones_than_
 
 
 def test_test_samples_are_normalised_with_statistics_in_single_precision():
-    f, g = (local(problem("Normed", **more), dataset(dtype="float32")) for more in ({}, {"autocast": "bfloat16"}))
+    f, g = (local(problem("normed", **more), dataset(dtype="float32")) for more in ({}, {"autocast": "bfloat16"}))
     x = np.abs(point(f)).astype(np.float32)
     assert np.abs(f.accuracy(x)[1] - g.accuracy(x)[1]).sum() <= 1
     assert g.accuracy(x)[2].tolist() == f.accuracy(x)[2].tolist()

@@ -43,10 +43,16 @@ def test_masks_differ_between_seeds_layers_and_calls_and_are_the_same_again():
     assert both(1) == both(1)
 
 
-@pytest.mark.parametrize(("kind", "axes"), [(nn.Dropout1d, 1), (nn.Dropout2d, 2), (nn.Dropout3d, 3)])
-def test_whole_channels_are_dropped_where_the_layer_says_so(kind, axes):
-    struck = dropped(kind(0.5), 7, (20, 30, *(4,) * axes)).flatten(2)
-    assert torch.equal(struck.all(2), struck.any(2))
+WHOLE = [(nn.Dropout1d, (20, 30, 4)), (nn.Dropout2d, (20, 30, 4, 4)), (nn.Dropout3d, (20, 30, 4, 4, 4))]
+WHOLE += [(nn.Dropout1d, (600, 4)), (nn.Dropout2d, (20, 30, 4)), (nn.Dropout3d, (600, 4, 4, 4))]
+
+
+@pytest.mark.parametrize(("kind", "shape"), WHOLE)
+def test_whole_channels_are_dropped_where_the_layer_says_so(kind, shape):
+    """Of a single sample too; torch reads three axes as samples, channels and a length where the layer is Dropout2d."""
+    struck = dropped(kind(0.5), 7, shape).reshape(600, -1)
+    assert torch.equal(struck.all(1), struck.any(1))
+    assert 5 < struck[:30, 0].sum() < 25
     assert abs(struck.float().mean() - 0.5) < 0.1
 
 

@@ -61,9 +61,8 @@ class Functional(Dense):
         return nn.functional.dropout(super().forward(samples), 0.5, self.training)
 
 
-class Normed(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.Linear(5, C))
+def normed():
+    return nn.Sequential(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.Linear(5, C))
 
 
 class Branching(Dense):
@@ -134,7 +133,7 @@ def test_groups_give_the_numbers_and_the_masks_of_one_client_at_a_time(name, mon
         ("Variant", "cross-entropy", "the last bits of a client depend on its place in a group"),
         ("Functional", "cross-entropy", "torch.func.vmap cannot compute the network: UserError: .* random"),
         ("Branching", "cross-entropy", "torch.func.vmap cannot compute the network: .*data-dependent control flow"),
-        ("Normed", "cross-entropy", "batch normalisation makes the loss of a sample depend on the others"),
+        ("normed", "cross-entropy", "batch normalisation makes the loss of a sample depend on the others"),
         ("Dense", f"{__name__}:mean_loss", "the loss is a mean over the samples of a mini-batch"),
     ],
 )
@@ -191,7 +190,7 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
     """With dropout, whose masks are the same in both."""
     table = {
         "data": {"name": "images", "clients": 9, "samples": 30, "size": 4, "channels": 1},
-        "problem": {"name": "torch", "module": f"{__name__}:Image"},
+        "problem": {"name": "torch", "module": f"{__name__}:image"},
     }
     words = [*METHODS[name].split(), "algorithm.epochs=2", "algorithm.batch_size=8", "rounds=2", "stop.gradient=0"]
     runs = [package.run(override(table, [*words, *more])) for more in ([], ["problem.batched=false"])]
@@ -200,9 +199,8 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
     assert np.allclose(runs[0].rounds["objective"], runs[1].rounds["objective"], rtol=1e-9)
 
 
-class Image(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(16, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 6))
+def image():
+    return nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 6))
 
 
 def test_groups_on_a_cpu_are_smaller_where_networks_are_large():

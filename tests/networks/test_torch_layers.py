@@ -15,9 +15,8 @@ pytestmark = pytest.mark.torch
 nn = torch.nn
 
 
-class Normed(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, C))
+def batch_normed():
+    return nn.Sequential(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, C))
 
 
 class Backbone(nn.Module):
@@ -62,7 +61,9 @@ def all_frozen():
 
 
 class Shifted(Headed):
-    """Constant buffers: numbers and whole numbers."""
+    """Constant buffers: numbers and whole numbers. It has a ``sparse`` of its own, as layers on graphs do."""
+
+    sparse = True
 
     def __init__(self):
         super().__init__()
@@ -87,6 +88,12 @@ class Counting(Headed):
         return samples
 
 
+class Auxiliary(Headed):
+    def forward(self, samples):
+        scores = super().forward(samples)
+        return (scores, scores) if self.training else scores
+
+
 class Half(Headed):
     def __init__(self):
         super().__init__(torch.bfloat16)
@@ -95,9 +102,8 @@ class Half(Headed):
         return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
 
 
-class Words(nn.Sequential):
-    def __init__(self, sparse=False):
-        super().__init__(nn.Embedding(20, 4, sparse=sparse), nn.Flatten(), nn.Linear(4 * N, C))
+def words(sparse=False):
+    return nn.Sequential(nn.Embedding(20, 4, sparse=sparse), nn.Flatten(), nn.Linear(4 * N, C))
 
 
 class Tied(nn.Sequential):
@@ -122,13 +128,13 @@ def own(name, **options):
 @pytest.fixture
 def normed():
     """f of all clients, and a point for each."""
-    f = local(own("Normed"), dataset())
+    f = local(own("batch_normed"), dataset())
     return f, point(f, (M,))
 
 
 def test_batch_normalisation_uses_the_statistics_of_all_samples_of_the_client(normed):
     f, X = normed
-    agrees(f, X, Normed().train())
+    agrees(f, X, batch_normed().train())
     assert f.grad(X).tobytes() == f.value_grad(X)[1].tobytes()
 
 
@@ -139,7 +145,7 @@ def test_in_a_step_they_are_those_of_the_mini_batch(normed):
     gradients = f.problem.grad(part, X)
     for i in range(3):
         A, b = (rows[picks[i, : 4 - i]] for rows in samples(dataset(), i))
-        assert np.allclose(gradients[i], by_torch(at(Normed(), X[i]).train(), A, b)[1], rtol=1e-9, atol=1e-12)
+        assert np.allclose(gradients[i], by_torch(at(batch_normed(), X[i]).train(), A, b)[1], rtol=1e-9, atol=1e-12)
     assert not gradients[3].any()
 
 
@@ -149,7 +155,7 @@ def test_test_samples_are_normalised_as_the_training_samples_of_their_client(nor
     shares, _, tested = f.accuracy(X)
     assert tested.tolist() == [9, 1, 2, 3]
     for i in range(M):
-        module = at(Normed(), X[i])
+        module = at(batch_normed(), X[i])
         A = torch.tensor(samples(dataset(), i)[0])
         with torch.no_grad():
             var, mean = torch.var_mean(module[0](A), 0, correction=0)
@@ -165,7 +171,6 @@ def test_nothing_is_remembered_from_one_call_to_the_next_and_a_client_is_normali
     f.accuracy(X + 1)
     f.grad(X[0])
     assert [part.tobytes() for part in (*f.evaluate(X), f.grad(X))] == first
-    f, X = normed
     whole = f.value_grad(X)
     monkeypatch.setattr("mpifed.networks.torch_network.PIECE_BYTES", 3 * N * 8)
     assert all(a.tobytes() == b.tobytes() for a, b in zip(whole, f.value_grad(X), strict=True))
@@ -174,12 +179,12 @@ def test_nothing_is_remembered_from_one_call_to_the_next_and_a_client_is_normali
 def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
     data = dataset(sizes=[9, 1, 10, 11])
     with pytest.raises(ValueError, match=r"^client 1 has one sample, but the network takes two or more at a time"):
-        own("Normed").initial(data, 0)
+        own("batch_normed").initial(data, 0)
     assert len(own("Shifted").initial(data, 0)) == C * (N + 1)
 
 
 def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
-    problem = {"name": "torch", "module": f"{__name__}:Normed"}
+    problem = {"name": "torch", "module": f"{__name__}:batch_normed"}
     study = {"problem": problem, "data": torch_cases.tables(tmp_path), "rounds": 1}
     algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
     with pytest.raises(UserError, match=r"one sample of a client: .*; take a batch_size that leaves no mini-b"):
@@ -223,12 +228,9 @@ def test_parameters_in_half_precision_are_computed_in_that_of_the_study_and_samp
     assert np.allclose(f.value(np.zeros(f.n)), np.log(C))
     data = dataset()
     data.train.X[:] = np.random.default_rng(5).integers(0, 20, data.train.X.shape)
-    f = local(own("Words", integers=True), data)
+    f = local(own("words", integers=True), data)
     A, b = samples(data, 1)
-    assert np.isclose(f.value(point(f))[1], by_torch(at(Words(), point(f)), A.astype(int), b)[0], rtol=1e-12)
-
-
-SPARSE = {"integers": True, "arguments": {"sparse": True}}
+    assert np.isclose(f.value(point(f))[1], by_torch(at(words(), point(f)), A.astype(int), b)[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -237,9 +239,10 @@ SPARSE = {"integers": True, "arguments": {"sparse": True}}
         ("Counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
         ("Counting", {"arguments": {"in_place": False}}, "must not change its buffers in a call, but it changes calls"),
         ("complex_numbers", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
-        ("Words", SPARSE, "0.weight has sparse gradients .write sparse=False"),
-        ("Words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
+        ("words", {"integers": True, "arguments": {"sparse": True}}, "0.weight has sparse gradients .write sparse="),
+        ("words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
         ("more_than_scores", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
+        ("Auxiliary", {}, "the network returns a tuple in training mode: it must return the scores alone, a tensor$"),
         ("all_frozen", {}, "the network has no parameter that is trained$"),
     ],
 )
@@ -257,14 +260,14 @@ def double():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("name", ["Normed", "Recurrent", "Lazy"])
+@pytest.mark.parametrize("name", ["batch_normed", "Recurrent", "lazy"])
 def test_the_default_dtype_of_torch_may_be_float64(name, double):
     f = local(own(name), dataset())
     agrees(f, point(f), frozen_at_zero(lambda: at_once(globals()[name]())).train())
 
 
 def test_a_run_may_have_the_default_dtype_float64_in_either_precision(double, tmp_path):
-    study = {"problem": {"name": "torch", "module": f"{__name__}:Lazy"}, "data": torch_cases.tables(tmp_path)}
+    study = {"problem": {"name": "torch", "module": f"{__name__}:lazy"}, "data": torch_cases.tables(tmp_path)}
     algorithm = {"name": "fedavg", "k0": 2, "step": {"name": "constant", "a": 0.05}}
     for dtype in ("float64", "float32"):
         result = package.run(study | {"algorithm": algorithm, "dtype": dtype, "rounds": 2, "selection": "all"})
@@ -273,9 +276,8 @@ def test_a_run_may_have_the_default_dtype_float64_in_either_precision(double, tm
         assert result.rounds["objective"][-1] < result.rounds["objective"][0]
 
 
-class Lazy(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.LazyLinear(5), nn.Tanh(), nn.Linear(5, C))
+def lazy():
+    return nn.Sequential(nn.LazyLinear(5), nn.Tanh(), nn.Linear(5, C))
 
 
 def at_once(module):

@@ -7,6 +7,7 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
+from mpifed.networks.torch_losses import loss_of
 from tests.helpers.torch_cases import C, M, N, agrees, at, dataset, local, network, point, samples, tensors, torch
 
 pytestmark = pytest.mark.torch
@@ -31,6 +32,7 @@ class Flat(nn.Module):
 
 Plain = partial(nn.Linear, N, C)
 Images = partial(nn.Linear, 48, out_features=6)
+Pictures = partial(nn.Sequential, nn.Linear(48, 6), nn.Unflatten(1, (6, 1)))
 
 
 def focal(scores, targets):
@@ -65,6 +67,12 @@ def without_gradient(scores, targets):
 def second(scores, targets):
     """Whether the class is among the two largest scores."""
     return (scores.topk(2, 1).indices == targets[:, None]).any(1)
+
+
+def of_logarithms(scores, targets):
+    """It takes logarithms of probabilities alone."""
+    assert (scores <= 0).all()
+    return -scores
 
 
 def always(number):
@@ -103,11 +111,17 @@ def test_regression_has_real_targets_and_no_accuracy(name, loss, theirs):
 
 
 def test_a_loss_of_your_own_for_numbers_may_take_several_scores():
-    f = local(network(here("two_layers"), loss=here("quantiles"), targets="numbers"), dataset("numbers"))
-    A, b = map(torch.tensor, samples(dataset("numbers"), 2))
-    wanted = quantiles(at(two_layers(), point(f))(A), b).mean().item()
-    assert np.isclose(f.value(point(f))[2], wanted, rtol=1e-7)  # the levels are in single precision
-    assert f.problem.measured() == ("rmse",)
+    problem = network(here("two_layers"), loss=here("quantiles"), targets="numbers", metric=here("quantiles"))
+    f = local(problem, dataset("numbers"))
+    for test, found in ((False, f.value(point(f))), (True, f.measure(point(f))[0])):
+        A, b = map(torch.tensor, samples(dataset("numbers"), 2, test))
+        wanted = quantiles(at(two_layers(), point(f))(A), b).mean().item()
+        assert np.isclose(found[2], wanted, rtol=1e-7)  # the levels are in single precision
+
+
+@pytest.mark.parametrize(("loss", "score"), [("torch.nn:BCELoss", 0.5), (here("of_logarithms"), -0.5)])
+def test_a_loss_may_take_probabilities_alone_or_other_scores_alone(loss, score):
+    assert loss_of(loss, "numbers").is_mean(torch.full((2, 1), score), torch.zeros(2)) == (score > 0)
 
 
 def test_two_classes_may_have_one_score():
@@ -140,11 +154,11 @@ def test_a_metric_is_evaluated_on_the_test_samples_of_each_client(metric, formul
     assert np.allclose(f.measure(x)[0], [formula(A @ x, b) for A, b in measured], rtol=1e-12)
 
 
-def test_r2_is_one_for_perfect_scores_of_equal_numbers():
+def test_r2_of_equal_numbers_is_one_for_perfect_scores_and_else_zero():
     data = dataset("numbers")
-    data.train.X[:, 0] = data.train.y
+    data.train.y[:] = data.train.X[:, 0] = 0.1  # the mean of nine of these is another number
     f = local(network(here("Flat"), loss="mse", metric="r2"), data)
-    assert f.measure(np.eye(N)[0])[0][0] == 1.0
+    assert [f.measure(factor * np.eye(N)[0])[0][0] for factor in (1, 2)] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("name", ["second", "worst"])
@@ -196,6 +210,9 @@ def test_a_metric_has_the_bits_of_one_process_on_two_hosts():
         ({"loss": here("multiplied")}, "is wrong: it multiplies the loss of a sample by the number of samples: return"),
         ({"loss": here("divided")}, "is wrong: it divides the loss of a sample by the number of samples: return one"),
         ({"loss": "torch.nn:GaussianNLLLoss"}, r"it cannot take scores \[2, 6\] and targets \[2\]: TypeError"),
+        ({"loss": "torch.nn:Linear"}, r"is wrong: it cannot be made without arguments: TypeError: .* 2 required pos"),
+        ({"loss": here("quantiles"), "targets": "numbers"}, r"\[2, 6\]: it must be \[2, 1\], .*, for the metric rmse"),
+        ({"loss": here("focal"), "module": here("Pictures")}, r"\[2, 6, 1\]: it must be \[2, C\], one score per cla"),
         ({"loss": "mse"}, r"gives an array \[2, 6\]: it must be \[2, 1\], one score per sample$"),
         ({"loss": "mse", "targets": "classes"}, 'targets = "classes" is wrong: the targets of mse are numbers$'),
         ({"loss": "binary-cross-entropy"}, '"binary-cross-entropy" is for labels 0 and 1, but there are 6 classes'),

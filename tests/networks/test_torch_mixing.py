@@ -13,7 +13,6 @@ nn = torch.nn
 F = nn.functional
 SIZES = (70, 50, 25, 13, 6)
 
-
 MIXED = {  # what stands between the two layers
     "Normed": lambda net, hidden: F.batch_norm(hidden, None, None, training=True),
     "Centred": lambda net, hidden: hidden - hidden.mean(0),

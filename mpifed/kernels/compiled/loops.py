@@ -13,7 +13,7 @@ INT = ir.IntType(32)
 
 
 class Loops:
-    """What the two inner loops are made of; ``wide`` numbers make a vector."""
+    """What an inner loop is made of; ``wide`` numbers make a vector."""
 
     def __init__(self, context: Any, builder: Any, sig: Any, args: Any, vector: Any) -> None:
         self.context = context

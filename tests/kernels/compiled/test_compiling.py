@@ -8,7 +8,7 @@ import pytest
 
 from mpifed.kernels.compiled import compiling
 
-fast = pytest.mark.fast
+pytestmark = pytest.mark.fast
 
 COMPUTE = """
 import numpy as np
@@ -36,7 +36,6 @@ def ended(process):
     return out.split()
 
 
-@fast
 @pytest.mark.slow
 def test_a_process_loads_what_others_have_compiled_also_at_once_and_compiles_anew_what_is_damaged(tmp_path):
     assert ended(started(HOME=tmp_path)) == ["False", "-3.0", "0", "True"]
@@ -50,14 +49,12 @@ def test_a_process_loads_what_others_have_compiled_also_at_once_and_compiles_ane
     assert ended(started(NUMBA_CACHE_DIR=tmp_path))[1] == "-3.0"
 
 
-@fast
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["/proc/none", "/dev/null"])
 def test_where_nothing_can_be_written_the_kernel_is_compiled_in_memory(folder):
     assert ended(started(HOME=folder)) == ["False", "-3.0", "0", "False"]
 
 
-@fast
 def test_the_folder_is_that_of_the_user_of_xdg_or_of_numba(tmp_path, monkeypatch):
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -72,7 +69,6 @@ def test_the_folder_is_that_of_the_user_of_xdg_or_of_numba(tmp_path, monkeypatch
     assert compiling.folder("float32") != compiling.folder("float64")
 
 
-@fast
 def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
     import numba
 

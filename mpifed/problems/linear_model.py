@@ -165,7 +165,8 @@ class LinearModel(Problem):
         xp = block.xp
         R = self.slope(block.scores(X), block.b)
         size = xp.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
-        R *= xp.minimum(bound / xp.maximum(size, bound), 1) * block.w
+        # Not in place: a user's slope may return the labels themselves.
+        R = R * (xp.minimum(bound / xp.maximum(size, bound), 1) * block.w)
         factor = self._factor(block)
         return block.vecmat(R) if factor is None else block.vecmat(R) + factor * self.penalty_grad(X)
 

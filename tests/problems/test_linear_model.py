@@ -55,6 +55,17 @@ def test_the_gradient_of_every_sample_is_clipped_to_its_bound(case):
     assert np.allclose(problem.clipped_grad(block, X, 1e9), problem.grad(block, X), rtol=1e-12, atol=1e-14)
 
 
+def test_clipping_leaves_what_a_users_slope_returns_as_it_is():
+    class Straight(LeastSquares):
+        def slope(self, Z, b):
+            return b
+
+    block = one_block(Straight(), dataset("least-squares", 9))
+    before = block.b.copy()
+    Straight().clipped_grad(block, np.zeros(6), 0.1)
+    assert np.array_equal(block.b, before)
+
+
 @clipped
 @given(seed=st.integers(0, 2**32), bound=st.floats(1e-3, 1e3), scale=st.floats(1e-3, 1e3))
 def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_bound_over_d(name, seed, bound, scale):

@@ -106,6 +106,10 @@ def test_labels_that_are_no_classes_have_no_levels_and_classes_of_generated_data
         y = np.array(list(labels), dtype=float)
         found = survey(Pool(np.ones((len(y), 1)), y, None, np.array([len(y)])))
         assert (found.names, found.counts.shape) == ([], (1, 0))
+    assert survey(Pool(np.ones((2, 1)), np.array([1000001, 1000002]), None, np.array([2]))).names == [
+        "1000001",
+        "1000002",
+    ]
     dataset = build({"name": "synthetic", "clients": 2, "least": 20, "most": 30, "classes": 4})
     found = survey(dataset)
     assert found.names == ["0", "1", "2", "3"]

@@ -4,6 +4,7 @@ import csv
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from mpifed.core.memory import LONGEST_TEXT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import WIDEST, is_number, lines_of
+from mpifed.data.formats.on_disk import reading
 from mpifed.data.tables.table import MISSING, Column, Table
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
@@ -40,7 +42,7 @@ class CsvTable(Table):
         lines = (line.decode("utf-8-sig", errors="replace") for line in lines_of(path))
         head = next(lines, "").strip("\r\n")
         if not head:
-            raise UserError(f"{path} is empty")
+            raise UserError(f"{path} is empty, or its first line is")
         # Commas within quotation marks are no marks between cells.
         bare = re.sub(r'"[^"]*"', "", head)
         marks = [mark for mark in ";\t" if mark in bare] if writing.decimal == "," else ""
@@ -66,11 +68,10 @@ class CsvTable(Table):
             raise UserError(f"{self.path}, line {line}: {error}; a quotation mark may be missing before it") from None
 
     def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
-        if len(wanted) < len(self.names) or categories or self.writing.decimal != ".":
-            return self.mixed(wanted, categories)
-        try:
-            return self.numbers()
-        except ValueError:  # not all cells are numbers
+        with reading(self.path, "CSV"):
+            if len(wanted) == len(self.names) and not categories and self.writing.decimal == ".":
+                with suppress(ValueError):  # not all cells are numbers, or rows have more or fewer
+                    return self.numbers()
             return self.mixed(wanted, categories)
 
     def numbers(self) -> list[Column]:
@@ -84,8 +85,10 @@ class CsvTable(Table):
                 quotechar='"',
                 comments=None,
                 encoding="utf-8-sig",
-            ).reshape(-1, len(self.names))
-        return [Column(values) for values in table.T]
+            )
+        if table.size and table.shape[1] != len(self.names):
+            raise ValueError("unlike the first line")
+        return [Column(values) for values in table.reshape(-1, len(self.names)).T]
 
     def mixed(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
         """Columns of numbers and texts, of which cells may be missing."""
@@ -144,22 +147,21 @@ class Cells:
 
     def numbers(self, cells: list[str], lines: list[int]) -> Array:
         """Cells as numbers: at once where all are, one by one where some are missing, written otherwise, or wrong."""
-        try:
-            return np.fromiter(map(float, cells), np.float64, len(cells))
-        except ValueError:
-            return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
+        with suppress(ValueError):
+            if "_" not in "".join(cells):  # float takes 18_25, an age group, as 1825
+                return np.fromiter(map(float, cells), np.float64, len(cells))
+        return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
 
     def number(self, cell: str, line: int) -> float:
         if cell in self.table.writing.missing:
             return np.nan
-        try:
+        if is_number(self.dotted(cell)):
             return float(self.dotted(cell))
-        except ValueError:
-            raise self.wrong(
-                f"{brief(cell)} {{}} is not a number, as the first entry is: texts that stand for missing values are "
-                "named in data.missing_texts, columns of categories in data.categories",
-                line,
-            ) from None
+        raise self.wrong(
+            f"{brief(cell)} {{}} is not a number, as the first entry is: texts that stand for missing values are "
+            "named in data.missing_texts, columns of categories in data.categories",
+            line,
+        )
 
     def code(self, cell: str, line: int) -> int:
         assert self.texts is not None

@@ -12,7 +12,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Feature
 from mpifed.data.formats.lines import is_number
-from mpifed.data.labels import folded
+from mpifed.data.labels import exact, folded
 from mpifed.data.tables.table import Column, Table
 
 MANY = 20  # levels that a column of texts may have in any table; in a long one, a share of its rows
@@ -87,7 +87,7 @@ def levels_of(table: Table, k: int, column: Column, listed: bool) -> tuple[list[
         values, codes = np.unique(column.values[~missing], return_inverse=True)
         found = np.full(len(missing), -2, np.int64)
         found[~missing] = codes
-        return [f"{value:.10g}" for value in values], found
+        return exact(values), found
     if not listed:
         check_texts(table, k, column)
     used = [column.texts[code] for code in np.unique(column.values[~missing])]

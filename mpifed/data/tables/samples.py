@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.errors import UserError, counted
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.labels import listed
+from mpifed.data.labels import exact, listed
 from mpifed.data.partition import edges
 from mpifed.data.pool import Samples
 from mpifed.data.tables.roles import Roles
@@ -100,7 +100,7 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
     if client is None:
         return by_file(table, test)
     names, index = np.unique(client, return_inverse=True)
-    shown = [f"{name:g}" for name in names] if names.dtype.kind in "biuf" else names.tolist()
+    shown = exact(names) if names.dtype.kind in "biuf" else names.tolist()
     if test is not None:
         counts = np.bincount(index[~test], minlength=len(names))
         empty = [name for name, count in zip(shown, counts, strict=True) if not count]

@@ -209,6 +209,7 @@ class Matched(Table):
         """The row of the other table for each row, -1 where there is none. UserError where there are several."""
         names = theirs.plain().astype(str)
         order = np.argsort(names, kind="stable")
+        order = order[~theirs.missing()[order]]  # a missing key is that of no row
         rising = names[order]
         twice = np.flatnonzero(rising[1:] == rising[:-1])
         if twice.size:
@@ -216,12 +217,14 @@ class Matched(Table):
                 f"{self.other.source} has several rows with {self.key} = {str(rising[twice[0]])!r}: it must have one"
             )
         wanted = mine.plain().astype(str)
-        at = np.minimum(np.searchsorted(rising, wanted), len(rising) - 1)
-        if not len(rising) or not (rising[at] == wanted).any():
+        at = np.searchsorted(rising, wanted)
+        same = np.append(rising, "")[at] == wanted
+        same &= ~mine.missing()
+        if not same.any():
             raise UserError(
                 f"no row of {self.table.source} has a row in {self.other.source} with the same {self.key!r}"
             )
-        return np.where(rising[at] == wanted, order[at], -1)
+        return np.where(same, np.append(order, -1)[at], -1)
 
     def place(self, k: int) -> str:
         return self.table.place(int(self.found[k]))

@@ -54,6 +54,8 @@ def test_a_matrix_of_scipy_needs_the_labels_of_a_second_file(tmp_path, form):
         data = load(tmp_path / "x.npz", **joined)
         assert np.array_equal(data.rows(0, 2)[0].toarray(), matrix)
         assert data.sizes.tolist() == [2, 4]
+    (tmp_path / "y.npz").write_text("no archive")
+    refused(tmp_path / "x.npz", r"y\.npz cannot be read as NPZ: it is damaged or of another format", **joined)
     (tmp_path / "y.csv").write_text("a,y\n1,2\n")
     refused(tmp_path / "x.npz", r"data\.join adds columns to a table, or arrays", join=str(tmp_path / "y.csv"))
 

@@ -20,8 +20,10 @@ CSR = SPARSE["X_data"]
 def test_client_i_owns_the_next_rows_of_the_file_and_of_its_test_samples(tmp_path, suffix, arrays):
     if suffix == ".mat" and arrays is SPARSE:
         arrays = {**DENSE, "X": sp.csc_array(X)}
-    dataset = load(write(tmp_path / f"fed{suffix}", arrays), clients=4)  # which may agree with the file
+    path = write(tmp_path / f"fed{suffix}", {**arrays, "owners": SIZES})  # an array of no meaning
+    dataset = load(path, clients=4)  # which may agree with the file
     assert (dataset.m, dataset.n, dataset.classes, dataset.sparse) == (4, 6, 3, arrays is not DENSE)
+    assert (dataset.owners, dataset.division) == ((), "by the sizes in the file")
     assert np.array_equal(dataset.sizes, SIZES)
     assert dataset.sizes_test is None
     rows, labels = dataset.rows(1, 3)
@@ -90,6 +92,10 @@ BAD_ARRAYS = [  # beside those of tests/hostile
     ({**POOL, **TEST}, "has test samples but no sizes:"),
     ({**DENSE, "y": np.array(["cat"] * 10, "S"), **TEST}, "some labels of .* are text and some are numbers"),
     ({**DENSE, **TEST, "sizes_test": [1, 0, 0, 0]}, "sizes_test of .* add up to 1, but X_test has 4 rows"),
+    (
+        {**DENSE, "client": np.repeat([0, 1, 2, 3], [3, 2, 1, 4])},
+        "client of .* says otherwise than sizes whose the rows",
+    ),
     ({k: v for k, v in SPARSE.items() if k != "X_indices"}, "has no X_indices: it needs X, or X_data, X_indices"),
     ({**SPARSE, "X_data": np.where(np.isclose(CSR, X[7, 2]), np.inf, CSR)}, "row 7 of X of .* is not finite"),
 ]

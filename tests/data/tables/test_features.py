@@ -46,6 +46,8 @@ def test_texts_and_listed_columns_become_zeros_and_ones_with_names_and_are_taken
     same_rows_however_asked(made)
     assert whole(**CLIENT, features=["age"]).features == ("age",)
     assert whole(client=3, target=-1, ignore=[2]).features == ("age", "sex=m")
+    large = saved(kind, WHOLE.assign(grade=WHOLE["grade"] + 10**12), tmp_path)(**CLIENT, categories=["grade"])
+    assert large.features == ("age", "sex=m", "grade=1000000000010")
 
 
 @kinds
@@ -156,18 +158,21 @@ def test_files_of_one_table_are_a_client_each(tmp_path):
     (tmp_path / "aachen.csv").write_text("kind,b,y\n1,5,0\n")
     with pytest.raises(UserError, match=r"unlike .*bonn\.csv, .*aachen\.csv has no column 'a'$"):
         Data.build(source, "data").load(0, "float64")
+    (tmp_path / "aachen.csv").write_bytes(b"kind,a,y\n\xff,5,0\n")
+    with pytest.raises(UserError, match=r"^.*aachen\.csv cannot be read as CSV: it is damaged or of another format"):
+        Data.build(source, "data").load(0, "float64")
     (tmp_path / "aachen.csv").write_text("kind,a,y\n1,?,0\n")
     with pytest.raises(UserError, match=r"aachen\.csv has no row for training: each file of data\.path is a client"):
         Data.build(source, "data").load(0, "float64")
 
 
 def test_a_second_table_adds_columns_by_the_name_that_both_have(tmp_path):
-    (tmp_path / "x.csv").write_text("who,a,y\np2,1,0\np1,2,1\np9,3,0\n")
-    (tmp_path / "more.csv").write_text("who,b,site\np1,7,u\np2,8,v\n")
+    (tmp_path / "x.csv").write_text("who,a,y\np2,1,0\np1,2,1\np9,3,0\n,4,0\n")
+    (tmp_path / "more.csv").write_text("who,b,site\np1,7,u\np2,8,v\n,9,u\n,9,u\n")
     made = load(tmp_path / "x.csv", join=str(tmp_path / "more.csv"), client="site", target="y")
     assert (made.features, made.owners) == (("a", "b"), ("u", "v"))
     assert made.rows(0, 2)[0].tolist() == [[2, 7], [1, 8]]
-    assert made.notes[0].startswith("1 rows of ")
+    assert made.notes[0].startswith("2 rows of ")  # a missing key is that of no row
     (tmp_path / "more.csv").write_text("who,b\np1,7\np1,8\n")
     with pytest.raises(UserError, match=r"more\.csv has several rows with who = 'p1': it must have one$"):
         load(tmp_path / "x.csv", join=str(tmp_path / "more.csv"), target="y")
@@ -202,8 +207,9 @@ def test_info_shows_levels_missing_cells_and_constant_columns(tmp_path):
     assert ["0", "a", "2", "2", "1", "1"] in rows
 
 
-def test_texts_of_a_frame_are_the_same_with_and_without_blanks():
+@kinds
+def test_texts_are_the_same_with_and_without_blanks(kind, tmp_path):
     frame = pandas.DataFrame({"s": ["u ", "u", None, " v"], "site": list("aabb"), "y": [0.0, 1.0, 2.0, 3.0]})
-    data = mpifed.table(frame, **CLIENT, missing="drop").load(0, "float64")
+    data = saved(kind, frame, tmp_path)(**CLIENT, missing="drop")
     assert data.features == ("s=v",)
     assert data.rows(0, 2)[0].tolist() == [[0], [0], [1]]

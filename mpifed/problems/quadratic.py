@@ -45,16 +45,13 @@ class Quadratic(Problem, tag="quadratic"):
 
     def lipschitz(self, block: Block) -> Array:
         """r_i = ‖Q_i‖, which is λ_max(Q_i) where f_i is convex: (c,)."""
-        return block.xp.max(block.xp.abs(self.spectrum(block)), axis=1)
+        with self.refusing():
+            return block.xp.max(block.xp.abs(block.once("spectrum", spectrum)), axis=1)
 
     def convexity(self, block: Block) -> Array:
         """α_i = λ_min(Q_i): (c,)."""
-        return self.spectrum(block)[:, 0]
-
-    def spectrum(self, block: Block) -> Array:
-        """The eigenvalues of Q_i in ascending order: (c, n). UserError where a matrix is not symmetric."""
         with self.refusing():
-            return block.once("spectrum", spectrum)
+            return block.once("spectrum", spectrum)[:, 0]
 
     def hessian(self, block: Block, X: Array) -> Solve:
         """V -> Q_i v_i for rows V (c, n)."""
@@ -82,6 +79,7 @@ def matrices(block: Block) -> Array:
 
 
 def spectrum(block: Block) -> Array:
+    """The eigenvalues of Q_i in ascending order: (c, n). ValueError where one is not symmetric."""
     Q = matrices(block)
     if (np.abs(Q - Q.mT) > 1e-5 * np.abs(Q).max(axis=(1, 2), keepdims=True)).any():
         raise ValueError("the rows of each client must be a symmetric matrix")

@@ -87,12 +87,8 @@ class Held:
         for k, name in enumerate(self.frame.columns):
             values = self.frame.iloc[:, k].to_numpy()
             found.update(f"{name} {values.dtype} {values.shape};".encode())
-            data = (
-                "\0".join(map(repr, values)).encode()
-                if values.dtype.kind not in "biuf"
-                else np.ascontiguousarray(values).data
-            )
-            found.update(data)
+            numbers = values.dtype.kind in "biuf"
+            found.update(np.ascontiguousarray(values).data if numbers else "\0".join(map(repr, values)).encode())
         return found.hexdigest()
 
 

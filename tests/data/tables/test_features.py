@@ -13,7 +13,7 @@ pandas = pytest.importorskip("pandas")
 TABLE = {
     "age": [30.0, 40.0, np.nan, 60.0, 35.0, 50.0],
     "sex": ["m", "f", "f", None, "m", "f"],
-    "grade": [2, 10, 2, 1, 10, 2],
+    "grade": [2, 10**12, 2, 1, 10**12, 2],
     "site": ["b", "a", "b", "a", "b", "a"],
     "y": [0, 1, 0, 1, 1, 0],
 }
@@ -38,16 +38,18 @@ kinds = pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
 def test_texts_and_listed_columns_become_zeros_and_ones_with_names_and_are_taken_by_name_or_number(kind, tmp_path):
     whole = saved(kind, WHOLE, tmp_path)
     made = whole(**CLIENT, categories=["grade"])
-    assert made.features == ("age", "sex=m", "grade=10")  # in a row of which nothing is missing no grade is 1
+    assert made.features == (
+        "age",
+        "sex=m",
+        "grade=1000000000000",
+    )  # in a row of which nothing is missing no grade is 1
     assert made.rows(0, 2)[0].tolist() == [[40, 0, 1], [50, 0, 0], [30, 1, 0], [35, 1, 1]]
     made = whole(**CLIENT, categories=["grade"], levels="all")
-    assert made.features == ("age", "sex=f", "sex=m", "grade=2", "grade=10")
+    assert made.features == ("age", "sex=f", "sex=m", "grade=2", "grade=1000000000000")
     assert made.rows(0, 2)[0].tolist()[0] == [40, 1, 0, 0, 1]
     same_rows_however_asked(made)
     assert whole(**CLIENT, features=["age"]).features == ("age",)
     assert whole(client=3, target=-1, ignore=[2]).features == ("age", "sex=m")
-    large = saved(kind, WHOLE.assign(grade=WHOLE["grade"] + 10**12), tmp_path)(**CLIENT, categories=["grade"])
-    assert large.features == ("age", "sex=m", "grade=1000000000010")
 
 
 @kinds
@@ -203,7 +205,7 @@ def test_info_shows_levels_missing_cells_and_constant_columns(tmp_path):
     assert ["constant", "features", "1", "(same)"] in rows
     assert ["age", "1", "1", "30", "to", "50"] in rows
     assert ["sex", "1", "1", "[f],", "m"] in rows
-    assert ["grade", "1", "·", "[2],", "10"] in rows
+    assert ["grade", "1", "·", "[2],", "1000000000000"] in rows
     assert ["0", "a", "2", "2", "1", "1"] in rows
 
 

@@ -12,25 +12,17 @@ FOLDS = "age,sex,fold,site,y\n30,m,train,a,0\n40,m,train,a,1\n50,m,train,b,0\n60
 SURVIVAL = {"time": "t", "event": "e", "clients": 1}
 DECIMAL = r"has a decimal comma: data\.decimal = \",\" reads such numbers$"
 WRONG = [
-    (GOOD.replace("40", ""), {}, r"has 1 missing cell: 'age' \(1\), the first one in the column 'age' in line 3; data"),
-    (GOOD.replace("40", "forty"), {}, r"line 3: 'forty' in the column 'age' is not a number, as the first entry is: "),
     (GOOD.replace("f", "3"), {}, r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] tak"),
     (GOOD.replace("sex", "age"), {}, r"has several columns 'age': each needs a name of its own$"),
-    (GOOD.replace("50,f", "50,f,7"), {}, r"line 4: 5 columns, but the first line has 4$"),
     (GOOD.replace("50,f", '50,"f'), {}, r"line 5: .* columns, but the first line has 4$|quotation mark"),
     ("a;b;y\n1,5;2;0\n2,5;3;1\n", {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
     ('a,b,y\n"1,5",2,0\n"2,5",3,1\n', {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
     ("1,5;2,5;0\n2,5;3,5;1\n", {}, r"'5;2' in column 1 has semicolons between numbers with a decimal comma: data\.dec"),
     ("day,y\n2020-01-03,0\n2020-01-04,1\n", {}, r"holds dates such as '2020-01-03': replace them by numbers, such as"),
-    (
-        "who,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(30)),
-        {},
-        r"has 30 different texts in 30 rows.*ignore = \[\"who\"\]",
-    ),
+    ("who,y\n" + "".join(f"p{k},{k}\n" for k in range(30)), {}, r"30 different texts in 30 rows.*ignore = \[\"who\"\]"),
     ("y\n0\n1\n", {}, r"X of .* has the shape \(2, 0\)"),
     ("age,y\n", {}, r"wrong\.csv has no rows: each is a sample$"),
     (GOOD, {"target": "ages"}, r'data\.target = "ages" is not a column .* site, y; did you mean \'age\'\?$'),
-    (GOOD, {"ignore": ["sax"]}, r'data\.ignore = "sax" is not a column of .*; did you mean \'sex\'\?$'),
     (GOOD, {"ignore": ["y"]}, r"data\.ignore has the column 'y' of .*, which is that of the labels: data\.target must"),
     (GOOD, {"features": ["age", "y"]}, r"data\.features has the column 'y' of .*, which is that of the labels: take i"),
     (GOOD, {"features": ["age", "age"]}, r'data\.features names a column twice: "age", "age"$'),
@@ -54,7 +46,6 @@ WRONG = [
     (FOLDS.replace("test,b", "test,c"), {"test": "fold", "client": "site"}, r"\(c\) have rows for testing only"),
     (GOOD, {"client": "site", "clients": 3}, r"data\.clients = 3 contradicts .*, which has a column of 2 clients: lea"),
     (GOOD.replace("m", "").replace("f", ""), {"missing": "drop"}, r"every row of .* has a missing cell: 'sex' \(4\)"),
-    ("\ufeff" + GOOD.encode("utf-16").decode("latin-1"), {}, r"wrong\.csv"),
 ]
 
 

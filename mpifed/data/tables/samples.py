@@ -15,16 +15,9 @@ from mpifed.data.pool import Samples
 from mpifed.data.tables.roles import Roles
 from mpifed.data.tables.table import Column, Table
 
-FOLDS = {
-    "train": False,
-    "training": False,
-    "0": False,
-    "false": False,
-    "test": True,
-    "testing": True,
-    "1": True,
-    "true": True,
-}
+FOLDS = dict.fromkeys(("train", "training", "0", "false"), False)
+FOLDS |= dict.fromkeys(("test", "testing", "1", "true"), True)
+EXACT = 2**53  # from here on not every whole number is a float
 MARKS = "_-:. "  # between train or test and the name of a client
 YES = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
@@ -99,6 +92,9 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
         test = folds(table, k, texts)
     if client is None:
         return by_file(table, test)
+    if client.dtype.kind == "f" and np.abs(client).max() >= EXACT:
+        where = f"{table.called(roles.special['client'])} of {table.source}"
+        raise UserError(f"{where} has numbers from 2^53 on, which are not told apart: write clients as words")
     names, index = np.unique(client, return_inverse=True)
     shown = exact(names) if names.dtype.kind in "biuf" else names.tolist()
     if test is not None:

@@ -85,7 +85,6 @@ def test_a_column_says_which_client_a_row_belongs_to(tmp_path, names):
         ("a,y\n1,0\n1_0,1\n", {}, r"line 3: '1_0' in the column 'a' is not a number, as the first entry is"),
         (IRIS + "1,2,\n", {}, "the first one in column 2 in line 4"),
         (USERS, {"client": 2}, r"data\.client = 2 is the column of the labels of .*: data\.target must be another one"),
-        (USERS, {"client": "a", "target": "a"}, r'data\.client = "a" is the column of the labels of .*: they must b'),
         (USERS, {"client": "user", "partition": "iid", "clients": None}, '"iid" contradicts .* a column of 3 clients'),
     ],
 )

@@ -1,6 +1,7 @@
 """Reader of CSV files: text, plain, gzip or bzip2, with commas, semicolons or tabs between cells."""
 
 import csv
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,10 @@ class Writing(NamedTuple):
     decimal: str = "."
     header: bool | None = None
 
+    def coded(self) -> bool:
+        """Whether a number stands for a missing cell, such as -999, so that it is none."""
+        return any(is_number(text) and not math.isnan(float(text)) for text in self.missing)
+
 
 class CsvTable(Table):
     """A CSV file. A column whose first entry is no number holds texts."""
@@ -39,6 +44,7 @@ class CsvTable(Table):
     def __init__(self, path: Path, writing: Writing) -> None:
         self.path = path
         self.writing = writing
+        self.coded = writing.coded()
         lines = (line.decode("utf-8-sig", errors="replace") for line in lines_of(path))
         head = next(lines, "").strip("\r\n")
         if not head:
@@ -69,7 +75,8 @@ class CsvTable(Table):
 
     def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
         with reading(self.path, "CSV"):
-            if len(wanted) == len(self.names) and not categories and self.writing.decimal == ".":
+            plain = self.writing.decimal == "." and not self.coded
+            if plain and len(wanted) == len(self.names) and not categories:
                 with suppress(ValueError):  # not all cells are numbers, or rows have more or fewer
                     return self.numbers()
             return self.mixed(wanted, categories)
@@ -148,7 +155,7 @@ class Cells:
     def numbers(self, cells: list[str], lines: list[int]) -> Array:
         """Cells as numbers: at once where all are, one by one where some are missing, written otherwise, or wrong."""
         with suppress(ValueError):
-            if "_" not in "".join(cells):  # float takes 18_25, an age group, as 1825
+            if not self.table.coded and "_" not in "".join(cells):  # float takes 18_25, an age group, as 1825
                 return np.fromiter(map(float, cells), np.float64, len(cells))
         return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
 

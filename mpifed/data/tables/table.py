@@ -205,6 +205,10 @@ class Matched(Table):
         # Of the table itself, not of what was matched to it, which is often a register of the clients.
         return self.table.last()
 
+    def owners(self) -> tuple[Array, list[str]] | None:
+        self.table.kept = self.found[self.kept]
+        return self.table.owners()
+
     def match(self, mine: Column, theirs: Column) -> Array:
         """The row of the other table for each row, -1 where there is none. UserError where there are several."""
         names = theirs.plain().astype(str)

@@ -171,16 +171,21 @@ def test_files_of_one_table_are_a_client_each(tmp_path):
 def test_a_second_table_adds_columns_by_the_name_that_both_have(tmp_path):
     (tmp_path / "x.csv").write_text("who,a,y\np2,1,0\np1,2,1\np9,3,0\n,4,0\n")
     (tmp_path / "more.csv").write_text("who,b,site\np1,7,u\np2,8,v\n,9,u\n,9,u\n")
-    made = load(tmp_path / "x.csv", join=str(tmp_path / "more.csv"), client="site", target="y")
+    joined = {"join": str(tmp_path / "more.csv"), "target": "y"}
+    made = load(tmp_path / "x.csv", client="site", **joined)
     assert (made.features, made.owners) == (("a", "b"), ("u", "v"))
     assert made.rows(0, 2)[0].tolist() == [[2, 7], [1, 8]]
     assert made.notes[0].startswith("2 rows of ")  # a missing key is that of no row
+    (tmp_path / "z.csv").write_text("who,a,y\np1,5,1\n")
+    paths = [str(tmp_path / f"{name}.csv") for name in "xz"]
+    made = mpifed.data.File(path=paths, ignore="site", **joined).load(0, "float64")
+    assert (made.owners, made.rows(1, 2)[0].tolist()) == (("x", "z"), [[5, 7]]), "each file is a client"
     (tmp_path / "more.csv").write_text("who,b\np1,7\np1,8\n")
     with pytest.raises(UserError, match=r"more\.csv has several rows with who = 'p1': it must have one$"):
-        load(tmp_path / "x.csv", join=str(tmp_path / "more.csv"), target="y")
+        load(tmp_path / "x.csv", **joined)
     (tmp_path / "more.csv").write_text("whom,b\np1,7\n")
     with pytest.raises(UserError, match=r"by one column of the same name, but they share none$"):
-        load(tmp_path / "x.csv", join=str(tmp_path / "more.csv"), target="y")
+        load(tmp_path / "x.csv", **joined)
 
 
 def test_frames_of_a_program_are_held_by_it(monkeypatch):

@@ -79,7 +79,6 @@ RIGHT = [
     (FOLDS.replace("m", "x"), {"test": "fold"}, "no training sample has sex=f, but test samples do"),
     (TIMES.replace(",3,", ",0,"), SURVIVAL, "1 times are 0: they are taken as 2.5, before all others"),
     (TIMES, SURVIVAL, "labels are times, negative where no event came: 2 events in 3 rows"),
-    (GOOD.replace("40", "?"), {"missing": "drop"}, "1 of 4 rows are left out: 1 missing cell in 'age' (1)"),
     (GOOD.replace("40", "NA"), {"missing": "mean"}, "1 missing cell in 1 of 4 rows hold the mean of all training samp"),
     (GOOD, {"above": 0}, "labels above 0 are 1, the others 0"),
     ("id,y\n" + "".join(f"{k},{k % 2}\n" for k in range(9)), {}, "(counted from 0) numbers the rows"),

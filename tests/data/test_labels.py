@@ -28,11 +28,9 @@ EMPTY = ": no sample has such a label"
     ("kind", "labels", "wanted", "note"),  # wanted: None where labels stay as they are
     [
         ("classes", [1, 3, 2, 1], [0, 2, 1, 0], "labels 1 … 3 are numbered 0 … 2"),
-        ("classes", [2.0, 1.0], [1, 0], "labels 1 … 2 are numbered 0 … 1"),
         ("classes", [1, -1, 1], [1, 0, 1], "labels -1 and 1 become 0 and 1"),
         ("binary", [2, 1, 2], [1, 0, 1], "labels 1 and 2 become 0 and 1"),
         ("binary", [0, 2, 0], [0, 1, 0], "labels 0 and 2 become 0 and 1"),
-        ("binary", [4, 2, 4], [1, 0, 1], "labels 2 and 4 become 0 and 1"),
         ("classes", [0, 1, 3], None, "class 2 is empty: no sample has such a label"),
         ("classes", [0, 5], None, "4 of 6 classes are empty (1, 2, 3, 4): no sample has such a label"),
         ("classes", [0, 1 << 24], None, f"16777215 of 16777217 classes are empty (1, 2, 3, 4, …, 16777215){EMPTY}"),

@@ -92,7 +92,6 @@ OBJECTS = r"^y has the type object: it must be an array of real numbers, or of t
         ((X, y[:9], 2), r"^y has 9 entries, but X has 10 rows$"),
         ((X, y.astype(complex), 2), r"^y has the type complex128"),
         ((X, np.array(["a", None] * 5, dtype=object), SIZES), OBJECTS),
-        ((X, np.array(["a", 1.0] * 5, dtype=object), SIZES), OBJECTS),
         ((np.where(X > 8, np.nan, X), y, 2), r"^row 9 of X is not finite"),
         ((X, y, 11), r"^clients = 11 is wrong: 10 samples are for 1 to 10 clients$"),
         ((X, y, [[0] * 5, [1] * 4]), r"^clients has parts of different lengths: it must be an array$"),

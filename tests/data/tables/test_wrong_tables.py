@@ -16,8 +16,9 @@ WRONG = [
     (GOOD.replace("sex", "age"), {}, r"has several columns 'age': each needs a name of its own$"),
     (GOOD.replace("50,f", '50,"f'), {}, r"line 5: .* columns, but the first line has 4$|quotation mark"),
     ("a;b;y\n1,5;2;0\n2,5;3;1\n", {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
-    ('a,b,y\n"1,5",2,0\n"2,5",3,1\n', {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
     ("1,5;2,5;0\n2,5;3,5;1\n", {}, r"'5;2' in column 1 has semicolons between numbers with a decimal comma: data\.dec"),
+    ("a;y\n2,5;0\n1.234;1\n", {"decimal": ","}, r"line 3: '1\.234' in the column 'a' is not a number, as the first"),
+    ("a;y\nno;0\n2,5;1\n", {"decimal": ","}, r"line 3: '2,5' in the column 'a' is a number, but the first entry is t"),
     ("day,y\n2020-01-03,0\n2020-01-04,1\n", {}, r"holds dates such as '2020-01-03': replace them by numbers, such as"),
     ("who,y\n" + "".join(f"p{k},{k}\n" for k in range(30)), {}, r"30 different texts in 30 rows.*ignore = \[\"who\"\]"),
     ("y\n0\n1\n", {}, r"X of .* has the shape \(2, 0\)"),
@@ -95,6 +96,9 @@ def test_a_strange_table_is_read_with_a_note(tmp_path, text, options, note):
 
 def test_quoted_commas_belong_to_a_text_and_decimal_commas_to_a_number(tmp_path):
     (tmp_path / "x.csv").write_text('town;price;y\n"Bonn, am Rhein";1,5;0\n"Köln";-2,25;1\n', encoding="utf-8")
-    data = load(tmp_path / "x.csv", clients=1, decimal=",", partition="contiguous")
+    written = {"clients": 1, "decimal": ",", "partition": "contiguous"}
+    data = load(tmp_path / "x.csv", **written)
     assert data.features == ("town=Köln", "price")
     assert data.rows(0, 1)[0].tolist() == [[0, 1.5], [1, -2.25]]
+    (tmp_path / "x.csv").write_text("1,5;2,5\n3,5;4,5\n")  # without a header
+    assert load(tmp_path / "x.csv", **written).rows(0, 1)[0].tolist() == [[1.5], [3.5]]

@@ -196,8 +196,8 @@ class Cells:
             )
         if self.table.writing.number(cell):
             raise self.wrong(
-                f"{cell!r} {{}} is a number, but the first entry is text: all must be numbers, or all text; "
-                f"data.categories = [{toml_value(self.table.names[self.k])}] takes both",
+                f"{cell!r} {{}} is a number, but the first entry is text: all must be numbers, or all text; for a "
+                f"feature data.categories = [{toml_value(self.table.names[self.k])}] takes both",
                 line,
             )
         if COMMA.fullmatch(cell):

@@ -56,8 +56,8 @@ class FrameTable(Table):
             wrong = next((value for value in given if not isinstance(value, str) and not any_text), None)
             if wrong is not None and not hasattr(kind, "categories"):
                 raise UserError(
-                    f"{what} holds {wrong!r} among others: all must be numbers, or all text; "
-                    f"data.categories = [{toml_value(self.names[k])}] takes both"
+                    f"{what} holds {wrong!r} among others: all must be numbers, or all text; for a "
+                    f"feature data.categories = [{toml_value(self.names[k])}] takes both"
                 )
             # As texts, before levels are looked for: to Python 1, 1.0 and True are one value.
             cells = cells.mask(~missing, cells.map(str))

@@ -131,8 +131,8 @@ class Stacked(Table):
         kinds = {column.texts is None for column in known}
         if len(kinds) > 1:
             raise UserError(
-                f"{self.called(k)} holds numbers in some of the files {self.source}, and texts in others: "
-                f"data.categories = [{toml_value(self.names[k])}] takes both"
+                f"{self.called(k)} holds numbers in some of the files {self.source}, and texts in others: for a "
+                f"feature data.categories = [{toml_value(self.names[k])}] takes both"
             )
         # A part in which nothing is known may be of either kind.
         if False not in kinds:

@@ -48,6 +48,8 @@ class Table:
     key = ""  # the column by which its two parts were matched
 
     def __init__(self, source: str, names: Sequence[str], header: bool = True) -> None:
+        if not names:
+            raise UserError(f"{source} has no columns")
         self.source = source
         self.names = list(names) if header else [str(k) for k in range(len(names))]
         self.header = header

@@ -66,7 +66,6 @@ def test_missing_cells_are_refused_dropped_or_filled(kind, tmp_path):
     filled = data(**CLIENT, missing="client-mean").rows(0, 2)[0]
     assert filled[:, 0].tolist() == [40, 60, 50, 30, 32.5, 35]
     assert filled[1, 1] == 0
-    assert data(**CLIENT, missing="drop").table[0].missing == 1
 
 
 def test_means_are_those_of_training_samples(tmp_path):
@@ -192,6 +191,10 @@ def test_frames_of_a_program_are_held_by_it(monkeypatch):
     made = mpifed.table(WHOLE, **CLIENT)
     result = mpifed.run(data=made, problem="logistic", algorithm="gd", rounds=1, progress=False)
     assert result.cr == 1
+    odd = mpifed.table(WHOLE.astype({"age": object, "grade": "Sparse[int64]"}), **CLIENT).load(0, "float64")
+    assert odd.rows(0, 2)[0].tolist() == made.load(0, "float64").rows(0, 2)[0].tolist()
+    with pytest.raises(UserError, match=r"^the data frame has no columns$"):
+        mpifed.table(pandas.DataFrame())
     with pytest.raises(UserError, match=r"^data is a data frame: write data = mpifed\.table\(frame"):
         mpifed.run(data=WHOLE, rounds=1)
     with pytest.raises(UserError, match=r"^mpifed\.table takes a data frame, not list"):

@@ -38,7 +38,6 @@ WRONG = [
     (TIMES, {"time": "t"}, r"data\.time needs data\.event: the label of a person is a time, and whether"),
     (TIMES, {**SURVIVAL, "target": "age"}, r"data\.target does not go with data\.time and data\.event, which are the"),
     (TIMES, {"time": "t", "event": "t"}, r'data\.event = "t" is the column of the times of .*, too: they must be two$'),
-    (TIMES.replace(",9,", ",,"), SURVIVAL, r"has 1 missing cell: 't' \(1\)"),
     (TIMES.replace(",9,", ",,"), {**SURVIVAL, "missing": "mean"}, r"cells in the column 't', .* in line 4: it"),
     ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),

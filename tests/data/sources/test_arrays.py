@@ -88,10 +88,7 @@ def test_other_arrays_have_another_hash_and_the_order_in_memory_does_not_matter(
         ((X[0], y, 1), r"^X has the shape \(6,\): it must be \(d, n\)"),
         ((X, y[:9], 2), r"^y has 9 entries, but X has 10 rows$"),
         ((X, y.astype(complex), 2), r"^y has the type complex128"),
-        (
-            (X, np.array(["a", None] * 5), SIZES),
-            r"^y has the type object: it must be an array of real numbers, or of te",
-        ),
+        ((X, ["a", None] * 5, SIZES), r"^y has the type object: it must be an array of real numbers, or of texts"),
         ((np.where(X > 8, np.nan, X), y, 2), r"^row 9 of X is not finite"),
         ((X, y, 11), r"^clients = 11 is wrong: 10 samples are for 1 to 10 clients$"),
         ((X, y, [[0] * 5, [1] * 4]), r"^clients has parts of different lengths: it must be an array$"),

@@ -27,7 +27,8 @@ class CachedDataset(Wrapped):
         if piece is None:
             piece = super().part(lo, hi, test)
             size = size_in_bytes(piece)
-            if self.cache.make_room(self, size):
+            # One that the cache does not have, or has dropped, would grow beyond its bound unseen.
+            if self in self.cache.sets.values() and self.cache.make_room(self, size):
                 self.pieces[lo, hi, test] = piece
                 self.bytes += size
         return piece

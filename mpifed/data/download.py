@@ -8,13 +8,13 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-import zlib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.files import atomic_file
+from mpifed.data.formats.on_disk import DAMAGE
 
 LARGEST = 1 << 32  # bytes; no public data set here is larger
 MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zip": b"PK"}  # a server may send a web page instead
@@ -67,8 +67,7 @@ MANUAL = {  # data sets behind a login: what to do
     "(AbdomenCT, BreastMRI …) are in DIR/medical-mnist, then set MPIFED_DATA=DIR",
 }
 
-# raised by a download or by a damaged archive
-FAILURES = (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
+FAILURES = (http.client.HTTPException, *DAMAGE)  # raised by a download or by a damaged archive
 
 
 def fetch(name: str, to: str | Path) -> dict[Path, str]:

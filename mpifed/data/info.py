@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, ranges
-from mpifed.data.labels import folded, listed, shortened, whole
+from mpifed.data.labels import exact, folded, listed, shortened, whole
 
 FIRST = 26  # width of the first column of the summary
 LISTED = 20  # rows of a table; a longer one is folded
@@ -58,7 +58,7 @@ def survey(dataset: Dataset) -> Survey:
             column = np.searchsorted(levels, y)
             counts.append(sp.coo_array((np.ones(len(y), np.int64), (client, column)), (hi - lo, len(levels))).tocsr())
     whole_counts = sp.vstack(counts, format="csr") if counts else sp.csr_array((dataset.m, 0), dtype=np.int64)
-    names = [dataset.names[int(level)] if dataset.names else f"{level:g}" for level in levels]
+    names = [dataset.names[int(level)] for level in levels] if dataset.names else exact(levels)
     return Survey(
         nonzeros, names, whole_counts, *map(np.concatenate, zip(*moments, strict=True)), least=least, most=most
     )  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Labels as a problem needs them: texts become numbers, and what is mapped or looks wrong is noted."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -82,11 +82,13 @@ def numbered(data: Dataset, values: Array) -> Dataset:
         raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong:.10g}; {right}")
     if values[0] == 1 and values[-1] == len(values):
         return Renumbered(data, values, f"labels 1 … {len(values)} are numbered 0 … {len(values) - 1}")
-    absent = np.setdiff1d(np.arange(data.classes), values)
+    absent = np.delete(np.arange(data.classes), values.astype(np.int64))
     if not len(absent):
         return data
     empty = "class {} is empty" if len(absent) == 1 else f"{len(absent)} of {data.classes} classes are empty ({{}})"
-    return noted(data, f"{empty.format(listed(numbers(absent)))}: no sample has such a label")
+    return noted(
+        data, f"{empty.format(listed([str(number) for number in folded(absent)]))}: no sample has such a label"
+    )
 
 
 def single(data: Dataset, value: float, kind: Kind) -> Dataset:
@@ -123,12 +125,17 @@ def numbers(values: Sequence[float] | Array) -> list[str]:
     return [f"{value:.10g}" for value in values]
 
 
+def exact(values: Array) -> list[str]:
+    """Numbers as texts that differ where the numbers do, 7 in place of 7.0."""
+    return [text.removesuffix(".0") for text in values.astype(str).tolist()]
+
+
 def listed(words: Sequence[str]) -> str:
     return ", ".join(map(shortened, folded(words)))
 
 
-def folded(words: Sequence[str]) -> Sequence[str]:
-    """The words, or of many the first ones, … and the last."""
+def folded(words: Any) -> Any:
+    """A sequence of words or numbers, or of many the first ones, … and the last."""
     return words if len(words) <= SHOWN else [*words[: SHOWN - 2], "…", words[-1]]
 
 
@@ -144,7 +151,10 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
         raise UserError(f"some labels of {source} are text and some are numbers: they must be of one kind")
     for part in parts:
         check_text(characters(part.dtype), f"the labels of {source}")
-    decoded = [np.char.strip(np.char.decode(part, "utf-8") if part.dtype.kind == "S" else part) for part in parts]
+    try:
+        decoded = [np.char.strip(np.char.decode(part, "utf-8") if part.dtype.kind == "S" else part) for part in parts]
+    except UnicodeDecodeError as error:
+        raise UserError(f"a label of {source} is no text in UTF-8: {error.object!r}") from None
     # Of all parts together: a class that only test samples have must not shift the numbers of the others.
     names, codes = np.unique(np.concatenate(decoded), return_inverse=True)
     if not names[0]:

@@ -41,11 +41,9 @@ class Partition(Component):
     checks: ClassVar[str] = "mpifed.data.data_guards"
 
     def words(self) -> str:
-        words = [self.label()]
-        for key, value in msgspec.structs.asdict(self).items():
-            if value is not None:
-                words.append(f"{key} = {'given' if np.ndim(value) else toml_value(value)}")
-        return ", ".join(words)
+        options = {key: value for key, value in msgspec.structs.asdict(self).items() if value is not None}
+        shown = [f"{key} = {'given' if np.ndim(value) else toml_value(value)}" for key, value in options.items()]
+        return ", ".join([self.label(), *shown])
 
     def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Divide the rows with labels y (d,) among m clients.

@@ -82,7 +82,7 @@ class LinearModel(Problem):
         Σ v_j ln p_j.
         """
         real = block.w > 0
-        v = self._given_weights(block)
+        v = 1.0 if block.offset is None else np.where(real, block.w * block.d[:, None], 1)
         Z = block.scores(X)
         if block.frequencies or not self.has("pearson"):
             logs = v * self.log_density(Z, self._labels(block), dispersion)
@@ -165,7 +165,7 @@ class LinearModel(Problem):
         xp = block.xp
         R = self.slope(block.scores(X), block.b)
         size = xp.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
-        R *= xp.minimum(bound / xp.maximum(size, bound), 1) * block.w
+        R = R * (xp.minimum(bound / xp.maximum(size, bound), 1) * block.w)  # a slope may return the labels
         factor = self._factor(block)
         return block.vecmat(R) if factor is None else block.vecmat(R) + factor * self.penalty_grad(X)
 
@@ -236,10 +236,6 @@ class LinearModel(Problem):
         if factor is not None and ridge is None:
             G += factor * self.penalty_grad(X)
         return Z, G
-
-    def _given_weights(self, block: Block) -> Array | float:
-        """The weights v_j of samples, 1 on the padding: (c, D)."""
-        return 1.0 if block.offset is None else np.where(block.w > 0, block.w * block.d[:, None], 1)
 
     def _labels(self, block: Block) -> Array:
         """The labels, 1 on the padding, which every density takes: (c, D)."""

@@ -31,7 +31,7 @@ class LogisticLoss(LinearModel):
     def labels(self, b: Array) -> Array:
         wrong = b[~np.isin(b, (-1, 0, 1))]
         if len(wrong):
-            raise ValueError(f"labels must be 0 and 1 or -1 and 1, but there is {wrong[0]:g}")
+            raise ValueError(f"labels must be 0 and 1 or -1 and 1, but there is {wrong[0]:.10g}")
         if np.isin(-1, b) and np.isin(0, b):
             raise ValueError("labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
         return np.maximum(b, 0)

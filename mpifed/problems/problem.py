@@ -111,7 +111,7 @@ class Problem(Component):
         """The labels in the form that this problem uses (d,); ValueError where they do not fit."""
         wrong = b[(b < 0) | (b != np.floor(b))] if self.takes() == "classes" else b[:0]
         if len(wrong):
-            raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:g}")
+            raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:.10g}")
         return b
 
     def checked_labels(self, b: Array) -> Array:

@@ -16,7 +16,7 @@ from mpifed.problems.problem import Factors, Problem, Solve, ones
 class Quadratic(Problem, tag="quadratic"):
     """f_i(x) = ½ xᵀQ_i x − b_iᵀx; a client's n rows of X are Q_i, its n labels are b_i.
 
-    r_i = λ_max(Q_i), α_i = λ_min(Q_i). Q_i must be symmetric. With ``noise`` methods get
+    r_i = ‖Q_i‖, α_i = λ_min(Q_i). Q_i must be symmetric. With ``noise`` methods get
     ∇f_i + ξ, ξ ~ N(0, noise²I).  Source: the lower bounds (41), (42) are of this kind.
     """
 
@@ -44,12 +44,14 @@ class Quadratic(Problem, tag="quadratic"):
         return xp.vecdot(QX, X) / 2 - xp.vecdot(b, X), QX - b
 
     def lipschitz(self, block: Block) -> Array:
-        """r_i = λ_max(Q_i): (c,)."""
-        return block.once("spectrum", spectrum)[:, -1]
+        """r_i = ‖Q_i‖, which is λ_max(Q_i) where f_i is convex: (c,)."""
+        with self.refusing():
+            return block.xp.max(block.xp.abs(block.once("spectrum", spectrum)), axis=1)
 
     def convexity(self, block: Block) -> Array:
         """α_i = λ_min(Q_i): (c,)."""
-        return block.once("spectrum", spectrum)[:, 0]
+        with self.refusing():
+            return block.once("spectrum", spectrum)[:, 0]
 
     def hessian(self, block: Block, X: Array) -> Solve:
         """V -> Q_i v_i for rows V (c, n)."""
@@ -77,5 +79,8 @@ def matrices(block: Block) -> Array:
 
 
 def spectrum(block: Block) -> Array:
-    """The eigenvalues of Q_i in ascending order: (c, n)."""
-    return np.linalg.eigvalsh(matrices(block))
+    """The eigenvalues of Q_i in ascending order: (c, n). ValueError where one is not symmetric."""
+    Q = matrices(block)
+    if (np.abs(Q - Q.mT) > 1e-5 * np.abs(Q).max(axis=(1, 2), keepdims=True)).any():
+        raise ValueError("the rows of each client must be a symmetric matrix")
+    return np.linalg.eigvalsh(Q)

@@ -97,7 +97,6 @@ REAL = np.linspace(0, 1, 50)
         ({"sizes": [3, 3]}, PAIRS, 3, r"\.sizes has 2 entries, but data\.clients = 3"),
         ({"sizes": [8, 5]}, PAIRS, 2, r"\.sizes adds up to 13, but there are only 12"),
         ({"sizes": [3, 0]}, PAIRS, 2, r": sizes must be .* at least 1"),
-        ({"sizes": 0}, PAIRS, 2, r": sizes must be .* at least 1"),
         ({"sizes": 7}, PAIRS, 2, r"\.sizes adds up to 14, but there are only 12"),
         ({"sizes": []}, PAIRS, 2, r": sizes must be"),
         ({"least": 0.9}, PAIRS, 9, r"\.least = 0\.9 is too large for 12 samples and data\.clients = 9"),

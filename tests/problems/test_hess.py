@@ -10,7 +10,6 @@ from mpifed.kernels.blocks import Block
 from mpifed.kernels.sparse_products import sparse_block
 from mpifed.problems.linear_model import LinearModel
 from mpifed.problems.logistic import Logistic
-from mpifed.problems.svm import SVM
 from tests.helpers.problem_cases import NAMES, TWICE, dataset, having, one_block, problem_of
 
 MATRICES = having("hess")
@@ -80,7 +79,6 @@ def test_rows_that_name_a_column_twice_or_in_any_order_are_those_of_the_matrix(w
 def test_a_problem_that_cannot_have_them_does_not_offer_them():
     assert MATRICES == TWICE, "every problem with products has matrices"
     assert {name for name in NAMES if name not in MATRICES} == {"svm", "svm, lam", "mlp", "mlp, lam"}
-    assert not SVM.has("hess")
     assert not Straight.has("hess")
     assert not Own.has("hess"), "its products are those of another matrix"
     assert OwnBoth.has("hess")

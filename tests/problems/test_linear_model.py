@@ -55,6 +55,14 @@ def test_the_gradient_of_every_sample_is_clipped_to_its_bound(case):
     assert np.allclose(problem.clipped_grad(block, X, 1e9), problem.grad(block, X), rtol=1e-12, atol=1e-14)
 
 
+def test_clipping_leaves_the_labels_as_they_are_where_a_slope_returns_them(monkeypatch):
+    monkeypatch.setattr(LeastSquares, "slope", lambda self, Z, b: b)
+    block = one_block(LeastSquares(), dataset("least-squares", 9))
+    before = block.b.copy()
+    LeastSquares().clipped_grad(block, np.zeros(6), 0.1)
+    assert np.array_equal(block.b, before)
+
+
 @clipped
 @given(seed=st.integers(0, 2**32), bound=st.floats(1e-3, 1e3), scale=st.floats(1e-3, 1e3))
 def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_bound_over_d(name, seed, bound, scale):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import LinearModel, Problem, UserError
+from mpifed import LinearModel, Pool, Problem, UserError
 from mpifed.problems import LeastSquares, Quadratic
-from tests.helpers.problem_cases import dataset
+from tests.helpers.problem_cases import dataset, one_block
 
 
 class Bowl(Problem):
@@ -59,22 +59,16 @@ def test_a_linear_model_has_a_hessian_where_it_has_the_second_derivative_of_its_
     assert len(mpifed.run(table | {"problem": f"{__file__}:Bent"}).x) == 3
 
 
-def test_a_quadratic_refuses_clients_that_have_no_square_matrix():
+def test_a_quadratic_refuses_clients_that_have_no_square_or_symmetric_matrix():
     with pytest.raises(ValueError, match="every client needs 6 rows, the rows of its matrix, but client 0 has 9"):
         Quadratic().dim(dataset("logistic", 9))
+    data = mpifed.arrays([[1.0, 0.0], [5.0, 1.0]], np.ones(2), 1, partition="contiguous")
+    with pytest.raises(UserError, match=r"^problem 'quadratic' cannot use these data: .* must be a symmetric matrix$"):
+        mpifed.run(data=data, problem="quadratic", rounds=1)
 
 
-@pytest.mark.parametrize("size", [3, 6, 100])
-def test_a_quadratic_has_no_samples_to_be_drawn(size):
-    """On a "mini-batch" it is what it is, or the pair is refused before round one."""
-
-    def model(batch_size):
-        algorithm = {"name": "flame", "lr": 0.1, "batch_size": batch_size}
-        data = {"name": "quadratic", "clients": 4, "features": 6}
-        return mpifed.run({"data": data, "rounds": 3, "algorithm": algorithm}).x
-
-    try:
-        found = model(size)
-    except UserError:
-        return
-    assert np.allclose(found, model(0))
+def test_r_of_a_quadratic_is_the_norm_of_its_matrix_where_it_bends_down_too():
+    data = Pool(np.array([[1.0, 0.0], [0.0, -3.0], [2.0, 1.0], [1.0, 2.0]]), np.ones(4), None, np.array([2, 2]))
+    block = one_block(Quadratic(), data)
+    assert np.allclose(Quadratic().lipschitz(block), [3, 3])
+    assert np.allclose(Quadratic().convexity(block), [-3, 1])

@@ -1,9 +1,11 @@
 """Reader of CSV files: text, plain, gzip or bzip2, with commas, semicolons or tabs between cells."""
 
 import csv
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +17,7 @@ from mpifed.core.memory import LONGEST_TEXT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import WIDEST, is_number, lines_of
+from mpifed.data.formats.on_disk import reading
 from mpifed.data.tables.table import MISSING, Column, Table
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
@@ -30,6 +33,17 @@ class Writing(NamedTuple):
     decimal: str = "."
     header: bool | None = None
 
+    def plain(self) -> bool:
+        """Whether Python reads numbers as they are written, and none stands for a missing cell, such as -999."""
+        return self.decimal == "." and all(math.isnan(float(text)) for text in self.missing if is_number(text))
+
+    def dotted(self, cell: str) -> str:
+        """A number as Python writes it; no number where a point parts thousands, because commas are decimal marks."""
+        return cell.replace(".", "_").replace(",", ".") if self.decimal == "," else cell
+
+    def number(self, cell: str) -> bool:
+        return is_number(self.dotted(cell))
+
 
 class CsvTable(Table):
     """A CSV file. A column whose first entry is no number holds texts."""
@@ -37,10 +51,11 @@ class CsvTable(Table):
     def __init__(self, path: Path, writing: Writing) -> None:
         self.path = path
         self.writing = writing
+        self.plain = writing.plain()
         lines = (line.decode("utf-8-sig", errors="replace") for line in lines_of(path))
         head = next(lines, "").strip("\r\n")
         if not head:
-            raise UserError(f"{path} is empty")
+            raise UserError(f"{path} is empty, or its first line is")
         # Commas within quotation marks are no marks between cells.
         bare = re.sub(r'"[^"]*"', "", head)
         marks = [mark for mark in ";\t" if mark in bare] if writing.decimal == "," else ""
@@ -66,11 +81,10 @@ class CsvTable(Table):
             raise UserError(f"{self.path}, line {line}: {error}; a quotation mark may be missing before it") from None
 
     def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
-        if len(wanted) < len(self.names) or categories or self.writing.decimal != ".":
-            return self.mixed(wanted, categories)
-        try:
-            return self.numbers()
-        except ValueError:  # not all cells are numbers
+        with reading(self.path, "CSV"):
+            if self.plain and len(wanted) == len(self.names) and not categories:
+                with suppress(ValueError):  # not all cells are numbers, or rows have more or fewer
+                    return self.numbers()
             return self.mixed(wanted, categories)
 
     def numbers(self) -> list[Column]:
@@ -84,8 +98,10 @@ class CsvTable(Table):
                 quotechar='"',
                 comments=None,
                 encoding="utf-8-sig",
-            ).reshape(-1, len(self.names))
-        return [Column(values) for values in table.T]
+            )
+        if table.size and table.shape[1] != len(self.names):
+            raise ValueError("unlike the first line")
+        return [Column(values) for values in table.reshape(-1, len(self.names)).T]
 
     def mixed(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
         """Columns of numbers and texts, of which cells may be missing."""
@@ -133,7 +149,7 @@ class Cells:
         if not self.known:
             first = next((cell.strip() for cell in cells if cell.strip() not in missing), None)
             self.known = first is not None
-            self.texts = None if first is None or is_number(self.dotted(first)) else {}
+            self.texts = None if first is None or self.table.writing.number(first) else {}
         if self.texts is None:
             self.parts.append(self.numbers(cells, lines))
             return
@@ -144,22 +160,21 @@ class Cells:
 
     def numbers(self, cells: list[str], lines: list[int]) -> Array:
         """Cells as numbers: at once where all are, one by one where some are missing, written otherwise, or wrong."""
-        try:
-            return np.fromiter(map(float, cells), np.float64, len(cells))
-        except ValueError:
-            return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
+        with suppress(ValueError):
+            if self.table.plain and "_" not in "".join(cells):  # float takes 18_25, an age group, as 1825
+                return np.fromiter(map(float, cells), np.float64, len(cells))
+        return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
 
     def number(self, cell: str, line: int) -> float:
         if cell in self.table.writing.missing:
             return np.nan
-        try:
-            return float(self.dotted(cell))
-        except ValueError:
-            raise self.wrong(
-                f"{brief(cell)} {{}} is not a number, as the first entry is: texts that stand for missing values are "
-                "named in data.missing_texts, columns of categories in data.categories",
-                line,
-            ) from None
+        if self.table.writing.number(cell):
+            return float(self.table.writing.dotted(cell))
+        raise self.wrong(
+            f"{brief(cell)} {{}} is not a number, as the first entry is: texts that stand for missing values are "
+            "named in data.missing_texts, columns of categories in data.categories",
+            line,
+        )
 
     def code(self, cell: str, line: int) -> int:
         assert self.texts is not None
@@ -179,21 +194,18 @@ class Cells:
             raise self.wrong(
                 f'{cell!r} {{}} has semicolons between numbers with a decimal comma: data.decimal = ","', line
             )
-        if COMMA.fullmatch(cell):
-            raise self.wrong(f'{cell!r} {{}} has a decimal comma: data.decimal = "," reads such numbers', line)
-        if is_number(self.dotted(cell)):
+        if self.table.writing.number(cell):
             raise self.wrong(
-                f"{cell!r} {{}} is a number, but the first entry is text: all must be numbers, or all text; "
-                f"data.categories = [{toml_value(self.table.names[self.k])}] takes both",
+                f"{cell!r} {{}} is a number, but the first entry is text: all must be numbers, or all text; for a "
+                f"feature data.categories = [{toml_value(self.table.names[self.k])}] takes both",
                 line,
             )
+        if COMMA.fullmatch(cell):
+            raise self.wrong(f'{cell!r} {{}} has a decimal comma: data.decimal = "," reads such numbers', line)
 
     def wrong(self, sentence: str, line: int) -> UserError:
         """The error for a cell of this column, with where it stands in place of {}."""
         return UserError(f"{self.table.path}, line {line}: {sentence.replace('{}', f'in {self.table.called(self.k)}')}")
-
-    def dotted(self, cell: str) -> str:
-        return cell.replace(",", ".") if self.table.writing.decimal == "," else cell
 
     def column(self) -> Column:
         kind = np.float64 if self.texts is None else np.int64
@@ -205,14 +217,14 @@ class Cells:
 
 
 def is_header(first: Sequence[str], second: Sequence[str], writing: Writing) -> bool:
-    kinds = [is_number(cell) or cell in writing.missing for cell in first]
+    kinds = [writing.number(cell) or cell in writing.missing for cell in first]
     if all(kinds):
         return False
     if len(second) != len(first) or not any(kinds):
         return True
-    if any(is_number(below) and not number for number, below in zip(kinds, second, strict=True)):
+    if any(writing.number(below) and not number for number, below in zip(kinds, second, strict=True)):
         return True
-    numbers = [float(cell) for cell in first if is_number(cell)]
+    numbers = [float(writing.dotted(cell)) for cell in first if writing.number(cell)]
     return len(numbers) > 1 and numbers[0] in (0, 1) and bool(np.all(np.diff(numbers) == 1))  # pandas numbers columns
 
 

@@ -13,6 +13,8 @@ from mpifed.core.hdf5 import datasets, entry
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import H5Array, Reader, Stored, h5_array
 
+OWNERS = "/"  # beside the arrays, the names of the groups: no array has this name
+
 
 class Joined(Stored):
     """Arrays of one file, one below the other; rows are read from those that have them."""
@@ -84,7 +86,7 @@ def by_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
         for key, array in arrays.items():
             if not array.shape:
                 raise UserError(f"{array.name} of {path} is one number: {key} has a row for each sample")
-    joined: dict[str, Any] = {"owners": tuple(found)}
+    joined: dict[str, Any] = {OWNERS: tuple(found)}
     for part in ("", "_test") if tested else ("",):
         own = [found[name] for name in found if not part or name in tested]
         joined |= {

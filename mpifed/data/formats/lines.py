@@ -34,9 +34,9 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 def is_number(text: str) -> bool:
-    """Whether Python can convert a text to a float."""
+    """Whether a text is a number, as Python reads it but for 1_000."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text

@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, check_text, free, size_of
 from mpifed.core.typing import Array
+from mpifed.data.formats.on_disk import reading
 from mpifed.data.tables.table import MISSING, Column, Table
 
 CODE = 8  # bytes of the code of a text
@@ -27,7 +28,7 @@ class ParquetTable(Table):
     def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
+        with reading(self.path, "Parquet"), pq.ParquetFile(self.path) as file:
             d = file.metadata.num_rows
             what = f"the {d:,} rows and {len(wanted):,} columns of {self.path}"
             size = size_of((d,), sum(width(file.schema_arrow.field(k).type) for k in wanted))
@@ -89,7 +90,7 @@ def texts(values: Any, what: str) -> Column:
     if not len(values):  # combine_chunks of nothing is no array
         return Column(np.zeros(0, np.int64), ())
     # Large: offsets of the usual type have 32 bits, which a column of more than 2 GB of texts exceeds.
-    found = values.cast(pa.large_string())
+    found = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
     check_text(pc.max(pc.utf8_length(found)).as_py() or 0, what)
     coded = pc.dictionary_encode(found).combine_chunks()
     codes = np.asarray(coded.indices.fill_null(MISSING)).astype(np.int64)

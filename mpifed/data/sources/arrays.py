@@ -197,26 +197,34 @@ def entry(k: int) -> str:
 
 
 def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
-    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    X = X.tocsr() if sp.issparse(X) else even(X, f"X{part}")
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
     y = vector(y, f"y{part}")
-    if y.dtype == object and all(isinstance(value, str) for value in y):  # as those of pandas
-        y = y.astype(str)
-    for name, values, kinds in (("X", X, "biuf"), ("y", y, "biufSU")):
-        if values.dtype.kind not in kinds:
-            also = ", or of texts" if name == "y" else ""
-            raise UserError(f"{name}{part} has the type {values.dtype}: it must be an array of real numbers{also}")
+    if X.dtype.kind not in "biuf":
+        raise UserError(f"X{part} has the type {X.dtype}: it must be an array of real numbers")
     if len(y) != X.shape[0]:
         raise UserError(f"y{part} has {len(y)} entries, but X{part} has {X.shape[0]} rows")
     check_finite(X, range(len(y)), f"X{part}")
-    if y.dtype.kind not in "SU":
-        check_finite(y, range(len(y)), f"y{part}")
     return X, y
 
 
 def vector(values: Any, name: str) -> Array:
-    found = np.asarray(values)
+    """Real numbers, finite ones, or texts, as an array with one axis."""
+    found = even(values, name)
     if found.ndim != 1 or not len(found):
         raise UserError(f"{name} has the shape {found.shape}: it must have one axis and at least one entry")
+    if found.dtype == object and all(isinstance(value, str) for value in found):  # as those of pandas
+        found = found.astype(str)
+    if found.dtype.kind not in "biufSU":
+        raise UserError(f"{name} has the type {found.dtype}: it must be an array of real numbers, or of texts")
+    if found.dtype.kind == "f":
+        check_finite(found, range(len(found)), name)
     return found
+
+
+def even(values: Any, name: str) -> Array:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise UserError(f"{name} has parts of different lengths: it must be an array") from None

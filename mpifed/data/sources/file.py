@@ -15,7 +15,7 @@ from mpifed.core.toml import listed, toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
-from mpifed.data.formats.h5_groups import by_groups
+from mpifed.data.formats.h5_groups import OWNERS, by_groups
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import open_h5, open_npz, reading
 from mpifed.data.formats.svm import read_svm
@@ -135,20 +135,22 @@ class File(Tabular, kw_only=True, tag="file"):
         test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
         order = None
         division = ""
-        owners = arrays.get("owners", ())
+        owners = arrays.get(OWNERS, ())
         if "client" in arrays:
             client = read_vector(arrays, "client", path, texts=True)
             if len(client) != X.shape[0]:
                 raise UserError(f"client of {path} has {len(client)} entries, but X has {X.shape[0]} rows")
             values, owner = np.unique(client, return_inverse=True)
             self.check_agreement("has a column", len(values), test is not None)
+            if sizes is not None and not np.array_equal(np.repeat(np.arange(len(sizes)), sizes), owner):
+                raise UserError(f"client of {path} says otherwise than sizes whose the rows are: leave one of them out")
             order = np.argsort(owner, kind="stable")
             sizes = np.bincount(owner)
             division = 'by the column "client"'
             owners = tuple(map(str, values.tolist()))
         elif sizes is not None:
             self.check_agreement("has sizes", len(sizes), test is not None)
-            division = "by the groups of the file" if "owners" in arrays else "by the sizes in the file"
+            division = "by the groups of the file" if owners else "by the sizes in the file"
         pool = deal(self, Samples(X, y, order, sizes), test, seed, dtype, str(path))
         pool.division = pool.division or division
         pool.owners = owners
@@ -187,10 +189,11 @@ class File(Tabular, kw_only=True, tag="file"):
         return {name: str(key) for name in COLUMNS if (key := getattr(self, name)) is not None}
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
-        if kind == "LIBSVM":
-            return read_svm(path, self.zero_based)
-        found = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
-        return found if found or kind != "HDF5" else by_groups(path, tuple(self.arrays_of_samples().values()))
+        with reading(path, kind):
+            if kind == "LIBSVM":
+                return read_svm(path, self.zero_based)
+            found = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
+            return found if found or kind != "HDF5" else by_groups(path, tuple(self.arrays_of_samples().values()))
 
     def check_options(self, path: Path, kind: str) -> None:
         for key, field in fields_of(type(self)).items():

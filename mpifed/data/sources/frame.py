@@ -17,6 +17,8 @@ from mpifed.data.sources.held import Words, found, kept
 from mpifed.data.sources.tabular import Tabular
 from mpifed.data.tables.table import MISSING, Column, Table
 
+NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # what pandas calls columns of Python's objects
+
 
 class FrameTable(Table):
     """A data frame. None, NaN and NA are missing."""
@@ -45,19 +47,19 @@ class FrameTable(Table):
         if getattr(kind, "kind", "O") in "biuf" and not hasattr(kind, "categories"):
             if missing.any():
                 return Column(series.to_numpy(dtype=np.float64, na_value=np.nan))
-            values = series.to_numpy(dtype=getattr(kind, "numpy_dtype", kind))
+            values = series.to_numpy(dtype=getattr(kind, "numpy_dtype", getattr(kind, "subtype", kind)))
             return Column(values.astype(np.int8) if values.dtype.kind == "b" else values)
         cells = series.astype(object)
         given = cells[~missing]
         held = infer_dtype(given)
-        if held == "boolean":
+        if held == "boolean" or (held in NUMBERS and not hasattr(kind, "categories")):
             return Column(cells.mask(missing, np.nan).to_numpy(dtype=np.float64))
         if held != "string":
             wrong = next((value for value in given if not isinstance(value, str) and not any_text), None)
             if wrong is not None and not hasattr(kind, "categories"):
                 raise UserError(
-                    f"{what} holds {wrong!r} among others: all must be numbers, or all text; "
-                    f"data.categories = [{toml_value(self.names[k])}] takes both"
+                    f"{what} holds {wrong!r} among others: all must be numbers, or all text; for a "
+                    f"feature data.categories = [{toml_value(self.names[k])}] takes both"
                 )
             # As texts, before levels are looked for: to Python 1, 1.0 and True are one value.
             cells = cells.mask(~missing, cells.map(str))
@@ -87,12 +89,8 @@ class Held:
         for k, name in enumerate(self.frame.columns):
             values = self.frame.iloc[:, k].to_numpy()
             found.update(f"{name} {values.dtype} {values.shape};".encode())
-            data = (
-                "\0".join(map(repr, values)).encode()
-                if values.dtype.kind not in "biuf"
-                else np.ascontiguousarray(values).data
-            )
-            found.update(data)
+            numbers = values.dtype.kind in "biuf"
+            found.update(np.ascontiguousarray(values).data if numbers else "\0".join(map(repr, values)).encode())
         return found.hexdigest()
 
 

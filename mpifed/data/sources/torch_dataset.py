@@ -17,7 +17,7 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.dataset import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import deal
-from mpifed.data.sources.arrays import arrays, samples_of, test_samples
+from mpifed.data.sources.arrays import arrays, samples_of, test_samples, vector
 
 
 class Part(NamedTuple):
@@ -37,7 +37,7 @@ def read(parts: Sequence[Part], first: Array) -> tuple[Array, Array]:
     y: list[Any] = []
     for part in parts:
         for j in part.positions:
-            sample, label = item(part, int(j))
+            sample, label = item(part, j)
             if sample.shape != first.shape or sample.dtype != first.dtype:
                 one, other = (f"{found.dtype} {toml_value(found.shape)}" for found in (sample, first))
                 raise UserError(
@@ -51,7 +51,7 @@ def read(parts: Sequence[Part], first: Array) -> tuple[Array, Array]:
 def first(parts: Sequence[Part]) -> Array:
     for part in parts:
         for j in part.positions[:1]:
-            sample, again = (item(part, int(j))[0] for _ in range(2))
+            sample, again = (item(part, j)[0] for _ in range(2))
             if again.shape != sample.shape or again.tobytes() != sample.tobytes():
                 raise UserError(
                     f"item {j} of {part.name} is another one when it is read again, so ranks would have other data: "
@@ -61,9 +61,11 @@ def first(parts: Sequence[Part]) -> Array:
     raise UserError("there is no sample")
 
 
-def item(part: Part, j: int) -> tuple[Array, Any]:
+def item(part: Part, j: Any) -> tuple[Array, Any]:
     try:
-        sample, label = part.dataset[j]
+        if int(j) != j:
+            raise ValueError("its position is no whole number")
+        sample, label = part.dataset[int(j)]
         sample, label = np.asarray(sample), np.asarray(label)
     except Exception as error:  # the user's code may raise anything
         raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {error_text(error)}") from None
@@ -210,7 +212,7 @@ def parts_of(given: Any) -> tuple[list[Part], bool, Any]:
         index = [index[key] for key in sorted(index)]
     if isinstance(index, list) and all(np.ndim(own) == 1 for own in index):
         return [Part(dataset, own, f"the list of positions of client {i}") for i, own in enumerate(index)], True, None
-    return [every], False, index if np.ndim(index) == 0 else np.asarray(index)
+    return [every], False, index if index is None or is_number(index) else vector(index, "index")
 
 
 def whole(dataset: Any, name: str) -> Part:

@@ -12,7 +12,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Feature
 from mpifed.data.formats.lines import is_number
-from mpifed.data.labels import folded
+from mpifed.data.labels import exact, folded
 from mpifed.data.tables.table import Column, Table
 
 MANY = 20  # levels that a column of texts may have in any table; in a long one, a share of its rows
@@ -87,10 +87,10 @@ def levels_of(table: Table, k: int, column: Column, listed: bool) -> tuple[list[
         values, codes = np.unique(column.values[~missing], return_inverse=True)
         found = np.full(len(missing), -2, np.int64)
         found[~missing] = codes
-        return [f"{value:.10g}" for value in values], found
-    if not listed:
-        check_texts(table, k, column)
+        return exact(values), found
     used = [column.texts[code] for code in np.unique(column.values[~missing])]
+    if not listed:
+        check_texts(table, k, used, len(missing))
     # As numbers, 1 and 1.0 are one level, and 2 comes before 10.
     if used and all(map(is_number, used)):
         numbers = np.array([float(text) if is_number(text) else np.nan for text in (*column.texts, "nan")])
@@ -100,8 +100,8 @@ def levels_of(table: Table, k: int, column: Column, listed: bool) -> tuple[list[
     return sorted(used), np.where(missing, -2, codes[column.values])
 
 
-def check_texts(table: Table, k: int, column: Column) -> None:
-    texts = [column.texts[code] for code in np.unique(column.values[column.values >= 0])] if column.texts else []
+def check_texts(table: Table, k: int, texts: Sequence[str], d: int) -> None:
+    """UserError where the texts in the d rows of column k are not the levels of a category."""
     what = f"{table.called(k)} of {table.source}"
     shown = toml_value(table.names[k]) if table.header else str(k)
     right = f"data.ignore = [{shown}] leaves it out, data.categories = [{shown}] makes a level of each"
@@ -111,10 +111,8 @@ def check_texts(table: Table, k: int, column: Column) -> None:
         )
     if texts and all(map(is_number, texts)):
         raise UserError(f"{what} holds numbers as texts, such as {texts[0]!r}: convert them to numbers; {right}")
-    if len(texts) > max(MANY, len(column.values) // SHARE):
-        raise UserError(
-            f"{what} has {len(texts):,} different texts in {len(column.values):,} rows, such as {texts[0]!r}: {right}"
-        )
+    if len(texts) > max(MANY, d // SHARE):
+        raise UserError(f"{what} has {len(texts):,} different texts in {d:,} rows, such as {texts[0]!r}: {right}")
 
 
 def names_of(features: Sequence[Feature]) -> tuple[str, ...]:

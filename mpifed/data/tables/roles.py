@@ -73,11 +73,8 @@ def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
                 continue
             first, second = sorted((key, other), key=lambda name: name in ("target", "time"))
             shown = toml_value(getattr(options, first))
-            right = (
-                "data.target must be another one"
-                if options.target is None and second == "target"
-                else "they must be two"
-            )
+            last = options.target is None and second == "target"
+            right = "data.target must be another one" if last else "they must be two"
             raise UserError(
                 f"data.{first} = {shown} is the column of the {WORDS[second]} of {table.source}, too: {right}"
             )

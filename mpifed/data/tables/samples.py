@@ -9,22 +9,15 @@ import numpy as np
 from mpifed.core.errors import UserError, counted
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.labels import listed
+from mpifed.data.labels import exact, listed
 from mpifed.data.partition import edges
 from mpifed.data.pool import Samples
 from mpifed.data.tables.roles import Roles
 from mpifed.data.tables.table import Column, Table
 
-FOLDS = {
-    "train": False,
-    "training": False,
-    "0": False,
-    "false": False,
-    "test": True,
-    "testing": True,
-    "1": True,
-    "true": True,
-}
+FOLDS = dict.fromkeys(("train", "training", "0", "false"), False)
+FOLDS |= dict.fromkeys(("test", "testing", "1", "true"), True)
+EXACT = 2**53  # from here on not every whole number is a float
 MARKS = "_-:. "  # between train or test and the name of a client
 YES = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
@@ -99,8 +92,11 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
         test = folds(table, k, texts)
     if client is None:
         return by_file(table, test)
+    if client.dtype.kind == "f" and np.abs(client).max() >= EXACT:
+        where = f"{table.called(roles.special['client'])} of {table.source}"
+        raise UserError(f"{where} has numbers from 2^53 on, which are not told apart: write clients as words")
     names, index = np.unique(client, return_inverse=True)
-    shown = [f"{name:g}" for name in names] if names.dtype.kind in "biuf" else names.tolist()
+    shown = exact(names) if names.dtype.kind in "biuf" else names.tolist()
     if test is not None:
         counts = np.bincount(index[~test], minlength=len(names))
         empty = [name for name, count in zip(shown, counts, strict=True) if not count]

@@ -48,6 +48,8 @@ class Table:
     key = ""  # the column by which its two parts were matched
 
     def __init__(self, source: str, names: Sequence[str], header: bool = True) -> None:
+        if not names:
+            raise UserError(f"{source} has no columns")
         self.source = source
         self.names = list(names) if header else [str(k) for k in range(len(names))]
         self.header = header
@@ -131,8 +133,8 @@ class Stacked(Table):
         kinds = {column.texts is None for column in known}
         if len(kinds) > 1:
             raise UserError(
-                f"{self.called(k)} holds numbers in some of the files {self.source}, and texts in others: "
-                f"data.categories = [{toml_value(self.names[k])}] takes both"
+                f"{self.called(k)} holds numbers in some of the files {self.source}, and texts in others: for a "
+                f"feature data.categories = [{toml_value(self.names[k])}] takes both"
             )
         # A part in which nothing is known may be of either kind.
         if False not in kinds:
@@ -205,10 +207,15 @@ class Matched(Table):
         # Of the table itself, not of what was matched to it, which is often a register of the clients.
         return self.table.last()
 
+    def owners(self) -> tuple[Array, list[str]] | None:
+        self.table.kept = self.found[self.kept]
+        return self.table.owners()
+
     def match(self, mine: Column, theirs: Column) -> Array:
         """The row of the other table for each row, -1 where there is none. UserError where there are several."""
         names = theirs.plain().astype(str)
         order = np.argsort(names, kind="stable")
+        order = order[~theirs.missing()[order]]  # a missing key is that of no row
         rising = names[order]
         twice = np.flatnonzero(rising[1:] == rising[:-1])
         if twice.size:
@@ -216,12 +223,14 @@ class Matched(Table):
                 f"{self.other.source} has several rows with {self.key} = {str(rising[twice[0]])!r}: it must have one"
             )
         wanted = mine.plain().astype(str)
-        at = np.minimum(np.searchsorted(rising, wanted), len(rising) - 1)
-        if not len(rising) or not (rising[at] == wanted).any():
+        at = np.searchsorted(rising, wanted)
+        same = np.append(rising, "")[at] == wanted
+        same &= ~mine.missing()
+        if not same.any():
             raise UserError(
                 f"no row of {self.table.source} has a row in {self.other.source} with the same {self.key!r}"
             )
-        return np.where(rising[at] == wanted, order[at], -1)
+        return np.where(same, np.append(order, -1)[at], -1)
 
     def place(self, k: int) -> str:
         return self.table.place(int(self.found[k]))

@@ -19,8 +19,8 @@ def test_hdf5_reads_only_the_rows_asked_for_and_columns_first_arrays_of_npz_are_
 
 
 def test_text_in_x_and_a_heap_of_labels_without_an_end_are_refused(tmp_path):
-    for text in (np.full((10, 2), b"cat", dtype="S3"), np.full((10, 2), "cat", dtype=object)):
-        refused(write(tmp_path / "text.h5", {"X": text, "y": np.zeros(10)}), "X of .*text.h5 has the type")
+    path = write(tmp_path / "text.h5", {"X": np.full((10, 2), "cat", dtype=object), "y": np.zeros(10)})
+    refused(path, "X of .*text.h5 has the type")
     # the HDF5 library would go over an empty entry of the free space for ever
     path = write(tmp_path / "words.h5", {"X": np.zeros((4, 2)), "sizes": [2, 2], "y": ["cat", "dog"] * 2})
     content = bytearray(path.read_bytes())
@@ -54,6 +54,8 @@ def test_a_matrix_of_scipy_needs_the_labels_of_a_second_file(tmp_path, form):
         data = load(tmp_path / "x.npz", **joined)
         assert np.array_equal(data.rows(0, 2)[0].toarray(), matrix)
         assert data.sizes.tolist() == [2, 4]
+    (tmp_path / "y.npz").write_text("no archive")
+    refused(tmp_path / "x.npz", r"y\.npz cannot be read as NPZ: it is damaged or of another format", **joined)
     (tmp_path / "y.csv").write_text("a,y\n1,2\n")
     refused(tmp_path / "x.npz", r"data\.join adds columns to a table, or arrays", join=str(tmp_path / "y.csv"))
 
@@ -76,24 +78,20 @@ def written(path, more=(), drop=()):
 
 def test_groups_are_clients_in_the_order_of_their_names(tmp_path):
     data = load(written(tmp_path / "x.h5"))
-    assert (data.owners, data.sizes.tolist(), data.division) == (
-        ("aachen", "bonn", "köln"),
-        [2, 3, 5],
-        "by the groups of the file",
-    )
+    assert (data.owners, data.division) == (("aachen", "bonn", "köln"), "by the groups of the file")
+    assert data.sizes.tolist() == [2, 3, 5]
     assert np.array_equal(data.rows(0, 3)[0], ROWS[[3, 4, 0, 1, 2, 5, 6, 7, 8, 9]])
     assert data.rows(1, 2)[1].tolist() == [0, 1, 0]
     same_rows_however_asked(data)
 
 
-def test_some_groups_may_have_test_samples_and_groups_contradict_a_partition(tmp_path):
+def test_some_groups_may_have_test_samples(tmp_path):
     tests = [("bonn/X_test", ROWS[:2] + 1), ("bonn/y_test", [1, 0]), ("köln/X_test", ROWS[2:3]), ("köln/y_test", [1])]
     data = load(written(tmp_path / "x.h5", tests))
     assert data.sizes_test.tolist() == [0, 2, 1]
     assert data.rows_test(0, 3)[0].tolist() == [[1, 2], [3, 4], [4, 5]]
     same_tests_however_asked(data)
     assert load(written(tmp_path / "x.h5"), test=0.4).sizes_test.tolist() == [1, 1, 2]
-    refused(written(tmp_path / "x.h5"), r"data\.clients = 4 contradicts .*, which has sizes of 3 clients", clients=4)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +102,7 @@ def test_some_groups_may_have_test_samples_and_groups_contradict_a_partition(tmp
         (
             [("ulm/X", ROWS[:, :1]), ("ulm/y", [0] * 10)],
             [],
-            r"ulm/X of .*x\.h5 has the shape \(10, 1\), but .* has \(2, 2\)",
+            r"ulm/X of .*x\.h5 has the shape \(10, 1\), but .* \(2, 2\)",
         ),
         ([("ulm/X", 1.0), ("ulm/y", 0)], [], r"ulm/X of .*x\.h5 is one number: X has a row for each sample$"),
         ([("ulm/X", ROWS[:0]), ("ulm/y", np.zeros(0))], [], r"sizes of .* must be whole numbers, .* each at least 1$"),

@@ -108,6 +108,7 @@ kinds = returning([Items(2), Items(2, kind="float64")])
 triples = returning([[(1.0, 2.0, 3.0)] * 4])
 endless = returning([iter(range(4))])
 beyond = returning((Items(3), [[0], [3]]))
+between = returning((Items(3), [[0], [0.7]]))
 noisy = returning([Noisy(3)])
 three = returning((Items(3), [[0]], [[1]]))
 WRONG = {
@@ -117,6 +118,7 @@ WRONG = {
     "triples": r"item 0 of the dataset of client 0 cannot be read as \(sample, label\): ValueError: too many values.*",
     "endless": r"the dataset of client 0 is a range_iterator, which has no len\(\) and \[position\]: it must be .*",
     "beyond": r"item 3 of the list of positions of client 1 cannot be read as \(sample, label\): IndexError: no item 3",
+    "between": r"item 0\.7 of the list of positions of client 1 cannot be read as .*: its position is no whole number",
     "noisy": "item 0 of the dataset of client 0 is another one when it is read again, .*: leave random transforms out",
     "three": r"it is a tuple of 3: it must be a list of datasets, one for each client, or a tuple \(dataset, index\)",
     "absent": r".* has no function absent; .*",

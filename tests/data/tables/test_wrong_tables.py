@@ -12,25 +12,18 @@ FOLDS = "age,sex,fold,site,y\n30,m,train,a,0\n40,m,train,a,1\n50,m,train,b,0\n60
 SURVIVAL = {"time": "t", "event": "e", "clients": 1}
 DECIMAL = r"has a decimal comma: data\.decimal = \",\" reads such numbers$"
 WRONG = [
-    (GOOD.replace("40", ""), {}, r"has 1 missing cell: 'age' \(1\), the first one in the column 'age' in line 3; data"),
-    (GOOD.replace("40", "forty"), {}, r"line 3: 'forty' in the column 'age' is not a number, as the first entry is: "),
     (GOOD.replace("f", "3"), {}, r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] tak"),
     (GOOD.replace("sex", "age"), {}, r"has several columns 'age': each needs a name of its own$"),
-    (GOOD.replace("50,f", "50,f,7"), {}, r"line 4: 5 columns, but the first line has 4$"),
     (GOOD.replace("50,f", '50,"f'), {}, r"line 5: .* columns, but the first line has 4$|quotation mark"),
     ("a;b;y\n1,5;2;0\n2,5;3;1\n", {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
-    ('a,b,y\n"1,5",2,0\n"2,5",3,1\n', {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
     ("1,5;2,5;0\n2,5;3,5;1\n", {}, r"'5;2' in column 1 has semicolons between numbers with a decimal comma: data\.dec"),
+    ("a;y\n2,5;0\n1.234;1\n", {"decimal": ","}, r"line 3: '1\.234' in the column 'a' is not a number, as the first"),
+    ("a;y\nno;0\n2,5;1\n", {"decimal": ","}, r"line 3: '2,5' in the column 'a' is a number, but the first entry is t"),
     ("day,y\n2020-01-03,0\n2020-01-04,1\n", {}, r"holds dates such as '2020-01-03': replace them by numbers, such as"),
-    (
-        "who,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(30)),
-        {},
-        r"has 30 different texts in 30 rows.*ignore = \[\"who\"\]",
-    ),
+    ("who,y\n" + "".join(f"p{k},{k}\n" for k in range(30)), {}, r"30 different texts in 30 rows.*ignore = \[\"who\"\]"),
     ("y\n0\n1\n", {}, r"X of .* has the shape \(2, 0\)"),
     ("age,y\n", {}, r"wrong\.csv has no rows: each is a sample$"),
     (GOOD, {"target": "ages"}, r'data\.target = "ages" is not a column .* site, y; did you mean \'age\'\?$'),
-    (GOOD, {"ignore": ["sax"]}, r'data\.ignore = "sax" is not a column of .*; did you mean \'sex\'\?$'),
     (GOOD, {"ignore": ["y"]}, r"data\.ignore has the column 'y' of .*, which is that of the labels: data\.target must"),
     (GOOD, {"features": ["age", "y"]}, r"data\.features has the column 'y' of .*, which is that of the labels: take i"),
     (GOOD, {"features": ["age", "age"]}, r'data\.features names a column twice: "age", "age"$'),
@@ -45,16 +38,15 @@ WRONG = [
     (TIMES, {"time": "t"}, r"data\.time needs data\.event: the label of a person is a time, and whether"),
     (TIMES, {**SURVIVAL, "target": "age"}, r"data\.target does not go with data\.time and data\.event, which are the"),
     (TIMES, {"time": "t", "event": "t"}, r'data\.event = "t" is the column of the times of .*, too: they must be two$'),
-    (TIMES.replace(",9,", ",,"), SURVIVAL, r"has 1 missing cell: 't' \(1\)"),
     (TIMES.replace(",9,", ",,"), {**SURVIVAL, "missing": "mean"}, r"cells in the column 't', .* in line 4: it"),
     ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),
+    ("id,y\n9007199254740993,0\n9007199254740992,1\n", {"client": "id"}, r"column 'id' of .* has numbers from 2\^53"),
     (FOLDS, {"test": "sex"}, r"data\.test: the column 'sex' of .* has 'f': it must say train or test, or 0 for traini"),
     (FOLDS.replace("test", "train"), {"test": "fold"}, r"says 'train' in all rows: some must be for training, some fo"),
     (FOLDS.replace("test,b", "test,c"), {"test": "fold", "client": "site"}, r"\(c\) have rows for testing only"),
     (GOOD, {"client": "site", "clients": 3}, r"data\.clients = 3 contradicts .*, which has a column of 2 clients: lea"),
     (GOOD.replace("m", "").replace("f", ""), {"missing": "drop"}, r"every row of .* has a missing cell: 'sex' \(4\)"),
-    ("\ufeff" + GOOD.encode("utf-16").decode("latin-1"), {}, r"wrong\.csv"),
 ]
 
 
@@ -87,7 +79,6 @@ RIGHT = [
     (FOLDS.replace("m", "x"), {"test": "fold"}, "no training sample has sex=f, but test samples do"),
     (TIMES.replace(",3,", ",0,"), SURVIVAL, "1 times are 0: they are taken as 2.5, before all others"),
     (TIMES, SURVIVAL, "labels are times, negative where no event came: 2 events in 3 rows"),
-    (GOOD.replace("40", "?"), {"missing": "drop"}, "1 of 4 rows are left out: 1 missing cell in 'age' (1)"),
     (GOOD.replace("40", "NA"), {"missing": "mean"}, "1 missing cell in 1 of 4 rows hold the mean of all training samp"),
     (GOOD, {"above": 0}, "labels above 0 are 1, the others 0"),
     ("id,y\n" + "".join(f"{k},{k % 2}\n" for k in range(9)), {}, "(counted from 0) numbers the rows"),
@@ -104,6 +95,9 @@ def test_a_strange_table_is_read_with_a_note(tmp_path, text, options, note):
 
 def test_quoted_commas_belong_to_a_text_and_decimal_commas_to_a_number(tmp_path):
     (tmp_path / "x.csv").write_text('town;price;y\n"Bonn, am Rhein";1,5;0\n"Köln";-2,25;1\n', encoding="utf-8")
-    data = load(tmp_path / "x.csv", clients=1, decimal=",", partition="contiguous")
+    written = {"clients": 1, "decimal": ",", "partition": "contiguous"}
+    data = load(tmp_path / "x.csv", **written)
     assert data.features == ("town=Köln", "price")
     assert data.rows(0, 1)[0].tolist() == [[0, 1.5], [1, -2.25]]
+    (tmp_path / "x.csv").write_text("1,5;2,5\n3,5;4,5\n")  # without a header
+    assert load(tmp_path / "x.csv", **written).rows(0, 1)[0].tolist() == [[1.5], [3.5]]

@@ -12,7 +12,7 @@ class Column(NamedTuple):
 
     unit: str  # as UDUNITS reads it; "1": a plain number
     description: str  # one sentence, stored with the column
-    integer: bool = False  # stored as int64 as long as every value is a whole number
+    integer: bool = False  # stored as int64 as long as every value is a whole number below 2⁶³
     span: Literal["state", "round", "total"] = "state"  # after the round, an amount of it, or a total since the start
     better: int = 0  # 1: higher is better, -1: lower is better, 0: neither
     symbol: str = ""  # name in tables and on axes; empty: the name of the column

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -131,11 +131,12 @@ def created(
             begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
         )
         return
-    with replacing(path, force) as part:
-        disk = CrashSafeFile(part, urgency)
-        file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
-        growing = Growing(file, disk, os.fspath(path))
-        try:
+    with ExitStack() as where_it_fails:
+        with replacing(path, force) as part:
+            disk = CrashSafeFile(part, urgency)
+            file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
+            growing = Growing(file, disk, os.fspath(path))
+            where_it_fails.callback(growing.close)
             # By default the cache grows with the rounds, up to 32 MB on rank 0, which shares its memory with clients.
             cache = file.id.get_mdc_config()
             cache.min_size = cache.initial_size = cache.max_size = METADATA_CACHE
@@ -144,9 +145,7 @@ def created(
             growing.flush()
             if force:
                 synchronise(part)
-        except BaseException:
-            growing.close()
-            raise
+        where_it_fails.pop_all()
     disk.publish(Path(os.path.realpath(path)))
 
 
@@ -167,11 +166,12 @@ def dataset(
 
 
 def numbers(values: Sequence[float], integer: bool) -> Array:
+    """Values as int64 where the column is of integers and all are whole and not too large for it, else as float64."""
     found = np.array(values)
     if found.dtype.kind not in "iub":
         # Whole numbers of Python beyond 64 bits make an array of objects.
         found = found.astype(np.float64)
-    whole = integer and np.isfinite(found).all() and (found == np.floor(found)).all()
+    whole = integer and (np.abs(found) < 2.0**63).all() and (found == np.floor(found)).all()
     return found.astype(np.int64 if whole else np.float64)
 
 

@@ -153,6 +153,7 @@ class Result:
                 part.write_bytes(self.image)
             else:
                 assert self.path is not None
+                read(self.path, ours)  # where it is gone, this says so; an error of the copy would be about ``path``
                 shutil.copyfile(self.path, part)
 
     def to_pandas(self) -> Any:

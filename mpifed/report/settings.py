@@ -164,7 +164,7 @@ def label_settings(group: Group, study: Study, without: str = "") -> list[tuple[
     keys = [key for key in study.keys if key != without]
     keys = [key for key in keys if not key.startswith("algorithm.") or key in differing(alike)]
     if len(keys) > 1 and len(alike) == len(study.groups):
-        keys.remove("algorithm")
+        keys = [key for key in keys if key != "algorithm"]
     return [(key, study.keys[key], group.settings[key]) for key in keys if key in group.settings]
 
 

@@ -1,7 +1,10 @@
 """Boxes over a setting."""
 
+import math
+
 import pytest
 
+from mpifed.core.errors import UserError
 from mpifed.report import boxplot, palette
 from mpifed.report.axes import FLOOR
 from mpifed.report.settings import study
@@ -36,6 +39,8 @@ def test_boxes_of_any_measure():
 def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
     ends = {5: 0.0, 10: 1e-5}
     runs = [recorded(seed=s, k0=k, columns={"objective_gap": (3.0, 1.0, ends[k])}) for s in range(3) for k in ends]
+    with pytest.raises(UserError, match="there is nothing to draw: no run has a value of accuracy"):
+        boxplot.box([recorded(columns={"accuracy": (math.nan,) * 3})], "k0", "accuracy")
     (axis,) = axes_of(boxplot.box(runs, "k0", "error", log="y"))
     assert len(axis.patches) == 2
     (arrow,) = (line for line in axis.get_lines() if line.get_gid() == FLOOR)
@@ -51,6 +56,8 @@ def test_boxes_stand_in_the_middle_where_others_are_lacking_and_have_the_colours
     points = [line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "None"]
     assert points == pytest.approx([0, 0.8, 1.2])
     assert legend(figure) == ["k₀ = 5", "k₀ = 10"]
+    figure = boxplot.box([recorded(k0=k, t=t) for k in (5, 10) for t in (0.1, 0.2)], "algorithm")
+    assert len(legend(figure)) == 4, "of one method too"
     runs = [recorded(seed=s, name=name) for s in range(2) for name in ("fedavg", "scaffold")]
     (axis,) = axes_of(boxplot.box(runs, "algorithm"))
     edges = [to_hex(box.get_edgecolor()).upper() for box in axis.patches]

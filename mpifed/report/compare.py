@@ -14,7 +14,7 @@ from mpifed.report.curves import axis_title, usual
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
 from mpifed.report.settings import Study, label, natural, study
 from mpifed.report.statistics import pairwise
-from mpifed.report.tables import ABSENT, FORMATS, Number, Table, written
+from mpifed.report.tables import ABSENT, Number, Table, written
 from mpifed.results.result import Result
 
 Columns = dict[str, list[Ends]]  # metric -> what the number of each row is the mean of
@@ -68,7 +68,7 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
 def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups: Study) -> list[str]:
     """The metrics of the table; error unasked where f differs between seeds, as objective_gap where that is known."""
     names = requested(results, columns)
-    if not columns and usual(results, groups) == "error":
+    if not columns and "objective" in names and usual(results, groups) == "error":
         names.insert(names.index("objective") + 1, "error")
     if all("objective_gap" in result.rounds for result in results):
         names = ["objective_gap" if name == "error" else name for name in names]
@@ -165,7 +165,7 @@ def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
     table.add(("", ""), "a", [f"{names[pair.a]} – {names[pair.b]}" for pair in found])
     table.add(("seeds better", "seeds better"), "better", [f"{pair.wins} : {pair.losses}" for pair in found])
     table.add(("p (Holm)", "$p$ (Holm)"), "p", [Number(pair.p) for pair in found])
-    return FORMATS[layout.form](table)
+    return written(table, layout.form, layout.bold)
 
 
 def too_few(seeds: int, rows: int) -> str:

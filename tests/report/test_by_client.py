@@ -8,6 +8,8 @@ import pytest
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.report import client_curves
+from mpifed.report.by_client import by_client
+from mpifed.report.compare import Layout
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import over_clients
 from tests.helpers.commands import mpifed as command
@@ -110,6 +112,18 @@ def test_the_table_is_written_in_all_forms(runs):
 def test_what_cannot_be_is_refused(words, sentence, runs):
     pytest.importorskip("matplotlib")
     assert command(*words.format(runs[0]).split()) == (2, "", f"mpifed: {sentence}\n")
+
+
+def test_a_run_that_was_killed_is_in_the_table_on_wish_alone_and_has_no_curve_before_its_first_evaluation(runs):
+    pytest.importorskip("matplotlib")
+    result = mpifed.load(runs[0])
+    result.attrs["status"] = "running"
+    with pytest.raises(UserError, match="no run with numbers of clients has finished: --all counts the others too"):
+        by_client([result], Layout(form="csv"))
+    assert "\nfedavg,1,running,trained,accuracy," in by_client([result], Layout(form="csv", everything=True))
+    for tables in (result.by_client, result.unseen):
+        tables.update({name: rows[:0] for name, rows in tables.items()})
+    assert [len(axis.get_lines()) for axis in axes_of(client_curves.clients([result]))] == [0, 0, 2]
 
 
 def test_the_picture_shows_rounds_clients_and_those_that_never_train_and_the_command_their_table(runs, tmp_path):

@@ -98,6 +98,14 @@ def test_every_method_has_a_look_and_methods_differ_in_colour_and_line_and_from_
     assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == len(looks)
 
 
+def test_black_and_white_are_a_hundred_apart_for_everybody_and_red_and_green_are_alike_for_some():
+    assert palette.apart("#000000", "#FFFFFF") == pytest.approx(100, abs=0.01)
+    assert palette.apart("#5C5000", "#5C5000") == 0
+    usual, *without = palette.seen("#C00000") - palette.seen("#5C5000")
+    assert (usual**2).sum() ** 0.5 > 40
+    assert min((row**2).sum() ** 0.5 for row in without) == palette.apart("#C00000", "#5C5000") < 12
+
+
 def test_colours_can_be_told_apart_without_one_kind_of_cone():
     for kind, matrix in BLINDNESS.items():
         seen = [lab(matrix @ linear(colour)) for colour in palette.COLOURS]

@@ -33,7 +33,7 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
 
     Boxes stand side by side where runs differ in other settings too. ``y`` is a column, rounds, tct, lct, bytes or
     error; without it, the objective, or the error where f differs between seeds. On a logarithmic axis, numbers that
-    are not positive stand on a floor line. UserError for a setting or column that no run has, and where all are NaN.
+    are not positive stand on a floor line. UserError for a setting or column that no run has a value of.
     """
     log = wishes.get("log")
     if log not in (None, "y", "none"):

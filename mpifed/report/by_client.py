@@ -53,7 +53,8 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
     """The table: a row for each group of runs, for those clients that trained and those that never did, and number.
 
     Mean, worst tenth, standard deviation, interquartile range, least and largest are over clients in the last
-    evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError as for ``compare``.
+    evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError as for ``compare``, and
+    where no run counts.
     """
     names = numbers_of(results, layout.columns)
     groups = study(results, layout.by, [*available(results), "n", "status", "clients", "number"], layout.rename)

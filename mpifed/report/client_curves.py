@@ -34,7 +34,8 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
 
     UserError where no result has numbers of clients, or none of this name.
     """
-    names = list(y) if y and numbers_of(results, y) else numbers_of(results, None)[:1]
+    there = numbers_of(results, y)
+    names = list(y or there[:1])
     groups = study(results, rename=wishes.get("rename") or ())
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     orders = [{"zorder": ABOVE + palette.GAPS[look["linestyle"]]} for look in looks]

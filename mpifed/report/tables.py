@@ -146,7 +146,6 @@ def latex(table: Table) -> str:
 
 def comma_separated(table: Table) -> str:
     """Unrounded numbers, mean and standard deviation in separate columns; an empty cell where there is no number."""
-
     rows = table.cells(
         lambda text: ["" if text == ABSENT else text], lambda number, factor: [raw(number.mean), raw(number.sd)]
     )

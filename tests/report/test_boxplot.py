@@ -1,7 +1,5 @@
 """Boxes over a setting."""
 
-import math
-
 import pytest
 
 from mpifed.core.errors import UserError
@@ -40,7 +38,7 @@ def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
     ends = {5: 0.0, 10: 1e-5}
     runs = [recorded(seed=s, k0=k, columns={"objective_gap": (3.0, 1.0, ends[k])}) for s in range(3) for k in ends]
     with pytest.raises(UserError, match="there is nothing to draw: no run has a value of accuracy"):
-        boxplot.box([recorded(columns={"accuracy": (math.nan,) * 3})], "k0", "accuracy")
+        boxplot.box([recorded(columns={"accuracy": (float("nan"),) * 3})], "k0", "accuracy")
     (axis,) = axes_of(boxplot.box(runs, "k0", "error", log="y"))
     assert len(axis.patches) == 2
     (arrow,) = (line for line in axis.get_lines() if line.get_gid() == FLOOR)

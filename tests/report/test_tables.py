@@ -4,9 +4,7 @@ import csv
 import io
 
 import numpy as np
-import pytest
 
-from mpifed.core.errors import UserError
 from mpifed.report.metrics import available, latex_title, requested, scale, title, unit
 from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
 from tests.helpers.compared_runs import BOLD, cells, compare, seeds
@@ -111,5 +109,3 @@ def test_requested_metrics_are_those_named_or_the_usual_ones_that_a_run_has():
     run = recorded()
     assert requested([run], ["tct", "objective"]) == ["tct", "objective"]
     assert "accuracy" not in requested([run], None)
-    with pytest.raises(UserError, match="unknown column 'acuracy'"):
-        requested([recorded(columns={"accuracy": (0, 0, 1)})], ["acuracy"])

@@ -194,7 +194,6 @@ MODELS: dict[str, Column] = {
     "x": Column("1", "Model of the server after the round."),
 }
 
-
 BY_CLIENT: dict[str, Column] = {
     "round": Column("1", "Communication round in which the clients were evaluated.", True),
     "accuracy": higher("Fraction of the client's samples that the server's model classifies correctly."),

@@ -127,9 +127,8 @@ def created(
     HDF5 would write it when Python is gone, and crash.
     """
     if path is None:
-        yield Growing(
-            begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
-        )
+        file = h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False)
+        yield Growing(begin(file, attrs, groups))
         return
     with ExitStack() as where_it_fails:
         with replacing(path, force) as part:

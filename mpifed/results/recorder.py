@@ -28,11 +28,8 @@ from mpifed.theory.statements import Certificate
 FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
 FIRST = 1 << 19  # bytes that the first row takes, about: a disk without them is full before anything is replaced
 GROUPS = ("rounds", "ranks", "clients", "model")
-TABLES = {
-    "ranks": ("rank", RANKS),
-    "clients": ("client", CLIENTS),
-    "unseen": ("client", UNSEEN),
-}  # group -> its axis and columns
+# group -> its axis and columns
+TABLES = {"ranks": ("rank", RANKS), "clients": ("client", CLIENTS), "unseen": ("client", UNSEEN)}
 
 
 class Recorder:

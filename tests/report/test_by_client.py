@@ -51,6 +51,8 @@ def test_mean_worst_tenth_and_spread_are_those_of_the_clients_that_have_a_number
     found = over_clients(table(np.full(3, np.nan)), "accuracy")
     assert all(np.isnan(found[name][0]) for name in ("mean", "worst_tenth", "sd", "iqr", "min", "max"))
     assert found["missing"][0] == 3
+    found = over_clients(table([np.inf, 1.0, 2.0]), "rmse")  # of a run that diverged
+    assert (found["mean"][0], found["worst_tenth"][0], found["min"][0]) == (np.inf, np.inf, 1.0)
 
 
 def test_a_result_has_them_for_both_kinds_of_clients(runs):

@@ -36,10 +36,11 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     """The table of results.
 
     One row per group of runs that agree in all settings except ``layout.by``. A row begins with the settings in which
-    rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds final values, or the sum
-    over rounds of what is recorded per round; ``error`` is over the seeds that all rows on the same data have. The best
-    mean among rows with the same data and problem is bold unless its lead is explained by the seeds; ties are named
-    below the table, and so are runs that did not finish. UserError for a setting or column that no run has.
+    rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds final values, sums over
+    rounds of what is recorded per round, or the mean or largest of ages; ``error`` is over the seeds that all rows on
+    the same data have. The best mean among rows with the same data and problem is bold unless its lead is explained by
+    the seeds; ties are named below the table, and so are runs that did not finish. UserError for a setting or column
+    that no run has.
     """
     form = layout.form
     groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)

@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 
-LEVEL = 0.95  # of bands and of tests
+LEVEL = 0.95  # of bands
 DRAWS = 2000  # of a bootstrap
 
 

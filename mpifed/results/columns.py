@@ -1,4 +1,4 @@
-"""What every recorded column is: COLUMNS has those of /rounds; RANKS, CLIENTS, MODEL and MODELS those of others."""
+"""What every recorded column is: COLUMNS has those of /rounds, and the other tables those of other groups."""
 
 from functools import partial
 from typing import Literal, NamedTuple

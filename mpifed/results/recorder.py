@@ -25,7 +25,7 @@ from mpifed.results.result import Result, load
 from mpifed.results.rounds_table import METADATA, RoundsTable
 from mpifed.theory.statements import Certificate
 
-FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
+FLUSH_SECONDS = 0.5  # a row that comes later than this after the last writing is written at once, with those that wait
 FIRST = 1 << 19  # bytes that the first row takes, about: a disk without them is full before anything is replaced
 GROUPS = ("rounds", "ranks", "clients", "model")
 # group -> its axis and columns

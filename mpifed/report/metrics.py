@@ -67,9 +67,7 @@ def final(result: Result, name: str) -> float:
     values = finite(result.rounds.get(name))
     if name in AGES:
         return float(AGES[name](values[1:])) if len(values) > 1 else math.nan  # nothing arrives in round 0
-    if not len(values):
-        return math.nan
-    return float(values.sum() if column(name).span == "round" else values[-1])
+    return float(values.sum()) if len(values) and column(name).span == "round" else last(values)
 
 
 def finite(values: Array | None) -> Array:

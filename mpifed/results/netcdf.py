@@ -79,8 +79,11 @@ class Growing:
         self.refused = False  # whether the disk has refused a change
         self.safe = False  # whether there are rounds, in it or in the file that it will replace
 
-    def flush(self) -> None:
+    def flush(self, lasting: bool = False) -> None:
+        """Write what HDF5 holds back; ``lasting``: and wait until it survives a crash of the machine."""
         self.file.flush()
+        if lasting and self.disk is not None:
+            self.disk.synchronise()
         if self.disk is not None and self.disk.error is not None:
             raise self._trouble("cannot be written", self.disk.error, "after them")
 

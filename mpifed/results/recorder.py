@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mpifed.core.errors import RunError, UserError
-from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
@@ -103,8 +102,7 @@ class Recorder:
     def flush(self) -> None:
         with self._clock():
             self._write()
-            if self.path is not None and not self.lost:
-                synchronise(self.path)
+            self._growing.flush(lasting=True)
 
     def history(self, every: int) -> dict[str, list[float]]:
         """Every ``every``-th row of the result that the run was resumed from, by column."""

@@ -101,14 +101,14 @@ def test_the_error_is_above_the_best_of_the_same_seed_over_the_seeds_that_all_ro
     assert [row[-1] for row in cells(text.rpartition("\n\n")[0])[1]] == ["0.50 ± 0.71", "0.8 ± 1.1"]
     assert text.endswith("\nerror: without 1 run on data that other rows lack")
 
-    def heads(*first, gradients=(1.0, 1.0)):
-        seeds = list(zip((0, 1), first, gradients, strict=True))
-        points = [(k, s, {"objective": (f, f - 1), "grad_norm_sq": (g, 0.1)}) for k in (1, 2) for s, f, g in seeds]
-        return cells(compare([recorded(k0=k, seed=s, objective=(1, 1), columns=own) for k, s, own in points]))[0]
+    def heads(*first, slopes=(1.0, 1.0)):
+        own = [{"objective": (f, f), "grad_norm_sq": (g, 0.1)} for f, g in zip(first, slopes, strict=True)]
+        runs = [recorded(k0=k, seed=s, objective=(1, 1), columns=own[s]) for k in (1, 2) for s in (0, 1)]
+        return cells(compare(runs))[0]
 
     assert heads(8.0, 9.0)[3:5] == ["objective", "f − least f found"]
     assert "f − least f found" not in heads(8.0, 8.0)
-    assert heads(np.inf, np.inf, gradients=(1.0, 2.0))[3] == "‖∇f‖²", "no objective is finite"
+    assert heads(np.inf, np.inf, slopes=(1.0, 2.0))[3] == "‖∇f‖²", "no objective is finite"
 
 
 def test_names_are_as_in_print_or_as_the_user_says_and_raw_in_csv():

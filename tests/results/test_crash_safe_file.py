@@ -150,19 +150,19 @@ def test_a_disk_that_is_full_at_the_first_row_leaves_no_file(path, monkeypatch):
     assert not os.listdir(path.parent)
 
 
-@pytest.mark.parametrize("after", [0, 1, 4, 9, 20, 40])
-def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, after):
-    recorder, write, left = Recorder(path, ATTRS, 4), os.pwrite, [after]
+# Linux tells a program once that what it wrote has not reached the disk.
+@pytest.mark.parametrize(("name", "when"), [*(("pwrite", range(k, 999)) for k in (0, 1, 4, 9, 20, 40)), ("fsync", [0])])
+def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, name, when):
+    recorder, call, number = Recorder(path, ATTRS, 4), getattr(os, name), iter(range(9999))
 
     def breaking(*words):
-        left[0] -= 1
-        return refuse(errno.EIO)() if left[0] < 0 else write(*words)
+        return refuse(errno.EIO)() if next(number) in when else call(*words)
 
     def run():
         with recorder:
             for k in range(40):
                 if k == 8:
-                    monkeypatch.setattr(os, "pwrite", breaking)
+                    monkeypatch.setattr(os, name, breaking)
                 recorder.row({"objective": k, "uploads": k, "compute_seconds": k}, np.array([0, 2]))
                 recorder.flush()
 

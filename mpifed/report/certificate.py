@@ -133,5 +133,6 @@ def brief(result: Result) -> list[str]:
     certificate = result.certificate if result.config.get("algorithm", {}).get("certify") else None
     if certificate is None:
         return []
-    rest = verdict(certificate) if certificate.conditions else certificate.remarks
-    return [*conditions(certificate, WIDTH - MARGIN), *rest]
+    if certificate.conditions:
+        return [*conditions(certificate, WIDTH - MARGIN), *verdict(certificate)]
+    return [line for text in certificate.remarks for line in textwrap.wrap(text, WIDTH - MARGIN)]

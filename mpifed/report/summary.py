@@ -28,7 +28,7 @@ ABBREVIATIONS = "CR: rounds · TCT: time without evaluation · LCT: a round's co
 
 
 def show(result: Result, everything: bool = False) -> str:
-    """Settings, outcome, communication, time and ranks of a run, in 40 lines of 100 characters.
+    """Settings, outcome, communication, time and ranks of a run, in 40 lines of 100 characters. A certificate has more.
 
     The settings are the names, the options of the method and what is not at its default; ``everything``: all.
     """
@@ -42,7 +42,6 @@ def show(result: Result, everything: bool = False) -> str:
         "time (s)": [*columns(times(result)), ABBREVIATIONS],
     }
     upper = [title(result), *(part(name, lines) for name, lines in parts.items())]
-    text = ""
     for listed, gap in ((LISTED, "\n\n"), (LISTED, "\n"), (1, "\n\n"), (1, "\n")):
         whole = [*upper, ranks(result, listed)]
         text = gap.join("\n".join(lines) for lines in whole if lines)

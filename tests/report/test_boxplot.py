@@ -25,20 +25,20 @@ def test_boxes_over_a_setting_also_of_runs_that_did_not_finish():
     assert len(axes_of(boxplot.box(runs, "k0"))[0].patches) == 3
 
 
-def test_boxes_of_any_measure():
+def test_boxes_of_any_measure_that_a_run_has():
     runs = grid(2.0, 1.0)
     labels = {"rounds": "CR", "tct": "TCT (s)", "elapsed_seconds": "time (s)", "bytes": "up + down (kB)"}
     for y, label in (labels | {"error": "f − least f found"}).items():
         assert boxplot.collected(runs, study(runs), "algorithm.k0", y)[1] == label
     (axis,) = axes_of(boxplot.box(runs, "algorithm.k0", y))
     assert axis.get_ylabel() == label
+    with pytest.raises(UserError, match="there is nothing to draw: no run has a value of accuracy"):
+        boxplot.box([recorded(columns={"accuracy": (float("nan"),) * 3})], "k0", "accuracy")
 
 
 def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
     ends = {5: 0.0, 10: 1e-5}
     runs = [recorded(seed=s, k0=k, columns={"objective_gap": (3.0, 1.0, ends[k])}) for s in range(3) for k in ends]
-    with pytest.raises(UserError, match="there is nothing to draw: no run has a value of accuracy"):
-        boxplot.box([recorded(columns={"accuracy": (float("nan"),) * 3})], "k0", "accuracy")
     (axis,) = axes_of(boxplot.box(runs, "k0", "error", log="y"))
     assert len(axis.patches) == 2
     (arrow,) = (line for line in axis.get_lines() if line.get_gid() == FLOOR)

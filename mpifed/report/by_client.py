@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.report import best
-from mpifed.report.compare import Layout, leading
+from mpifed.report.compare import Layout, leading, noted
 from mpifed.report.metrics import available
 from mpifed.report.settings import Group, study
-from mpifed.report.tables import Number, Table, escaped, written
+from mpifed.report.tables import Number, Table, escaped
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import SPREADS, client_columns, over_clients
 from mpifed.results.result import Result
@@ -53,8 +53,7 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
     """The table: a row for each group of runs, for those clients that trained and those that never did, and number.
 
     Mean, worst tenth, standard deviation, interquartile range, least and largest are over clients in the last
-    evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError as for ``compare``, and
-    where no run counts.
+    evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError also where no run counts.
     """
     names = numbers_of(results, layout.columns)
     groups = study(results, layout.by, [*available(results), "n", "status", "clients", "number"], layout.rename)
@@ -70,7 +69,7 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
         if key != "missing" or any(row.spreads[key].mean for row in rows):
             words = HEADS.get(key, key)
             table.add((words, escaped(words)), key, (row.spreads[key] for row in rows))
-    return written(table, layout.form, layout.bold)
+    return noted(table, groups, layout)
 
 
 def rows_of(number: int, group: Group, names: Sequence[str], layout: Layout) -> list[Row]:

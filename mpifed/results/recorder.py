@@ -200,9 +200,8 @@ class Recorder:
         if kind is None:
             self.finish("finished", "")
             return
-        reason = (
-            str(error) if issubclass(kind, UserError | RunError) else f"{kind.__name__}: {error}".removesuffix(": ")
-        )
+        told = issubclass(kind, UserError | RunError)
+        reason = str(error) if told else f"{kind.__name__}: {error}".removesuffix(": ")
         if issubclass(kind, RunError):
             # There may be no room for the rows, and to ask for some would fail again.
             self._rounds.forget()

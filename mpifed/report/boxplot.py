@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from mpifed.core.errors import unknown
+from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
 from mpifed.report.curves import logarithmic, scaled, series, usual
@@ -33,7 +33,7 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
 
     Boxes stand side by side where runs differ in other settings too. ``y`` is a column, rounds, tct, lct, bytes or
     error; without it, the objective, or the error where f differs between seeds. On a logarithmic axis, numbers that
-    are not positive stand on a floor line. UserError for a setting or column that no run has.
+    are not positive stand on a floor line. UserError for a setting or column that no run has a value of.
     """
     log = wishes.get("log")
     if log not in (None, "y", "none"):
@@ -89,6 +89,8 @@ def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tup
     else:
         y, columns = series(results, y)
         ends = [last(values) for values in columns]
+    if not np.isfinite(ends).any():
+        raise UserError(f"there is nothing to draw: no run has a value of {y}")
     factor, title = scaled(y, [np.array(ends)], results, groups.names)
     reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
     boxes = []

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.report import best
-from mpifed.report.compare import Layout, leading
+from mpifed.report.compare import Layout, leading, noted
 from mpifed.report.metrics import available
 from mpifed.report.settings import Group, study
-from mpifed.report.tables import Number, Table, escaped, written
+from mpifed.report.tables import Number, Table, escaped
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import SPREADS, client_columns, over_clients
 from mpifed.results.result import Result
@@ -32,6 +32,11 @@ def stored(result: Result, who: str) -> Columns:
     return getattr(result, WHO[who])
 
 
+def evaluated(runs: Sequence[Result], who: str, name: str) -> list[Result]:
+    """The runs that have a number of clients in one round at least; one that was killed may have none."""
+    return [run for run in runs if len(stored(run, who).get(name, ()))]
+
+
 def numbers_of(results: Sequence[Result], wanted: Sequence[str] | None) -> list[str]:
     """The numbers of clients that results have, or those ``wanted``, at all models. UserError for one none has."""
     there = dict.fromkeys(name for who in WHO for result in results for name in client_columns(stored(result, who)))
@@ -48,11 +53,13 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
     """The table: a row for each group of runs, for those clients that trained and those that never did, and number.
 
     Mean, worst tenth, standard deviation, interquartile range, least and largest are over clients in the last
-    evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError as for ``compare``.
+    evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError also where no run counts.
     """
     names = numbers_of(results, layout.columns)
     groups = study(results, layout.by, [*available(results), "n", "status", "clients", "number"], layout.rename)
     rows = [row for k, group in enumerate(groups.groups) for row in rows_of(k, group, names, layout)]
+    if not rows:
+        raise UserError("no run with numbers of clients has finished: --all counts the others too")
     head = leading(groups, results, layout)
     table = Table(head.heads, head.names, [[*head.rows[row.group]] for row in rows], head.factors)
     if len({row.who for row in rows}) > 1:
@@ -62,7 +69,7 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
         if key != "missing" or any(row.spreads[key].mean for row in rows):
             words = HEADS.get(key, key)
             table.add((words, escaped(words)), key, (row.spreads[key] for row in rows))
-    return written(table, layout.form, layout.bold)
+    return noted(table, groups, layout)
 
 
 def rows_of(number: int, group: Group, names: Sequence[str], layout: Layout) -> list[Row]:
@@ -73,8 +80,8 @@ def rows_of(number: int, group: Group, names: Sequence[str], layout: Layout) -> 
 
 def ends(runs: Sequence[Result], who: str, name: str, layout: Layout) -> dict[str, Number]:
     """The spreads of a number in the last evaluation of runs that have it."""
-    found = {id(run): over_clients(stored(run, who), name) for run in runs if name in stored(run, who)}
-    own = [run for run in runs if id(run) in found and len(found[id(run)]["round"])]
+    own = evaluated(runs, who, name)
+    found = {id(run): over_clients(stored(run, who), name) for run in own}
     return {
         key: best.number(best.by_seed(own, layout.by, {id(run): float(found[id(run)][key][-1]) for run in own}))
         for key in SPREADS

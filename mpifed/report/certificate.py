@@ -117,7 +117,7 @@ def measured(bound: Bound, certificate: Certificate, result: Result) -> tuple[fl
 
 
 def column(wanted: str, constants: Constants | None, result: Result) -> tuple[Array | None, str]:
-    """The quantity that a theorem is about, from the record, and its name; None where it cannot be had."""
+    """The quantity that a theorem is about, or f − f* where that is not recorded, and its name; None without f*."""
     rounds = result.rounds
     if wanted == "grad_norm_sq" and wanted in rounds:
         return np.asarray(rounds[wanted], float), "‖∇f‖²"
@@ -133,5 +133,6 @@ def brief(result: Result) -> list[str]:
     certificate = result.certificate if result.config.get("algorithm", {}).get("certify") else None
     if certificate is None:
         return []
-    rest = verdict(certificate) if certificate.conditions else certificate.remarks
-    return [*conditions(certificate, WIDTH - MARGIN), *rest]
+    if certificate.conditions:
+        return [*conditions(certificate, WIDTH - MARGIN), *verdict(certificate)]
+    return [line for text in certificate.remarks for line in textwrap.wrap(text, WIDTH - MARGIN)]

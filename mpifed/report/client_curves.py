@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.report import palette
-from mpifed.report.by_client import MODELS, numbers_of, stored
+from mpifed.report.by_client import MODELS, evaluated, numbers_of, stored
 from mpifed.report.overlap import ABOVE
 from mpifed.report.settings import label, study
 from mpifed.report.style import DOUBLE, Wishes, framed, paper, text
@@ -34,7 +34,8 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
 
     UserError where no result has numbers of clients, or none of this name.
     """
-    names = list(y) if y and numbers_of(results, y) else numbers_of(results, None)[:1]
+    there = numbers_of(results, y)
+    names = list(y or there[:1])
     groups = study(results, rename=wishes.get("rename") or ())
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     orders = [{"zorder": ABOVE + palette.GAPS[look["linestyle"]]} for look in looks]
@@ -66,7 +67,7 @@ def by_round(axis: Any, lines: Sequence[Line], name: str) -> None:
     """Mean and worst tenth over the rounds that all runs of a group have evaluated."""
     axis.set_xlabel("round")
     for number, (runs, look) in enumerate(lines):
-        found = [over_clients(stored(run, "trained"), name) for run in runs if name in stored(run, "trained")]
+        found = [over_clients(stored(run, "trained"), name) for run in evaluated(runs, "trained", name)]
         if found:
             count = min(len(one["round"]) for one in found)
             alike = np.all([one["round"][:count] == found[0]["round"][:count] for one in found], axis=0)
@@ -82,7 +83,7 @@ def by_rank(axis: Any, lines: Sequence[Line], name: str) -> None:
     """The clients of the last evaluation by rising number: their quantiles, of several runs the mean of these."""
     axis.set_xlabel("clients (%), by rising number")
     for number, (runs, look) in enumerate(lines):
-        rows = [last(run, "trained", name) for run in runs if name in stored(run, "trained")]
+        rows = [last(run, "trained", name) for run in evaluated(runs, "trained", name)]
         if rows:
             shares = np.mean([np.quantile(row, SHARES) for row in rows], axis=0)
             axis.plot(100 * SHARES, shares, **look, markevery=turn(number, lines, 12))
@@ -100,8 +101,8 @@ def by_model(axis: Any, lines: Sequence[Line], name: str) -> None:
         for key, style in (("mean", look), ("worst_tenth", thin(look))):
             points = []
             for column in [form.format(name) for form in there]:
-                tables = [stored(run, "unseen") for run in runs]
-                found = [over_clients(table, column)[key][-1] for table in tables if column in client_columns(table)]
+                own = evaluated(runs, "unseen", column)
+                found = [over_clients(stored(run, "unseen"), column)[key][-1] for run in own]
                 points.append(float(np.mean(found)) if found else np.nan)
             axis.plot(range(len(there)), points, **style)
 

@@ -14,10 +14,11 @@ from mpifed.report.curves import axis_title, usual
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
 from mpifed.report.settings import Study, label, natural, study
 from mpifed.report.statistics import pairwise
-from mpifed.report.tables import ABSENT, FORMATS, Number, Table, written
+from mpifed.report.tables import ABSENT, Number, Table, written
 from mpifed.results.result import Result
 
 Columns = dict[str, list[Ends]]  # metric -> what the number of each row is the mean of
+LEVEL = 0.05  # of p
 
 
 class Layout(NamedTuple):
@@ -36,12 +37,11 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     """The table of results.
 
     One row per group of runs that agree in all settings except ``layout.by``. A row begins with the settings in which
-    rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds final values, or the sum
-    over rounds of what is recorded per round; ``error`` is over the seeds that all rows on the same data have. The best
-    mean among rows with the same data and problem is bold unless its lead is explained by the seeds; ties are named
-    below the table, and so are runs that did not finish. UserError for a setting or column that no run has.
+    rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds final values, sums over
+    rounds of what is recorded per round, or the mean or largest of ages; ``error`` is over the seeds that all rows on
+    the same data have. The best mean among rows with the same data and problem is bold unless its lead is explained by
+    the seeds; ties are named below the table. UserError for a setting or column that no run has.
     """
-    form = layout.form
     groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
     names = metrics_of(results, layout.columns, groups)
     ends = {name: best.final_values(groups, name, layout.by, layout.everything) for name in names}
@@ -49,26 +49,32 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     groups = groups._replace(groups=[groups.groups[k] for k in order])
     ends = {name: [of[k] for k in order] for name, of in ends.items()}
     table, ties = build(groups, ends, results, layout)
-    text = written(table, form, layout.bold)
     # A terminal without bold shows no best numbers, so there is nothing that a tie could explain.
-    told = ties and (form != "terminal" or layout.bold)
+    told = ties and (layout.form != "terminal" or layout.bold)
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
     lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
     if lacking:
         notes.append(f"error: without {counted(lacking, 'run')} on data that other rows lack")
+    return noted(table, groups, layout, notes)
+
+
+def noted(table: Table, groups: Study, layout: Layout, notes: Sequence[str] = ()) -> str:
+    """The text of a table with notes, one for each run that does not count because it did not finish; CSV has none."""
+    text = written(table, layout.form, layout.bold)
+    lines = [*notes]
     for run in (run for group in groups.groups for run in group.runs):
         if not layout.everything and run.status != "finished":
             end = f"({printable(run.status) or 'no status'}, {counted(run.cr, 'round')})"
-            notes.append(f"left out: {printable(run.path or 'a result')} {end}")
-    if form == "csv" or not notes:
+            lines.append(f"left out: {printable(run.path or 'a result')} {end}")
+    if layout.form == "csv" or not lines:
         return text
-    return "\n".join([*(f"% {line}" for line in notes), text] if form == "latex" else [text, "", *notes])
+    return "\n".join([*(f"% {line}" for line in lines), text] if layout.form == "latex" else [text, "", *lines])
 
 
 def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups: Study) -> list[str]:
     """The metrics of the table; error unasked where f differs between seeds, as objective_gap where that is known."""
     names = requested(results, columns)
-    if not columns and usual(results, groups) == "error":
+    if not columns and "objective" in names and usual(results, groups) == "error":
         names.insert(names.index("objective") + 1, "error")
     if all("objective_gap" in result.rounds for result in results):
         names = ["objective_gap" if name == "error" else name for name in names]
@@ -122,13 +128,9 @@ def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
         table.add(("n", "$n$"), "n", map(str, counts))
     if any(result.status != "finished" for result in results):
         found = [Counter(printable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
-        several = [", ".join(f"{n} {name}" for name, n in sorted(own.items())) for own in found]
-        alone = zip(found, several, strict=True)
-        table.add(("status", "status"), "status", [next(iter(own)) if len(own) == 1 else text for own, text in alone])
+        told = [", ".join(f"{n} {name}" if len(own) > 1 else name for name, n in sorted(own.items())) for own in found]
+        table.add(("status", "status"), "status", told)
     return table
-
-
-LEVEL = 0.05  # of p
 
 
 def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
@@ -165,7 +167,7 @@ def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
     table.add(("", ""), "a", [f"{names[pair.a]} – {names[pair.b]}" for pair in found])
     table.add(("seeds better", "seeds better"), "better", [f"{pair.wins} : {pair.losses}" for pair in found])
     table.add(("p (Holm)", "$p$ (Holm)"), "p", [Number(pair.p) for pair in found])
-    return FORMATS[layout.form](table)
+    return written(table, layout.form, layout.bold)
 
 
 def too_few(seeds: int, rows: int) -> str:

@@ -144,7 +144,7 @@ def held(name: str, result: Result) -> bool:
 def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kind: str = "minmax") -> Band | None:
     """The mean of curves (geometric with ``log``) and their range; None where the x of a curve decreases.
 
-    Between its points a curve is a straight line on the axes as they are drawn. After its last point it continues at
+    Between points, y or with ``log`` its logarithm is a straight line over x. After its last point a curve continues at
     that value (``hold``) or is left out. The range is the standard deviation on both sides of the mean (``kind`` sd) or
     from minimum to maximum, with ten or more runs from the 10th to the 90th percentile.
     """

@@ -48,6 +48,11 @@ function at(curve, x, hold, from) {
   return [curve.y[k] + share * (curve.y[k + 1] - curve.y[k]), k];
 }
 
+/* Whether x never goes back: only then has a curve one height at each x. */
+function ordered(curve) {
+  return curve.x.every((x, k) => k === 0 || x >= curve.x[k - 1]);
+}
+
 /* The mean of curves over a common grid, geometric on a logarithmic axis. */
 function mean(curves, holds, geometric) {
   const start = Math.max(...curves.map((curve) => curve.x[0]));
@@ -112,7 +117,7 @@ function traces(x, y, logX, logY) {
     const own = runs.filter((curve) => curve.run.group === number);
     const look = { legendgroup: String(number), visible: hidden.has(number) ? "legendonly" : true, zorder: group.below, mode: "lines", name: escaped(group.label) };
     const line = { color: group.colour, dash: group.dash, width: 1.8 };
-    if (element("mean").checked && own.length > 1) {
+    if (element("mean").checked && own.length > 1 && own.every(ordered)) {
       const found = mean(own, own.map((curve) => curve.run.hold.includes(y)), logY);
       const lines = [`mean of ${own.length} runs`, ...own[0].run.about.slice(1).filter((text) => !text.startsWith("seed"))];
       drawn.push({ ...look, ...found, customdata: found.y, line, hovertemplate: hover(group.label, lines, x, y), group: number });

@@ -169,8 +169,8 @@ def filled(data: dict[str, Any], library: str) -> str:
     parts = {
         "library": library,
         "program": (here / "interactive.js").read_text("utf-8"),
-        # The name of a file may hold </script>, which would end the program in which the data stand.
-        "data": json.dumps(data, ensure_ascii=False).replace("</", "<\\/"),
+        # The name of a file may hold </script> or <!--<script>, which would end or lengthen the element of the data.
+        "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
     }
     text = (here / "interactive.html").read_text("utf-8")
     for name, part in parts.items():

@@ -36,9 +36,7 @@ def amount(size: float) -> str:
 
 
 def part(name: str, lines: list[str]) -> list[str]:
-    """Lines with the name of the part on the left; the table of ranks takes the whole width below its name."""
-    if name == "ranks":
-        return [name.ljust(MARGIN) + lines[0], *lines[1:]] if lines else []
+    """Lines with the name of the part on the left."""
     return [(name if k == 0 else "").ljust(MARGIN) + line for k, line in enumerate(lines)]
 
 

@@ -58,7 +58,8 @@ def block(setting: Setting, result: Result | None, asked: Sequence[float]) -> st
     lines += [f"  {line}" for line in aligned(constants(setting))]
     lines += textwrap.wrap(f"{formula(setting.same)}  [{SOURCE}]", WIDTH, initial_indent="  ", subsequent_indent="    ")
     if rows:
-        lines += [f"  {line}" for line in aligned([heading(result), *(row(setting, result, eps) for eps in rows)])]
+        head = ("ε", "least seconds") if result is None else ("ε", "seconds", "least seconds", "ratio")
+        lines += [f"  {line}" for line in aligned([head, *(row(setting, result, eps) for eps in rows)])]
     elif result is not None:
         lines.append("  the run reached no power of ten below its first ‖∇f‖²; --eps asks for others")
     else:
@@ -72,20 +73,14 @@ def block(setting: Setting, result: Result | None, asked: Sequence[float]) -> st
 
 def constants(setting: Setting) -> list[tuple[str, ...]]:
     tau = setting.tau
-    cells = {
-        "τ_i": span(float(tau.min()), float(tau.max()), "not known"),
-        "L": shown(setting.L),
-        "Δ": shown(setting.delta),
-        "σ²": shown(setting.variance),
-    }
-    words = {
-        "τ_i": f"seconds for a gradient of each of {len(tau)} clients",
-        "L": "Lipschitz constant of ∇f",
-        "Δ": "f(x⁰) − f*",
-        "σ²": "variance of a gradient",
-    }
-    kept = setting.estimated
-    rows = [(key, cells[key], f"{words[key]}; {state(kept.get(key), cells[key])}") for key in cells]
+    seconds = span(float(tau.min()), float(tau.max()), "not known")
+    rows = [
+        ("τ_i", seconds, f"seconds for a gradient of each of {len(tau)} clients"),
+        ("L", shown(setting.L), "Lipschitz constant of ∇f"),
+        ("Δ", shown(setting.delta), "f(x⁰) − f*"),
+        ("σ²", shown(setting.variance), "variance of a gradient"),
+    ]
+    rows = [(key, cell, f"{words}; {state(setting.estimated.get(key), cell)}") for key, cell, words in rows]
     which = "all have one gradient where it was looked at: one f" if setting.same else "they differ"
     return [*rows, ("f_i", "one f" if setting.same else "unlike", which)]
 
@@ -94,10 +89,6 @@ def state(estimated: str | None, cell: str) -> str:
     if cell == "not known":
         return "the problem does not tell"
     return "known" if estimated is None else f"estimated: {estimated}"
-
-
-def heading(result: Result | None) -> tuple[str, ...]:
-    return ("ε", "least seconds") if result is None else ("ε", "seconds", "least seconds", "ratio")
 
 
 def row(setting: Setting, result: Result | None, eps: float) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The numbers of a run that tables and pictures show: recorded columns, and what follows from them."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ DERIVED: dict[str, Column] = {
 USUAL: tuple[str, ...] = ("objective", "objective_gap", "grad_norm_sq", "rounds", "exchanges", "bytes_up", "tct", "lct")
 USUAL += ("snr", "accuracy", "personal_accuracy", "simulated_seconds")
 BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
+# columns of a round whose sum over rounds says nothing, and what is said of all rounds instead
+AGES: dict[str, Callable[[Array], Any]] = {"staleness": np.mean, "staleness_max": np.max}
 
 
 def column(name: str) -> Column:
@@ -52,7 +55,8 @@ def requested(results: Sequence[Result], names: Sequence[str] | None) -> list[st
 def final(result: Result, name: str) -> float:
     """A metric at the end of a run: the last finite value, or the sum of what is recorded per round; nan if none.
 
-    The error of a single run is its gap to a known optimum; see ``curves.errors`` for runs side by side.
+    Of AGES it is the mean or the largest. The error of a single run is its gap to a known optimum; see
+    ``curves.errors`` for runs side by side.
     """
     if name == "error":
         return final(result, "objective_gap")
@@ -61,9 +65,9 @@ def final(result: Result, name: str) -> float:
     if name in DERIVED:
         return float(getattr(result, {"rounds": "cr"}.get(name, name)))
     values = finite(result.rounds.get(name))
-    if not len(values):
-        return math.nan
-    return float(values.sum() if column(name).span == "round" else values[-1])
+    if name in AGES:
+        return float(AGES[name](values[1:])) if len(values) > 1 else math.nan  # nothing arrives in round 0
+    return float(values.sum()) if len(values) and column(name).span == "round" else last(values)
 
 
 def finite(values: Array | None) -> Array:

@@ -74,9 +74,8 @@ class Names(NamedTuple):
 
     def part(self, key: str, short: str, value: str) -> str:
         usual = f"{setting(short)} = {value}"
-        return self.of(
-            f"{self.setting(key, short)} = {self.value(key, value)}", f"{key}={value}", f"{short}={value}", usual
-        )
+        printed = f"{self.setting(key, short)} = {self.value(key, value)}"
+        return self.of(printed, f"{key}={value}", f"{short}={value}", usual)
 
 
 AS_PRINTED = Names()

@@ -63,7 +63,7 @@ class Look(NamedTuple):
 
 
 def own(method: str) -> Look:
-    """The look of a method; one of the user's own has a dash-dotted line, and what the name of its class yields."""
+    """The look of a method, or of a class of its name; any other class has a dash-dotted line, the rest by its name."""
     # Of the name and nothing else: a class looks the same in every picture, whatever other methods are there. Python's
     # own hash of a text is another one in every process.
     method = method.rsplit(":", 1)[-1].lower()

@@ -132,7 +132,7 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
     points = [pair(x, y, log_x) for x, y in zip(xs, ys, strict=True)]
     pairs = zip(results, points, strict=True)
     found = {id(run): (curve[0] / by_x, curve[1] / by_y) for run, curve in pairs if curve is not None}
-    if not any(not log_y or (y > 0).any() for _, y in found.values()):
+    if not any(all((one > 0).any() for one, log in zip(curve, logs, strict=True) if log) for curve in found.values()):
         which = " that a logarithmic axis can show" if log_x or log_y else ""
         raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
     floor = axes.floor(y for _, y in found.values()) if log_y else None

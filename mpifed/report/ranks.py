@@ -19,6 +19,7 @@ MIB = 1 << 20  # SLURM's M
 
 
 def ranks(result: Result, listed: int) -> list[str]:
+    """The last part of the summary, whose table takes the whole width below its name."""
     size = len(result.ranks.get("rank", ()))
     if not size:
         return []
@@ -40,7 +41,7 @@ def ranks(result: Result, listed: int) -> list[str]:
     threads = max(1, int(np.min(result.ranks.get("threads", np.ones(1)))))
     asked = option(peaks(result.ranks), threads) if size > 1 else ""
     head = "seconds; MPI calls; MB sent, received and peak memory" + (f"; ask for {asked}" if asked else "")
-    return [head, *binding(result), *lines]
+    return ["ranks".ljust(MARGIN) + head, *binding(result), *lines]
 
 
 def per_cpu(peaks: Array, threads: int = 1) -> int:

@@ -162,9 +162,9 @@ def label_settings(group: Group, study: Study, without: str = "") -> list[tuple[
     method = group.settings.get("algorithm")
     alike = [other.settings for other in study.groups if other.settings.get("algorithm") == method]
     keys = [key for key in study.keys if key != without]
-    keys = [key for key in keys if not key.startswith("algorithm.") or key in differing(alike)]
+    keys = [key for key in keys if not key.startswith("algorithm.") or varies(key, alike)]
     if len(keys) > 1 and len(alike) == len(study.groups):
-        keys.remove("algorithm")
+        keys = [key for key in keys if key != "algorithm"]
     return [(key, study.keys[key], group.settings[key]) for key in keys if key in group.settings]
 
 

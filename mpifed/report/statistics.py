@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 
-LEVEL = 0.95  # of bands and of tests
+LEVEL = 0.95  # of bands
 DRAWS = 2000  # of a bootstrap
 
 
@@ -104,7 +104,7 @@ def sign_test(wins: int, losses: int) -> float:
 
 
 def signed_ranks(differences: Array) -> float:
-    """The p-value of Wilcoxon's signed-rank test, exact where no two differences are equal in size."""
+    """The p-value of Wilcoxon's signed-rank test, exact for up to 50 differences, no two of which are equal in size."""
     from scipy.stats import wilcoxon
 
     left = differences[differences != 0]

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Collection
-from operator import itemgetter
 
 import numpy as np
 
@@ -29,7 +28,7 @@ ABBREVIATIONS = "CR: rounds · TCT: time without evaluation · LCT: a round's co
 
 
 def show(result: Result, everything: bool = False) -> str:
-    """Settings, outcome, communication, time and ranks of a run, in 40 lines of 100 characters.
+    """Settings, outcome, communication, time and ranks of a run, in 40 lines of 100 characters. A certificate has more.
 
     The settings are the names, the options of the method and what is not at its default; ``everything``: all.
     """
@@ -43,9 +42,8 @@ def show(result: Result, everything: bool = False) -> str:
         "time (s)": [*columns(times(result)), ABBREVIATIONS],
     }
     upper = [title(result), *(part(name, lines) for name, lines in parts.items())]
-    text = ""
     for listed, gap in ((LISTED, "\n\n"), (LISTED, "\n"), (1, "\n\n"), (1, "\n")):
-        whole = [*upper, part("ranks", ranks(result, listed))]
+        whole = [*upper, ranks(result, listed)]
         text = gap.join("\n".join(lines) for lines in whole if lines)
         if text.count("\n") < HEIGHT:
             break
@@ -184,12 +182,12 @@ def span(values: Array) -> str:
 def communication(result: Result) -> list[Cell]:
     """What travelled between server and clients: counts, then bytes."""
     cells = []
-    for name, meaning in recorded(result, "communication").items():
+    for name, meaning in sorted(recorded(result, "communication").items(), key=lambda one: one[1].unit == "byte"):
         if name not in ASYNCHRONOUS:
             total = result.rounds[name].sum() if meaning.span == "round" else result.rounds[name][-1]
             text = f"{amount(total)} ({total:,.0f})" if meaning.unit == "byte" else f"{total:,.0f}"
-            cells.append((meaning.unit == "byte", (meaning.symbol or name, text)))
-    return [cell for _, cell in sorted(cells, key=itemgetter(0))]
+            cells.append((meaning.symbol or name, text))
+    return cells
 
 
 def arrivals(result: Result) -> list[Cell]:

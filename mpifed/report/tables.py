@@ -67,6 +67,8 @@ def digits(mean: float, sd: float) -> tuple[str, str, int]:
     """
     # One power for both, that of the larger one: 1.2e-8 ± 3e-10 is read as (1.20 ± 0.03)e-8.
     size = max(abs(mean), 0.0 if math.isnan(sd) else sd)
+    if math.isinf(size):
+        return f"{mean:.4g}", "" if math.isnan(sd) else f"{sd:.2g}", 0
     exact = math.isnan(sd) or sd <= TINY
     whole = exact and mean == round(mean) and size < EXACT
     power = 0 if whole or size <= TINY or SMALL <= size < LARGE else math.floor(math.log10(size))
@@ -144,7 +146,6 @@ def latex(table: Table) -> str:
 
 def comma_separated(table: Table) -> str:
     """Unrounded numbers, mean and standard deviation in separate columns; an empty cell where there is no number."""
-
     rows = table.cells(
         lambda text: ["" if text == ABSENT else text], lambda number, factor: [raw(number.mean), raw(number.sd)]
     )

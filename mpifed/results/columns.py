@@ -1,4 +1,4 @@
-"""What every recorded column is: COLUMNS has those of /rounds; RANKS, CLIENTS, MODEL and MODELS those of others."""
+"""What every recorded column is: COLUMNS has those of /rounds, and the other tables those of other groups."""
 
 from functools import partial
 from typing import Literal, NamedTuple
@@ -12,7 +12,7 @@ class Column(NamedTuple):
 
     unit: str  # as UDUNITS reads it; "1": a plain number
     description: str  # one sentence, stored with the column
-    integer: bool = False  # stored as int64 as long as every value is a whole number
+    integer: bool = False  # stored as int64 as long as every value is a whole number below 2⁶³
     span: Literal["state", "round", "total"] = "state"  # after the round, an amount of it, or a total since the start
     better: int = 0  # 1: higher is better, -1: lower is better, 0: neither
     symbol: str = ""  # name in tables and on axes; empty: the name of the column
@@ -193,7 +193,6 @@ MODELS: dict[str, Column] = {
     "round": Column("1", "Communication round after which the model was stored.", True),
     "x": Column("1", "Model of the server after the round."),
 }
-
 
 BY_CLIENT: dict[str, Column] = {
     "round": Column("1", "Communication round in which the clients were evaluated.", True),

@@ -30,7 +30,7 @@ def copy(before: Result, last: int, rounds: RoundsTable, models: RowLog, by_clie
 
 
 def copy_models(log: RowLog, every: int, last: int, file: h5py.File, name: str) -> None:
-    """Copy every ``every``-th model up to round ``last``; another one was that of the last round then."""
+    """Copy every ``every``-th model up to round ``last``, and none that is there because a run ended with it."""
     # One at a time from the open dataset: all models together may not fit in memory.
     numbers, models = stored_models(file, name)
     for round, x in zip(numbers.tolist(), models or (), strict=False):

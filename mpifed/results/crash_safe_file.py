@@ -80,6 +80,10 @@ class CrashSafeFile:
             self.waiting = {}
             self.end = self.length
 
+    def synchronise(self) -> None:
+        """Wait until the disk has what was flushed."""
+        self._tried(lambda: os.fsync(self.handle))
+
     def _write(self) -> None:
         # Longer before the writes and shorter after them: no address in the file ever lies behind its end.
         if os.fstat(self.handle).st_size < self.length:
@@ -149,7 +153,7 @@ class CrashSafeFile:
             flush()
             if copied:
                 if precious:
-                    self._tried(lambda: os.fsync(self.handle))
+                    self.synchronise()
                 self.public = self._tried(lambda: os.replace(self.part, self.path))
                 self.part.unlink(missing_ok=True)
                 os.close(before)

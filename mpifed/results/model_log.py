@@ -21,7 +21,7 @@ CHUNK = 256  # numbers of rounds that are stored together
 class RowLog:
     """The datasets round (k,) and others (k, length) of a group; they are created with the first row.
 
-    ``axis`` makes the dimension of so many numbers, its ``length``, in the group.
+    ``axis`` makes the dimension of these rows in a group, of a given ``length``; ``meaning`` says what a dataset is.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,11 @@ class Growing:
         self.refused = False  # whether the disk has refused a change
         self.safe = False  # whether there are rounds, in it or in the file that it will replace
 
-    def flush(self) -> None:
+    def flush(self, lasting: bool = False) -> None:
+        """Write what HDF5 holds back; ``lasting``: and wait until it survives a crash of the machine."""
         self.file.flush()
+        if lasting and self.disk is not None:
+            self.disk.synchronise()
         if self.disk is not None and self.disk.error is not None:
             raise self._trouble("cannot be written", self.disk.error, "after them")
 
@@ -127,15 +130,15 @@ def created(
     HDF5 would write it when Python is gone, and crash.
     """
     if path is None:
-        yield Growing(
-            begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
-        )
+        file = h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False)
+        yield Growing(begin(file, attrs, groups))
         return
-    with replacing(path, force) as part:
-        disk = CrashSafeFile(part, urgency)
-        file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
-        growing = Growing(file, disk, os.fspath(path))
-        try:
+    with ExitStack() as where_it_fails:
+        with replacing(path, force) as part:
+            disk = CrashSafeFile(part, urgency)
+            file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
+            growing = Growing(file, disk, os.fspath(path))
+            where_it_fails.callback(growing.close)
             # By default the cache grows with the rounds, up to 32 MB on rank 0, which shares its memory with clients.
             cache = file.id.get_mdc_config()
             cache.min_size = cache.initial_size = cache.max_size = METADATA_CACHE
@@ -144,9 +147,7 @@ def created(
             growing.flush()
             if force:
                 synchronise(part)
-        except BaseException:
-            growing.close()
-            raise
+        where_it_fails.pop_all()
     disk.publish(Path(os.path.realpath(path)))
 
 
@@ -167,11 +168,12 @@ def dataset(
 
 
 def numbers(values: Sequence[float], integer: bool) -> Array:
+    """Values as int64 where the column is of integers and all are whole and not too large for it, else as float64."""
     found = np.array(values)
     if found.dtype.kind not in "iub":
         # Whole numbers of Python beyond 64 bits make an array of objects.
         found = found.astype(np.float64)
-    whole = integer and np.isfinite(found).all() and (found == np.floor(found)).all()
+    whole = integer and (np.abs(found) < 2.0**63).all() and (found == np.floor(found)).all()
     return found.astype(np.int64 if whole else np.float64)
 
 

@@ -34,6 +34,7 @@ def over_clients(tables: Columns, name: str) -> Columns:
     return Columns(found, missing=found["missing"].astype(np.int64))
 
 
+@np.errstate(invalid="ignore")  # runs that diverged
 def spread(values: Array, better: int) -> list[float]:
     """The numbers SPREADS of values (m,); NaN, all but the last, where no client has one."""
     own = np.sort(values[~np.isnan(values)].astype(float))

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mpifed.core.errors import RunError, UserError
-from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
@@ -25,14 +24,11 @@ from mpifed.results.result import Result, load
 from mpifed.results.rounds_table import METADATA, RoundsTable
 from mpifed.theory.statements import Certificate
 
-FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
+FLUSH_SECONDS = 0.5  # a row that comes later than this after the last writing is written at once, with those that wait
 FIRST = 1 << 19  # bytes that the first row takes, about: a disk without them is full before anything is replaced
 GROUPS = ("rounds", "ranks", "clients", "model")
-TABLES = {
-    "ranks": ("rank", RANKS),
-    "clients": ("client", CLIENTS),
-    "unseen": ("client", UNSEEN),
-}  # group -> its axis and columns
+# group -> its axis and columns
+TABLES = {"ranks": ("rank", RANKS), "clients": ("client", CLIENTS), "unseen": ("client", UNSEEN)}
 
 
 class Recorder:
@@ -106,8 +102,7 @@ class Recorder:
     def flush(self) -> None:
         with self._clock():
             self._write()
-            if self.path is not None and not self.lost:
-                synchronise(self.path)
+            self._growing.flush(lasting=True)
 
     def history(self, every: int) -> dict[str, list[float]]:
         """Every ``every``-th row of the result that the run was resumed from, by column."""
@@ -205,9 +200,8 @@ class Recorder:
         if kind is None:
             self.finish("finished", "")
             return
-        reason = (
-            str(error) if issubclass(kind, UserError | RunError) else f"{kind.__name__}: {error}".removesuffix(": ")
-        )
+        told = issubclass(kind, UserError | RunError)
+        reason = str(error) if told else f"{kind.__name__}: {error}".removesuffix(": ")
         if issubclass(kind, RunError):
             # There may be no room for the rows, and to ask for some would fail again.
             self._rounds.forget()

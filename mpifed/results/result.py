@@ -31,7 +31,11 @@ PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being w
 
 @dataclass(eq=False)
 class Result:
-    """Everything that a run recorded, in memory; ``mpifed.Result`` says what the fields are."""
+    """Everything that a run recorded; ``mpifed.Result`` says what the fields are.
+
+    ``models``, ``by_client``, ``unseen`` and ``certificate`` are read from the file when they are first asked for, with
+    a UserError where it is no longer there.
+    """
 
     path: str | None
     attrs: dict[str, Any]
@@ -82,18 +86,12 @@ class Result:
 
     @cached_property
     def models(self) -> Columns:
-        """Models of the server after some rounds, as ``record.models`` says: ``round`` (k,) and ``x`` (k, n).
-
-        They are read from the file when they are first asked for. UserError where it is no longer there.
-        """
+        """Models of the server after some rounds, as ``record.models`` says: ``round`` (k,) and ``x`` (k, n)."""
         return self._stored(read_models)
 
     @cached_property
     def by_client(self) -> Columns:
-        """What was evaluated of each client, of a run with ``evaluate.clients``: ``round`` (k,), ``accuracy`` (k, m) …
-
-        They are read from the file when they are first asked for. UserError where it is no longer there.
-        """
+        """What was evaluated of each client, with ``evaluate.clients``: ``round`` (k,), ``accuracy`` (k, m) …"""
         return self._stored(read_by_client)
 
     @cached_property
@@ -106,10 +104,7 @@ class Result:
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """The conditions of the method's theorem and what it proves, of a run with ``algorithm.certify``; else None.
-
-        It is read from the file when it is first asked for. UserError where that is no longer there.
-        """
+        """The conditions of the method's theorem and what it proves, of a run with ``algorithm.certify``; else None."""
         return self._stored(read_certificate)
 
     def _stored(self, wanted: Callable[[h5py.File, str], Any]) -> Any:
@@ -153,6 +148,7 @@ class Result:
                 part.write_bytes(self.image)
             else:
                 assert self.path is not None
+                read(self.path, ours)  # where it is gone, this says so; an error of the copy would be about ``path``
                 shutil.copyfile(self.path, part)
 
     def to_pandas(self) -> Any:

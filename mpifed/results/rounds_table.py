@@ -118,11 +118,9 @@ class RoundsTable:
         # A new column, another type, or more slots: the rows need other datasets than those in the file, and links and
         # shapes cannot be changed in an order in which every state between is a valid file.
         wider = max(map(len, ids)) > self.selections.width
-        changed = [
-            name
-            for name, values in columns.items()
-            if name not in self.columns or values.dtype != self.columns[name].dtype
-        ]
+        changed = any(
+            name not in self.columns or values.dtype != self.columns[name].dtype for name, values in columns.items()
+        )
         # The first rows are not worth waiting for the disk: a crash of the machine then leaves a run that can start
         # again at round 0 at no loss.
         with self.growing.renewed(first > 1) if wider or changed else nullcontext():

@@ -69,11 +69,9 @@ def column(stored: Any, key: str, name: str, ndim: int | None = None) -> Array:
     part, _, last = key.rpartition("/")
     types, wanted = kind_of(part, last)
     if array.ndim != ndim or not array.dtype.str[1:].startswith(types):
+        has = f"type {array.dtype} and shape {array.shape}"
         what = "a column" if ndim == 1 else "a table"
-        raise UserError(
-            f"{name} is not a valid result: {key} has type {array.dtype} and shape {array.shape}, but must be {what} "
-            f"of {wanted}"
-        )
+        raise UserError(f"{name} is not a valid result: {key} has {has}, but must be {what} of {wanted}")
     if part in KNOWN and wanted == WHOLE and last != "round" and array.size and array.min() < 0:
         raise UserError(f"{name} is not a valid result: {key} has numbers below 0")
     return array

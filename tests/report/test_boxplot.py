@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpifed.core.errors import UserError
 from mpifed.report import boxplot, palette
 from mpifed.report.axes import FLOOR
 from mpifed.report.settings import study
@@ -24,13 +25,15 @@ def test_boxes_over_a_setting_also_of_runs_that_did_not_finish():
     assert len(axes_of(boxplot.box(runs, "k0"))[0].patches) == 3
 
 
-def test_boxes_of_any_measure():
+def test_boxes_of_any_measure_that_a_run_has():
     runs = grid(2.0, 1.0)
     labels = {"rounds": "CR", "tct": "TCT (s)", "elapsed_seconds": "time (s)", "bytes": "up + down (kB)"}
     for y, label in (labels | {"error": "f − least f found"}).items():
         assert boxplot.collected(runs, study(runs), "algorithm.k0", y)[1] == label
     (axis,) = axes_of(boxplot.box(runs, "algorithm.k0", y))
     assert axis.get_ylabel() == label
+    with pytest.raises(UserError, match="there is nothing to draw: no run has a value of accuracy"):
+        boxplot.box([recorded(columns={"accuracy": (float("nan"),) * 3})], "k0", "accuracy")
 
 
 def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
@@ -51,6 +54,7 @@ def test_boxes_stand_in_the_middle_where_others_are_lacking_and_have_the_colours
     points = [line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "None"]
     assert points == pytest.approx([0, 0.8, 1.2])
     assert legend(figure) == ["k₀ = 5", "k₀ = 10"]
+    assert len(legend(boxplot.box([recorded(k0=k, t=t) for k in (5, 10) for t in (0.1, 0.2)], "algorithm"))) == 4
     runs = [recorded(seed=s, name=name) for s in range(2) for name in ("fedavg", "scaffold")]
     (axis,) = axes_of(boxplot.box(runs, "algorithm"))
     edges = [to_hex(box.get_edgecolor()).upper() for box in axis.patches]

@@ -8,6 +8,8 @@ import pytest
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.report import client_curves
+from mpifed.report.by_client import by_client
+from mpifed.report.compare import Layout
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import over_clients
 from tests.helpers.commands import mpifed as command
@@ -49,6 +51,7 @@ def test_mean_worst_tenth_and_spread_are_those_of_the_clients_that_have_a_number
     found = over_clients(table(np.full(3, np.nan)), "accuracy")
     assert all(np.isnan(found[name][0]) for name in ("mean", "worst_tenth", "sd", "iqr", "min", "max"))
     assert found["missing"][0] == 3
+    assert over_clients(table([np.inf, 1.0, 2.0]), "rmse")["worst_tenth"][0] == np.inf  # of a run that diverged
 
 
 def test_a_result_has_them_for_both_kinds_of_clients(runs):
@@ -110,6 +113,18 @@ def test_the_table_is_written_in_all_forms(runs):
 def test_what_cannot_be_is_refused(words, sentence, runs):
     pytest.importorskip("matplotlib")
     assert command(*words.format(runs[0]).split()) == (2, "", f"mpifed: {sentence}\n")
+
+
+def test_a_run_that_was_killed_has_no_row_and_before_its_first_evaluation_no_curve(runs):
+    pytest.importorskip("matplotlib")
+    result = mpifed.load(runs[0])
+    result.attrs["status"] = "running"
+    with pytest.raises(UserError, match="no run with numbers of clients has finished: --all counts the others too"):
+        by_client([result], Layout(form="csv"))
+    assert f"\n\nleft out: {runs[0]} (running, 3 rounds)" in by_client([result, mpifed.load(runs[2])], Layout())
+    for tables in (result.by_client, result.unseen):
+        tables.update({name: rows[:0] for name, rows in tables.items()})
+    assert [len(axis.get_lines()) for axis in axes_of(client_curves.clients([result]))] == [0, 0, 2]
 
 
 def test_the_picture_shows_rounds_clients_and_those_that_never_train_and_the_command_their_table(runs, tmp_path):

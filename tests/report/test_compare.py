@@ -27,11 +27,13 @@ def test_a_file_that_is_named_twice_counts_once_and_usual_columns_come_with_unit
 def test_the_last_value_of_a_column_counts_and_times_of_rounds_are_summed():
     result = recorded(
         objective=(8.0, 4.0, float("nan")),
-        columns={"inner_steps": (0, 3, 4), "late": (0, 1, 2), "epsilon": (0.0, 1.0, 2.0)},
+        columns={"inner_steps": (0, 3, 4), "late": (0, 1, 2), "epsilon": (0.0, 1.0, 2.0)}
+        | {"staleness": (0.0, 1.0, 2.0), "staleness_max": (0, 4, 3)},
     )
     assert final(result, "objective") == 4.0  # the last that was measured
     assert [final(result, name) for name in ("rounds", "tct", "lct")] == [2, 2.0, 0.25]
     sums = {"late": 3, "epsilon": 2, "bytes": 8000, "bytes_up": 2000, "inner_steps": 4, "client_seconds": 1.5}
+    sums |= {"staleness": 1.5, "staleness_max": 4}  # ages have a mean and a largest one, and no sum
     assert {name: final(result, name) for name in sums} == sums
     assert np.isnan(final(result, "accuracy"))
 
@@ -99,12 +101,14 @@ def test_the_error_is_above_the_best_of_the_same_seed_over_the_seeds_that_all_ro
     assert [row[-1] for row in cells(text.rpartition("\n\n")[0])[1]] == ["0.50 ± 0.71", "0.8 ± 1.1"]
     assert text.endswith("\nerror: without 1 run on data that other rows lack")
 
-    def heads(start):
-        runs = [recorded(k0=k, seed=s, objective=(8.0 + start * s, 1.0)) for k in (1, 2) for s in (0, 1)]
+    def heads(*first, slopes=(1.0, 1.0)):
+        own = [{"objective": (f, f), "grad_norm_sq": (g, 0.1)} for f, g in zip(first, slopes, strict=True)]
+        runs = [recorded(k0=k, seed=s, objective=(1, 1), columns=own[s]) for k in (1, 2) for s in (0, 1)]
         return cells(compare(runs))[0]
 
-    assert heads(1.0)[3:5] == ["objective", "f − least f found"]
-    assert "f − least f found" not in heads(0.0)
+    assert heads(8.0, 9.0)[3:5] == ["objective", "f − least f found"]
+    assert "f − least f found" not in heads(8.0, 8.0)
+    assert heads(np.inf, np.inf, slopes=(1.0, 2.0))[3] == "‖∇f‖²", "no objective is finite"
 
 
 def test_names_are_as_in_print_or_as_the_user_says_and_raw_in_csv():

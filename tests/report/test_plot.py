@@ -169,6 +169,7 @@ def test_without_matplotlib_the_extra_is_named(files, monkeypatch):
     [
         ([{"columns": {"accuracy": (float("nan"),) * 3}}], {"y": ["accuracy"]}, "numbers of both round and accuracy$"),
         ([{"objective": (-1.0, -2.0)}], {"log": "y"}, "objective that a logarithmic axis can show"),
+        ([{"objective": (8.0,)}], {"log": "x"}, "objective that a logarithmic axis can show"),
         ([], {}, "there is no result to read"),
     ],
 )

@@ -4,9 +4,7 @@ import csv
 import io
 
 import numpy as np
-import pytest
 
-from mpifed.core.errors import UserError
 from mpifed.report.metrics import available, latex_title, requested, scale, title, unit
 from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
 from tests.helpers.compared_runs import BOLD, cells, compare, seeds
@@ -15,12 +13,12 @@ from tests.helpers.recorded_runs import recorded
 NUMBERS = """1.23456 0.01234: 1.235 ± 0.012; 1234.5 56.7: 1234 ± 57; 12345.6 6789.0: 12346 ± 6789
 0.0996 0.0996: 0.100 ± 0.100; 1.5e-8 2.5e-9: (1.50 ± 0.25)e-8; 1e-9 3e-8: (0.1 ± 3.0)e-8; 3.0 0.0: 3 ± 0
 1.0 1e-12: 1.00000 ± 1e-12; 2.5 nan: 2.5; 123456 nan: 123456; 1234567.8 nan: 1.235e6; -0.00123456 nan: -0.001235
-0.0 nan: 0; 0.0 0.0: 0 ± 0; 1e300 1e299: (1.00 ± 0.10)e300; nan 1.0: –"""  # mean, deviation: as printed
+0.0 nan: 0; 0.0 0.0: 0 ± 0; 1e300 1e299: (1.00 ± 0.10)e300; nan 1.0: –; inf nan: inf; 1.0 inf: 1 ± inf"""
 
 
 def test_the_deviation_decides_on_digits_but_a_mean_does_not_have_too_many():
     for line in NUMBERS.replace("\n", "; ").split("; "):
-        numbers, told = line.split(": ")
+        numbers, told = line.split(": ")  # mean and deviation, as printed
         assert plain(Number(*map(float, numbers.split())), 1.0) == told
     assert digits(123.456789, 1e-9) == ("123.457", "1e-09", 0)
 
@@ -111,5 +109,3 @@ def test_requested_metrics_are_those_named_or_the_usual_ones_that_a_run_has():
     run = recorded()
     assert requested([run], ["tct", "objective"]) == ["tct", "objective"]
     assert "accuracy" not in requested([run], None)
-    with pytest.raises(UserError, match="unknown column 'acuracy'"):
-        requested([recorded(columns={"accuracy": (0, 0, 1)})], ["acuracy"])

@@ -5,13 +5,13 @@ import io
 import os
 import sys
 
+import h5py
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from mpifed.core.errors import RunError, UserError
-from mpifed.core.files import replacing
 from mpifed.results import crash_safe_file as disk
 from mpifed.results import model_log, netcdf, rounds_table
 from mpifed.results import recorder as record
@@ -94,16 +94,15 @@ def refuse(number):
 
 @pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
 def test_of_two_runs_that_begin_together_one_gets_the_name(path, monkeypatch, links):
-    def late():
-        with replacing(path, False) as place:
-            place.write_text("late")
-            path.write_text("early")
-
     if not links:
         monkeypatch.setattr(os, "link", refuse(errno.EPERM))
-    with pytest.raises(UserError, match=r"out\.h5 exists; say --force"):
-        late()
+    before, begin = h5py.h5f.get_obj_count(), netcdf.begin
+    monkeypatch.setattr(netcdf, "begin", lambda *words: path.write_text("early") and begin(*words))
+    with pytest.raises(UserError, match=r"out\.h5 exists; say --force") as caught:
+        Recorder(path, ATTRS, 4)
+    monkeypatch.setattr(netcdf, "begin", begin)
     assert path.read_text() == "early"
+    assert h5py.h5f.get_obj_count() == before, f"{caught.tb} holds what HDF5 would write when Python is gone"
     path.unlink()
     path.with_name(".out.h5.part").write_text("half")  # what a kill left of a copy is removed
     written(path)
@@ -151,19 +150,19 @@ def test_a_disk_that_is_full_at_the_first_row_leaves_no_file(path, monkeypatch):
     assert not os.listdir(path.parent)
 
 
-@pytest.mark.parametrize("after", [0, 1, 4, 9, 20, 40])
-def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, after):
-    recorder, write, left = Recorder(path, ATTRS, 4), os.pwrite, [after]
+# Linux tells a program once that what it wrote has not reached the disk.
+@pytest.mark.parametrize(("name", "when"), [*(("pwrite", range(k, 999)) for k in (0, 1, 4, 9, 20, 40)), ("fsync", [0])])
+def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, name, when):
+    recorder, call, number = Recorder(path, ATTRS, 4), getattr(os, name), iter(range(9999))
 
     def breaking(*words):
-        left[0] -= 1
-        return refuse(errno.EIO)() if left[0] < 0 else write(*words)
+        return refuse(errno.EIO)() if next(number) in when else call(*words)
 
     def run():
         with recorder:
             for k in range(40):
                 if k == 8:
-                    monkeypatch.setattr(os, "pwrite", breaking)
+                    monkeypatch.setattr(os, name, breaking)
                 recorder.row({"objective": k, "uploads": k, "compute_seconds": k}, np.array([0, 2]))
                 recorder.flush()
 

@@ -36,10 +36,11 @@ def test_a_column_that_appears_late_was_not_a_number_before(memory):
 
 def test_large_counts_are_exact_and_one_that_turns_out_to_be_a_mean_loses_nothing(memory):
     for value in (2, 3.0, 2.5):
-        memory.row({"inner_steps": value, "bytes_up": 2**60 + 1}, None)
+        memory.row({"inner_steps": value, "bytes_up": 2**60 + 1, "bits_up": int(value * 2**62)}, None)
         memory.flush()
     assert memory.result().rounds["bytes_up"][0] == 2**60 + 1
     assert memory.result().rounds["inner_steps"].tolist() == [2, 3, 2.5]
+    assert memory.result().rounds["bits_up"].tolist() == [2.0**63, 3 * 2.0**62, 2.5 * 2.0**62], "too large for int64"
     assert len(memory.file["rounds/inner_steps"].dims[0]) == 1
 
 

@@ -74,7 +74,7 @@ def travels(case: Case) -> str:
     for number, one in enumerate(trace.rounds, 1):
         count = carriers(case, trace, one, number)
         if not count:
-            raise Open("no client is selected")
+            raise Open("no client is selected, or no node has a neighbour")
         if algorithm.on_graph and number == 1 and not one.up:
             continue  # nodes may begin with a step of their own
         if abs(one.up - count * said) > 1e-9 * max(one.up, count):
@@ -110,7 +110,8 @@ def late(case: Case) -> str:
     if config.system is not None or config.masks is not None or config.compress is not None:
         raise Open("the study has [system], [masks] or [compress]")
     speed = {"name": "lognormal", "median": 200.0, "sigma": 1.0}
-    arrivals = max(2, case.prepared.setup.m // 2)
+    m = case.prepared.setup.m
+    arrivals = max(min(2, m), m // 2)
     found = case.run(
         system=System.build({"speed": speed, "passes": 2}, "system"),
         asynchronous=Asynchronous.build({"arrivals": arrivals}, "asynchronous"),

@@ -24,7 +24,7 @@ STEPS = 20  # of Newton's method over coefficients without a penalty
 LEVEL = 1e-14  # of their slopes, as a part of f, which is 0 to rounding
 ROUNDING = 1e-15  # a difference of values of F has no more digits
 FLAT = 1e-13  # a bound of the curvature from below, as a part of that from above, that is rounding
-CENTRED = 1e-9  # change of f, as a part of F, that slopes of coefficients without a penalty may still say
+CENTRED = 1e-3  # of F: what slopes of coefficients without a penalty may say of it that is rounding
 WHY = (
     "there are no standard errors: a penalty draws coefficients towards 0, and with l1 the data decide which of them "
     "are 0, of which the Hessian at this model says nothing"
@@ -137,7 +137,7 @@ def dual_gap(parts: Prepared, penalty: Penalty, x: Array, mu: float) -> float:
         return math.inf
     square = penalty.l2 > 0
     conjugate = float(np.sum(soft(c * g[square], penalty.l1[square]) ** 2 / (2 * penalty.l2[square])))
-    return max(value + c * (float(best @ g) - f) + conjugate, ROUNDING * abs(value))
+    return max(value + c * (float(best[~free] @ g[~free]) - f) + conjugate, ROUNDING * abs(value))
 
 
 def centred(parts: Prepared, x: Array, free: Any) -> Array:

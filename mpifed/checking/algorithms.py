@@ -48,8 +48,8 @@ def takes(case: Case) -> str:
     # the nodes of a graph reply to nobody: what their neighbours get is ``travels``
     if algorithm.on_graph or not says.selections:
         return words
-    if trace.fed.cohort == trace.fed.m:
-        raise Open("the study selects all clients")
+    if trace.fed.cohort == trace.fed.m or case.config.asynchronous is not None:
+        raise Open("the study selects all clients, or is asynchronous, so that they are asked in later rounds")
     others = [np.asarray(one.asked & ~np.any(one.selections, axis=0)) for one in trace.rounds]
     first = next((k for k, extra in enumerate(others) if extra.any()), None)
     if says is Takes.SELECTED_AND_ALL and first is None:

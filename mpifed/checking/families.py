@@ -119,4 +119,6 @@ def outside(name: str) -> type[Component]:
     except ValueError as error:
         raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
     families = [family for family in KINDS.values() if issubclass(cls, family)]
-    return families[0] if families else Component
+    if not families:
+        raise UserError(f"name = {toml_value(name)} is wrong: it has no base class such as mpifed.Algorithm")
+    return families[0]

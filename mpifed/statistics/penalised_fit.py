@@ -22,9 +22,9 @@ from mpifed.theory.statements import is_convex
 
 STEPS = 20  # of Newton's method over coefficients without a penalty
 LEVEL = 1e-14  # of their slopes, as a part of f, which is 0 to rounding
+CENTRED = 1e-3  # ⟨x, ∇f⟩ over them, as a part of F: above it they are not at their best, where their slopes are 0
 ROUNDING = 1e-15  # a difference of values of F has no more digits
 FLAT = 1e-13  # a bound of the curvature from below, as a part of that from above, that is rounding
-CENTRED = 1e-3  # of F: what slopes of coefficients without a penalty may say of it that is rounding
 WHY = (
     "there are no standard errors: a penalty draws coefficients towards 0, and with l1 the data decide which of them "
     "are 0, of which the Hessian at this model says nothing"

@@ -48,8 +48,8 @@ def takes(case: Case) -> str:
     # the nodes of a graph reply to nobody: what their neighbours get is ``travels``
     if algorithm.on_graph or not says.selections:
         return words
-    if trace.fed.cohort == trace.fed.m:
-        raise Open("the study selects all clients")
+    if trace.fed.cohort == trace.fed.m or case.config.asynchronous is not None:
+        raise Open("the study selects all clients, or is asynchronous, so that they are asked in later rounds")
     others = [np.asarray(one.asked & ~np.any(one.selections, axis=0)) for one in trace.rounds]
     first = next((k for k, extra in enumerate(others) if extra.any()), None)
     if says is Takes.SELECTED_AND_ALL and first is None:
@@ -74,7 +74,7 @@ def travels(case: Case) -> str:
     for number, one in enumerate(trace.rounds, 1):
         count = carriers(case, trace, one, number)
         if not count:
-            raise Open("no client is selected")
+            raise Open("no client is selected, or no node has a neighbour")
         if algorithm.on_graph and number == 1 and not one.up:
             continue  # nodes may begin with a step of their own
         if abs(one.up - count * said) > 1e-9 * max(one.up, count):
@@ -110,7 +110,8 @@ def late(case: Case) -> str:
     if config.system is not None or config.masks is not None or config.compress is not None:
         raise Open("the study has [system], [masks] or [compress]")
     speed = {"name": "lognormal", "median": 200.0, "sigma": 1.0}
-    arrivals = max(2, case.prepared.setup.m // 2)
+    m = case.prepared.setup.m
+    arrivals = max(min(2, m), m // 2)
     found = case.run(
         system=System.build({"speed": speed, "passes": 2}, "system"),
         asynchronous=Asynchronous.build({"arrivals": arrivals}, "asynchronous"),

@@ -15,7 +15,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.families import MATRICES, Place, Table, graph_of, of_matrices, place_of, pool, sources
 from mpifed.checking.table import Open
 from mpifed.compressors.compressor import Compressor
-from mpifed.core.component import Component
+from mpifed.core.component import Component, convert
 from mpifed.core.errors import UserError
 from mpifed.core.guards import Slip
 from mpifed.core.typing import Array
@@ -65,7 +65,7 @@ class Case:
         self.component = component
         self.place = place
         self.folder = folder
-        self.table = table | FIXED | {"rounds": min(ROUNDS, table.get("rounds", ROUNDS))}
+        self.table = table | FIXED | {"rounds": min(ROUNDS, convert(table.get("rounds", ROUNDS), int, "rounds"))}
         self.config: Experiment = experiment(copy.deepcopy(self.table))
 
     @cached_property
@@ -149,10 +149,9 @@ def case_of(cls: type[Component], own: Table, table: Table, folder: Path) -> Cas
         place = MATRICES
     graph = graph_of(component) if place.family is Algorithm else {}
     wholes = [merged(study | graph, table) for study in place.studies]
-    data = place.family is Partition and "name" not in table.get("data", {})
-    choices = [pool(folder)] if data else sources(place, component)
-    if place.key == "data" or ("data" in table and not data):
-        choices = [table.get("data", {})]
+    data = part_of(table, "data")
+    choices = [pool(folder)] if place.family is Partition else sources(place, component)
+    choices = [data] if place.key == "data" or "name" in data else [one | data for one in choices]
     wrong: UserError | None = None
     # a method may refuse a problem, and a problem data: the first study that goes together, or else the first reason,
     # which is about the study that was meant
@@ -166,9 +165,7 @@ def case_of(cls: type[Component], own: Table, table: Table, folder: Path) -> Cas
 
 
 def attempted(name: str, component: Component, place: Place, table: Table, folder: Path) -> Case:
-    """The case with one source of data. UserError where this cannot be; a mistake in a user's class is one to be
-    found.
-    """
+    """The case with one source of data. UserError where this cannot be; a slip of a user's class is left to checks."""
     case = Case(name, component, place, table, folder)
     with suppress(Slip):
         case.prepared  # noqa: B018 - made here

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from mpifed.checking.case import Case
 from mpifed.checking.problems import FEW, differences, points
-from mpifed.checking.table import Check, Found, Open
+from mpifed.checking.table import Check, Found, Open, place
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem
@@ -35,14 +35,14 @@ def curvature(case: Case) -> str:
         lowest = min(lowest, float(eigenvalues.min()))
         for name in names:
             says = getattr(problem, name)(block)
-            wrong = norms > says + allowed if name == "lipschitz" else eigenvalues[:, 0] < says - allowed
+            wrong = ~(norms <= says + allowed) if name == "lipschitz" else ~(eigenvalues[:, 0] >= says - allowed)
             if wrong.any():
                 i = int(wrong.argmax())
                 value = norms[i] if name == "lipschitz" else eigenvalues[i, 0]
                 what = "‖∇²f‖" if name == "lipschitz" else "the least eigenvalue of ∇²f"
                 raise Found(
                     f"{name} of client {ids[i]} is {says[i]:.6g}, and {what} is {value:.6g} at a point",
-                    points(case).where(name),
+                    place(problem, name),
                 )
     return f"{', '.join(names)}: eigenvalues of ∇²f from {lowest:.3g}, ‖∇²f‖ up to {largest:.3g}"
 
@@ -86,7 +86,7 @@ def majorizer(case: Case) -> str:
         raise Found(
             f"the quadratic of client {ids[i]} does not lie above f_i: an eigenvalue of H_i − ∇²f_i is "
             f"{least[i] / scale:.3g}",
-            points(case).where("majorizer_inverse"),
+            place(problem, "majorizer_inverse"),
         )
     return "H_i lies above ∇²f_i"
 

@@ -56,9 +56,7 @@ PLACES: tuple[Place, ...] = (
     Place(RobustMean, "robust", (FEDAVG,)),
 )
 KINDS = {place.family.kind: place.family for place in PLACES}
-MATRICES = Place(
-    Compressor, "algorithm.compressor", ({"algorithm": {"name": "fednl"}},)
-)  # of compressors of these alone
+MATRICES = Place(Compressor, "algorithm.compressor", ({"algorithm": {"name": "fednl"}},))  # of compressors of these
 
 CLIENTS = 8
 SOURCES: tuple[Table, ...] = (  # tried in turn where a study names no data
@@ -73,6 +71,8 @@ SOURCES: tuple[Table, ...] = (  # tried in turn where a study names no data
 
 def sources(place: Place, component: Component) -> list[Table]:
     """Data of small studies, those first that are made for a problem."""
+    if place.family is Attack:  # a tenth of the clients attack where no option says how many: of ten, one
+        return [one | {"clients": 10} for one in SOURCES]
     if place.family is not Problem:
         return list(SOURCES)
     own = component.label()
@@ -119,4 +119,6 @@ def outside(name: str) -> type[Component]:
     except ValueError as error:
         raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
     families = [family for family in KINDS.values() if issubclass(cls, family)]
-    return families[0] if families else Component
+    if not families:
+        raise UserError(f"name = {toml_value(name)} is wrong: it has no base class such as mpifed.Algorithm")
+    return families[0]

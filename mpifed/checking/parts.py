@@ -94,7 +94,7 @@ def messages(case: Case) -> str:
         rows.setflags(write=False)
         return compressor.message(rows, lambda: draws, is_symmetric(case))
 
-    return by_row(case, lambda rows, ids: message(rows, ids), "message")
+    return by_row(case, message, "message")
 
 
 def by_row(case: Case, computed: Callable[[Array, Array], Array], name: str) -> str:
@@ -173,7 +173,7 @@ def solver(case: Case) -> str:
     found = rule.minimise(f, Y, W, alpha, beta, 0.5)
     before, after = (f.value(point) - np.vecdot(Y, point) for point in (W, found))
     i = int((after - before).argmax())
-    if after[i] > before[i] + 1e-12 * abs(before[i]):
+    if not after[i] <= before[i] + 1e-12 * abs(before[i]):
         raise Found(
             f"f_i(w) − ⟨y_i, w⟩ of client {f.ids[i]} goes from {before[i]:.6g} up to {after[i]:.6g}",
             place(rule, "minimise"),

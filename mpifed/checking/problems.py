@@ -28,9 +28,6 @@ class Points(NamedTuple):
     X: Array
     ids: Array
 
-    def where(self, *names: str) -> str:
-        return place(self.problem, *names)
-
 
 @lru_cache(maxsize=1)
 def points(case: Case) -> Points:
@@ -60,7 +57,7 @@ def gradient(case: Case) -> str:
             raise Found(
                 f"{name} of client {ids[i]} is {found[i]:.6g} by differences of value, and {right[i]:.6g} by the "
                 "gradient",
-                points(case).where("value_grad", "slope", "grad"),
+                place(problem, "value_grad", "slope", "grad"),
             )
     return f"largest relative error {worst:.1g}"
 
@@ -93,7 +90,7 @@ def value_with_gradient(case: Case) -> str:
     value, G = problem.value_grad(block, X)
     for name, one, other in (("value", problem.value(block, X), value), ("grad", problem.grad(block, X), G)):
         if not alike(one, other):
-            raise Found(f"{name} and value_grad differ by {apart(one, other):.2g}", points(case).where(name))
+            raise Found(f"{name} and value_grad differ by {apart(one, other):.2g}", place(problem, name))
     return "the same numbers"
 
 
@@ -107,7 +104,7 @@ def common(case: Case) -> str:
             raise Found(
                 f"for a common point (n,) and for the same point in each of {len(block)} rows it differs by "
                 f"{apart(found, other[name]):.2g}",
-                points(case).where(name),
+                place(problem, name),
             )
     return ", ".join(one)
 
@@ -126,7 +123,7 @@ def alone(case: Case) -> str:
                 raise Found(
                     f"clients {ids[rows].tolist()} alone and in a block of {len(block)}: the rows differ by "
                     f"{apart(found, whole[name][rows]):.2g}, so that results depend on ranks and blocks",
-                    points(case).where(name),
+                    place(problem, name),
                 )
     return ", ".join(whole)
 
@@ -164,7 +161,7 @@ def hessian(case: Case) -> str:
                 raise Found(
                     f"∇²f v of client {ids[i]} is off by {error[i]:.2g} of its length: differences of the gradient say "
                     f"{brief(found[i])}, and it says {brief(product[i])}",
-                    points(case).where(name),
+                    place(problem, name),
                 )
     return f"{' and '.join(names)}: largest relative error {worst:.1g}"
 
@@ -177,13 +174,13 @@ def clipped(case: Case) -> str:
     right = problem.grad(block, X)
     if not alike(found, right):
         raise Found(
-            f"with the bound 1e12 it differs from grad by {apart(found, right):.2g}", points(case).where("clipped_grad")
+            f"with the bound 1e12 it differs from grad by {apart(found, right):.2g}", place(problem, "clipped_grad")
         )
     return "with the bound 1e12: the gradient"
 
 
 def alike(one: Array, other: Array) -> bool:
-    return one.shape == other.shape and bool(np.allclose(one, other, rtol=ROUNDING, atol=ROUNDING))
+    return one.shape == other.shape and np.allclose(one, other, ROUNDING, ROUNDING, equal_nan=True)
 
 
 def apart(one: Array, other: Array) -> float:

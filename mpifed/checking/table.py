@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.errors import RunError, UserError
-from mpifed.core.guards import Slip, own
+from mpifed.core.guards import Slip, message, own
 
 PASSED = "passed"
 FAILED = "failed"
@@ -98,9 +98,9 @@ def ended(name: str, check: Callable[[Any], str], case: Any) -> Row:
 def raised(error: Exception) -> str:
     """An error in a user's code, with the last line outside of mpifed and its libraries that it passed."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if users(frame.filename)]
-    where = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno} {own[-1].name}: " if own else ""
-    return f"{where}{type(error).__name__}: {error}".splitlines()[0]
+    mine = [frame for frame in frames if users(frame.filename)]
+    where = f"{os.path.basename(mine[-1].filename)}:{mine[-1].lineno} {mine[-1].name}: " if mine else ""
+    return f"{where}{type(error).__name__}: {message(error)}".removesuffix(": ")
 
 
 def users(file: str) -> bool:
@@ -109,10 +109,7 @@ def users(file: str) -> bool:
 
 
 def place(component: Any, *names: str) -> str:
-    """File and line of methods of a component, as in my.py:31 round; of its class, where these are not of its file.
-
-    Its name where there is no file.
-    """
+    """File and line of methods of a component, as in my.py:31 round, or of its class; its name where there is none."""
     cls: Any = type(component)
     codes = {name: getattr(inspect.unwrap(getattr(cls, name, None) or str), "__code__", None) for name in names}
     there = {name: code for name, code in codes.items() if code is not None}

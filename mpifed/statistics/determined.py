@@ -16,7 +16,7 @@ from mpifed.statistics.penalised_fit import clients
 
 SINGULAR = 1e-13  # least eigenvalue of a Hessian with a diagonal of ones that can be inverted, as a part of the largest
 FLAT = 1e-10  # change of f, as a part of it, that is rounding
-STEP = 1e3  # in units of scores, how far coefficients of columns that depend on each other are moved to see that
+STEP = 1e3  # in units of scores, how far at most coefficients are moved to see whether f depends on them
 FAR = 1e4  # a factor of coefficients, or a step in units of scores, with which the likelihood is all but 0 or 1
 ERRORS = 10.0  # standard errors that a coefficient is moved by: where it is determined the log-likelihood loses some
 LOSS = 0.1  # of the log-likelihood: less than any sample that speaks against such a step costs
@@ -95,11 +95,12 @@ def refuse_dependent(parts: Prepared, at: Place) -> None:
     scale = sizes(H)
     values, vectors = np.linalg.eigh(H * scale * scale[:, None])
     f = value(parts, zero)
+    # of labels that are all small, f is small too: a step beyond them would be a change that is all rounding
+    step = STEP * min(1.0, float(np.sqrt(f / values[-1])))
     found = np.zeros(n)
     for u in vectors.T[values <= SINGULAR * max(values[-1], 0)]:
-        # an eigenvalue near 0 may be rounding; f itself decides, on both sides, after a step that is long for any
-        # column
-        moved = [value(parts, side * STEP * scale * u) for side in (-1, 1)]
+        # an eigenvalue near 0 may be rounding; f itself decides, on both sides, after a step long for any column
+        moved = [value(parts, side * step * scale * u) for side in (-1, 1)]
         if np.abs(np.array(moved) - f).max() <= FLAT * abs(f):
             found = np.maximum(found, np.abs(u))
     which = listed(parts, found)

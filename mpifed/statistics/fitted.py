@@ -66,11 +66,10 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
         raise UserError(
             f"the data have changed: the result has {len(x)} coefficients, and now there are {parts.setup.start.size}"
         )
-    if config.objective.penalised:
-        return penalised_fit(result, config, parts, x)
-    check_memory(4 * size_of((len(x), len(x)), 8), f"4 matrices of {len(x):,} × {len(x):,} numbers")
+    if not config.objective.penalised:
+        check_memory(4 * size_of((len(x), len(x)), 8), f"4 matrices of {len(x):,} × {len(x):,} numbers")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return summary(result, config, parts, x)
+        return (penalised_fit if config.objective.penalised else summary)(result, config, parts, x)
 
 
 def again(result: Result, config: Experiment) -> Experiment:
@@ -98,7 +97,7 @@ def again(result: Result, config: Experiment) -> Experiment:
 
 
 def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:
-    """The same for the samples of ``parts`` and coefficients x (n,)."""
+    """The fit without a penalty at coefficients x (n,) for the samples of ``parts``."""
     n = len(x)
     m = parts.setup.m
     sums = added(parts, x)
@@ -153,6 +152,8 @@ def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
     free = d - len(x)
     if free <= 0:
         raise UserError(f"{d} samples are too few for {len(x)} coefficients and a dispersion")
+    if sums.pearson == 0:
+        raise UserError(f"the model fits all {d} samples exactly: a dispersion of 0 gives no standard errors")
     dispersion = sums.pearson / free
     if problem.normal:
         return Model(d, whole, dispersion, logarithm(parts, x, sums.pearson / d), t(free))
@@ -166,8 +167,7 @@ def added(parts: Prepared, x: Array) -> Sums:
     problem = parts.setup.problem
     f = pearson = convexity = 0.0
     gradient = np.zeros(n)
-    hessian, expected = np.zeros((n, n)), np.zeros((n, n))
-    meat = np.zeros((n, n))
+    hessian, expected, meat = np.zeros((3, n, n))
     total = parts.data.totals.sum()
     for local in clients(parts):
         block = local.block
@@ -224,16 +224,16 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     if not problem.has("log_likelihood"):
         found.append(f"{problem.label()} has no likelihood: standard errors are those by client alone")
     elif not model.whole:
-        weigh = (
-            "the same whatever their sizes" if config.objective.weights == "clients" else "as objective.weights says"
-        )
+        weigh = "alike, whatever their sizes" if config.objective.weights == "clients" else "as objective.weights says"
         found.append(
             f'clients weigh {weigh}: with objective.weights = "samples" f is the likelihood of all samples, and there '
             "are standard errors of the model too"
         )
     elif problem.likelihood:
         found.append(f"the log-likelihood is {problem.likelihood}")
-    if m <= n:
+    if m == 1:
+        found.append("there are no standard errors by client, for they compare clients, and there is one")
+    elif m <= n:
         found.append(f"standard errors by client are too small with {m} clients for {n} coefficients")
     if not config.stop.gradient and config.algorithm.label() not in ("newton", "fednl"):
         found.append("the run had no stop.gradient: look at the Newton decrement for how far it came")

@@ -225,8 +225,7 @@ def running(logs: Array, values: Array) -> Array:
     shares = np.exp(logs - np.where(totals > -np.inf, totals, 0))
     shares = shares.reshape(*shares.shape, *(1,) * (values.ndim - 2))
     found = np.empty_like(values)
-    # a loop over samples, where a cumulative sum of e^z v would overflow or lose all digits: that is why it takes so
-    # long
+    # a loop over samples, for a cumulative sum of e^z v would overflow or lose all digits: that is why it is slow
     mean = np.zeros_like(values[:, 0])
     for p in range(logs.shape[1]):
         mean = mean + shares[:, p] * (values[:, p] - mean)

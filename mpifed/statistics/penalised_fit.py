@@ -22,7 +22,9 @@ from mpifed.theory.statements import is_convex
 
 STEPS = 20  # of Newton's method over coefficients without a penalty
 LEVEL = 1e-14  # of their slopes, as a part of f, which is 0 to rounding
+CENTRED = 1e-3  # ⟨x, ∇f⟩ over them, as a part of F: above it they are not at their best, where their slopes are 0
 ROUNDING = 1e-15  # a difference of values of F has no more digits
+FLAT = 1e-13  # a bound of the curvature from below, as a part of that from above, that is rounding
 WHY = (
     "there are no standard errors: a penalty draws coefficients towards 0, and with l1 the data decide which of them "
     "are 0, of which the Hessian at this model says nothing"
@@ -84,7 +86,11 @@ def curvature(parts: Prepared) -> float:
     if not (problem.has("least_curvature") or problem.has("convexity")):
         return math.nan
     found = np.concatenate([np.asarray(local.least_curvature(), float) for local in clients(parts)])
-    return max(float(found.mean()), 0.0) if is_convex(None, found) else math.nan
+    if not is_convex(None, found):
+        return math.nan
+    # where columns depend on each other eigenvalues have rounding in the place of 0, and bounds divide by μ
+    above = [local.lipschitz() for local in clients(parts)] if problem.has("lipschitz") else [np.zeros(1)]
+    return float(found.mean()) if found.mean() > FLAT * np.concatenate(above).mean() else 0.0
 
 
 def strong_gap(penalty: Penalty, x: Array, g: Array, mu: float) -> float:
@@ -120,6 +126,10 @@ def dual_gap(parts: Prepared, penalty: Penalty, x: Array, mu: float) -> float:
         return math.inf
     best = centred(parts, x, free)
     f, g = pooled(parts, best)
+    value = pooled(parts, x)[0] + penalty.value(x)
+    # where Newton's method does not arrive, as where e^z is 0, slopes are left, and h* is infinite
+    if not abs(float(best[free] @ g[free])) <= CENTRED * abs(value):
+        return math.inf
     # h* is infinite beyond λ₁ where λ₂ = 0: the dual point is drawn back to where it is not
     bounded = (penalty.l2 == 0) & ~free
     c = float(np.min(penalty.l1[bounded] / np.maximum(np.abs(g[bounded]), penalty.l1[bounded]), initial=1.0))
@@ -127,8 +137,7 @@ def dual_gap(parts: Prepared, penalty: Penalty, x: Array, mu: float) -> float:
         return math.inf
     square = penalty.l2 > 0
     conjugate = float(np.sum(soft(c * g[square], penalty.l1[square]) ** 2 / (2 * penalty.l2[square])))
-    value = pooled(parts, x)[0] + penalty.value(x)
-    return max(value + c * (float(best @ g) - f) + conjugate, ROUNDING * abs(value))
+    return max(value + c * (float(best[~free] @ g[~free]) - f) + conjugate, ROUNDING * abs(value))
 
 
 def centred(parts: Prepared, x: Array, free: Any) -> Array:

@@ -1,4 +1,4 @@
-"""What Poisson, gamma and Huber regression share: a bias that is not regularised, and the mean e^z of a log link."""
+"""What Poisson, gamma and Huber regression share, a bias that is not regularised, and the mean e^z of the first two."""
 
 from collections.abc import Callable
 from typing import Annotated, ClassVar

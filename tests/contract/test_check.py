@@ -46,6 +46,7 @@ OTHERS = [
     (wrong.Written(slip="common"), "common point and rows", "for the same point in each of 4 rows"),
     (wrong.Written(slip="value"), "value and value_grad", "value and value_grad differ by 0.001"),
     (wrong.Written(slip="convexity"), "curvature", "convexity of client 0 is 1000"),
+    (wrong.Written(slip="unknown"), "curvature", "convexity of client 0 is nan"),
     (wrong.Written(slip="clipped"), "clipped gradients", "with the bound 1e12 it differs from grad"),
     (wrong.Written(slip="hessian"), "Hessian", "hessian: ∇²f v of client 0 is off by 1 of its length"),
     (wrong.Half(slip="delta"), "errors", "E‖C(x) − x‖² is 1·‖x‖² for a vector of ones, and delta says at most 0.25"),
@@ -57,12 +58,14 @@ OTHERS = [
     (wrong.Shuffled(slip="draws"), "parts", "two deals from the same generator differ"),
     (wrong.Relative(slip="d"), "step sizes", "γ of a client with d = 1"),
     (wrong.Uphill(slip="up"), "minimisers", "up to"),
+    (wrong.Uphill(slip="unknown"), "minimisers", "up to nan"),
+    (wrong.Coin(slip="draws"), "two runs, same bits", "alone: two runs with the same seed"),
     (wrong.Path(slip="grows"), "memory", "numbers after steps 1 to 3"),
 ]
 
 
 RIGHT = [wrong.Descent, wrong.Squares, wrong.Written, wrong.Half, wrong.InTurn, wrong.Noise, wrong.Shuffled]
-RIGHT += [wrong.Relative, wrong.Uphill, wrong.Path]
+RIGHT += [wrong.Relative, wrong.Uphill, wrong.Coin, wrong.Path]
 
 MANY = {"k": 2}
 NEEDED = {  # options that a member of mpifed's own cannot do without, or with which it converges on the small study
@@ -90,10 +93,9 @@ FIRST = list({kind: (kind, name) for kind, name in reversed(MEMBERS) if kind not
 def rows(component, but=OUTSIDE, options=None, only=None):
     """The rows of all checks of a component, or of those ``only``, without those ``but``, by name."""
     cls = component if isinstance(component, type) else type(component)
-    table = study(None, None, {})
     own = plain(component, "component") | (options or {})
     with tempfile.TemporaryDirectory() as folder:
-        case = case_of(cls, own, table, Path(folder))
+        case = case_of(cls, own, study(None, None, {}), Path(folder))
         some = [one for one in checks_of(cls) if one[0] not in but and (only is None or one[0] in only)]
         return {row.check: row for row in carried_out(some, case)}
 
@@ -194,10 +196,13 @@ def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
         (["wrong.py:SelectsNobody", "rounds=2"], 1, "round: selects 0 times in round 1"),
         pytest.param(["adamw"], 0, "0 failed", marks=pytest.mark.slow),
         (["wrong.py:Squared"], 2, "wrong.py has no class Squared"),
-        (["wrong.py:Server"], 2, "Server"),
+        (["wrong.py:Server"], 2, "it has no base class such as mpifed.Algorithm"),
         (["fedavgg"], 2, "did you mean 'fedavg'"),
         (["fedavg", "algorithm.k=3"], 2, "unknown key 'algorithm.k'"),
         (["fedavg", "selection.count=99"], 2, "selection.count = 99 is wrong"),
+        (["fedavg", "data.clients=5", "rounds=2"], 0, "n = 5"),
+        (["fedavg", "asynchronous.arrivals=2", "system.speed=constant", "system.speed.value=9"], 0, "0 failed"),
+        (["fedavg", "rounds=many"], 2, 'rounds = "many" is wrong: it must be a whole number'),
         (["wrong.py:Descent", "--rounds=3"], 2, "write rounds=3"),
     ],
 )
@@ -223,6 +228,7 @@ def passes(kind, name, but):
 @pytest.mark.parametrize(("kind", "name"), FIRST)
 def test_one_of_every_other_family_passes(kind, name):
     passes(kind, name, OUTSIDE)
+    assert kind in runs.ROUTINES, "where a mistake of its members is"
 
 
 @pytest.mark.slow

@@ -176,7 +176,7 @@ class Written(mpifed.Problem):
         return self.value_grad(block, X)[0] + (1e-3 if self.slip == "value" else 0)
 
     def convexity(self, block):
-        return np.full(len(block), 1e3 if self.slip == "convexity" else 0.0)
+        return np.full(len(block), {"convexity": 1e3, "unknown": np.nan}.get(self.slip, 0.0))
 
     def clipped_grad(self, block, X, bound):
         return self.grad(block, X) * (0.5 if self.slip == "clipped" else 1)
@@ -256,7 +256,14 @@ class Uphill(mpifed.Solver):
     slip: str = ""
 
     def minimise(self, f, Y, W, alpha, beta, share):
-        return W + (1 if self.slip else -1) / beta * (f.grad(W) - Y)
+        return W + {"": -1, "up": 1, "unknown": np.nan}[self.slip] / beta * (f.grad(W) - Y)
+
+
+class Coin(mpifed.Attack):
+    slip: str = ""
+
+    def alone(self, u, draws):
+        return u * (np.random.random() if self.slip else 0.5)  # noqa: NPY002
 
 
 class Path(mpifed.ServerOptimizer):

@@ -24,7 +24,7 @@ DATA = {name: mpifed.arrays(A, b, SIZES) for name, b in (("numbers", NUMBERS), (
 CLIENT = np.repeat(range(len(SIZES)), SIZES)
 
 
-def run(problem, data, weights="samples", **more):
+def run(problem, data, weights="samples", /, **more):
     table = {"objective": {"weights": weights}, "data": DATA[data]} | more
     return mpifed.run({"algorithm": "newton", "rounds": 20} | table, problem=problem)
 
@@ -33,7 +33,7 @@ def close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-8)
 
 
-def test_least_squares_are_those_of_all_samples_together():
+def test_least_squares_are_those_of_all_samples_together_and_their_coefficients_no_logarithms():
     fit = run("least-squares", "numbers").fit()
     x, rss, *_ = np.linalg.lstsq(A, NUMBERS)
     variance = rss[0] / (D - N)
@@ -46,21 +46,30 @@ def test_least_squares_are_those_of_all_samples_together():
     close(fit.aic, 2 * N - 2 * fit.likelihood)
     assert (fit.samples, fit.clients, fit.law, fit.notes) == (D, len(SIZES), "t", [])
     assert fit.gradient < 1e-12 > fit.decrement
+    assert fit.ratio == ""
+    assert "ratio" not in page("", fit, "csv")
 
 
-def test_logistic_regression_is_that_of_all_samples_together():
-    fit = run({"name": "logistic", "mu": 0.0}, "classes").fit()
-    p = 1 / (1 + np.exp(-A @ fit.x))
-    assert np.abs(A.T @ (p - CLASSES)).max() < 1e-8
-    H = A.T * (p * (1 - p)) @ A
-    close(fit.error, np.sqrt(np.diag(np.linalg.inv(H))))
-    close(fit.likelihood, np.sum(np.log(np.where(CLASSES, p, 1 - p))))
-    close(fit.p, 2 * stats.norm.sf(np.abs(fit.x / fit.error)))
-    assert (fit.law, fit.dispersion) == ("z", 1)
-    scores = np.array([A[i == CLIENT].T @ (p - CLASSES)[i == CLIENT] for i in range(len(SIZES))])
-    bread = np.linalg.inv(H)
-    m = len(SIZES)
-    close(fit.robust, np.sqrt(np.diag(bread @ scores.T @ scores @ bread) * m / (m - 1)))
+def test_one_client_has_no_errors_by_client_and_an_exact_fit_none_at_all():
+    fit = run("least-squares", "numbers", data=mpifed.arrays(A, NUMBERS, (D,))).fit()
+    assert np.isnan(fit.robust).all()
+    assert fit.notes == ["there are no standard errors by client, for they compare clients, and there is one"]
+    for problem, labels in (("least-squares", 0 * NUMBERS), ("gamma", NUMBERS**0)):
+        with pytest.raises(UserError, match=f"^the model fits all {D} samples exactly"):
+            run(problem, "numbers", data=mpifed.arrays(A[:, :2], labels, SIZES)).fit()
+
+
+def test_a_penalised_fit_has_no_bound_where_it_is_far_and_no_distance_where_columns_depend_on_each_other(tmp_path):
+    study = {"objective": {"weights": "samples", "l1": 0.1}, "selection": "all"}
+    twice = mpifed.arrays(np.column_stack([A, A]), NUMBERS, (D,))
+    fit = run("least-squares", "numbers", data=twice, algorithm={"name": "gd", "gamma": 0.1}, **study).fit()
+    assert fit.gap < 1
+    assert np.isnan(fit.distance)
+    study |= {"start": str(tmp_path / "start.npz"), "algorithm": {"name": "gd", "gamma": 1e-300}, "rounds": 1}
+    for bias in (-300.0, -1000.0):  # e^z is tiny, or 0
+        np.savez(tmp_path / "start.npz", x=[0.0, 0.0, bias])
+        data = mpifed.arrays(A[:, :2], np.full(D, 9.0), SIZES)
+        assert np.isnan(run("poisson", "numbers", data=data, **study).fit().gap)
 
 
 def test_with_equal_clients_only_errors_by_client_are_known():
@@ -128,7 +137,7 @@ def test_a_result_whose_table_has_moved_is_told_where_it_is(tmp_path):
     before = loaded.fit()
     moved = table.rename(tmp_path / "moved.csv")
     with pytest.raises(
-        UserError, match=r"visits\.csv\" is not a file: .*; the fit of a result reads its samples again: "
+        UserError, match=r'visits\.csv" is not a file: .*; the fit of a result reads its samples again: '
     ):
         loaded.fit()
     np.testing.assert_array_equal(loaded.fit(data={"path": str(moved)}).error, before.error)
@@ -146,8 +155,7 @@ def test_a_fit_prints_ratios_with_their_intervals(name):
     problem = {"name": name} | ({"mu": 0.0} if name == "logistic" else {})
     labels = CLASSES if name == "logistic" else np.abs(NUMBERS)
     columns = A if name == "logistic" else A[:, :2]
-    study = {"algorithm": "newton", "rounds": 20, "objective": {"weights": "samples"}}
-    fit = mpifed.run(study, problem=problem, data=mpifed.arrays(columns, labels, SIZES)).fit()
+    fit = run(problem, "numbers", data=mpifed.arrays(columns, labels, SIZES)).fit()
     own = fit.ratios()
     shown = len(own) - (name in ("poisson", "gamma"))  # which have a bias
     np.testing.assert_array_equal(own[:shown], np.exp(np.column_stack([fit.x, fit.low, fit.high]))[:shown])
@@ -162,16 +170,9 @@ def test_a_fit_prints_ratios_with_their_intervals(name):
 
 def test_a_ratio_beyond_all_numbers_is_left_out():
     small = mpifed.arrays(A * [1e-4, 1, 1], CLASSES, SIZES)
-    study = {"algorithm": "newton", "rounds": 20, "objective": {"weights": "samples"}, "data": small}
-    fit = mpifed.run(study, problem={"name": "logistic", "mu": 0.0}).fit()
+    fit = run({"name": "logistic", "mu": 0.0}, "classes", data=small).fit()
     assert fit.x[0] > 1e3
     assert page("", fit).split("\n\n")[1].splitlines()[1].split()[-3:][0] == "–"
-
-
-def test_coefficients_of_a_line_are_no_logarithms():
-    fit = run("least-squares", "numbers").fit()
-    assert fit.ratio == ""
-    assert "ratio" not in page("", fit, "csv")
 
 
 def test_data_larger_than_those_of_the_run_are_refused_before_they_are_made(tmp_path):

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import mpifed
 
@@ -100,6 +101,8 @@ def test_a_fit_is_that_of_statsmodels_on_all_samples(name):
     close(fit.error, error)
     close(fit.robust, np.array(by_client) * np.sqrt(3 / 2))  # statsmodels leaves out m/(m − 1)
     close([fit.likelihood, fit.aic], whole)
+    close(fit.p, 2 * (stats.t(57) if name == "least-squares" else stats.norm).sf(np.abs(fit.x / fit.error)))
+    assert (fit.dispersion == 1) == (name in ("poisson", "logistic"))
     assert fit.law == ("t" if name == "least-squares" else "z")
 
 

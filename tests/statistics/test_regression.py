@@ -46,12 +46,8 @@ def test_huber_is_what_scipy_minimises_and_its_value_that_of_statsmodels():
     result = fit(Huber(), SIZES)
     assert np.allclose(result.x, found.x, rtol=1e-7)
     assert np.isclose(result.rounds["objective"][-1], found.cost / 60, rtol=1e-12)
-    block = one_block(Huber(), pooled(A, SIZES))
+    block = one_block(Huber(), Pool(A, SIZES, None, np.array([60])))
     assert np.isclose(Huber().value(block, np.array([0.2, 0.1, -0.3]))[0], 2.2346357376405668, rtol=1e-14)
-
-
-def pooled(X, y):
-    return Pool(X, y, None, np.array([len(y)]))
 
 
 @pytest.mark.parametrize("size", [1e4, 1e7])
@@ -85,12 +81,8 @@ def test_far_scores_have_finite_losses_with_their_slopes_and_bends(problem, dtyp
     for z in (240.0, 300.0):
         if dtype == "float64":
             x, h = np.array([z if problem.label() == "poisson" else -z]), 1e-4
-            assert np.isclose(problem.hess(block, x)[0, 0, 0], slopes(problem, block, x, h), rtol=1e-6)
-
-
-def slopes(problem, block, x, h):
-    """The second difference of the value."""
-    return ((problem.grad(block, x + h) - problem.grad(block, x - h)) / (2 * h))[0, 0]
+            change = problem.grad(block, x + h) - problem.grad(block, x - h)
+            assert np.isclose(problem.hess(block, x)[0, 0, 0], change[0, 0] / (2 * h), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [Poisson, Gamma, Huber])

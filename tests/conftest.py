@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -48,10 +49,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def kernel_cache(tmp_path_factory):
-    """Compiled kernels are kept beside the folders of tests, for all processes of all runs, and not in the user's."""
+def kernel_cache():
+    """Compiled kernels are kept in the checkout, for all processes and ranks of all runs, and not in the user's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path_factory.getbasetemp().parent / "kernels"))
+        patch.setenv("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "kernels"))
         yield
 
 

@@ -1,8 +1,5 @@
 """The plain path: what a round without further features calls, and how narrow the seams of the federation are."""
 
-import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import ClassVar, get_origin, get_type_hints
 
 import pytest
@@ -14,27 +11,10 @@ from mpifed.experiment import rounds
 from mpifed.federation.request import Request
 from tests.helpers import meters
 
-ROOT = Path(mpifed.__file__).parent
 MOST_FUNCTIONS, MOST_FILES = 68, 20
 TRAITS = ("requires", "takes", "mean", "upload", "asynchronous")
 FAMILIES = (Algorithm, GraphAlgorithm)
 METHODS = [Algorithm.member(name, "algorithm") for name in Algorithm.choices]
-
-
-@contextmanager
-def traced(codes):
-    """Note the code of all functions of mpifed that are called."""
-
-    def note(frame, event, argument):
-        if event == "call" and Path(frame.f_code.co_filename).is_relative_to(ROOT):
-            codes.add(frame.f_code)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +26,12 @@ def called():
         if round == 0:
             fed.begin(round)
             return algorithm.start(fed), 0.0
-        with traced(codes if round == 2 else set()):
+        with meters.traced(codes if round == 2 else set()):
             fed.begin(round)
             return algorithm.round(fed, server), 0.0
 
     def evaluated(algorithm, fed, server):
-        with traced(codes if fed.round == 2 else set()):
+        with meters.traced(codes if fed.round == 2 else set()):
             return evaluate(algorithm, fed, server)
 
     table = {"algorithm": "fedgia", "data": {"clients": 8, "features": 5}, "rounds": 3, "kernels": "numpy"}
@@ -59,7 +39,7 @@ def called():
         patch.setattr(rounds, "played", played)
         patch.setattr(rounds, "evaluate", evaluated)
         assert mpifed.run(table, progress=None).cr == 3
-    return sorted(f"{Path(code.co_filename).relative_to(ROOT)}: {code.co_qualname}" for code in codes)
+    return sorted(f"{meters.file_of(code)}: {code.co_qualname}" for code in codes)
 
 
 def test_a_plain_round_calls_no_function_of_a_feature_that_is_off(called):

@@ -7,7 +7,8 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -47,11 +48,9 @@ HOUSE = (
 )  # names of the house's own objects
 
 
-def entered(study: dict[str, Any]) -> set[CodeType]:
-    """The code of every function of the package that a whole ``mpifed.run`` enters: lambdas and comprehensions too."""
-    table = {**study, "rounds": 3, "kernels": "numpy"}
-    mpifed.run(table, progress=None)  # modules are loaded by then, which happens once in a process
-    codes: set[CodeType] = set()
+@contextmanager
+def traced(codes: set[CodeType]) -> Iterator[None]:
+    """Note the code of every function of the package that is called: lambdas and comprehensions too."""
 
     def note(frame: Any, event: str, argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(f"{ROOT}/"):
@@ -60,9 +59,18 @@ def entered(study: dict[str, Any]) -> set[CodeType]:
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        mpifed.run(table, progress=None)
+        yield
     finally:
         sys.setprofile(before)
+
+
+def entered(study: dict[str, Any]) -> set[CodeType]:
+    """The code of every function of the package that a whole ``mpifed.run`` enters."""
+    table = {**study, "rounds": 3, "kernels": "numpy"}
+    mpifed.run(table, progress=None)  # modules are loaded by then, which happens once in a process
+    codes: set[CodeType] = set()
+    with traced(codes):
+        mpifed.run(table, progress=None)
     return codes
 
 

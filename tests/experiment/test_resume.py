@@ -89,13 +89,22 @@ def test_the_commands_of_the_help_work_one_after_the_other(tmp_path):
     assert load(tmp_path / "out.h5").cr == 6
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A run of six rounds, and its checkpoint."""
+    place = tmp_path_factory.mktemp("finished")
+    np.savez(place / "sel.npz", sel=np.arange(24).reshape(8, 3))
+    study = ["data.clients=24", "stop.gradient=0.0", "selection=replay", f"selection.path={place / 'sel.npz'}"]
+    run("run", *study, "rounds=6", "-q", "-o", place / "out.h5")
+    return place / "out.h5"
+
+
 @pytest.fixture
-def finished(tmp_path):
-    """A run of six rounds, of which no refusal changes a byte."""
+def finished(original, tmp_path):
+    """A copy of it, of which no refusal changes a byte."""
     path = tmp_path / "out.h5"
-    np.savez(tmp_path / "sel.npz", sel=np.arange(24).reshape(8, 3))
-    study = ["data.clients=24", "stop.gradient=0.0", "selection=replay", f"selection.path={tmp_path / 'sel.npz'}"]
-    run("run", *study, "rounds=6", "-q", "-o", path)
+    shutil.copy(original, path)
+    shutil.copytree(folder(original), folder(path))
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before

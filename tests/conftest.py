@@ -1,5 +1,6 @@
 """What every test has: one BLAS thread a process, as in a run, and few random examples unless slow tests run too."""
 
+import gc
 import importlib.util
 import os
 from pathlib import Path
@@ -21,6 +22,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # files of few and long tests, which come first: the last one would leave the other processes of a run idle
 LONG = ("test_under_mpirun.py", "test_resume.py", "test_check.py", "test_reliability.py", "test_slips.py")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is made here stays: to look for garbage in it, here and in each test, would take time for nothing."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.enable()
+    return found
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

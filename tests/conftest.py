@@ -1,7 +1,9 @@
 """What every test has: one BLAS thread a process, as in a run, and few random examples unless slow tests run too."""
 
+import gc
 import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +22,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # files of few and long tests, which come first: the last one would leave the other processes of a run idle
 LONG = ("test_under_mpirun.py", "test_resume.py", "test_check.py", "test_reliability.py", "test_slips.py")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is made here stays: to look for garbage in it, here and in each test, would take time for nothing."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.enable()
+    return found
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,10 +60,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def kernel_cache(tmp_path_factory):
-    """Compiled kernels are kept beside the folders of tests, for all processes of all runs, and not in the user's."""
+def kernel_cache():
+    """Compiled kernels are kept in the checkout, for all processes and ranks of all runs, and not in the user's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path_factory.getbasetemp().parent / "kernels"))
+        patch.setenv("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "kernels"))
         yield
 
 

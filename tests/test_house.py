@@ -183,9 +183,9 @@ def test_files_and_functions_can_be_read_in_one_sitting():
 
 
 def unrelated(node):
-    """Whether an assignment gives values to several names at once, each a value of its own."""
-    pair = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
-    return len(node.value.elts) if pair else 0
+    """To how many names an assignment gives a value of its own, where these are several; otherwise 0."""
+    many = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
+    return len(node.value.elts) if many else 0
 
 
 def test_one_thought_stands_on_a_line():

@@ -1,5 +1,7 @@
 """A plain run enters few functions, and none of features that it does not have: bounds that only go down."""
 
+import re
+
 import pytest
 
 from tests.helpers import meters
@@ -26,3 +28,5 @@ def test_the_meter_finds_functions_of_features_that_a_run_has():
     more = found - {meters.file_of(code) for code in meters.entered(meters.RUNS["fedavg"])}
     assert more
     assert [name for name in more if not meters.OFF.match(name)] == []
+    files = [str(path.relative_to(meters.ROOT)) for path in meters.SOURCES]
+    assert [name for name in meters.FILES_OFF.split() if not any(re.match(name, file) for file in files)] == []

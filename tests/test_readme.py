@@ -1,4 +1,4 @@
-"""Every block of the README and of the pages below, run in order, as copied, in an empty folder."""
+"""Every block of the README and of the pages for users, run in order, as copied, in an empty folder."""
 
 import contextlib
 import os
@@ -19,12 +19,7 @@ from mpifed.experiment import config
 from tests.helpers.commands import ROOT, execute, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
-NAMES = (
-    "first-hour experiments sweeps data sites clients masks selection adaptive secondorder compression privacy "
-    "asynchronous graphs pictures gallery python extending extending-reference check certify clusters performance "
-    "weights-and-penalties private-clients scaling installing-on-clusters"
-)
-PAGES = ("README.md", *(f"docs/{name}.md" for name in NAMES.split()))
+EVERY = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 TORCH = "docs/torch.md"
 FENCE = re.compile(r"(?:^<!-- (?P<marker>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 REASONS = re.compile(r"skip: (needs SLURM|needs a network|needs torch|needs Open MPI|takes .+)")
@@ -40,6 +35,14 @@ def blocks(page: str) -> list[Block]:
     """The code blocks of a page, each with the comment right above it."""
     text = (ROOT / page).read_text("utf-8")
     return [Block(found["marker"] or "", found["language"], found["text"]) for found in FENCE.finditer(text)]
+
+
+def runs(block: Block) -> bool:
+    """Whether a block is run, and not left out or only saved."""
+    return block.language in ("bash", "python") and block.marker.partition(":")[0] not in ("file", "skip", "test")
+
+
+PAGES = [page for page in EVERY if page != TORCH and any(map(runs, blocks(page)))]
 
 
 def run(block: Block, folder: Path) -> None:
@@ -64,9 +67,12 @@ def run_here(block: Block, folder: Path) -> None:
         run(block, folder)
 
 
+SLOW_TORCH = (pytest.mark.slow, pytest.mark.torch)
+
+
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.torch if page == TORCH else pytest.mark.slow) for page in (*PAGES, TORCH)],
+    [*(pytest.param(page, marks=pytest.mark.slow) for page in PAGES), pytest.param(TORCH, marks=SLOW_TORCH)],
 )
 def test_blocks_run_in_order_as_copied(page, tmp_path, monkeypatch):
     if page == TORCH:
@@ -78,11 +84,11 @@ def test_blocks_run_in_order_as_copied(page, tmp_path, monkeypatch):
             (tmp_path / name).write_text(block.text, "utf-8")
         elif kind == "run":
             run(block._replace(text=block.text.partition(" && ")[2]), tmp_path)
-        elif block.language in ("bash", "python") and kind not in ("skip", "test"):
+        elif runs(block):
             (run_here if page == TORCH else run)(block, tmp_path)
 
 
-@pytest.mark.parametrize("page", [*PAGES, TORCH])
+@pytest.mark.parametrize("page", EVERY)
 def test_a_block_is_left_out_for_a_reason(page):
     for block in blocks(page):
         kind = block.marker.partition(":")[0]

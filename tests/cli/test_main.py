@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import inspect
-import os
 import re
 import signal
 import subprocess
@@ -17,15 +16,14 @@ import pytest
 import mpifed as package
 from mpifed.cli.options import COMMANDS, parser, runs
 from mpifed.experiment.config import DEFAULT_STUDY
-from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
+from tests.helpers.commands import background, execute, mpifed, mpirun
 
 SMALL = ["data.clients=6", "data.features=5", "rounds=4"]
 
 
 def started(*words, **options):
     """A process of a command that runs beside others."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
-    return subprocess.Popen([sys.executable, "-m", "mpifed", *words], env=environment, **options)
+    return background([sys.executable, "-m", "mpifed", *words], **options)
 
 
 def test_without_arguments_the_default_study_runs(tmp_path):
@@ -53,7 +51,7 @@ def test_runs_that_start_at_once_take_names_of_their_own(tmp_path):
     """The name of each is taken before any of them has written a result."""
     runs = [started("run", *SMALL, "-q", cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(4)]
     ends = [(run.communicate(timeout=60)[1], run.returncode) for run in runs]
-    assert ends == [(b"", 0)] * 4
+    assert ends == [("", 0)] * 4
     found = sorted(tmp_path.glob("*.h5"))
     assert [path.name for path in found] == [f"mpifed-fedgia-linreg-noniid-{n}.h5" for n in (1, 2, 3, 4)]
     assert [package.load(path).status for path in found] == ["finished"] * 4

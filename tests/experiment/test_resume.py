@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
@@ -17,7 +16,7 @@ from mpifed.core import checksummed
 from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, find, folder
 from mpifed.results.result import load
 from tests.experiment.conftest import chosen, goes_on, run, status
-from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun, within_seconds
+from tests.helpers.commands import PIPES, ROOT, background, execute, mpifed, mpirun, within_seconds
 from tests.helpers.killed_runs import STUDY as KILLED
 from tests.helpers.killed_runs import children, content, finish, last_words, rank, start
 from tests.helpers.studies import STUDIES, endless
@@ -89,13 +88,22 @@ def test_the_commands_of_the_help_work_one_after_the_other(tmp_path):
     assert load(tmp_path / "out.h5").cr == 6
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A run of six rounds, and its checkpoint."""
+    place = tmp_path_factory.mktemp("finished")
+    np.savez(place / "sel.npz", sel=np.arange(24).reshape(8, 3))
+    study = ["data.clients=24", "stop.gradient=0.0", "selection=replay", f"selection.path={place / 'sel.npz'}"]
+    run("run", *study, "rounds=6", "-q", "-o", place / "out.h5")
+    return place / "out.h5"
+
+
 @pytest.fixture
-def finished(tmp_path):
-    """A run of six rounds, of which no refusal changes a byte."""
+def finished(original, tmp_path):
+    """A copy of it, of which no refusal changes a byte."""
     path = tmp_path / "out.h5"
-    np.savez(tmp_path / "sel.npz", sel=np.arange(24).reshape(8, 3))
-    study = ["data.clients=24", "stop.gradient=0.0", "selection=replay", f"selection.path={tmp_path / 'sel.npz'}"]
-    run("run", *study, "rounds=6", "-q", "-o", path)
+    shutil.copy(original, path)
+    shutil.copytree(folder(original), folder(path))
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before
@@ -162,12 +170,6 @@ def test_any_number_of_ranks_goes_on_from_the_checkpoint_of_four(name, tmp_path)
 ENDLESS = ["algorithm=fedadmm", "data.clients=13", "rounds=1000000", "stop.gradient=0.0", "evaluate.every=10"]
 
 
-def opened(*words, **pipes):
-    """A process in a session of its own."""
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
-    return subprocess.Popen([str(word) for word in words], env=variables, start_new_session=True, text=True, **pipes)
-
-
 def wait(process, done):
     """Wait until something is done, while the process goes on."""
     deadline = time.monotonic() + 60
@@ -181,7 +183,7 @@ def started(path, ranks, *words):
     """A run in the background whose result file has rounds."""
     command = [sys.executable] if ranks is None else mpirun(ranks)
     whole = [*command, "-m", "mpifed", "run", *ENDLESS, *words, "-q", "-o", path]
-    process = opened(*whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = background(whole, **PIPES)
     wait(process, lambda: path.exists() and path.stat().st_size >= 20_000)
     return process
 
@@ -218,7 +220,7 @@ def test_a_second_signal_ends_at_once(tmp_path):
         f"fedgia.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
         "sys.exit(__main__.entry())\n"
     )
-    process = opened(sys.executable, program, "run", "-q", "-o", path)
+    process = background([sys.executable, program, "run", "-q", "-o", path])
     wait(process, inside.exists)
     process.terminate()
     time.sleep(0.5)  # longer than what counts as one signal

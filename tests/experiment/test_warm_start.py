@@ -15,10 +15,8 @@ from mpifed.experiment.run import start
 from mpifed.results.result import load
 from tests.experiment.conftest import chosen, run
 from tests.helpers.algorithm_cases import GRAPHED, PROBLEMS, SETTINGS
-from tests.helpers.killed_runs import content
 
 STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient": 0.0}}
-SMALL = ["data.clients=6", "data.features=5", "rounds=4", "-q"]
 X = np.array([0.5, -1.0, 2.0, 0.25, 3.0])
 
 
@@ -62,16 +60,6 @@ def test_a_start_is_the_model_before_the_first_round(tmp_path):
     first = result(table, tmp_path / "out.h5")
     again = result(table | {"rounds": 0, "start": str(tmp_path / "out.h5")})
     assert again.x.tobytes() == first.x.tobytes()
-
-
-def test_a_resumed_run_needs_its_start_no_more_and_its_bits_do_not_depend_on_the_number_of_ranks(tmp_path):
-    """The checkpoint has all that it needs; and the file may have become another one by then."""
-    np.savez(tmp_path / "x.npz", x=X)
-    run("run", *SMALL, f"start={tmp_path / 'x.npz'}", "rounds=7", "-o", tmp_path / "whole.h5")
-    run("run", *SMALL, f"start={tmp_path / 'x.npz'}", "-o", tmp_path / "part.h5", ranks=2)
-    (tmp_path / "x.npz").unlink()
-    run("resume", tmp_path / "part.h5", "rounds=7", "-q")
-    assert content(tmp_path / "part.h5") == content(tmp_path / "whole.h5")
 
 
 def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):

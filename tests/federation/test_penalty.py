@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.features.penalty.penalty import Penalty
-from tests.federation.test_plain_path import traced
+from tests.helpers.meters import traced
 
 SIZES = (40, 25, 60, 31, 44)
 D, N = sum(SIZES), 8

@@ -1,10 +1,5 @@
 """The plain path: what a round without further features calls, and how narrow the seams of the federation are."""
 
-import ast
-import re
-import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import ClassVar, get_origin, get_type_hints
 
 import pytest
@@ -14,31 +9,12 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.experiment import rounds
 from mpifed.federation.request import Request
+from tests.helpers import meters
 
-ROOT = Path(mpifed.__file__).parent
-OFF = re.compile(  # files of features that a plain run has not
-    r"core/soft_threshold|features/|federation/(stage.py: Weighted|peers/)"
-)
 MOST_FUNCTIONS, MOST_FILES = 68, 20
 TRAITS = ("requires", "takes", "mean", "upload", "asynchronous")
 FAMILIES = (Algorithm, GraphAlgorithm)
 METHODS = [Algorithm.member(name, "algorithm") for name in Algorithm.choices]
-
-
-@contextmanager
-def traced(codes):
-    """Note the code of all functions of mpifed that are called."""
-
-    def note(frame, event, argument):
-        if event == "call" and Path(frame.f_code.co_filename).is_relative_to(ROOT):
-            codes.add(frame.f_code)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +26,12 @@ def called():
         if round == 0:
             fed.begin(round)
             return algorithm.start(fed), 0.0
-        with traced(codes if round == 2 else set()):
+        with meters.traced(codes if round == 2 else set()):
             fed.begin(round)
             return algorithm.round(fed, server), 0.0
 
     def evaluated(algorithm, fed, server):
-        with traced(codes if fed.round == 2 else set()):
+        with meters.traced(codes if fed.round == 2 else set()):
             return evaluate(algorithm, fed, server)
 
     table = {"algorithm": "fedgia", "data": {"clients": 8, "features": 5}, "rounds": 3, "kernels": "numpy"}
@@ -63,12 +39,12 @@ def called():
         patch.setattr(rounds, "played", played)
         patch.setattr(rounds, "evaluate", evaluated)
         assert mpifed.run(table, progress=None).cr == 3
-    return sorted(f"{Path(code.co_filename).relative_to(ROOT)}: {code.co_qualname}" for code in codes)
+    return sorted(f"{meters.file_of(code)}: {code.co_qualname}" for code in codes)
 
 
 def test_a_plain_round_calls_no_function_of_a_feature_that_is_off(called):
     assert "federation/schedule.py: Schedule.select" in called
-    assert not [name for name in called if OFF.match(name)]
+    assert not [name for name in called if name.startswith("features/") or meters.OFF.match(name)]
 
 
 def test_a_plain_round_calls_few_functions_in_few_files(called):
@@ -87,22 +63,6 @@ def test_requests_and_algorithms_have_few_fields_traits_and_methods():
     assert len(Request.__struct_fields__) <= 11
     assert len(traits - {"choices", "default", "kind"}) <= 11
     assert len(methods) <= 16
-
-
-def untyped(path):
-    """Parameters of a file that name a room's own object and are typed Any."""
-    text = path.read_text("utf-8")
-    for node in ast.walk(ast.parse(text)) if ": Any" in text else ():
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]:
-                kind = "" if one.annotation is None else ast.unparse(one.annotation)
-                if one.arg in ("algorithm", "host", "fed", "channel") and kind == "Any":
-                    yield f"{path.relative_to(ROOT.parent)}:{one.lineno} {node.name}({one.arg})"
-
-
-def test_no_parameter_for_an_algorithm_a_host_a_federation_or_a_channel_is_typed_any():
-    found = [place for path in sorted(ROOT.rglob("*.py")) for place in untyped(path)]
-    assert not found, "\n".join(found)
 
 
 def test_no_method_says_otherwise_what_one_of_its_bases_has_said():

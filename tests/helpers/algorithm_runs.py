@@ -65,8 +65,11 @@ class Given(Selection, tag="given"):
     second: tuple[tuple[int, ...], ...] = ()
 
     def selector(self, seed, m, rounds):
-        size, rows = min(map(len, self.first)), (self.first, self.second)
-        return Selector(size, lambda round, again: np.sort(rows[again][(round - 1) % len(rows[again])]))
+        def select(round, again):
+            rows = self.second if again else self.first
+            return np.sort(rows[(round - 1) % len(rows)])
+
+        return Selector(min(map(len, self.first)), select)
 
 
 class Several:

@@ -7,9 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,17 +28,7 @@ class Outcome(NamedTuple):
 
 def execute(command: Sequence[str | Path], timeout: float = 60, cwd: Path | None = None, **variables: str) -> Outcome:
     """Run a command; when the time is over its whole process group is killed and the test fails."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS, **variables}
-    process = subprocess.Popen(
-        [str(word) for word in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        cwd=cwd,
-        env=environment,
-        start_new_session=True,
-    )
+    process = background(command, variables, **PIPES, stdin=subprocess.DEVNULL, cwd=cwd)
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -48,6 +38,14 @@ def execute(command: Sequence[str | Path], timeout: float = 60, cwd: Path | None
     return Outcome(process.returncode, out, err)
 
 
+def background(command: Sequence[str | Path], variables: Mapping[str, str] = {}, **options: Any) -> subprocess.Popen:
+    """A process beside this one, in a group of its own, with these options of Popen."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS, **variables}
+    words = [str(word) for word in command]
+    return subprocess.Popen(words, env=environment, start_new_session=True, text=True, **options)
+
+
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 # more ranks than cores (Open MPI 5 and 4), and root in a container: Open MPI asks for both to be said
 SETTINGS = {
     "OMP_NUM_THREADS": "1",

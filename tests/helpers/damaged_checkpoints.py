@@ -1,5 +1,6 @@
 """Every array and entry of a checkpoint, damaged in every way and with the right checksum: as a stranger writes it."""
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,7 +81,8 @@ def of_entries(folder: Path) -> Iterator[tuple[str, str, Damage]]:
             for key in path[:-1]:
                 part = part[key]
             if damage == "missing" and isinstance(part, list | dict):
-                del (part if path[-1] in part or isinstance(part, list) else {path[-1]: 0})[path[-1]]
+                with contextlib.suppress(KeyError):
+                    del part[path[-1]]
             else:
                 part[path[-1]] = value
             text = json.dumps(new).encode()

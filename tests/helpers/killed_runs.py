@@ -19,7 +19,7 @@ from pathlib import Path
 import h5py
 
 from mpifed.results.netcdf import mend
-from tests.helpers.commands import ROOT, SETTINGS, mpirun
+from tests.helpers.commands import background, mpirun
 
 SIZES = "data=gaussian data.clients=60 data.samples=1200 data.features=60 problem=logistic rounds=80 stop.gradient=0.0"
 KEPT = "checkpoint.every_rounds=7 record.models=5"
@@ -44,11 +44,8 @@ def content(path: Path) -> dict[str, bytes]:
 
 def start(ranks: int, *words: str | Path, launch: tuple[str, ...] = ()) -> subprocess.Popen:
     first, *rest = [str(word) for word in mpirun(ranks, "-m", "mpifed", *words)]
-    command = [first, *launch, *rest]
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **SETTINGS}
-    return subprocess.Popen(
-        command, env=variables, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return background([first, *launch, *rest], {"PYTHONFAULTHANDLER": "1"}, **pipes)
 
 
 def children(process: subprocess.Popen) -> list[int]:

@@ -7,7 +7,8 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -27,13 +28,12 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 # Files of features that none of these runs has. A file that is added to a feature is added here, or lies in its folder.
-OFF = re.compile(
-    r"features/(?!(listed|plain|settings|stop|rule|matching)\.py|__init__)|"
-    r"experiment/(lost_file|warm_start|optimum|survival)|"
-    r"federation/(stage|peers/)|"
-    r"data/(sample_columns|sources/held|unseen|device|cuda|sparse|compiled)|"
-    r"algorithms/parts/(decay|budget|noise)|algorithms/launched|mpi/signs"
-)
+FILES_OFF = r"""features/(?!(listed|plain|settings|stop|rule|matching)\.py|__init__)
+experiment/lost_file experiment/warm_start experiment/optimum experiment/survival data/sample_columns data/sources/held
+federation/ending federation/stage federation/peers/ mpi/signs core/soft_threshold compressors/ graphs/
+algorithms/parts/decay algorithms/parts/budget algorithms/parts/noise
+kernels/compiled/ kernels/sparse kernels/tensor kernels/torch networks/torch"""
+OFF = re.compile("|".join(FILES_OFF.split()))
 
 SEAMS = ("Block", "Local", "Federation", "Evaluation", "Host")  # classes that a combination of features once derived
 HOUSE = (
@@ -48,11 +48,9 @@ HOUSE = (
 )  # names of the house's own objects
 
 
-def entered(study: dict[str, Any]) -> set[CodeType]:
-    """The code of every function of the package that a whole ``mpifed.run`` enters: lambdas and comprehensions too."""
-    table = {**study, "rounds": 3, "kernels": "numpy"}
-    mpifed.run(table, progress=None)  # modules are loaded by then, which happens once in a process
-    codes: set[CodeType] = set()
+@contextmanager
+def traced(codes: set[CodeType]) -> Iterator[None]:
+    """Note the code of every function of the package that is called: lambdas and comprehensions too."""
 
     def note(frame: Any, event: str, argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(f"{ROOT}/"):
@@ -61,9 +59,18 @@ def entered(study: dict[str, Any]) -> set[CodeType]:
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        mpifed.run(table, progress=None)
+        yield
     finally:
         sys.setprofile(before)
+
+
+def entered(study: dict[str, Any]) -> set[CodeType]:
+    """The code of every function of the package that a whole ``mpifed.run`` enters."""
+    table = {**study, "rounds": 3, "kernels": "numpy"}
+    mpifed.run(table, progress=None)  # modules are loaded by then, which happens once in a process
+    codes: set[CodeType] = set()
+    with traced(codes):
+        mpifed.run(table, progress=None)
     return codes
 
 

@@ -10,7 +10,7 @@ from mpifed.problems.problem import Problem
 from tests.oracles.problems import function
 
 LAYERS = {"hidden": [5, 4]}
-TORCH = ("cnn", "torch")  # test_torch
+TORCH = ("cnn", "torch")  # tests/networks
 PROBLEMS = {  # every other problem, some with more than one set of options
     **{name: {"name": name} for name in Problem.choices if name not in TORCH},
     "mlp": {"name": "mlp", **LAYERS},

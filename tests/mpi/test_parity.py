@@ -8,6 +8,7 @@ import pytest
 
 from mpifed.features.block_sizes import block_sizes
 from mpifed.mpi import plan
+from mpifed.results.result import load
 from tests.helpers.commands import alone, mpifed
 from tests.helpers.killed_runs import content
 from tests.helpers.studies import STUDIES, endless
@@ -93,6 +94,43 @@ def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
             with h5py.File(path) as file:
                 assert file.attrs["ranks"] == ranks
                 assert re.fullmatch(rf"\S+ from round 3 on {ranks} ranks?", file.attrs["resumed"])
+
+
+CLASSES = "data=synthetic data.clients=12 data.features=4 data.classes=3 data.least=20 data.most=40 data.test=0.3"
+FLAME = "problem=softmax algorithm=flame algorithm.lr=0.1 algorithm.batch_size=5 evaluate.clients=true rounds=4"
+
+
+@pytest.mark.parametrize("count", [3, 1])
+def test_neither_do_ranks_change_numbers_of_clients_also_where_one_has_none_that_never_trains(
+    count, world, mpi_tmp_path
+):
+    study = [*f"{CLASSES} {FLAME}".split(), f"evaluate.unseen={count}"]
+    run("run", *study, "-o", mpi_tmp_path / "ranks.h5")
+    if world.rank == 0:
+        with alone():
+            run("run", *study, "-o", mpi_tmp_path / "alone.h5")
+        assert content(mpi_tmp_path / "ranks.h5") == content(mpi_tmp_path / "alone.h5")
+        one, several = (load(mpi_tmp_path / f"{name}.h5") for name in ("alone", "ranks"))
+        assert len(one.unseen["data_client"]) == count
+        for found, right in ((several.unseen, one.unseen), (several.by_client, one.by_client)):
+            assert found.keys() == right.keys()
+            assert all(found[name].tobytes() == right[name].tobytes() for name in right)
+
+
+def test_a_run_that_started_from_a_model_is_resumed_by_one_rank_without_it(world, mpi_tmp_path):
+    """The checkpoint has all that it needs; and the file may have become another one by then."""
+    whole, part, model = (mpi_tmp_path / name for name in ("whole.h5", "part.h5", "x.npz"))
+    study = ["data.clients=6", "data.features=5", f"start={model}"]
+    if world.rank == 0:
+        np.savez(model, x=[0.5, -1.0, 2.0, 0.25, 3.0])
+    world.meet()
+    run("run", *study, "rounds=4", "-o", part)
+    if world.rank == 0:
+        with alone():
+            run("run", *study, "rounds=7", "-o", whole)
+            model.unlink()
+            run("resume", part, "rounds=7")
+        assert content(part) == content(whole)
 
 
 @pytest.mark.parametrize("name", ["scaffold, float32", *map(slow, ["fedgia", "fedadmm", "fedavg", "flame"])])

@@ -3,7 +3,6 @@
 import itertools
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from mpifed import load
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.cli.main import main
 from mpifed.core import signals
-from tests.helpers.commands import ROOT, SETTINGS, mpirun
+from tests.helpers.commands import PIPES, background, mpirun
 from tests.helpers.killed_runs import content
 
 PLAIN = ["data.clients=6", "data.features=5", "rounds=4"]
@@ -63,10 +62,8 @@ def signal_in_round(monkeypatch, number):
 def endless(folder, *words, seeds=5, ranks=None, running=2):
     """A sweep without end, once so many of its points have written rounds; what is left of it is killed."""
     command = [sys.executable, "-m", "mpifed"] if ranks is None else mpirun(ranks, "-m", "mpifed")
-    command = [*map(str, command), "sweep", *ENDLESS, "--grid", f"seed=0:{seeds}", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
-    with subprocess.Popen(command, **pipes, cwd=folder, env=environment, start_new_session=True) as process:
+    command = [*command, "sweep", *ENDLESS, "--grid", f"seed=0:{seeds}", *words]
+    with background(command, **PIPES, cwd=folder) as process:
         try:
             started(process, folder / "results", running)
             yield process

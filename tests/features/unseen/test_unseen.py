@@ -133,7 +133,7 @@ def test_a_personal_method_makes_their_models_from_the_servers_as_in_one_of_its_
     ]
     assert np.allclose(result.unseen["personal_accuracy"][-1], shares(models, [3, 4]))
     assert np.allclose(result.unseen["personal_deviance"][-1], losses, rtol=1e-12)
-    assert np.allclose(result.unseen["deviance_after"].shape, (5, 2))
+    assert result.unseen["deviance_after"].shape == (5, 2)
 
 
 def test_a_share_or_a_number_is_drawn_by_the_seed_and_no_other_draw_changes():
@@ -197,26 +197,9 @@ def test_names_reach_a_run_from_the_command_line(sites, tmp_path):
     assert again.code == 0, again.err
 
 
-WORDS = ["data=synthetic", "data.clients=12", "data.features=4", "data.classes=3", "data.least=20", "data.most=40"]
-WORDS += ["data.test=0.3", "problem=softmax", "algorithm=flame", "algorithm.lr=0.1", "algorithm.batch_size=5"]
-WORDS += ["evaluate.unseen=3", "evaluate.clients=true", "rounds=4"]
-
-
 def same(one, other):
     assert one.keys() == other.keys()
     assert all(one[name].tobytes() == other[name].tobytes() for name in one)
-
-
-def test_ranks_do_not_matter_also_where_one_has_no_such_client(tmp_path):
-    """Also for the numbers of the clients that train."""
-    for ranks in (None, 5):
-        done = command("run", *WORDS, "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
-        assert done.code == 0, done.err
-    one, several = (mpifed.load(tmp_path / f"{ranks}.h5") for ranks in (None, 5))
-    assert len(one.unseen["data_client"]) == 3
-    same(one.unseen, several.unseen)
-    same(one.by_client, several.by_client)
-    assert one.x.tobytes() == several.x.tobytes()
 
 
 def test_a_run_that_goes_on_has_the_same_rows_once(tmp_path):

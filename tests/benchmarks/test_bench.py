@@ -65,6 +65,8 @@ def test_a_wrong_file_is_refused(tiny):
     for old, new, sentence in (
         ("seeds = 20", "", "missing required field `seeds`"),
         ("rounds = [5.0, 4.0]", "rounds = [5.0]", "no such row or measure"),
+        ('name = "FedAvg", ', "", "a row without a name, or two with the same"),
+        ('name = "Example V.2"', 'name = "Example V.1"', "two blocks have the same name"),
         ('order = ["FedGiA", "FedAvg"]', "", "needs exactly one of order, falls"),
         ("k0", "k1", "k1"),
     ):

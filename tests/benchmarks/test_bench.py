@@ -69,6 +69,7 @@ def test_a_wrong_file_is_refused(tiny):
         ('name = "Example V.2"', 'name = "Example V.1"', "two blocks have the same name"),
         ('order = ["FedGiA", "FedAvg"]', "", "needs exactly one of order, falls"),
         ("k0", "k1", "k1"),
+        ("algorithm.k0", "rounds.k0", "Example V.1, FedGiA: rounds.k0 = 1 is wrong: rounds is not a table"),
     ):
         tiny.write_text(text.replace(old, new, 1))
         with pytest.raises(UserError, match=sentence):

@@ -28,7 +28,7 @@ def test_the_worse_of_alone_and_busy_is_quoted():
     assert rounds.cells([pairs]) == ["1000 (1500)", "4000 (6000)", "1.0e-06", 0.25]
 
 
-def test_programs_know_the_options_of_their_steps_and_a_step_that_is_not_there_is_refused(
+def test_programs_know_the_options_of_their_steps_and_a_step_or_case_that_is_not_there_is_refused(
     tmp_path, monkeypatch, capsys
 ):
     """As they are given for the numbers of the pages; the smallest sizes run below."""
@@ -47,6 +47,9 @@ def test_programs_know_the_options_of_their_steps_and_a_step_that_is_not_there_i
     with pytest.raises(SystemExit, match="2"):
         sitting.main()
     assert "there is no 'kernel'; --only takes rounds, kernels, " in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["kernels", "--cases", "softmax,hard"])
+    with pytest.raises(SystemExit, match="there is no 'hard'; --cases takes least squares, logistic, "):
+        kernels.main()
     assert sitting.shown(["nowhere"], sys.stdout) > 0  # a launcher that is not there ends one step, not all of them
     assert "nowhere does not start: No such file or directory\n" in capsys.readouterr().out
 

@@ -277,6 +277,7 @@ def test_a_class_of_a_users_own_enters_by_the_rules(small, monkeypatch, capsys):
         ((), "--method None is wrong: it must be FILE.py:CLASS"),
         (("--method", "none.py:X"), "--method none.py:X is wrong"),
         (("--method", "own.py:Twice", "--range", "gamma=3"), "--range gamma=3 is wrong: it must be OPTION=LOW..HIGH"),
+        (("--method", "own.py:Twice", "--range", "gamma=a..3 / r"), "--range gamma=a..3 / r is wrong: it must be"),
     ):
         assert done(small, "run", "--plan", "full", *words) == 2
         assert sentence in capsys.readouterr().err

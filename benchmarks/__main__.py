@@ -90,12 +90,14 @@ def main() -> int:
 
 def chosen(args: argparse.Namespace) -> list[Chosen]:
     """The benchmarks that the command line names."""
-    if args.seeds is not None and args.seeds < 1:
-        raise UserError(f"--seeds {args.seeds} is wrong: it must be at least 1")
+    for option in ("seeds", "processes"):
+        if (given := getattr(args, option, None)) is not None and given < 1:
+            raise UserError(f"--{option} {given} is wrong: it must be at least 1")
     words = [args.name] if args.command == "run" else args.name
-    names = [name for name in benches.names() if not words or name in words or name.split("/")[0] in words]
-    if unknown := [word for word in words if not any(word in (name, name.split("/")[0]) for name in names)]:
+    known = {name: (name,) if args.command == "run" else (name, name.split("/")[0]) for name in benches.names()}
+    if unknown := [word for word in words if not any(word in called for called in known.values())]:
         raise UserError(f"there is no benchmark {unknown[0]!r}; see python -m benchmarks list")
+    names = [name for name, called in known.items() if not words or set(called) & set(words)]
     found = []
     for name in names:
         bench = benches.read(name)
@@ -158,7 +160,12 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
 
     ordered([], "grid", args.part)  # refuse a wrong --part before anything else
     found = chosen(args)
-    listed = [list(runs(one.bench, one.seeds, one.name, getattr(args, "only", ""))) for one in found]
+    only = getattr(args, "only", "")
+    listed = [list(runs(one.bench, one.seeds, one.name, only)) for one in found]
+    if only and not any(listed):
+        block = found[0].bench.block[0]
+        example = f"{block.name} {block.rows[0]['name']}"
+        raise UserError(f"--only {only} is wrong: it must be a part of a block and its row, such as {example!r}")
     if args.new:
         listed = [without_rows(some, one.name) for one, some in zip(found, listed, strict=True)]
     later = {} if args.command == "run" else left_for_later(found, listed, folder)

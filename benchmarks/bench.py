@@ -97,6 +97,8 @@ def check(bench: Bench) -> None:
     for block in bench.block:
         check_block(bench, block)
     blocks = [block.name for block in bench.block]
+    if len(set(blocks)) < len(blocks):
+        raise ValueError("two blocks have the same name")
     rows = {row["name"] for block in bench.block for row in block.rows}
     parts: list[Figure | Claim | Quick] = [*bench.figure, *bench.claim, bench.quick]
     for part in parts:
@@ -114,10 +116,10 @@ def check(bench: Bench) -> None:
 
 
 def check_block(bench: Bench, block: Block) -> None:
-    """Raise ValueError if a block has two rows of one name, or numbers or explanations for what it has not."""
-    rows = [row["name"] for row in block.rows]
-    if len(set(rows)) < len(rows):
-        raise ValueError(f"block {block.name!r} has two rows with the same name")
+    """Raise ValueError if rows have no names of their own, or if there are numbers or reasons for what is not there."""
+    rows = [row.get("name") for row in block.rows]
+    if None in rows or len(set(rows)) < len(rows):
+        raise ValueError(f"block {block.name!r} has a row without a name, or two with the same")
     numbers = [
         (row, measure, found)
         for table in (block.paper, block.reference)

@@ -48,21 +48,6 @@ class Finding(NamedTuple):
         found = [kind for kind, cases in kinds.items() if not all(case.other for case in cases)]
         return next(iter(found), OTHER if self.cases else UNDECIDED)
 
-    @property
-    def text(self) -> str:
-        """For example "holds in 3 of 5, 1 tie, 1 not decided"."""
-        if not self.cases:
-            return f"not decided: {', '.join(dict.fromkeys(self.open))}" if self.open else "not available"
-        tied = f", {len(self.ties)} tie{'s' * (len(self.ties) > 1)}" if self.ties else ""
-        left = f", {len(self.open)} not decided" if self.open else ""
-        if len(self.ties) == self.cases:
-            return ("tie" if self.cases == 1 else f"{self.cases} ties") + left
-        if len(self.agreeing) == self.cases:
-            return "holds" + left
-        if not self.agreeing:
-            return (f"fails in {len(self.against)} of {self.cases}" if self.ties else "does not hold") + tied + left
-        return f"holds in {len(self.agreeing)} of {self.cases}{tied}{left}"
-
 
 def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample]) -> Finding:
     """Check a claim in every block and case."""
@@ -111,7 +96,9 @@ def named(bench: Bench, value: object) -> str:
 def status(claim: Claim, found: list[Sample]) -> str:
     """Whether the claim holds for these samples: HOLDS, TIE, FAILS or UNDECIDED."""
     if claim.below:
-        return HOLDS if max(found[0].values) <= claim.bound else FAILS
+        if max(found[0].values) > claim.bound:
+            return FAILS
+        return UNDECIDED if found[0].early.any() else HOLDS
     if claim.order:
         return together([below(a, b) for a, b in pairwise(found)])
     if claim.falls or claim.rises:

@@ -14,14 +14,7 @@ from mpifed.report.curves import column
 from mpifed.report.metrics import final
 from mpifed.report.metrics import title as heading
 
-SECONDS = {
-    "tct",
-    "lct",
-    "elapsed_seconds",
-    "compute_seconds",
-    "client_seconds",
-    "server_seconds",
-}  # depend on the machine
+SECONDS = {"tct", "lct", "elapsed_seconds", "compute_seconds", "client_seconds", "server_seconds"}  # of this machine
 UNTIL = {"rounds", "round", "iterations", "exchanges", "bytes", "seconds", "simulated_seconds"}  # "rounds to", not "at"
 OVER_ALL: dict[str, Callable[[Array], Any]] = {"max": np.nanmax, "min": np.nanmin, "mean": np.nanmean}
 MEASURE = re.compile(r"(?:(max|min|mean) )?(\w+)(?: at (\w+) (<=|>=) (\S+))?")

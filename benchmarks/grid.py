@@ -1,6 +1,7 @@
 """The runs of a benchmark: every block, row, value of the columns' key and seed."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ from benchmarks.bench import Bench, merge
 from mpifed import UserError
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment
+from mpifed.sweeps.search import assign
 
 
 class Cell(NamedTuple):
@@ -50,10 +52,10 @@ def runs(bench: Bench, seeds: int, name: str = "", only: str = "") -> Iterator[R
             own = {key: part for key, part in row.items() if key != "name"}
             study = merge(merge(merge(merge(placeholder, NO_CHECKPOINTS), bench.study), block.study), own)
             for seed in range(block.seeds or seeds):
-                point = merge(study, {"seed": seed})
-                if bench.columns is not None:
-                    assign(point, bench.columns.key, value)
+                point = deepcopy(merge(study, {"seed": seed}))  # ``assign`` writes into tables that runs share
                 try:
+                    if bench.columns is not None:
+                        assign(point, bench.columns.key, value)
                     config = configuration.experiment(point)
                 except UserError as mistake:
                     raise UserError(f"{name}, {block.name}, {row['name']}: {mistake}") from None
@@ -69,12 +71,3 @@ def stem(bench: Bench, cell: Cell) -> str:
 def slug(text: str) -> str:
     """Lower case, with a hyphen for every other character than letters, digits, full stops and hyphens."""
     return "-".join("".join(c if c.isalnum() or c in ".-" else " " for c in text.lower()).split())
-
-
-def assign(table: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key."""
-    *parents, last = key.split(".")
-    for parent in parents:
-        table[parent] = dict(table.get(parent, {}))
-        table = table[parent]
-    table[last] = value

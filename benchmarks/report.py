@@ -143,14 +143,11 @@ def markdown_section(outcome: Outcome, folder: Path) -> str:
     """The part of the report on one benchmark, as Markdown."""
     bench, (paper, _) = outcome.bench, outcome.name.split("/")
     toml = HERE / f"{outcome.name}.toml"
-    pages = [ROOT / "docs" / f"{paper}.md", ROOT / "docs" / "studies" / f"{paper}.md"]
+    page = ROOT / "docs" / "studies" / f"{paper}.md"
     runs = (folder / outcome.name).resolve()
-    links = [
-        f"{bench.source}",
-        link("settings and the paper's numbers", toml, folder),
-        link("result files", runs, folder),
-        *(link("equations in the code", page, folder) for page in pages if page.exists()),
-    ]
+    links = [bench.source, link("settings and the paper's numbers", toml, folder), link("result files", runs, folder)]
+    if page.exists():
+        links.append(link("equations in the code", page, folder))
     parts = [
         f"## {heading(outcome.name)}",
         f"**{bench.title}**",

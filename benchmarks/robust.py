@@ -20,13 +20,21 @@ COMMON: Table = {
 }
 
 
+ATTACKS: dict[str, Table] = {
+    "sign-flip": {"scale": 3.0},
+    "random": {"scale": 1.0},
+    "little": {"z": 1.5},
+    "inner-product": {"scale": 3.0},
+    "labels": {},
+}
+
+
 class Study(NamedTuple):
-    """A problem: its settings for a seed, what a run is judged by, and the sizes of attacks and of clipping."""
+    """A problem: its settings for a seed, what a run is judged by, and the radius of clipping."""
 
     title: str
     settings: Callable[[int], Table]
     judge: Callable[[Any, int], float]
-    attacks: dict[str, Table]
     radius: float
     digits: str
 
@@ -82,13 +90,6 @@ STUDIES = [
         "Digits: accuracy on test samples",
         images,
         lambda result, seed: float(result.rounds["accuracy"][-1]),
-        {
-            "sign-flip": {"scale": 3.0},
-            "random": {"scale": 1.0},
-            "little": {"z": 1.5},
-            "inner-product": {"scale": 3.0},
-            "labels": {},
-        },
         0.5,
         ".2f",
     ),
@@ -96,13 +97,6 @@ STUDIES = [
         "Logistic regression: f − f*",
         regression,
         gap,
-        {
-            "sign-flip": {"scale": 3.0},
-            "random": {"scale": 1.0},
-            "little": {"z": 1.5},
-            "inner-product": {"scale": 3.0},
-            "labels": {},
-        },
         0.25,
         ".1e",
     ),
@@ -140,7 +134,7 @@ def lines(study: Study) -> list[str]:
     """The table of a study."""
     columns = means(study.radius)
     rows: dict[str, Table | None] = {"nobody": None}
-    for name, options in study.attacks.items():
+    for name, options in ATTACKS.items():
         rows |= {f"{name}, {share:.0%}": {"name": name, "clients": share, **options} for share in SHARES}
     found = ["| attack | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name, attack in rows.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import math
+import zlib
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
@@ -194,7 +195,7 @@ def read(name: str) -> Rows | None:
         head, *lines = gzip.decompress(file.read_bytes()).splitlines()
         rows = msgspec.json.decode(head, type=Rows)
         rows.runs = [msgspec.convert(unspelt(msgspec.json.decode(line)), Row) for line in lines]
-    except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
+    except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as error:
         raise UserError(
             f"{file} is damaged: {error}; bring it back, or delete it and run python -m benchmarks rows {name}"
         ) from None

@@ -44,7 +44,7 @@ def sentence(finding: Finding, along: str) -> str:
 def outcome(finding: Finding) -> str:
     """Whether a claim holds: holds in 3 of 4 cases, 1 not decided."""
     if not finding.cases:
-        return f"is {finding.text}"
+        return f"is not decided: {', '.join(dict.fromkeys(finding.open))}" if finding.open else "is not available"
     ties = len(finding.ties)
     left = f", {len(finding.open)} not decided" if finding.open else ""
     tied = f", {ties} tie{'s' * (ties > 1)}" if ties and ties < finding.cases else ""

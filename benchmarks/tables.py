@@ -137,7 +137,9 @@ def middle(sample: Sample) -> str:
     """Our median and quartiles, for example "34.0, half in 23.0 to 38.0"."""
     if not len(sample.known):
         return ours(sample)
-    numbers = [sample.median, *np.quantile(sample.values, (0.25, 0.75), method="nearest")]
+    values = np.array(sample.values)
+    values = values[~np.isnan(values)]  # a run that failed has no number
+    numbers = [float(np.median(values)), *np.quantile(values, (0.25, 0.75), method="nearest")]
     finite = "{:.1f}".format if sample.counts else figure
     shown = ["never" if math.isinf(one) else finite(one) for one in numbers]
     return f"{shown[0]}, half in {shown[1]} to {shown[2]}"

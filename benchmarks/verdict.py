@@ -120,7 +120,7 @@ def judge(ours: Sample, paper: Number, trials: float, seconds: bool = False, cen
     if ours.least < number:
         return Verdict(OPEN, f"above {ours.least:g} here")
     if bounded:
-        below = max(0, sum(value <= number for value in ours.values) - ours.limited)
+        below = int(np.sum((np.array(ours.values) <= number) & ~ours.early))
         kind, text = (OFF, f"reached with {below} of {n} seeds") if below else (AGREES, "not reached here either")
         return Verdict(OPEN if n < FEW else kind, text)
     if ours.unreached and (center == "mean" or 2 * ours.unreached >= n):

@@ -69,7 +69,10 @@ def done(step: str, called: str, folder: Path, processes: int) -> None:
     elif step == "all":
         study.everything(path, called, processes)
     elif step == "pack":
-        print(f"written to {made.pack(Table(path), COMMITTED)}")
+        table = Table(path)
+        for part in (TUNING, HELD):
+            study.final(table, called, part)  # refuses rows that the page could not be written from
+        print(f"written to {made.pack(table, COMMITTED)}")
     else:
         from benchmarks.arena.page import write
 

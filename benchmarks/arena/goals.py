@@ -114,7 +114,7 @@ def text(found: dict[str, Facts]) -> str:
     return "\n".join(parts)
 
 
-def write(wanted: dict[str, Workload], processes: int) -> dict[str, Facts]:
+def every(wanted: dict[str, Workload], processes: int) -> dict[str, Facts]:
     """The facts of all workloads."""
     found = side_by_side(goals, [(workload,) for workload in wanted.values()], processes)
     return dict(zip(wanted, found, strict=True))

@@ -121,7 +121,7 @@ def numbers(label: str, count: int) -> range:
 
 def ranged(value: Any) -> bool:
     """Whether a value of rules.toml is a range."""
-    return isinstance(value, str) and ".." in value
+    return isinstance(value, str) and as_range(UNIT.sub(r"\1", value), value) is not None
 
 
 def setting(label: str, number: int, r: float) -> Setting:

@@ -31,7 +31,7 @@ def refuse_missing(wanted: Iterable[str]) -> None:
 def set_goals(processes: int) -> None:
     """Write goals.toml."""
     refuse_missing(workloads())
-    file("goals.toml").write_text(goals.text(goals.write(workloads(), processes)), "utf-8")
+    file("goals.toml").write_text(goals.text(goals.every(workloads(), processes)), "utf-8")
 
 
 def tuned(table: Table, own: Plan, methods: Sequence[str], processes: int) -> Settings:

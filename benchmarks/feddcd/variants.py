@@ -1,7 +1,7 @@
 """What section 8.1 of FedDCD and its released program use: LIBSVM's MNIST, and networks under dual methods."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -63,33 +63,28 @@ class Network(MLP):
         return np.ones(len(block))
 
 
-class FedDCD(feddcd.FedDCD):
-    """FedDCD whose clients solve (1) starting from the server's model instead of their own last w_i.
+class FromModel:
+    """A dual method whose clients solve (1) starting from the server's model instead of their own last w_i.
 
     Source: the released program does so for networks (src/training.jl, synchronize!); (7) says w_i^(t−1).
     """
 
     def select(self, fed: Federation, server: DualState) -> Array | None:
-        selected = super().select(fed, server)
+        selected: Array | None = super().select(fed, server)  # type: ignore[misc]
         fed.call(self.restart, server.x, to=selected)
         return selected
 
-    def restart(self, f: Local, client: feddcd.Client, x: Array) -> tuple[feddcd.Client, None]:
+    def restart(self, f: Local, client: Any, x: Array) -> tuple[Any, None]:
         """Set w_i = x."""
         return client._replace(w=np.tile(x, (len(f), 1))), None
 
 
-class AccFedDCD(accfeddcd.AccFedDCD):
-    """AccFedDCD whose clients solve (1) starting from the server's model, in each of the two exchanges of a round."""
+class FedDCD(FromModel, feddcd.FedDCD):
+    """FedDCD from the server's model."""
 
-    def select(self, fed: Federation, server: DualState) -> Array | None:
-        selected = super().select(fed, server)
-        fed.call(self.restart, server.x, to=selected)
-        return selected
 
-    def restart(self, f: Local, client: accfeddcd.Client, x: Array) -> tuple[accfeddcd.Client, None]:
-        """Set w_i = x."""
-        return client._replace(w=np.tile(x, (len(f), 1))), None
+class AccFedDCD(FromModel, accfeddcd.AccFedDCD):
+    """AccFedDCD from the server's model, in each of the two exchanges of a round."""
 
 
 class QuadraticWithBound(Quadratic):

@@ -31,7 +31,7 @@ def main() -> int:
     if args.to is None:
         print(page, end="")
     else:
-        args.to.write_text(page)
+        args.to.write_text(page, "utf-8")
     return 0
 
 

@@ -115,17 +115,17 @@ def own_lines(one: Comparison) -> list[str]:
         "|---|--:|--:|--:|--:|--:|",
         f"| newton, the optimum | {one.best[-1]:.3f} | 0 | {one.gradient:.0e} | {one.rounds} | |",
     ]
-    for name, run in one.found.items():
-        text.append(
-            f"| {name} | {mean(run.scores[:, -1])} | {max(run.gap.max(), 0):.1e} | {run.gradient.max():.0e} "
-            f"| {rounds_of(run)} | {run.bytes.mean() / 1e6:.3g} |"
-        )
-    return text
+    return text + [own_line(name, run) for name, run in one.found.items()]
 
 
-def rounds_of(run: Runs) -> str:
+def own_line(name: object, run: Runs) -> str:
+    """The line of a method."""
     least, most = run.rounds.min(), run.rounds.max()
-    return f"{least}" if least == most else f"{least}–{most}"
+    rounds = f"{least}" if least == most else f"{least}–{most}"
+    return (
+        f"| {name} | {mean(run.scores[:, -1])} | {max(run.gap.max(), 0):.1e} | {run.gradient.max():.0e} "
+        f"| {rounds} | {run.bytes.mean() / 1e6:.3g} |"
+    )
 
 
 def mean(values: Array) -> str:
@@ -184,10 +184,7 @@ def in_whitened(task: Task) -> tuple[str, float]:
     rows = []
     for k0 in LOCAL_STEPS:
         run = runs(white, white.data(), {"name": "fedgia", "adaptive": True, "k0": k0}, least)
-        rows.append(
-            f"| {k0} | {mean(run.scores[:, -1])} | {max(run.gap.max(), 0):.1e} | {run.gradient.max():.0e} "
-            f"| {rounds_of(run)} | {run.bytes.mean() / 1e6:.3g} |"
-        )
+        rows.append(own_line(k0, run))
     n = task.train[0][0].shape[1]
     text = WHITENED.format(
         n=white.train[0][0].shape[1], numbers=n * (n + 1) // 2 + n, least=least, rows="\n".join(rows)

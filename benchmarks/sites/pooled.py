@@ -9,12 +9,11 @@ from mpifed.core.typing import Array
 
 
 class Pooled(NamedTuple):
-    """Coefficients and standard errors (n,), log-likelihood and AIC; of Cox's model there is no AIC in statsmodels."""
+    """Coefficients and standard errors (n,), and the log-likelihood."""
 
     x: Array
     error: Array
     likelihood: float
-    aic: float
 
 
 def design(site: Site, frame: Any) -> tuple[list[str], Array]:
@@ -47,7 +46,7 @@ def pooled(site: Site, frame: Any) -> Pooled:
     if site.problem == "cox":
         model = sm.PHReg(y.astype(float), X, frame[site.event], strata=frame[site.client].astype(str), ties="efron")
         found = model.fit(method="newton", disp=0, **exact)
-        return Pooled(found.params, found.bse, found.llf, float("nan"))
+        return Pooled(found.params, found.bse, found.llf)
     if site.problem == "least-squares":
         found = sm.OLS(y, X).fit()
     elif site.problem == "logistic":
@@ -56,4 +55,4 @@ def pooled(site: Site, frame: Any) -> Pooled:
         family = sm.families.Poisson() if site.problem == "poisson" else sm.families.Gamma(sm.families.links.Log())
         found = sm.GLM(y, X, family).fit(**exact)
         found = sm.GLM(y, X, family).fit(start_params=found.params, **exact)
-    return Pooled(found.params, found.bse, float(found.llf), float(found.aic))
+    return Pooled(found.params, found.bse, float(found.llf))

@@ -155,7 +155,10 @@ def fit_row(one: Line) -> str:
 
 
 def lines(only: list[str]) -> list[Line]:
-    """All tables, or those with these names."""
+    """All tables, or those with these names; UserError for an unknown one."""
+    names = [site.name for site in SITES]
+    if unknown := [name for name in only if name not in names]:
+        raise UserError(f"there is no table {unknown[0]!r}: there are {', '.join(names)}")
     found = []
     for site in SITES:
         if not only or site.name in only:

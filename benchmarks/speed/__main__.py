@@ -35,7 +35,7 @@ from mpifed.results.provenance import cpus, git_commit, installed, versions
 NOTED = 0.05  # cores that others use
 INFO, STAT = Path("/proc/cpuinfo"), Path("/proc/stat")
 FIELDS = ("level", "type", "size", "shared_cpu_list")
-LAUNCHED = "--launcher {launcher!r}"  # words of a program that starts ranks
+LAUNCHED = "--launcher {launcher}"  # words of a program that starts ranks
 
 
 class Command(NamedTuple):
@@ -97,7 +97,8 @@ def run(name: str, commands: list[Command], args: argparse.Namespace) -> int:
 def words(name: str, command: Command, args: argparse.Namespace) -> list[str]:
     """The command line of a program."""
     start = starter(args.launcher, command.ranks) if command.ranks else []
-    options = (command.quick if args.quick else command.full).format(to=args.to / name, launcher=args.launcher)
+    given = {"to": shlex.quote(str(args.to / name)), "launcher": shlex.quote(args.launcher)}
+    options = (command.quick if args.quick else command.full).format(**given)
     return [*start, sys.executable, "-m", f"benchmarks.speed.{command.program}", *shlex.split(options)]
 
 
@@ -114,11 +115,15 @@ def shown(command: list[str], file: TextIO) -> int:
         tell(f"(other programs used {others:.2f} cores before)\n")
     begun = time.perf_counter()
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, **pipes, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as job:
-        assert job.stdout is not None
-        for line in job.stdout:
-            tell(line)
-    code = job.wait()
+    try:
+        with subprocess.Popen(command, **pipes, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as job:
+            assert job.stdout is not None
+            for line in job.stdout:
+                tell(line)
+        code = job.returncode
+    except OSError as error:
+        tell(f"{command[0]} does not start: {error.strerror}\n")
+        code = 127  # of shells, for a command that is not there
     tell(f"({'' if code == 0 else f'failed with code {code}, '}{time.perf_counter() - begun:.0f} s)\n\n")
     return code
 

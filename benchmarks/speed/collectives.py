@@ -223,7 +223,7 @@ def picking(args: argparse.Namespace) -> None:
     names = [f"{name} s" if name == "load" else name for name in Picked._fields]
     table = Table({"clients": 9, **dict.fromkeys(names, 7)}, args.to and args.to / "picking.csv")
     for m in args.clients:
-        found = measure(m, min(SELECTED, m // 2), args.rounds or 50)
+        found = measure(m, max(1, min(SELECTED, m // 2)), args.rounds or 50)
         table.row(m, *found)
     print(f"uniform and pick within {GOAL:.0f} ms: {'yes' if found.sum <= GOAL else 'no'}")
 

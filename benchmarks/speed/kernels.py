@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.speed.measuring import cores, everyone, kernels, parser, turn
+from benchmarks.speed.measuring import among, cores, everyone, kernels, parser, turn
 from benchmarks.speed.pictures import Ceiling, Point, draw_roofline
 from benchmarks.speed.plain import gradient
 from benchmarks.speed.printing import Table, spread, tiny, told
@@ -201,7 +201,7 @@ def ceilings(args: argparse.Namespace) -> list[Ceiling]:
 
 def tasks(args: argparse.Namespace) -> Iterator[Task]:
     """What is asked for and there: compiled kernels take dense samples, and not every problem."""
-    for dtype, name, kind in product(args.dtypes, args.cases, kernels(args)):
+    for dtype, name, kind in product(args.dtypes, among(args.cases, KERNELS), kernels(args)):
         task = Task(name, dtype, kind, args.least)
         if kind == "numpy" or (task.shape[-1] == 1 and task.build().compiles()):
             yield task

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,7 +56,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "launcher": {"help": "command that starts ranks"},
     "ranks": {"type": numbers, "help": "numbers of ranks, comma-separated"},
     "timeout": {"type": float, "help": "maximum seconds of a run"},
-    "case": {"help": "size of the problem"},
+    "case": {"choices": ("A", "B"), "help": "size of the problem"},
     "clients": {"type": numbers, "help": "numbers of clients, comma-separated"},
     "samples": {"type": int, "help": "samples of a client"},
     "scale": {"type": float, "help": "so many times the clients"},
@@ -89,6 +89,13 @@ def play(parts: Mapping[str, Callable[[argparse.Namespace], None]], args: argpar
         if name not in parts:
             sys.exit(f"there is no part {name!r}; --part takes {', '.join(parts)}")
         parts[name](args)
+
+
+def among(names: Sequence[str], there: Iterable[str]) -> Sequence[str]:
+    """The ``names`` of --cases. SystemExit, with the names that there are, for one that is none of them."""
+    if unknown := [name for name in names if name not in there]:
+        sys.exit(f"there is no {unknown[0]!r}; --cases takes {', '.join(there)}")
+    return names
 
 
 def kernels(args: argparse.Namespace) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.speed.measuring import clock, everyone, parser, quoted
+from benchmarks.speed.measuring import among, clock, everyone, parser, quoted
 from benchmarks.speed.models import (
     BATCH,
     CASES,
@@ -226,7 +226,7 @@ def main() -> None:
     crowd = {"busy": 5, "quoted": 6} if args.busy else {}
     file = args.to and args.to / "networks.csv"
     table = Table({**columns, "vmap": 5, "alone": 5, **crowd}, file)
-    for name in args.cases:
+    for name in among(args.cases, CASES):
         case = CASES[name].tiny() if args.tiny else CASES[name]
         for problem in ("torch", "mlp") if case.hidden else ("torch",):
             task = Task(case, args.rounds, problem, tuple(args.settings))

@@ -14,7 +14,7 @@ from collections import defaultdict
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.speed.measuring import parser
+from benchmarks.speed.measuring import among, parser
 from benchmarks.speed.models import CASES, torch
 from benchmarks.speed.networks import ROOT, Task, ours
 from benchmarks.speed.printing import Table
@@ -85,7 +85,7 @@ def main() -> None:
     sys.path.insert(0, ROOT)
     names = ("products", "gradient", "kernels", "step", "rest")
     table = Table({"network": 9, "round ms": 8, **dict.fromkeys(names, 5)}, args.to and args.to / "passes.csv")
-    for name in args.cases:
+    for name in among(args.cases, CASES):
         task = Task(CASES[name].tiny() if args.tiny else CASES[name], args.rounds, settings=tuple(args.settings))
         table.row(name, *cells(task, args.repeat))
 

@@ -25,10 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.speed.gpu_networks import seconds
-from benchmarks.speed.measuring import parser, printed
+from benchmarks.speed.measuring import among, parser, printed
 from benchmarks.speed.models import BATCH, CASES, LR, stacked
 from benchmarks.speed.networks import ROOT, Task, ours, samples, start
 from benchmarks.speed.printing import Table
+from benchmarks.speed.simulators import LAYERS
 
 PEERS = {"pfl": ("pfl-research", "pfl, torch"), "fedjax": ("FedJAX", "fedjax")}  # name, and modules that it needs
 ONE_CORE = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
@@ -117,7 +118,7 @@ def main() -> None:
     sys.path.insert(0, ROOT)
     pythons = there(args)
     table = Table({"network": 9, "simulator": 12, "ms": 8, "to ours": 7, "f": 6}, args.to and args.to / "peers.csv")
-    for name in args.cases or (["CNN"] if args.device == "cuda" else ["MLP", "LeNet"]):
+    for name in among(args.cases or (["CNN"] if args.device == "cuda" else ["MLP", "LeNet"]), LAYERS):
         case = CASES[name].tiny() if args.tiny else CASES[name]
         lines(table, Task(case, args.rounds, settings=tuple(args.settings), device=args.device), pythons, args.repeat)
 

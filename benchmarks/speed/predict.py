@@ -146,14 +146,14 @@ def ranks_table(machine: model.Machine, reproducible: bool) -> str:
 
 
 def machine_of(text: str) -> model.Machine:
-    """The machine that --machine describes."""
+    """The machine that --machine describes. ValueError or TypeError for too few numbers or too many."""
     latency, bandwidth, o, *rest = map(float, text.split(","))
     return model.Machine(max(latency - 2 * o, 0.0), o, 1 / bandwidth, *rest)
 
 
 def ranks(args: argparse.Namespace) -> None:
     """The table of ranks."""
-    print(ranks_table(machine_of(args.machine), not args.plain))
+    print(ranks_table(args.machine, not args.plain))
 
 
 class Prediction(NamedTuple):
@@ -222,7 +222,8 @@ def predicted_sums(args: argparse.Namespace) -> None:
 def main() -> None:
     options: dict[str, Any] = {"part": "rounds", "ranks": "2,3,4,8,16", "rounds": 40, "repeat": 3, "tiny": False}
     command = parser(__doc__, **options, plain=False, launcher=LAUNCHER, timeout=200.0, to=None)
-    command.add_argument("--machine", default=MACHINE, help="the parameters of ranks (default: %(default)s)")
+    told = "the parameters of ranks (default: %(default)s)"
+    command.add_argument("--machine", default=MACHINE, type=machine_of, help=told)
     play({"rounds": rounds, "ranks": ranks, "sums": predicted_sums}, command.parse_args())
 
 

@@ -34,7 +34,7 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.speed.bare import bare_loop
-from benchmarks.speed.measuring import everyone, kernels, parser, play, quoted
+from benchmarks.speed.measuring import among, everyone, kernels, parser, play, quoted
 from benchmarks.speed.plain import GAMMA, MU, STEPS, Draw, Plain, fedavg_loop
 from benchmarks.speed.printing import Table, best_and_median, figure, tiny
 from mpifed import stream
@@ -205,7 +205,7 @@ def whole_rounds(args: argparse.Namespace) -> None:
     """The table of FedAvg."""
     more = ({"best": 14} if args.sizes else {}) | ({"bare": 5} if args.bare else {})
     table = Table({"case": 4, "dtype": 7, "kernels": 8, **columns(args), **more}, args.to and args.to / "rounds.csv")
-    for case in args.cases or "ABC":
+    for case in among(args.cases or "ABC", CASES):
         for dtype in args.dtypes:
             for kind in kernels(args):
                 bare = args.bare and CASES[case][-1] is None
@@ -222,7 +222,7 @@ def whole_rounds(args: argparse.Namespace) -> None:
 def local_methods(args: argparse.Namespace) -> None:
     """The table of methods."""
     table = Table({"method": 8, "size": 6, **columns(args)}, args.to and args.to / "local.csv")
-    for name in args.cases or [*WHOLE, *BATCHES]:
+    for name in among(args.cases or [*WHOLE, *BATCHES], WHOLE | BATCHES):
         for size in ("small",) if args.tiny else ("small", "middle"):
             task = Task(size, "float32", args.rounds, method(name, size), args.rounds, tuple(args.settings))
             table.row(name, size, *cells(everyone(partial(prepare_local, task), args)))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.measuring import clock, launched, parser
+from benchmarks.speed.measuring import among, clock, launched, parser
 from benchmarks.speed.printing import Table, tiny
 from benchmarks.speed.rounds import timed
 from mpifed.experiment import config
@@ -107,7 +107,7 @@ def main() -> None:
     names = ("rounds", "Mbit up", "CPU s", "ms/round", "numpy s", "ratio", "deviation")
     columns = {"data": 8, "method": 15, **dict.fromkeys(names, 6), **({"wall s": 6} if args.launcher else {})}
     table = Table(columns, args.to and args.to / "secondorder.csv")
-    for name in args.cases:
+    for name in among(args.cases, SIZES):
         pooled = Pooled(study(name, "newton", args.samples))
         pooled.newton()
         for method in args.methods.split(";"):

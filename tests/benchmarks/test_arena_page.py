@@ -99,16 +99,13 @@ def test_the_table_has_the_features_that_decide_and_no_others(study):
     rule = decide.read()
     assert (rule.best, rule.last, rule.used) == ("FedGiA", "FedAvg", [])  # who can run decides: no feature is needed
     assert Decisions(**rule._asdict()) == rule
-    everywhere = {key: np.where(np.isnan(lost), 1.5, lost) for key, lost in losses_of(of).items()}
+    losses = decide.losses(outcome.cases(of.tuning), METHODS)
+    everywhere = {key: np.where(np.isnan(lost), 1.5, lost) for key, lost in losses.items()}
     found = decide.made(everywhere, of.entries, METHODS)
     assert found.used == ["model"]
     assert found.rows == {("", "", "network", "", ""): "FedAvg"}
     (folder / "decisions.toml").write_text(decide.text(found))
     assert decide.read() == found
-
-
-def losses_of(of):
-    return decide.losses(outcome.cases(of.tuning), METHODS)
 
 
 def test_a_method_that_cannot_run_loses_what_the_last_one_does_or_a_miss():
@@ -171,9 +168,8 @@ def test_ranks_keep_the_place_free_of_a_method_that_is_left_out():
     cases = [one(f"w{k}", A=1.0, B=1.9 if k else 9.0, C=2.1) for k in range(2)]
     a, b, c = results.ranks(cases, list("ABC"))
     assert a == results.Rank(1, (1, 1), (1, 1))
-    assert b == results.Rank(
-        2, (2, 3), (1, 2)
-    )  # without A it is behind C; without w0 it ties with A, without w1 with C
+    # without A B is behind C; without w0 it ties with A, without w1 with C
+    assert b == results.Rank(2, (2, 3), (1, 2))
     assert c == results.Rank(3, (2, 3), (2, 3))
 
 
@@ -319,8 +315,5 @@ def test_methods_whose_costs_are_the_same_wherever_both_run_are_named():
     from benchmarks.arena import page
 
     found = [one(GD=2.0, FedAvg=2.0), one("v", GD=1.0, FedAvg=1.0, Newton=1.0), one("u", GD=3.0, Newton=2.0)]
-    assert page.twins(
-        found, METHODS
-    ) == " GD and FedAvg have the same costs everywhere with the settings carried over." + (
-        " FedAvg and Newton have the same costs everywhere with the settings carried over."
-    )
+    told = " {} and {} have the same costs everywhere with the settings carried over.".format
+    assert page.twins(found, METHODS) == told("GD", "FedAvg") + told("FedAvg", "Newton")

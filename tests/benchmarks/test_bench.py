@@ -18,13 +18,12 @@ from mpifed.experiment import config
 @pytest.mark.parametrize("name", benches.names())
 def test_every_benchmark_is_sound(name):
     bench = benches.read(name)
-    for grid in (bench, bench.reduced()):
-        found = list(runs(grid, 1, name))
+    for grid, seeds in ((bench, 1), (bench.reduced(), bench.quick.seeds)):
+        found = list(runs(grid, seeds, name))
         assert found
         assert len({run.name for run in found}) == len(found)
         for figure in grid.figure:
             assert figure.kind in ("curves", "dots") or bench.columns is not None
-    assert {run.name for run in runs(bench.reduced(), bench.quick.seeds, name)}
     more = expressions.paper_measures(name.split("/")[0])
     for measure in (*bench.measures, *(claim.measure for claim in bench.claim)):
         assert measure in more.measures or expressions.parsed(measure)
@@ -65,8 +64,11 @@ def test_a_wrong_file_is_refused(tiny):
     for old, new, sentence in (
         ("seeds = 20", "", "missing required field `seeds`"),
         ("rounds = [5.0, 4.0]", "rounds = [5.0]", "no such row or measure"),
+        ('name = "FedAvg", ', "", "a row without a name, or two with the same"),
+        ('name = "Example V.2"', 'name = "Example V.1"', "two blocks have the same name"),
         ('order = ["FedGiA", "FedAvg"]', "", "needs exactly one of order, falls"),
         ("k0", "k1", "k1"),
+        ("algorithm.k0", "rounds.k0", "Example V.1, FedGiA: rounds.k0 = 1 is wrong: rounds is not a table"),
     ):
         tiny.write_text(text.replace(old, new, 1))
         with pytest.raises(UserError, match=sentence):

@@ -171,12 +171,9 @@ def test_sigma_of_a_slow_tail_is_the_standard_deviation_of_the_logarithm():
 def test_the_least_time_of_a_study_is_what_certify_says_of_it():
     table = {"data": "tridiagonal", "data.clients": 5, "data.features": 20, "problem.noise": 0.01, "rounds": 150}
     table |= {"algorithm": "ringmaster", "algorithm.R": 3, "algorithm.gamma": 0.2, "asynchronous.arrivals": 1}
+    table |= {"system.speed": {"name": "benchmarks.beyond.variants:Rooted", "value": 20}}
     for spread in (0.0, 0.1):
-        study = table | {
-            "data.spread": spread,
-            "system.speed": {"name": "benchmarks.beyond.variants:Rooted", "value": 20},
-        }
-        run = mpifed.run(study)
+        run = mpifed.run(table | {"data.spread": spread})
         built = experiment(run.config)
         setting = optimum.least_time(built, optimum.study(built, run.x, run.cr).constants, run.x)
         assert np.allclose(setting.tau, np.sqrt(np.arange(1, 6)))

@@ -10,10 +10,11 @@ from benchmarks.claims import examine
 from benchmarks.differences import FAILS, HOLDS, TIE, alike, below, chance, difference, falling, steady
 from benchmarks.grid import Cell
 from benchmarks.parts import Block, Claim, Columns
+from benchmarks.sentences import outcome
 from benchmarks.verdict import Sample
 
 INF = math.inf
-LIMIT = "not decided: runs hit a limit"
+LIMIT = "is not decided: runs hit a limit"
 
 
 def constant(*means):
@@ -22,32 +23,32 @@ def constant(*means):
 
 
 def claim(a, b, **said):
-    """The outcome of a claim on rows A and B with these samples, one for each column."""
+    """What is said of a claim on rows A and B with these samples, one for each column."""
     values = list(range(len(a)))
     columns = Columns(key="algorithm.k0", values=values)
     block = Block(name="", rows=[{"name": "A"}, {"name": "B"}])
     bench = Bench(title="", source="", seeds=1, report=1, columns=columns, block=[block])
     pairs = [(row, value, found[value]) for row, found in (("A", a), ("B", b)) for value in values]
     samples = {(Cell("", row, value), "rounds"): sample for row, value, sample in pairs}
-    return examine(bench, Claim(text="", measure="rounds", **said), samples).text
+    return outcome(examine(bench, Claim(text="", measure="rounds", **said), samples))
 
 
 @pytest.mark.parametrize(
     ("kind", "a", "b", "text"),
     [
-        ("order", [1, 2, 3], [2, 3, 4], "holds"),
-        ("order", [1, 3, 5], [2, 3, 4], "holds in 1 of 3, 1 tie"),
-        ("order", [1, 2, 5], [INF] * 3, "holds"),
-        ("order", [INF] * 3, [1, 2, 5], "does not hold"),
-        ("order", [1, 2, INF], [INF] * 3, "holds, 1 not decided"),
-        ("order", [math.nan] * 3, [1] * 3, "not available"),
-        ("falls", [INF, 2, INF], [3, 2, 1], "holds in 1 of 2"),
+        ("order", [1, 2, 3], [2, 3, 4], "holds in all 3 cases"),
+        ("order", [1, 3, 5], [2, 3, 4], "holds in 1 of 3 cases, 1 tie"),
+        ("order", [1, 2, 5], [INF] * 3, "holds in all 3 cases"),
+        ("order", [INF] * 3, [1, 2, 5], "does not hold in any of 3 cases"),
+        ("order", [1, 2, INF], [INF] * 3, "holds in both cases, 1 not decided"),
+        ("order", [math.nan] * 3, [1] * 3, "is not available"),
+        ("falls", [INF, 2, INF], [3, 2, 1], "holds in 1 of 2 cases"),
         ("rises", [INF] * 3, [INF] * 3, LIMIT),
-        ("falls", [INF, 2, 1], None, "holds"),
-        ("rises", [1, 2, 3], None, "holds"),
-        ("flat", [1, 1.1, 1], [1, 2, 1], "holds in 1 of 2"),
-        ("equal", [1, 1, 1], [1.01, 1, 1.3], "holds in 2 of 3"),
-        ("below", [1, 1, 1], [1.01, 1, 1.3], "holds in 4 of 6"),
+        ("falls", [INF, 2, 1], None, "holds in the only case"),
+        ("rises", [1, 2, 3], None, "holds in the only case"),
+        ("flat", [1, 1.1, 1], [1, 2, 1], "holds in 1 of 2 cases"),
+        ("equal", [1, 1, 1], [1.01, 1, 1.3], "holds in 2 of 3 cases"),
+        ("below", [1, 1, 1], [1.01, 1, 1.3], "holds in 4 of 6 cases"),
     ],
 )
 def test_claims(kind, a, b, text):
@@ -60,19 +61,19 @@ def test_claims(kind, a, b, text):
     ("a", "b", "text"),
     [
         (Sample((100.0,) * 2, 2), Sample((100.0,) * 2, 2), LIMIT),
-        (Sample((100.0,) * 2, 2), Sample((90.0,) * 2), "does not hold"),
-        (Sample((90.0,) * 2), Sample((100.0,) * 2, 2), "holds"),
-        (Sample((5.0, 7.0, 9.0)), Sample((6.0, INF, INF)), "holds"),
+        (Sample((100.0,) * 2, 2), Sample((90.0,) * 2), "does not hold in the only case"),
+        (Sample((90.0,) * 2), Sample((100.0,) * 2, 2), "holds in the only case"),
+        (Sample((5.0, 7.0, 9.0)), Sample((6.0, INF, INF)), "holds in the only case"),
         (Sample((5.0, 7.0, 9.0)), Sample((4.0, INF, INF)), LIMIT),
         (Sample((5.0, INF, INF)), Sample((6.0, INF, INF)), LIMIT),
         (Sample((9.0, 5.0), 1, ends=(True, False)), Sample((12.0, 8.0)), LIMIT),
-        (Sample((5.0,)), Sample((6.0,)), "not decided: a single seed"),
+        (Sample((5.0,)), Sample((6.0,)), "is not decided: a single seed"),
     ],
 )
 def test_runs_that_ended_early_and_single_seeds_decide_little(a, b, text):
     assert claim([a], [b], order=["A", "B"]) == text
-    wide = claim([Sample((8.0, 12.0))], [Sample((11.0, 9.0))], equal=["A", "B"])
-    assert wide == "not decided: the error is too large"
+    assert claim([Sample((8.0, 12.0))], [Sample((11.0, 9.0))], equal=["A", "B"]).endswith("the error is too large")
+    assert claim([Sample((100.0,) * 2, 2)], [Sample()], below=["A"], bound=200.0) == LIMIT
 
 
 def test_runs_with_the_same_seed_are_compared_and_factors_where_all_numbers_are_positive():

@@ -159,8 +159,9 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     assert counts == f"{tally.counted([found])}\n\n{tally.remaining([found])}\n"
     tiny.write_text(tiny.read_text().replace("rounds = 40", "rounds = 41"))
     assert "not available: no rows: the settings have changed" in command("tables")[1]
-    file.write_bytes(kept[:-9])
-    assert "is damaged" in command("tables")[2]
+    for damaged in (kept[:-9], kept[:30] + bytes(30) + kept[60:]):
+        file.write_bytes(damaged)
+        assert "is damaged" in command("tables")[2]
 
 
 def test_new_runs_are_those_without_a_row_of_the_same_settings(results, tiny, command):
@@ -187,7 +188,13 @@ def test_new_runs_are_those_without_a_row_of_the_same_settings(results, tiny, co
     ("words", "sentence"),
     [
         (["run", "fedgia/table5"], "there is no benchmark 'fedgia/table5'"),
+        (["run", "fedgia"], "there is no benchmark 'fedgia'"),
         (["run", "fedgia/tiny", "--seeds", "0"], "--seeds 0 is wrong"),
+        (["run", "fedgia/tiny", "--processes", "0"], "--processes 0 is wrong"),
+        (
+            ["run", "fedgia/tiny", "--only", "V.3"],
+            "--only V.3 is wrong: it must be a part of a block and its row",
+        ),
         (["run", "fedgia/tiny", "--part", "2/2"], "--part 2/2 is wrong"),
         (["report", "fedpd"], "there is no benchmark 'fedpd'"),
     ],

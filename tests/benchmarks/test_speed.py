@@ -20,12 +20,6 @@ MACHINE = predict.machine_of(predict.MACHINE)
 NEEDS = {"networks": "torch", "passes": "torch", "gpu_networks": "torch"}
 
 
-def rows(path):
-    """The rows of a table, by the names of its columns."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_the_worse_of_alone_and_busy_is_quoted():
     assert measuring.quoted([0.9]) == [0.9]
     assert measuring.quoted([0.9, 0.8, 1.1]) == [0.9, 1.1, 1.1]
@@ -34,13 +28,13 @@ def test_the_worse_of_alone_and_busy_is_quoted():
     assert rounds.cells([pairs]) == ["1000 (1500)", "4000 (6000)", "1.0e-06", 0.25]
 
 
-def test_programs_know_the_options_of_their_steps_and_a_step_that_is_not_there_is_refused(
+def test_programs_know_the_options_of_their_steps_and_a_step_or_case_that_is_not_there_is_refused(
     tmp_path, monkeypatch, capsys
 ):
     """As they are given for the numbers of the pages; the smallest sizes run below."""
     parse = argparse.ArgumentParser.parse_args
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda self: sys.exit(repr(parse(self))))
-    args = argparse.Namespace(to=tmp_path, quick=False, launcher="echo -n {ranks}")
+    args = argparse.Namespace(to=tmp_path / "a folder's", quick=False, launcher="echo -n {ranks}")
     for name in EVERY:
         if name not in NEEDS or importlib.util.find_spec(NEEDS[name]):
             for command in EVERY[name]:
@@ -53,6 +47,11 @@ def test_programs_know_the_options_of_their_steps_and_a_step_that_is_not_there_i
     with pytest.raises(SystemExit, match="2"):
         sitting.main()
     assert "there is no 'kernel'; --only takes rounds, kernels, " in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["kernels", "--cases", "softmax,hard"])
+    with pytest.raises(SystemExit, match="there is no 'hard'; --cases takes least squares, logistic, "):
+        kernels.main()
+    assert sitting.shown(["nowhere"], sys.stdout) > 0  # a launcher that is not there ends one step, not all of them
+    assert "nowhere does not start: No such file or directory\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -135,7 +134,8 @@ def test_on_each_way_rank_0_receives_the_messages_that_it_should_and_no_bit_chan
     words = ["--part", "tree", "--ranks", "2,3,5", "--to", tmp_path]
     done = execute([sys.executable, "-m", "benchmarks.speed.collectives", *words], 300, cwd=ROOT)
     assert done.code == 0, done.err
-    found = rows(tmp_path / "tree.csv")
+    with (tmp_path / "tree.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
     assert {row["bits"] for row in found} == {"same"}
     messages = {(row["ranks"], row["kind"]): float(row["messages"]) for row in found}
     assert [messages[count, "star"] for count in "235"] == [1, 2, 4]

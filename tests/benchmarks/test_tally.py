@@ -8,7 +8,7 @@ from benchmarks.grid import Cell, runs
 from benchmarks.outcome import Outcome
 from benchmarks.rows import Rows
 from benchmarks.sentences import said
-from benchmarks.tables import tables
+from benchmarks.tables import middle, tables
 from benchmarks.tally import UNEXPLAINED, counted, remaining, tally
 from benchmarks.verdict import Sample
 from mpifed import UserError
@@ -76,6 +76,7 @@ def test_cells_fitted_to_their_number_or_that_agree_with_another_row_as_well_are
     close = outcome(f'{paper}"> 40", ""]', f"{paper}5.4, 3.0]")
     assert tally(close).cells == {"cannot tell the methods apart": 1, "off": 3, "seconds": 2}
     assert "5.0 ± 0.0 [5.0] ≟ +0.0 %" in tables(close, close.bench.block[0])[0].rows[0][1]
+    assert middle(Sample((1.5, float("nan"), 2.5, 3.5))) == "2.500, half in 1.500 to 3.500"  # one run failed
 
 
 def test_other_data_are_marked_and_not_judged(outcome):

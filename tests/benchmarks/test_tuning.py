@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.beyond.tuning import plan
+from mpifed import UserError
 from mpifed.core.toml import flat
 from mpifed.experiment import config
 from tests.helpers.algorithm_cases import SERVED
@@ -32,6 +33,8 @@ def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_setting
         assert len(tries) == TUNING.settings if ranges else 1 < len(tries) < TUNING.settings, table["label"]
         for one in tries:
             config.experiment({"algorithm": one.algorithm})  # names and values are right
+    with pytest.raises(UserError, match="no method on a9a is called 'nowhere': there are GD; "):
+        plan.plans(TUNING, "a9a", ["nowhere"])
     # equal clients of 10 samples: 0.2 s for a pass, 0.2 s for a model one way, 0.1 s for a message one way
     system = plan.devices(UNITS)
     assert 10 / system["speed"] == pytest.approx(0.2)

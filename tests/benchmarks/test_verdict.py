@@ -42,6 +42,8 @@ def test_a_number_never_reached_is_off_where_runs_were_long_enough():
     assert judge(Sample((100.0,) * 3, 3, least=100.0), "> 100", 20).kind == AGREES
     assert judge(Sample((120.0, 130.0, math.inf)), "> 100", 20).kind == AGREES
     assert judge(Sample((20.0, 130.0, math.inf)), "> 100", 20) == (OFF, "reached with 1 of 3 seeds")
+    ended = Sample((20.0, 200.0, 200.0), 2, least=200.0, ends=(False, True, True))
+    assert judge(ended, "> 100", 20) == (OFF, "reached with 1 of 3 seeds")
     # and runs that failed do not agree
     assert judge(Sample((11.0, math.nan, 11.0)), 11.0, 20) == (OFF, "failed with 1 of 3 seeds")
     assert judge(Sample((math.nan,) * 3, 0, "failed: diverged"), 11.0, 20) == (OFF, "failed with 3 of 3 seeds")

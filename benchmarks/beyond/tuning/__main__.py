@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.beyond.tuning.plan import comparison, plans, read
+from mpifed import UserError
 from mpifed.core.toml import toml_value
 from mpifed.mpi.world import World
 from mpifed.sweeps.runner import Layout, Tally
@@ -25,7 +26,11 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("results/tuning"), help="folder (default: results/tuning)")
     parser.add_argument("--processes", type=int, help="runs at the same time (default: number of cores)")
     args = parser.parse_args()
-    folder, wanted = args.to / args.data, plans(tuning, args.data, args.methods)
+    folder = args.to / args.data
+    try:
+        wanted = plans(tuning, args.data, args.methods)
+    except UserError as mistake:
+        sys.exit(f"benchmarks.beyond.tuning: {mistake}")
     runs = [point for plan in wanted for point in points(plan).values()]
     progress = Overall(sys.stderr, [point.cost for point in runs])
     for line in tune(runs, Runs(folder, World(), False, progress), Layout(args.processes), Tally(runs, progress)):

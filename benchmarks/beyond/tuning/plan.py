@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from mpifed import UserError
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.core.toml import flat
@@ -138,11 +139,17 @@ def spread(value: float) -> Any:
 
 
 def plans(tuning: Tuning, name: str, labels: list[str]) -> list[Plan]:
-    """A plan for each method called one of ``labels`` (none: all): passes over samples differ from one to the next."""
+    """A plan for each method called one of ``labels`` (none: all): passes over samples differ from one to the next.
+
+    UserError for a label that no method on this data set has.
+    """
+    there = [table["label"] for table in tuning.method if name in table.get("data", tuning.data)]
+    if unknown := [label for label in labels if label not in there]:
+        raise UserError(f"no method on {name} is called {unknown[0]!r}: there are {'; '.join(there)}")
     unit = units(tuning.data[name], tuning.seed)
     common, found = study(tuning, name, unit), []
     for number, table in enumerate(tuning.method):
-        if name not in table.get("data", tuning.data) or (labels and table["label"] not in labels):
+        if table["label"] not in (labels or there):
             continue
         own = common | {"system": common["system"] | passes(table, unit)}
         config = configuration.experiment(own | {"algorithm": table["name"]})

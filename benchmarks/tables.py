@@ -156,11 +156,11 @@ def theirs(number: Number | None, brackets: str) -> str:
 
 
 def figure(value: float, beside: float | None = None) -> str:
-    """A number with four digits; a deviation has as many decimals as the number ``beside`` it."""
+    """A number with four digits, or three and an exponent; a deviation has as many decimals as the number ``beside`` it."""
     size = abs(value if beside is None else beside)
     if size and not 1e-3 <= size < 1e6:
-        power = math.floor(math.log10(size))
-        return f"{value / 10.0**power:.2f}" + f"e{power}"
+        power = int(f"{size:.2e}".partition("e")[2])  # of the number as it is written: 9.999e-4 is 1.00e-3
+        return f"{value / 10.0**power:.2f}e{power}"
     decimals = sum(size < most for most in (10, 100, 1000))
     return f"{value:.{decimals}f}"
 

@@ -8,7 +8,7 @@ from benchmarks.grid import Cell, runs
 from benchmarks.outcome import Outcome
 from benchmarks.rows import Rows
 from benchmarks.sentences import said
-from benchmarks.tables import middle, tables
+from benchmarks.tables import figure, middle, tables
 from benchmarks.tally import UNEXPLAINED, counted, remaining, tally
 from benchmarks.verdict import Sample
 from mpifed import UserError
@@ -77,6 +77,7 @@ def test_cells_fitted_to_their_number_or_that_agree_with_another_row_as_well_are
     assert tally(close).cells == {"cannot tell the methods apart": 1, "off": 3, "seconds": 2}
     assert "5.0 ± 0.0 [5.0] ≟ +0.0 %" in tables(close, close.bench.block[0])[0].rows[0][1]
     assert middle(Sample((1.5, float("nan"), 2.5, 3.5))) == "2.500, half in 1.500 to 3.500"  # one run failed
+    assert [figure(9.999e-4), figure(9.9912e-4), figure(3e-5, 9.996e-4)] == ["1.00e-3", "9.99e-4", "0.03e-3"]
 
 
 def test_other_data_are_marked_and_not_judged(outcome):

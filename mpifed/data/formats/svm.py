@@ -95,6 +95,8 @@ def parse(path: Path, first: int, lines: list[bytes], words: bool) -> tuple[Arra
             raise ValueError
         y = np.array([label.decode() for label in labels]) if words else np.array(labels, dtype=np.float64)
         text = b" ".join(rest)
+        if b"_" in b"".join([text] if words else [text, *labels]):  # float takes 1_0 as 10
+            raise ValueError
         pairs = np.array(text.replace(b":", b" ").split(), dtype=np.float64).reshape(-1, 2)
         marks = np.frombuffer(text, dtype=np.uint8)
         marks = marks[(marks == ord(":")) | (marks == ord(" "))]

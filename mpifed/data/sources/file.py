@@ -19,7 +19,7 @@ from mpifed.data.formats.h5_groups import OWNERS, by_groups
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import open_h5, open_npz, reading
 from mpifed.data.formats.svm import read_svm
-from mpifed.data.pool import Pool, Samples, deal
+from mpifed.data.pool import Pool, Samples, check_finite, deal
 from mpifed.data.sample_columns import COLUMNS, added, check_weights, combined, in_order
 from mpifed.data.sources.tabular import Tabular
 from mpifed.data.tables.samples import contradiction
@@ -140,6 +140,8 @@ class File(Tabular, kw_only=True, tag="file"):
             client = read_vector(arrays, "client", path, texts=True)
             if len(client) != X.shape[0]:
                 raise UserError(f"client of {path} has {len(client)} entries, but X has {X.shape[0]} rows")
+            if client.dtype.kind == "f":
+                check_finite(client, range(len(client)), f"client of {path}")
             values, owner = np.unique(client, return_inverse=True)
             self.check_agreement("has a column", len(values), test is not None)
             if sizes is not None and not np.array_equal(np.repeat(np.arange(len(sizes)), sizes), owner):

@@ -42,8 +42,8 @@ def test_indices_count_from_0_if_0_is_there_or_if_told_and_labels_may_be_words(t
     assert dataset.names == ("ham", "spam")
 
 
-BAD = ["x 1:2", "1 1:2 3", "1 1:2:3 4", "1 a:2", "1 1.5:2", "1 1: 2:3", "1,2 3:4", "1 inf:2", "1 nan:2"]
-BAD_WORDS = ["1 1:1", "nan 1:1", "1:1 2:2", "a,b 1:1", "spam 1:x"]
+BAD = ["x 1:2", "1 1:2 3", "1 1:2:3 4", "1 a:2", "1 1.5:2", "1 1: 2:3", "1,2 3:4", "1 inf:2", "1 nan:2", "1_0 1:2"]
+BAD_WORDS = ["1 1:1", "nan 1:1", "1:1 2:2", "a,b 1:1", "spam 1:x", "spam 1:1_0"]
 
 
 @pytest.mark.parametrize(

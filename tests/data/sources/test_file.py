@@ -90,6 +90,7 @@ BAD_ARRAYS = [  # beside those of tests/hostile
     ({**POOL, **TEST}, "has test samples but no sizes:"),
     ({**DENSE, "y": np.array(["cat"] * 10, "S"), **TEST}, "some labels of .* are text and some are numbers"),
     ({**DENSE, **TEST, "sizes_test": [1, 0, 0, 0]}, "sizes_test of .* add up to 1, but X_test has 4 rows"),
+    ({**POOL, "client": np.where(y > 1, np.nan, y)}, "row 4 of client of .* is not finite: it has a NaN"),
     ({**DENSE, "client": [0] * 5 + [1] * 5}, "client of .* says otherwise than sizes whose the rows are: leave one"),
     ({k: v for k, v in SPARSE.items() if k != "X_indices"}, "has no X_indices: it needs X, or X_data, X_indices"),
     ({**SPARSE, "X_data": np.where(np.isclose(CSR, X[7, 2]), np.inf, CSR)}, "row 7 of X of .* is not finite"),

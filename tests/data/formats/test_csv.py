@@ -17,6 +17,7 @@ USERS = "user,a,y\nzoe,1,0\nadam,2,1\nzoe,3,1\nadam,4,0\nmia,5,1\n"
     [
         (CSV, {}),
         (CSV, {"target": "class"}),
+        (CSV, {"target": -1}),
         (CSV.split("\n", 1)[1], {}),
         (CSV.replace(",", ";"), {}),
         (CSV.replace(",", "\t"), {}),
@@ -84,6 +85,7 @@ def test_a_column_says_which_client_a_row_belongs_to(tmp_path, names):
         ("a,y\n-9,1\n2,0\n", {"missing_texts": ["-9"]}, r"1 missing cell: 'a' \(1\), the first one .* in line 2;"),
         ("a,s,y\n-9,u,1\n2,v,0\n", {"missing_texts": ["-9"]}, r"1 missing cell: .* in the column 'a' in line 2;"),
         (IRIS + "1,2,\n", {}, "the first one in column 2 in line 4"),
+        (USERS, {"client": "klient"}, r'data\.client = "klient" is not a column of .*, which has columns user, a, y'),
         (USERS, {"client": 2}, r"data\.client = 2 is the column of the labels of .*: data\.target must be another one"),
         (USERS, {"client": "user", "partition": "iid", "clients": None}, '"iid" contradicts .* a column of 3 clients'),
     ],

@@ -77,6 +77,8 @@ def test_labels_and_clients_may_be_text(tmp_path, categories):
         ({"a": [1.0, 2.0], "y": [0.0, np.nan]}, r"1 missing cell: 'y' \(1\), the first one .* row 1 "),
         ({"a": ["1", "2"], "y": [0, 1]}, r"the column 'a' of .*x\.parquet holds numbers as texts, such as '1': co"),
         ({"a": [[1, 2], [3]], "y": [0, 1]}, r"the column 'a' of .*x\.parquet has the type list"),
+        ({"a": [1, 2], "y": [[0], [1]]}, r"the column 'y' of .*x\.parquet has the type list"),
+        (pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "a", "y"]), r"x\.parquet has several columns 'a'"),
         ({"a": np.zeros(0), "y": np.zeros(0)}, r"x\.parquet has no rows: each is a sample$"),
     ],
 )

@@ -54,6 +54,8 @@ def test_part_says_which_files_are_read(root):
     for part, d in (("auto", 60), ("train", 60), ("test", 40), ("both", 100)):
         assert len(everything(build("mnist", clients=5, part=part))) == d
     (root / "mnist/t10k-labels-idx1-ubyte.gz").unlink()
+    with pytest.raises(UserError, match=r"data = \"mnist\" finds no t10k-labels-idx1-ubyte\.gz or "):
+        build("mnist", clients=5, part="both")
     (root / "mnist/t10k-labels.idx1-ubyte").write_bytes(idx(np.zeros(40)))  # so called by some servers
     assert len(everything(build("mnist", clients=5, part="both"))) == 100
 
@@ -101,9 +103,11 @@ def test_digits_come_with_scikit_learn(monkeypatch):
 BYTES = np.arange(24).reshape(2, 3, 4)
 HOSTILE = {  # those in tests/hostile are refused in the same words
     "labels in the place of images": (idx(np.zeros(5)), r"begins with 00000801, not 00000803"),
+    "another magic number": (b"\x00\x00\x0d\x03" + idx(BYTES)[4:], r"begins with 00000d03, not 00000803"),
     "nothing": (b"", r"begins with , not"),
     "more than it says": (idx(BYTES) + b"\0", r"declares 2 x 3 x 4 bytes, but holds more"),
     "a gigabyte declared": (idx(BYTES, (1024, 1024, 1024)), r"1024 x 1024 x 1024 bytes, but holds 24"),
+    "terabytes declared": (idx(BYTES, (2**32 - 1, 2**32 - 1, 1)), r"more than 2 GiB is not supported"),
     "a product that overflows": (idx(BYTES, (2**31, 2**31, 4)), r"more than 2 GiB is not supported"),
 }
 

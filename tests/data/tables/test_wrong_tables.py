@@ -14,6 +14,7 @@ DECIMAL = r"has a decimal comma: data\.decimal = \",\" reads such numbers$"
 WRONG = [
     (GOOD.replace("f", "3"), {}, r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] tak"),
     (GOOD.replace("sex", "age"), {}, r"has several columns 'age': each needs a name of its own$"),
+    (GOOD.replace("50,f", "50,f,7"), {}, r"line 4: 5 columns, but the first line has 4$"),
     (GOOD.replace("50,f", '50,"f'), {}, r"line 5: .* columns, but the first line has 4$|quotation mark"),
     ("a;b;y\n1,5;2;0\n2,5;3;1\n", {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
     ("1,5;2,5;0\n2,5;3,5;1\n", {}, r"'5;2' in column 1 has semicolons between numbers with a decimal comma: data\.dec"),
@@ -24,6 +25,7 @@ WRONG = [
     ("y\n0\n1\n", {}, r"X of .* has the shape \(2, 0\)"),
     ("age,y\n", {}, r"wrong\.csv has no rows: each is a sample$"),
     (GOOD, {"target": "ages"}, r'data\.target = "ages" is not a column .* site, y; did you mean \'age\'\?$'),
+    (GOOD, {"ignore": ["sax"]}, r'data\.ignore = "sax" is not a column of .*; did you mean \'sex\'\?$'),
     (GOOD, {"ignore": ["y"]}, r"data\.ignore has the column 'y' of .*, which is that of the labels: data\.target must"),
     (GOOD, {"features": ["age", "y"]}, r"data\.features has the column 'y' of .*, which is that of the labels: take i"),
     (GOOD, {"features": ["age", "age"]}, r'data\.features names a column twice: "age", "age"$'),
@@ -38,6 +40,7 @@ WRONG = [
     (TIMES, {"time": "t"}, r"data\.time needs data\.event: the label of a person is a time, and whether"),
     (TIMES, {**SURVIVAL, "target": "age"}, r"data\.target does not go with data\.time and data\.event, which are the"),
     (TIMES, {"time": "t", "event": "t"}, r'data\.event = "t" is the column of the times of .*, too: they must be two$'),
+    (TIMES.replace(",9,", ",,"), SURVIVAL, r"has 1 missing cell: 't' \(1\)"),
     (TIMES.replace(",9,", ",,"), {**SURVIVAL, "missing": "mean"}, r"cells in the column 't', .* in line 4: it"),
     ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),

@@ -156,7 +156,7 @@ def theirs(number: Number | None, brackets: str) -> str:
 
 
 def figure(value: float, beside: float | None = None) -> str:
-    """A number with four digits, or three and an exponent; a deviation has as many decimals as the number ``beside`` it."""
+    """A number with four digits, or three and an exponent; a deviation has the decimals of the number ``beside`` it."""
     size = abs(value if beside is None else beside)
     if size and not 1e-3 <= size < 1e6:
         power = int(f"{size:.2e}".partition("e")[2])  # of the number as it is written: 9.999e-4 is 1.00e-3

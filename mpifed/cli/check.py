@@ -6,11 +6,19 @@ from mpifed.checking.check import check as checked
 from mpifed.checking.families import members
 from mpifed.cli.main import Mistakes
 from mpifed.cli.run import study
+from mpifed.core.errors import UserError
 
 
 def check(args: argparse.Namespace) -> str:
-    reports = [checked(cls, {"name": args.name}, study(args.study)) for cls in members(args.name)]
-    text = "\n\n".join(map(str, reports))
+    reports, refused = [], list[UserError]()
+    for cls in members(args.name):
+        try:
+            reports.append(checked(cls, {"name": args.name}, study(args.study)))
+        except UserError as error:  # gd is a method, and a solver that needs an option
+            refused.append(error)
+    if not reports:
+        raise refused[0]
+    text = "\n\n".join([*map(str, reports), *(f"not checked: {error}" for error in refused)])
     if not all(reports):
         raise Mistakes(text)
     return text

@@ -202,6 +202,7 @@ def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
         (["fedavg", "selection.count=99"], 2, "selection.count = 99 is wrong"),
         (["fedavg", "data.clients=5", "rounds=2"], 0, "n = 5"),
         (["fedavg", "asynchronous.arrivals=2", "system.speed=constant", "system.speed.value=9"], 0, "0 failed"),
+        (["constant", "rounds=2"], 0, "not checked: system.speed.value is missing"),  # of two families, one goes
         (["fedavg", "rounds=many"], 2, 'rounds = "many" is wrong: it must be a whole number'),
         (["wrong.py:Descent", "--rounds=3"], 2, "write rounds=3"),
     ],

@@ -92,8 +92,10 @@ class Own:
     def one(self, samples: Any, seed: int) -> Any:
         """What the function makes of the samples of a client; UserError where they are none."""
         torch = pytorch()
-        # the generators of the program that runs this one go on afterwards as if nothing had been drawn
-        with torch.random.fork_rng(), torch.no_grad():
+        # the generators of the program that runs this one go on afterwards as if nothing had been drawn; without
+        # ``devices`` PyTorch would start every GPU of the node
+        gpus = [samples.device] if samples.is_cuda else []
+        with torch.random.fork_rng(devices=gpus), torch.no_grad():
             torch.random.manual_seed(seed)
             try:
                 changed = self.function(samples, torch.Generator().manual_seed(seed))

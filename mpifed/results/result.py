@@ -197,7 +197,9 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
     """Call ``wanted`` on the open result file and its name. UserError where the file is not a result."""
     name = os.fspath(path)
     try:
-        if not (os.path.isfile(name) or os.path.isdir(name)) and os.path.exists(name):
+        if os.path.isdir(name):
+            raise UserError(f"{name} is a folder: name the result files in it, {os.path.join(name, '*.h5')}")
+        if not os.path.isfile(name) and os.path.exists(name):
             raise UserError(f"{name} is not a result file: it is a pipe or a device")
         with open_file(name) as file:
             empty = not file.read(1)

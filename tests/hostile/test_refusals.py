@@ -91,7 +91,7 @@ def numbers():
 
 COMMANDS = [
     (["show", "nothing.h5"], "nothing.h5 cannot be read: no such file"),
-    (["show", "folder"], "folder cannot be read: is a directory"),
+    (["show", "folder"], "folder is a folder: name the result files in it, folder.*h5"),
     (["show", "pipe"], "pipe is not a result file: it is a pipe or a device"),
     (["show", "/dev/zero"], "/dev/zero is not a result file: it is a pipe or a device"),
     (["show", "s-nan-data.npz"], "s-nan-data.npz is not a result file: it is not HDF5"),

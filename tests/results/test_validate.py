@@ -33,7 +33,7 @@ def endless(path):
         (endless, "cannot be read: it is damaged or truncated"),
         (lambda path: path.write_bytes(path.read_bytes().partition(b"GCOL")[0] + b"GCOL" + bytes(6)), "damaged or"),
         (lambda path: path.unlink(), "cannot be read: no such file or directory"),
-        (lambda path: (path.unlink(), path.mkdir()), "cannot be read: is a directory"),
+        (lambda path: (path.unlink(), path.mkdir()), "is a folder: name the result files in it"),
         (lambda path: path.write_bytes(b""), "is not a result file: it is empty"),
         (lambda path: path.write_text("objective, round"), "is not a result file: it is not HDF5"),
         (lambda path: cut(path, 0.5), "cannot be read: it is damaged or truncated"),

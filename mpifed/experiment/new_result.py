@@ -91,9 +91,10 @@ def without_effect(config: Experiment, sizes: Array, n: int) -> list[str]:
 
 
 def selecting(config: Experiment) -> list[str]:
-    """A sentence where the method also asks clients that are not selected."""
-    said = SELECTING.get(config.algorithm.takes)
-    return [] if said is None else [f"{config.algorithm.label()} asks all clients{said}"]
+    """A sentence where the method also asks clients that are not selected, or all nodes of a graph take part."""
+    said, name = SELECTING.get(config.algorithm.takes), config.algorithm.label()
+    who = f"all nodes take part in {name}" if config.algorithm.on_graph else f"{name} asks all clients"
+    return [] if said is None else [f"{who}{said}"]
 
 
 def worth_saying(config: Experiment, m: int, features: Iterable[Feature]) -> list[str]:

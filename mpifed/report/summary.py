@@ -75,7 +75,7 @@ def notes(result: Result, everything: bool) -> list[str]:
     """What the run said of itself, whether it asked all clients without a selection, and how it computed."""
     told = str(result.attrs.get("notes", "")).splitlines()
     times = result.clients.get("times_selected", np.zeros(0))
-    if result.cr and len(times) and not times.any() and not any("asks all clients" in line for line in told):
+    if result.cr and len(times) and not times.any() and not any("selection " in line for line in told):
         told.append(f"{result.config.get('algorithm', {}).get('name', '?')} asks all clients; selection has no effect")
     lines = [line for text in told for line in textwrap.wrap(text, WIDTH - MARGIN, subsequent_indent="    ")]
     if "block_bytes" in result.attrs:

@@ -48,6 +48,8 @@ def test_a_method_that_asks_all_clients_says_what_selection_decides_where_the_us
     assert said == "mpifed: newton asks all clients; selection has no effect\n"
     assert result.attrs["notes"] in said
     assert result.cr == 2
+    graph = experiment({"algorithm": "dgd", "graph": "ring"})
+    assert selecting(graph) == ["all nodes take part in dgd; selection has no effect"]
     for name in SERVED:
         said = selecting(experiment({"algorithm": name}))
         if name == "marina":

@@ -76,6 +76,8 @@ def shown(outcome: Outcome, wish: Figure) -> list[Cell]:
         for value in outcome.bench.values
         if not wish.values or value in wish.values
     ]
+    if wish.kind == "dots":  # which are drawn from the numbers of runs, as they are in rows
+        return [cell for cell in cells if any(outcome.samples[cell, y].values for y in wish.y)]
     return [cell for cell in cells if outcome.runs.get(cell)]
 
 

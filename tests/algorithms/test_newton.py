@@ -36,7 +36,7 @@ def test_least_squares_is_solved_in_one_round():
 
 @pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
 @pytest.mark.parametrize(("name", "uploads"), [("fednl", 2 * M), ("fednl-pp", M + 4)])
-def test_so_it_is_by_fednl_whose_hessian_is_known_from_the_start(name, uploads, compressor):
+def test_fednl_whose_hessian_is_known_from_the_start_solves_least_squares_in_one_round_too(name, uploads, compressor):
     """Of FedNL all clients take part, whoever is selected; both stay at the minimiser."""
     run = Run(build(name, {"compressor": compressor}), selection=Uniform(count=4))
     assert np.allclose(run.rounds(1)[-1], minimiser(run), rtol=1e-8)

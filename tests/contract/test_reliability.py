@@ -57,6 +57,7 @@ def losing(monkeypatch, fate, last):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
+    """A folder with an empty one, o, in it, from which commands are run."""
     monkeypatch.chdir(tmp_path)
     Path("o").mkdir()
 
@@ -145,9 +146,7 @@ def test_texts_that_are_too_long_for_labels_are_refused_before_they_are_copied(k
     assert mpifed.run(data=data, problem="logistic", rounds=2, progress=False).cr == 2
     data = written(kind, [letter * 2_000_000 for letter in "ababab"])
     tracemalloc.start()
-    with pytest.raises(
-        mpifed.UserError, match=r"long.*has? .*text of 2,000,000 characters.* 1,000|line 1: a text of 2,"
-    ):
+    with pytest.raises(mpifed.UserError, match=r"long\.\w+(, line 1:| has) a text of 2,000,000 characters.* 1,000$"):
         mpifed.run(data=data, problem="logistic", rounds=2, progress=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.agreement import page
-from tests.agreement.row import CLOSE, Row, needs_oracles
+from tests.agreement.row import CLOSE, Row, apart, needs_oracles
 
 
 @needs_oracles
@@ -47,3 +47,8 @@ def test_a_row_that_the_page_does_not_explain_is_a_fault(x, reason, fault):
 def test_differences_are_rounded_up_to_one_digit(measured, text):
     assert page.rounded(measured) == text
     assert page.number(text) >= measured * (1 - 1e-8)
+
+
+def test_a_run_that_ends_in_nan_is_not_taken_for_a_program_that_is_not_there():
+    with pytest.raises(AssertionError, match="not finite"):
+        apart([1.0, float("nan")], [1.0, 2.0])

@@ -88,10 +88,8 @@ def test_a_file_that_was_moved_goes_on_when_it_is_moved_back(here, monkeypatch):
 def test_a_file_that_is_lost_in_the_last_round_is_told(fate, here, monkeypatch, capsys):
     losing(monkeypatch, fate, 12)
     assert main(["run", *LONG, "checkpoint.keep=false", "checkpoint.every_rounds=5", "-q"]) == 1
-    assert (
-        "and the run is over: " + {"removed": "run it again", "moved": "its result is there"}[fate]
-        in capsys.readouterr().err
-    )
+    told = {"removed": "run it again", "moved": "its result is there"}[fate]
+    assert f"and the run is over: {told}" in capsys.readouterr().err
 
 
 def test_a_result_that_the_program_itself_holds_open_is_read(here):

@@ -216,7 +216,7 @@ def test_scripts_are_copied_once_and_as_they_are(tmp_path):
 def test_the_pages_on_clusters_name_every_script_and_recipe():
     names = ("clusters.md", "installing-on-clusters.md")
     page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in names)
-    recipes = [path for path in (ROOT / "jobs" / "recipes").rglob("*") if path.is_file()]
+    recipes = [path for path in RECIPES.rglob("*") if path.is_file()]
     for path in (*SCRIPTS, *(ROOT / "jobs").glob("*.sh"), *recipes):
         assert re.search(rf"[`/]{re.escape(path.name)}\b", page), f"{path.name} is in neither page"
 

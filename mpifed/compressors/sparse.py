@@ -45,7 +45,7 @@ class Sparse(Compressor):
             return min(int(self.k), N)
         n = order(N) if symmetric else N
         # 0.07 times 100 is 7.000000000000001, of which the next whole number would be 8.
-        return min(max(math.ceil(float(multiple[1]) * n - 1e-9), 1), N)
+        return max(math.ceil(min(float(multiple[1]) * n - 1e-9, N)), 1)
 
     @abstractmethod
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:

@@ -29,12 +29,12 @@ class EdgeFile(Graph, tag="file", kw_only=True):
         table = self.table()
         given = table[:, 2]
         metropolis = bool(np.isnan(given).all())
-        ends = table[:, :2].astype(np.int64)
-        if (ends != table[:, :2]).any() or ends.min(initial=0) < 0 or ends.max(initial=0) >= m:
+        ends = np.sort(table[:, :2], axis=1)
+        if (ends % 1).any() or ends.min(initial=0) < 0 or ends.max(initial=0) >= m:
             raise self.wrong(f"every line must begin with the numbers of two clients, from 0 to {m - 1}")
-        if not metropolis and not np.isfinite(given).all():
-            raise self.wrong("either all lines have a weight, which is a finite number, or none")
-        ends, first, back = np.unique(np.sort(ends, axis=1), axis=0, return_index=True, return_inverse=True)
+        if not metropolis and np.isnan(given).any():
+            raise self.wrong("either all lines have a weight or none")
+        ends, first, back = np.unique(ends.astype(np.int64), axis=0, return_index=True, return_inverse=True)
         if metropolis:
             return Edges(ends[ends[:, 0] != ends[:, 1]])
         differ = np.sort(back.ravel()[given != given[first][back.ravel()]])
@@ -57,13 +57,14 @@ class EdgeFile(Graph, tag="file", kw_only=True):
 
     def table(self) -> Array:
         """The numbers of the file: (lines, 3), NaN for a weight that is not there."""
-        file = os.path.expanduser(self.path)
         rows = []
         try:
-            for number, line in enumerate(text_of(file).splitlines(), 1):
+            for number, line in enumerate(text_of(os.path.expanduser(self.path)).splitlines(), 1):
                 words = line.partition("#")[0].replace(",", " ").split()
                 if words and len(words) not in (2, 3):
                     raise self.wrong(f"line {number} has {len(words)} numbers, and an edge has two or three")
+                if "_" in "".join(words) or not np.isfinite([*map(float, words)]).all():  # float takes 1_0 and nan
+                    raise ValueError(f"line {number} has one that is not finite, or has _ in it")
                 if words:
                     rows.append([*map(float, words), np.nan][:3])
         except OSError as error:

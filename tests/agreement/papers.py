@@ -40,8 +40,6 @@ NORM = (
     "the program has the spectral norm in l_i, Algorithm 1 of the paper the norm of Frobenius; with that in the "
     "program the two are 2e-16 apart"
 )
-
-
 MESSAGE = (
     "the program sends w_i less the server's model of the round, plus the change of π_i/ρ; by Algorithm 1 it is the "
     "change of w_i + π_i/ρ since the client's last round; with that client's last w_i in the program the two are "

@@ -32,9 +32,10 @@ class Row(NamedTuple):
 
 
 def apart(ours: object, theirs: object) -> float:
-    """max |ours − theirs| over max |theirs|, of all rounds together."""
+    """max |ours − theirs| over max |theirs|, of all rounds together; nan where neither has a number."""
     a, b = np.asarray(ours, float), np.asarray(theirs, float)
     assert a.shape == b.shape, f"shapes {a.shape} and {b.shape}"
+    assert (np.isfinite(a) == np.isfinite(b)).all(), "one of the two has numbers that are not finite"
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 

@@ -48,7 +48,7 @@ def test_the_two_draws_of_an_iteration_are_independent():
 
 
 def growth(delta, kappa):
-    """The spectral radius of an iteration with all clients on y, z and w where f_i has the curvature α: not κ → 0."""
+    """The spectral radius of an iteration with all clients on y, z and w where f_i has the curvature α, at any κ."""
     a = math.sqrt(kappa) / (1 + math.sqrt(kappa))
     b, q = kappa * a, math.sqrt(delta)
 

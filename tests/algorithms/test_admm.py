@@ -147,7 +147,7 @@ def test_duals_that_the_server_moves_diverge_where_those_of_the_clients_converge
     assert gap(MovedByTheServer, rho) > 1e3
 
 
-def test_the_conditions_of_its_convergence_are_those_of_the_proof():
+def test_the_conditions_of_the_convergence_of_ad_admm_are_those_of_the_proof():
     assert least_penalty(1.0, False) == pytest.approx((3 + math.sqrt(17)) / 2)
     assert least_penalty(1.0, True) == pytest.approx((2 + math.sqrt(12)) / 2)
     assert least_proximal(2.0, m=10, S=4, age=3) == pytest.approx((4 * 5 * 9 - 20) / 2)
@@ -155,7 +155,7 @@ def test_the_conditions_of_its_convergence_are_those_of_the_proof():
     assert least_proximal(2.0, m=10, S=4, age=math.inf) == math.inf
 
 
-def test_its_certificate_holds_with_the_constants_that_it_asks_for():
+def test_the_certificate_of_ad_admm_holds_with_the_constants_that_it_asks_for():
     L, late = float(np.max(KNOWN.r)), KNOWN._replace(selection="arrivals", oldest=3.0)
     rho = 1.01 * least_penalty(L, True)
     gamma = 1.01 * least_proximal(rho, KNOWN.m, KNOWN.m + 1, 3.0)

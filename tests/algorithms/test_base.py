@@ -143,7 +143,7 @@ def test_models_and_states_keep_their_type(place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [*SERVED, *GRAPHED])
-def test_so_it_is_in_every_setting(method):
+def test_bits_and_types_are_kept_in_every_setting(method):
     factors = (ON_GRAPHS if method in GRAPHED else WITH_SERVER) | {"method": [method]}
     for algorithm, row in rows(every_row, factors):
         runs = both(algorithm, row)

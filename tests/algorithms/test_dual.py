@@ -18,8 +18,6 @@ from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.dual_methods import Dual, after, begun, on_every_set
 
 both = pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
-
-
 GD = {"name": "gd"}
 
 

@@ -11,7 +11,7 @@ from tests.helpers.dual_methods import after, begun, duals, every_dual, on_every
 
 
 @pytest.mark.parametrize(("c", "alpha", "eta"), [(2.0, 1.2, 0.8), (0.5, 0.2, 0.7), (1.0, 1.0, 1.8)])
-def test_and_over_all_sets_of_clients_it_is_exact_to_rounding(c, alpha, eta):
+def test_on_functions_of_one_curvature_the_mean_gap_over_all_sets_falls_by_its_factor_to_rounding(c, alpha, eta):
     dual, problem = sharp(c, alpha, m=6, n=3)
     y = np.random.default_rng(1).standard_normal((6, 3))
     y -= y.mean(axis=0)

@@ -181,7 +181,7 @@ def test_huge_and_tiny_steps_leave_numbers(slope):
 
 
 def test_one_step_of_all_clients_does_not_lead_to_no_penalty_at_all():
-    """With k0 = 1 and no others uploads say little about gradients; by s alone, σ would fall for ever."""
+    """With k0 = 1 and no resting clients uploads tell little of ∇f: by changes of s alone σ would fall for ever."""
     run = Run(FedGiA(adaptive=True, k0=1, t=0.2), selection=All())
     for _ in range(100):
         run.rounds(1)

@@ -25,7 +25,6 @@ RULES = [
     AdamW(),
     AdamW(beta1=0.8, weight_decay=0.3),
 ]
-rules = pytest.mark.parametrize("rule", RULES, ids=repr)
 EVERYONE = Uniform(share=1.0)
 
 
@@ -95,7 +94,7 @@ def test_an_optimizer_is_that_of_torch(rule):
     assert not rule.clip or cut > 0  # some gradients are cut
 
 
-@rules
+@pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_a_client_that_rests_keeps_its_memory_and_does_not_depend_on_the_others(rule):
     """Two clients of which the second has no sample left in every third mini-batch."""
     memory, memories = None, [None, None]

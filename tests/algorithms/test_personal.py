@@ -41,7 +41,7 @@ def test_both_end_where_the_moreau_envelope_is_least(name, options, rounds):
     assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
 
 
-def test_those_of_ditto_end_at_their_proximal_points_of_the_minimiser():
+def test_personal_models_of_ditto_end_at_their_proximal_points_of_the_minimiser():
     """∇f_i(θ_i) + λ(θ_i − x*) = 0 where FedAvg of everyone with one step, gradient descent, has found x*."""
     run = Run(Ditto(k0=1, step=Constant(a=0.1), lam=0.7, lr=0.03), selection=All())
     run.rounds(400)
@@ -50,7 +50,7 @@ def test_those_of_ditto_end_at_their_proximal_points_of_the_minimiser():
     assert np.abs(gradients(run, theta) + 0.7 * (theta - minimiser(run))).max() < 1e-3
 
 
-def test_those_of_apfl_make_up_for_what_the_common_one_misses():
+def test_personal_models_of_apfl_make_up_for_what_the_common_one_misses():
     """∇f_i(α v_i + (1 − α) x) falls to 0 for every client, at the minimiser x of their mean, where no ∇f_i is 0."""
     run = Run(APFL(alpha=0.6, k0=1, step=Constant(a=0.1)), selection=All())
     run.rounds(1000)

@@ -52,7 +52,7 @@ EPM = {"step_scale": "one", "mu0": 15.0, "k0": 3, "lam": 0.05, "eta": 0.2}
 CLIPPED = {"noise": "clipped", "noise_seed": 3, "clip": 20.0, "epsilon": 1e3}
 NOISES = [{"noise": "none"}, {"noise": "released", "epsilon": 50.0}, CLIPPED]
 METRICS = [{"t": 0.4}, {"k0": 3, "H": "gram", "t": 0.3}, {"k0": 1, "H": "zero", "t": 1.5}]
-FREE = {"mixes": 1, "H": "zero", "t": 10 / smoothness(), "average": "plain"}  # of matrices
+FREE = {"mixes": 1, "H": "zero", "t": 10 / smoothness(), "average": "plain"}  # no metric: γ = 0.1
 INEXACT = {"mu": 1e30, "memory": 0.0, "c": 1e-300, "inner_max": 3}  # a test as strict as ε = 0
 
 EQUAL = [

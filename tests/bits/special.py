@@ -106,7 +106,7 @@ def special() -> dict[str, Study]:
 
 
 def on_ranks(name: str) -> bool:
-    """Whether a study runs on three ranks too: all of numpy, plain ones, and a fifth of the others."""
+    """Whether a study runs on three ranks too: all of numpy, all special and plain ones, a fifth of the others."""
     return "/numpy/" in name or name.endswith("/plain") or name.startswith("special") or crc32(name.encode()) % 5 == 0
 
 

@@ -78,20 +78,18 @@ def test_the_tests_know_every_compressor():
     assert OPTIONS.keys() == Compressor.choices.keys()
 
 
-@pytest.mark.parametrize(("name", "options"), ALL)
-@pytest.mark.parametrize("symmetric", [False, True])
-@settings(deadline=None, max_examples=8)
-@given(rows=rows_of((1, 3, 6, 10)), seed=st.integers(0, 100))
-def test_a_contractive_compressor_contracts(name, options, symmetric, rows, seed):
+CONTRACTIVE = [case for case in ALL if build(case.values[0], **case.values[1]).delta(6, True) is not None]
+
+
+@pytest.mark.parametrize(("name", "options"), [case for case in CONTRACTIVE if case.values[0] != "natural"])
+@settings(deadline=None, max_examples=16)
+@given(rows=rows_of((1, 3, 6, 10)), symmetric=st.booleans())
+def test_a_contractive_compressor_contracts(name, options, rows, symmetric):
     """Where C draws nothing, on every message; natural, which draws, in the test of the mean below."""
-    if name == "rank" and not symmetric:
-        return
-    C, N = build(name, **options), rows.shape[1]
-    delta = C.delta(N, symmetric)
-    if delta is None or name == "natural":
-        return
-    error = square(C.compress(rows, rngs(len(rows), seed), symmetric) - rows, symmetric)
-    assert (error <= (1 - delta) * square(rows, symmetric) * (1 + 1e-12) + 1e-18).all()
+    symmetric = symmetric or name == "rank"
+    C = build(name, **options)
+    error = square(C.compress(rows, rngs(len(rows)), symmetric) - rows, symmetric)
+    assert (error <= (1 - C.delta(rows.shape[1], symmetric)) * square(rows, symmetric) * (1 + 1e-12) + 1e-18).all()
 
 
 @pytest.mark.parametrize("name", ["randk", "randseqk"])
@@ -174,9 +172,9 @@ def test_a_message_has_exactly_its_bits_and_the_receiver_has_the_same_array(
         else:
             text, received = {"identity": codec.exact, "natural": codec.through_natural}[name](one)
         assert len(text.text) == text.at == C.bits(N, rows.itemsize, symmetric)
-        if name == "rank":  # sums of products may differ in the last bit
-            rel = 1e-4 if dtype == np.float32 else 1e-12
-            assert received == pytest.approx(one, rel=rel, abs=float(np.abs(x).max()) * 1e-5)
+        if name == "rank":  # sums of products may differ in the last bits
+            most = float(np.abs(x).max()) * (1e-5 if dtype == np.float32 else 1e-13)
+            assert received == pytest.approx(one, rel=0, abs=most)
         else:
             assert np.array_equal(received, one)
 
@@ -214,7 +212,7 @@ def test_k_is_a_number_or_a_multiple_of_n(name):
     assert build(name, k=8).count(100) == 8
     assert build(name, k="0.1n").count(25) == 3  # rounded up
     assert build(name, k="8n").count(5050, symmetric=True) == 800  # the order of the matrix is 100
-    assert build(name, k="8n").count(5050) == 5050  # at most all
+    assert build(name, k="8n").count(5050) == build(name, k="9" * 400 + "n").count(5050) == 5050  # at most all
     assert build(name, k=".5n").count(4) == 2
 
 

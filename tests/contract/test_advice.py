@@ -11,6 +11,7 @@ from mpifed.cli.main import main
 from mpifed.core.errors import RunError
 
 SMALL = ["data.clients=6", "data.features=5"]
+SMALL_STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 1}
 SENTENCES = {
     "algorithm=fedavg algorithm.lr=0.1": r"what to tune first is algorithm.step, such as algorithm.step = 0.1$",
     "algorithm=gd algorithm.lr=0.1": r"what to tune first is algorithm.gamma, such as algorithm.gamma = 0.1$",
@@ -80,9 +81,6 @@ def test_in_python_a_result_that_exists_asks_for_force(tmp_path):
     with pytest.raises(mpifed.UserError, match=r"^out.h5 exists: pass force=True to overwrite it, or another path$"):
         mpifed.run(SMALL_STUDY, path="out.h5")
     assert mpifed.run(SMALL_STUDY, path="out.h5", force=True).status == "finished"
-
-
-SMALL_STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 1}
 
 
 def test_an_optimum_that_a_run_goes_below_fails_it():

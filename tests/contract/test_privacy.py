@@ -73,7 +73,7 @@ def test_a_selection_by_importance_tells_neighbours_apart_so_a_guarantee_refuses
 
 
 @pytest.mark.parametrize("selection", [{"name": "uniform", "count": 3}, IMPORTANCE | {"odds": [1.0] * 19 + [3.0]}])
-def test_the_selections_that_the_refusal_advises_do_not(selection, tmp_path):
+def test_the_selections_that_the_refusal_advises_tell_no_neighbours_apart(selection, tmp_path):
     one, other = (selections(tmp_path, samples, selection, EPM) for samples in neighbours())
     assert one == other
 
@@ -222,7 +222,7 @@ class Scaled(UnitColumns, tag="scaled"):
 
 
 @pytest.mark.parametrize("algorithm", [EPM, FLAME])
-def test_columns_that_all_clients_scale_together_are_named_where_a_guarantee_is_claimed(algorithm, capsys):
+def test_columns_that_all_clients_scale_together_are_named_where_a_guarantee_is_claimed(algorithm):
     told = "columns are scaled to unit norm over the samples of all clients, so one sample changes others too: privacy"
     table = TABLE | {"rounds": 1, "algorithm": algorithm, "problem": "logistic"}
     config = experiment(table)

@@ -57,6 +57,7 @@ def losing(monkeypatch, fate, last):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
+    """A folder with an empty one, o, in it, from which commands are run."""
     monkeypatch.chdir(tmp_path)
     Path("o").mkdir()
 
@@ -87,10 +88,8 @@ def test_a_file_that_was_moved_goes_on_when_it_is_moved_back(here, monkeypatch):
 def test_a_file_that_is_lost_in_the_last_round_is_told(fate, here, monkeypatch, capsys):
     losing(monkeypatch, fate, 12)
     assert main(["run", *LONG, "checkpoint.keep=false", "checkpoint.every_rounds=5", "-q"]) == 1
-    assert (
-        "and the run is over: " + {"removed": "run it again", "moved": "its result is there"}[fate]
-        in capsys.readouterr().err
-    )
+    told = {"removed": "run it again", "moved": "its result is there"}[fate]
+    assert f"and the run is over: {told}" in capsys.readouterr().err
 
 
 def test_a_result_that_the_program_itself_holds_open_is_read(here):
@@ -145,9 +144,7 @@ def test_texts_that_are_too_long_for_labels_are_refused_before_they_are_copied(k
     assert mpifed.run(data=data, problem="logistic", rounds=2, progress=False).cr == 2
     data = written(kind, [letter * 2_000_000 for letter in "ababab"])
     tracemalloc.start()
-    with pytest.raises(
-        mpifed.UserError, match=r"long.*has? .*text of 2,000,000 characters.* 1,000|line 1: a text of 2,"
-    ):
+    with pytest.raises(mpifed.UserError, match=r"long\.\w+(, line 1:| has) a text of 2,000,000 characters.* 1,000$"):
         mpifed.run(data=data, problem="logistic", rounds=2, progress=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -43,7 +43,7 @@ print(signals.stop_signal)
 """
 
 
-def test_numbers_and_names_agree(monkeypatch):
+def test_numbers_and_names_of_signals_agree(monkeypatch):
     assert (signals.number(), signals.name(0)) == (0, "")
     for name in signals.HANDLED:
         monkeypatch.setattr(signals, "stop_signal", name)

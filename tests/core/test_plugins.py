@@ -82,11 +82,8 @@ def test_a_run_is_resumed_from_the_same_folder(folder):
     assert load(folder / "cut.h5").x.tobytes() == whole.x.tobytes()
     (folder / "my_methods.py").unlink()
     done = mpifed("resume", "cut.h5", "rounds=6", "-q", cwd=folder)
-    assert done.code == 2
-    assert (
-        done.err
-        == 'mpifed: cut.h5: algorithm = "my_methods.py:GradientDescent" is wrong: there is no file my_methods.py\n'
-    )
+    wrong = 'algorithm = "my_methods.py:GradientDescent" is wrong: there is no file my_methods.py'
+    assert (done.code, done.err) == (2, f"mpifed: cut.h5: {wrong}\n")
 
 
 @pytest.mark.parametrize(("name", "gamma"), [("my_package.methods:GradientDescent", 0.2), ("descent", 0.1)])

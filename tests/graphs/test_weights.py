@@ -30,7 +30,7 @@ def weights(table, seed=3, m=M):
 
 @pytest.mark.parametrize("m", [6, M, 18])
 @pytest.mark.parametrize("table", TABLES, ids=str)
-def test_they_are_those_of_a_plain_loop_in_every_round_and_do_not_depend_on_the_rounds_before(table, m):
+def test_weights_are_those_of_a_plain_loop_in_every_round_and_do_not_depend_on_the_rounds_before(table, m):
     found = weights(table, m=m)
     for round, right in enumerate(matrices(table, m, ROUNDS, 3), 1):
         mixing = found.at(round)
@@ -71,7 +71,7 @@ def test_lanczos_method_finds_what_the_dense_solver_finds(name, monkeypatch):
     assert spectrum(W, ()) == pytest.approx(dense, rel=0, abs=1e-5)
 
 
-def test_where_it_does_not_converge_the_gap_is_not_a_number_and_the_bound_is_gershgorins(monkeypatch):
+def test_where_lanczos_method_does_not_converge_the_gap_is_not_a_number_and_the_bound_is_gershgorins(monkeypatch):
     monkeypatch.setattr(module, "DENSE", 10)
     monkeypatch.setattr(module, "ROUNDS", 1)
     monkeypatch.setattr(type(Graph.build("ring", "graph")), "symmetry", lambda self, m: ())

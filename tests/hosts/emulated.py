@@ -174,9 +174,7 @@ def running(folder: Path) -> Iterator[Hosts]:
     """Two hosts; the tests are skipped where there can be none."""
     if os.geteuid() != 0:
         pytest.skip("only root can emulate hosts")
-    lacking = [
-        name for name in ("ip", "ssh", "sshd") if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None
-    ]
+    lacking = [name for name in ("ip", "ssh", "sshd") if shutil.which(name, path=PLACES) is None]
     if lacking:
         pytest.skip(f"to emulate hosts {' and '.join(lacking)} must be there: iproute2, openssh-server")
     hosts = Hosts(folder)

@@ -1,8 +1,8 @@
 """FedBuff with full gradients: the server adds the mean of the changes that have arrived, old ones scaled down.
 
 Source: J. Nguyen et al., "Federated learning with buffered asynchronous aggregation", 2022, arXiv 2106.06639, from
-public accounts of it: changes from a model that is s steps old count 1/(1 + s)^a. The
-delay-adaptive weights m/max(m, s) are those of asynchronous SGD.
+public accounts of it: changes from a model that is s steps old count 1/(1 + s)^a. The delay-adaptive weights
+m/max(m, s) are those of asynchronous SGD.
 """
 
 from .synchronous import Server

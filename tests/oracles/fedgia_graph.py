@@ -1,8 +1,8 @@
 """FedGiA on a graph as ADMM: node j keeps a copy y_j of the server's model, and every edge to a copy has a multiplier.
 
 Source: docs/studies/graph-methods.md: minimise (1/m) Σ f_i(x_i) subject to x_i = y_j wherever W_ij > 0, with the
-penalty σW_ij, in the order y, x, π of S. Zhou and G. Y. Li, "FedGiA", 2022, arXiv 2205.01438. σ = t max r_i/m; x⁰ = π⁰
-= 0.
+penalty σW_ij, in the order y, x, π of S. Zhou and G. Y. Li, "FedGiA", 2022, arXiv 2205.01438. σ = t max r_i/m;
+x⁰ = π⁰ = 0.
 """
 
 import numpy as np

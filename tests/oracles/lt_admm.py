@@ -1,8 +1,8 @@
 """LT-ADMM with exact gradients: every node keeps one auxiliary vector for each edge.
 
 Source: X. Ren, N. Bastianello, K. H. Johansson, T. Parisini, "Communication-efficient stochastic distributed learning",
-2025, arXiv 2501.13516, as the library decent_bench has it, with ρ = 1 and relaxation 1/2; its β is
-2 ``beta``. z_ij⁰ = x⁰ = 0.
+2025, arXiv 2501.13516, as the library decent_bench has it, with ρ = 1 and relaxation 1/2;
+its β is 2 ``beta``. z_ij⁰ = x⁰ = 0.
 """
 
 import numpy as np

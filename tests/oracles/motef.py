@@ -1,7 +1,7 @@
 """MoTEF with full gradients; with λ = 1 it is BEER.
 
-Source: R. Islamov, Y. Gao, S. U. Stich, "Towards faster decentralized stochastic optimization with
-communication compression", 2024, arXiv 2405.20114, Algorithm 1.
+Source: R. Islamov, Y. Gao, S. U. Stich, "Towards faster decentralized stochastic optimization with communication
+compression", 2024, arXiv 2405.20114, Algorithm 1.
 """
 
 import numpy as np

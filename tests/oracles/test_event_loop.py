@@ -15,16 +15,12 @@ from .study import SIZES, algorithm_of, begun, clients_of, oracle
 
 STEPS, RTOL = 25, 1e-12
 SYSTEM = {"speed": 100.0, "passes": 4, "latency": 0.01, "bandwidth_up": 4e4, "jitter": 0.6}
-
-
 WAITING = cycle([(2, None), (1, 6), (1, 3), (3, 0), (3, 2), (2, 5), (3, 4), (1, None), (2, 1)])  # arrivals, staleness
 ABLE = {name for name in Algorithm.choices if traits.can_be_asynchronous(name)}
 MORE = [  # what is exact to 1e-12, and an option that is for old uploads only
     Case("ad-admm", WHOLE, {"gamma": 0.7, "solver": EXACT}),
     Case("ad-admm", UNBIASED, {"rho": 0.2, "gamma": 0.1, "solver": EXACT}),
     Case("fedbuff", LOGISTIC, {"k0": 3, "lr": 0.4, "server_lr": 1.2, "a": 1.5}),
-    Case("fedbuff", LOGISTIC, {"k0": 1, "lr": 0.4, "weight": "delay"}),
-    Case("fedbuff", LOGISTIC, {"k0": 1, "lr": 0.4, "weight": "delay"}),
     Case("malenia", LOGISTIC, {"gamma": 0.4, "stop": True}),
     Case("malenia", WHOLE, {"S": 13}),
     Case("ringleader", WHOLE, {"gamma": 0.2}),
@@ -36,6 +32,7 @@ MORE = [  # what is exact to 1e-12, and an option that is for old uploads only
 ]
 TABLES = [(case, *next(WAITING)) for case in CASES if case.method in ABLE - {"ad-admm"}]
 TABLES += [(case, *next(WAITING)) for case in MORE]
+TABLES += [(Case("fedbuff", LOGISTIC, {"k0": 1, "lr": 0.4, "weight": "delay"}), 1, None)]  # some older than m steps
 
 
 def duration(numbers):
@@ -64,6 +61,7 @@ def test_equals_the_event_loop(case, arrivals, staleness):
 
     method.step = recording
     steps = event_loop.run(method, duration(numbers), STEPS, arrivals, staleness)
+    assert case.options.get("weight") != "delay" or max(max(one.ages) for one in steps) > len(SIZES)
     table = {"arrivals": arrivals} | ({} if staleness is None else {"staleness": staleness})
     run = begun(case.problem, algorithm_of(case), system=SYSTEM, asynchronous=table)
     models = [run.server.x]

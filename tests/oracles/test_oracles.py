@@ -36,7 +36,7 @@ def some(cases, step=8):
 
 
 @pytest.mark.parametrize("case", some(CASES), ids=str)
-def test_so_does_the_file_of_a_whole_run(case, tmp_path):
+def test_the_file_of_a_whole_run_equals_the_oracle_too(case, tmp_path):
     right = expected(case)
     if "personal" in right:
         right["personal"] = right["personal"][-1]

@@ -105,7 +105,8 @@ def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
     assert own is not None
     if lost is not None:
         own = own + at_ends(ends[lost], weights[lost], m)
-        ends, weights = ends[~lost], weights[~lost]
+        ends = ends[~lost]
+        weights = weights[~lost]
     nodes = np.arange(m)
     rows = np.concatenate([ends[:, 0], ends[:, 1], nodes])
     columns = np.concatenate([ends[:, 1], ends[:, 0], nodes])

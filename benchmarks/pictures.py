@@ -76,9 +76,8 @@ def shown(outcome: Outcome, wish: Figure) -> list[Cell]:
         for value in outcome.bench.values
         if not wish.values or value in wish.values
     ]
-    if wish.kind == "dots":  # which are drawn from the numbers of runs, as they are in rows
-        return [cell for cell in cells if any(outcome.samples[cell, y].values for y in wish.y)]
-    return [cell for cell in cells if outcome.runs.get(cell)]
+    rows, samples = wish.kind == "dots", outcome.samples  # dots are drawn from rows alone
+    return [c for c in cells if (any(samples[c, y].values for y in wish.y) if rows else outcome.runs.get(c))]
 
 
 def legend(outcome: Outcome, wish: Figure, looks: dict[Cell, Any]) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def test_a_clipped_gradient_is_what_clients_step_with():
 def test_the_probability_of_any_upload_changes_by_at_most_e_to_the_epsilon():
     """Laplace noise of scale reach/ε: the densities of z_i for neighbouring data, at their own uploads."""
     rng, epsilon = np.random.default_rng(3), 0.7
-    algorithm = FedEPM(k0=2, noise="clipped", clip=1.0, mu0=1.0, epsilon=epsilon)
+    algorithm = FedEPM(k0=2, noise="clipped", noise_seed=1, clip=1.0, mu0=1.0, epsilon=epsilon)
     f = local(neighbours(30, 4, 3, rng, True), Logistic(mu=0.5))
     client, z = algorithm.update(f, algorithm.join(f), rng.standard_normal(3), 0, 0.01, 0.01)
     scale = client.reach[:30] / epsilon

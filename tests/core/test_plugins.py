@@ -201,7 +201,7 @@ def test_what_is_missing_is_told_in_one_sentence(folder):
     name = "algorithm=my_methods.py:GradientDescent"
     refused("unknown key 'algorithm.gama'; did you mean 'gamma'?", name, "algorithm.gama=1")
     refused("algorithm.gamma = 0 is wrong: it must be a number > 0.0", name, "algorithm.gamma=0")
-    underived = "JSONDecoder of json is not derived from mpifed.core.component.Component"
+    underived = "it has no base class such as mpifed.Algorithm"
     for name, sentence in {"json:JSONDecoder": underived, "nowhere.py:X": "there is no file nowhere.py"}.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
             describe.component(name)

@@ -12,6 +12,7 @@ from benchmarks.dots import dots
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.parts import Figure
+from benchmarks.rows import cells as cells_of
 from mpifed.core.methods import METHODS
 from mpifed.core.typing import Array
 from mpifed.report import axes, metrics, palette
@@ -67,17 +68,15 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
 
 def shown(outcome: Outcome, wish: Figure) -> list[Cell]:
     """The cells of a picture that have results."""
+    wanted = (wish.blocks, wish.rows, wish.values)
     cells = [
-        Cell(block.name, row["name"], value)
-        for block in outcome.bench.block
-        if not wish.blocks or block.name in wish.blocks
-        for row in block.rows
-        if not wish.rows or row["name"] in wish.rows
-        for value in outcome.bench.values
-        if not wish.values or value in wish.values
+        cell
+        for cell in cells_of(outcome.bench)
+        if all(not these or part in these for these, part in zip(wanted, cell, strict=True))
     ]
-    rows, samples = wish.kind == "dots", outcome.samples  # dots are drawn from rows alone
-    return [c for c in cells if (any(samples[c, y].values for y in wish.y) if rows else outcome.runs.get(c))]
+    if wish.kind == "dots":  # drawn from the numbers in rows, without result files
+        return [cell for cell in cells if any(outcome.samples[cell, y].values for y in wish.y)]
+    return [cell for cell in cells if outcome.runs.get(cell)]
 
 
 def legend(outcome: Outcome, wish: Figure, looks: dict[Cell, Any]) -> dict[str, Any]:

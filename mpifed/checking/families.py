@@ -56,7 +56,7 @@ PLACES: tuple[Place, ...] = (
     Place(RobustMean, "robust", (FEDAVG,)),
 )
 KINDS = {place.family.kind: place.family for place in PLACES}
-MATRICES = Place(Compressor, "algorithm.compressor", ({"algorithm": {"name": "fednl"}},))  # of compressors of these
+MATRICES = Place(Compressor, "algorithm.compressor", ({"algorithm": {"name": "fednl"}},))  # of these alone
 
 CLIENTS = 8
 SOURCES: tuple[Table, ...] = (  # tried in turn where a study names no data

@@ -86,9 +86,7 @@ def numbered(data: Dataset, values: Array) -> Dataset:
     if not len(absent):
         return data
     empty = "class {} is empty" if len(absent) == 1 else f"{len(absent)} of {data.classes} classes are empty ({{}})"
-    return noted(
-        data, f"{empty.format(listed([str(number) for number in folded(absent)]))}: no sample has such a label"
-    )
+    return noted(data, f"{empty.format(listed(absent))}: no sample has such a label")
 
 
 def single(data: Dataset, value: float, kind: Kind) -> Dataset:
@@ -113,7 +111,7 @@ def times(data: Dataset, values: Array) -> Dataset:
         return data
     if len(without) == 1:
         return noted(data, f"client {without[0]} has no event: its likelihood is 1 for all x")
-    named = listed([str(i) for i in without])
+    named = listed(without)
     return noted(data, f"{len(without)} of {data.m} clients have no event ({named}): their likelihood is 1 for all x")
 
 
@@ -130,11 +128,11 @@ def exact(values: Array) -> list[str]:
     return [text.removesuffix(".0") for text in values.astype(str).tolist()]
 
 
-def listed(words: Sequence[str]) -> str:
-    return ", ".join(map(shortened, folded(words)))
+def listed(words: Sequence[Any] | Array) -> str:
+    return ", ".join(shortened(str(word)) for word in folded(words))
 
 
-def folded(words: Any) -> Any:
+def folded(words: Sequence[Any] | Array) -> Any:
     """A sequence of words or numbers, or of many the first ones, … and the last."""
     return words if len(words) <= SHOWN else [*words[: SHOWN - 2], "…", words[-1]]
 

@@ -63,10 +63,11 @@ class EdgeFile(Graph, tag="file", kw_only=True):
                 words = line.partition("#")[0].replace(",", " ").split()
                 if words and len(words) not in (2, 3):
                     raise self.wrong(f"line {number} has {len(words)} numbers, and an edge has two or three")
-                if "_" in "".join(words) or not np.isfinite([*map(float, words)]).all():  # float takes 1_0 and nan
+                numbers = [*map(float, words)]
+                if "_" in "".join(words) or not np.isfinite(numbers).all():  # float takes 1_0 and nan
                     raise ValueError(f"line {number} has one that is not finite, or has _ in it")
                 if words:
-                    rows.append([*map(float, words), np.nan][:3])
+                    rows.append([*numbers, np.nan][:3])
         except OSError as error:
             raise self.wrong(f"it cannot be read: {error.strerror}") from None
         except ValueError as error:

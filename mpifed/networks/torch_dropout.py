@@ -10,8 +10,8 @@ from typing import Any
 from mpifed.core.streams import FIRST, GOLDEN, SECOND, mixed, wrapped
 from mpifed.kernels.torch_device import pytorch
 
-# axes from which on an array holds samples, whose channels live or die as a whole; one with fewer is a single sample
-CHANNELS = {"Dropout": None, "Dropout1d": 3, "Dropout2d": 2, "Dropout3d": 5}
+# the fewest axes of an array of several samples; one with fewer is a single sample. Channels live or die as a whole
+SEVERAL = {"Dropout": None, "Dropout1d": 3, "Dropout2d": 2, "Dropout3d": 5}
 
 
 class Masked:
@@ -20,7 +20,7 @@ class Masked:
     def __init__(self, layer: Any, number: int) -> None:
         self.layer = layer
         self.number = number
-        self.axes = CHANNELS[type(layer).__name__]
+        self.several = SEVERAL[type(layer).__name__]
         self.calls = 0  # of this forward pass of the network: a layer that is used twice has two masks
 
     def __call__(self, values: Any) -> Any:
@@ -29,8 +29,8 @@ class Masked:
             return values
         self.calls += 1
         shape = values.shape
-        if self.axes is not None:
-            own = 2 if values.ndim >= self.axes else 1
+        if self.several is not None:
+            own = 2 if values.ndim >= self.several else 1  # axes of samples and channels
             shape = shape[:own] + (1,) * (values.ndim - own)
         # not torch's dropout: its generator draws along the batch, so that a mask depends on who is beside a client
         torch = pytorch()
@@ -47,7 +47,7 @@ def replace(module: Any) -> dict[str, Masked]:
     torch = pytorch()
     found: dict[str, Masked] = {}
     for name, part in module.named_modules():
-        if type(part).__module__ == "torch.nn.modules.dropout" and type(part).__name__ in CHANNELS:
+        if type(part).__module__ == "torch.nn.modules.dropout" and type(part).__name__ in SEVERAL:
             part.register_buffer("seed", torch.zeros((), dtype=torch.int64), persistent=False)
             part.forward = found[f"{name}.seed".lstrip(".")] = Masked(part, len(found))
     return found

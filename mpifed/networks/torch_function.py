@@ -99,7 +99,7 @@ class Function:
             hint = whole if torch_layers.embeddings(self.module) else ""
             shape = toml_value(self.options.shape)
             raise ValueError(f"the network does not take samples of shape {shape}: {first_line(error)}{hint}") from None
-        torch_layers.refuse_others(scores, "")
+        torch_layers.refuse_no_tensor(scores, "")
         return tuple(scores.shape)
 
     def _check_calls(self) -> None:
@@ -110,7 +110,7 @@ class Function:
         for train in (False, True):
             self.norms.mode(self.module, train)
             self.trial = self._call({}, self._zeros(2))
-            torch_layers.refuse_others(self.trial, " in training mode" if train else "")
+            torch_layers.refuse_no_tensor(self.trial, " in training mode" if train else "")
             try:
                 self._call({}, self._zeros(1))
             except UserError:

@@ -102,7 +102,7 @@ def check(module: Any) -> None:
         raise UserError(f"the network of the problem must be {right}, but its parameter {parts}")
 
 
-def refuse_others(scores: Any, when: str) -> None:
+def refuse_no_tensor(scores: Any, when: str) -> None:
     """ValueError where a network returns something else than a tensor."""
     if not pytorch().is_tensor(scores):
         given = type(scores).__name__

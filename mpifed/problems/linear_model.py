@@ -82,7 +82,7 @@ class LinearModel(Problem):
         Σ v_j ln p_j.
         """
         real = block.w > 0
-        v = 1.0 if block.offset is None else np.where(real, block.w * block.d[:, None], 1)
+        v = 1.0 if block.offset is None else np.where(real, block.w * block.d[:, None], 1)  # v_j
         Z = block.scores(X)
         if block.frequencies or not self.has("pearson"):
             logs = v * self.log_density(Z, self._labels(block), dispersion)

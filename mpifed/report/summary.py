@@ -9,7 +9,7 @@ from mpifed.core.errors import counted
 from mpifed.core.typing import Array
 from mpifed.report.certificate import brief
 from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, number, part
-from mpifed.report.metrics import column, finite
+from mpifed.report.metrics import AGES, column, final, finite
 from mpifed.report.ranks import ranks
 from mpifed.report.settings import shown
 from mpifed.results.columns import Column, of_client
@@ -17,7 +17,7 @@ from mpifed.results.over_clients import client_columns, worst_tenth
 from mpifed.results.result import Result
 
 HEIGHT = 40
-ASYNCHRONOUS = ("staleness", "staleness_max", "computed_at_once")  # columns of asynchronous runs
+ASYNCHRONOUS = (*AGES, "computed_at_once")  # columns of asynchronous runs
 NUMBERS = 6  # most numbers of clients that have a line each
 LISTED = 16  # most ranks that have a row each
 BUDGETS = ("epsilon", "epsilon_accounted")  # privacy spent, where any is guaranteed
@@ -194,10 +194,11 @@ def arrivals(result: Result) -> list[Cell]:
     """Of an asynchronous run: how old uploads were, and how many clients each request to compute let work at once."""
     if not set(ASYNCHRONOUS) <= result.rounds.keys():
         return []
-    age, oldest, together = (result.rounds[name][1:] for name in ASYNCHRONOUS)
+    together = result.rounds["computed_at_once"][1:]
     requests = together[together > 0]
     told = f"{requests.mean():.1f} a request, {len(requests):,} requests" if len(requests) else "nothing yet"
-    ages = f"{age.mean():.2f}, at most {oldest.max():.0f}" if len(age) else "nothing yet"
+    age, oldest = (final(result, name) for name in AGES)
+    ages = f"{age:.2f}, at most {oldest:.0f}" if len(together) else "nothing yet"
     return [("staleness", ages), ("clients computed", told)]
 
 

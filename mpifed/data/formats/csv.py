@@ -37,12 +37,18 @@ class Writing(NamedTuple):
         """Whether Python reads numbers as they are written, and none stands for a missing cell, such as -999."""
         return self.decimal == "." and all(math.isnan(float(text)) for text in self.missing if is_number(text))
 
-    def dotted(self, cell: str) -> str:
-        """A number as Python writes it; no number where a point parts thousands, because commas are decimal marks."""
-        return cell.replace(".", "_").replace(",", ".") if self.decimal == "," else cell
+    def value(self, cell: str) -> float:
+        """A number. ValueError where a cell is none, as 1_000 is, and 1.000 where commas are decimal marks."""
+        if "_" in cell or (self.decimal == "," and "." in cell):
+            raise ValueError(cell)
+        return float(cell.replace(",", ".") if self.decimal == "," else cell)
 
     def number(self, cell: str) -> bool:
-        return is_number(self.dotted(cell))
+        try:
+            self.value(cell)
+        except ValueError:
+            return False
+        return True
 
 
 class CsvTable(Table):
@@ -168,8 +174,8 @@ class Cells:
     def number(self, cell: str, line: int) -> float:
         if cell in self.table.writing.missing:
             return np.nan
-        if self.table.writing.number(cell):
-            return float(self.table.writing.dotted(cell))
+        with suppress(ValueError):
+            return self.table.writing.value(cell)
         raise self.wrong(
             f"{brief(cell)} {{}} is not a number, as the first entry is: texts that stand for missing values are "
             "named in data.missing_texts, columns of categories in data.categories",
@@ -224,7 +230,7 @@ def is_header(first: Sequence[str], second: Sequence[str], writing: Writing) -> 
         return True
     if any(writing.number(below) and not number for number, below in zip(kinds, second, strict=True)):
         return True
-    numbers = [float(writing.dotted(cell)) for cell in first if writing.number(cell)]
+    numbers = [writing.value(cell) for cell in first if writing.number(cell)]
     return len(numbers) > 1 and numbers[0] in (0, 1) and bool(np.all(np.diff(numbers) == 1))  # pandas numbers columns
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import outcome, report, rows, tally
+from benchmarks import outcome, parts, pictures, report, rows, tally
 from mpifed.report import style
 from tests.helpers.commands import ROOT, execute, mpirun
 
@@ -157,6 +157,8 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     assert shown.split() == report.portable(printed).split()
     found = tally.tally(outcome.committed("fedgia/tiny"))
     assert counts == f"{tally.counted([found])}\n\n{tally.remaining([found])}\n"
+    dots = parts.Figure(name="dots", title="rounds", kind="dots", y=["rounds"])
+    assert pictures.figure(outcome.committed("fedgia/tiny"), dots).axes  # without result files
     tiny.write_text(tiny.read_text().replace("rounds = 40", "rounds = 41"))
     assert "not available: no rows: the settings have changed" in command("tables")[1]
     for damaged in (kept[:-9], kept[:30] + bytes(30) + kept[60:]):

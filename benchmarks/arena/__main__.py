@@ -51,37 +51,36 @@ def main(words: list[str] | None = None) -> int:
 
 def done(step: str, called: str, folder: Path, processes: int) -> None:
     """Do a step with a plan."""
-    path = folder / "runs.jsonl"
     study.plan(called)
     if step == "goals":
         study.set_goals(processes)
     elif step == "tune":
-        study.tune(Table(path), called, processes)
+        study.tune(rows(folder, called), called, processes)
     elif step == "decide":
         from benchmarks.arena import decide
 
-        found = study.final(Table(path), called, TUNING)
+        found = study.final(rows(folder, called), called, TUNING)
         plan.file("decisions.toml").write_text(decide.text(decide.decided(found, called)), "utf-8")
     elif step == "lock":
         print(f"written to {lock.lock()}")
     elif step == "held-out":
-        study.held_out(Table(path), called, processes)
+        study.held_out(rows(folder, called), called, processes)
     elif step == "all":
-        study.everything(path, called, processes)
+        study.everything(rows(folder, called), called, processes)
     elif step == "pack":
-        table = Table(path)
+        table = rows(folder, called)
         for part in (TUNING, HELD):
             study.final(table, called, part)  # refuses rows that the page could not be written from
         print(f"written to {made.pack(table, COMMITTED)}")
     else:
         from benchmarks.arena.page import write
 
-        print(f"written to {write(rows(path, called), called, folder)}")
+        print(f"written to {write(rows(folder, called), called, folder)}")
 
 
-def rows(path: Path, called: str) -> Table:
-    """The rows of a folder, or of the plan "committed" those that are committed."""
-    return Table(path) if called != "committed" else Table(path.with_name("none"), COMMITTED)
+def rows(folder: Path, called: str) -> Table:
+    """The rows of a folder; of the plan "committed" beside those that are committed."""
+    return Table(folder / "runs.jsonl", COMMITTED if called == "committed" else None)
 
 
 def entered(method: str | None, ranges: list[str], called: str, folder: Path, processes: int) -> None:

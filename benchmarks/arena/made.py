@@ -11,7 +11,7 @@ from typing import NamedTuple
 import mpifed
 from benchmarks.arena.plan import file
 from benchmarks.arena.runs import Row, Table, spelt
-from benchmarks.rows import processor
+from benchmarks.rows import listed, processor, span
 from mpifed.core.toml import toml_value
 from mpifed.results.provenance import git_commit
 
@@ -20,7 +20,7 @@ HEAD = "# Written by python -m benchmarks.arena pack: where the rows of committe
 
 
 class Made(NamedTuple):
-    """``runs`` rows took ``cpu_seconds``."""
+    """``runs`` rows took ``cpu_seconds``; several versions, commits, machines and days in one text each."""
 
     version: str
     commit: str
@@ -31,11 +31,17 @@ class Made(NamedTuple):
 
 
 def pack(table: Table, path: Path) -> Path:
-    """Write the rows, sorted, with costs of few digits, and made.toml."""
+    """Write the rows, sorted, with costs of few digits, and made.toml; beside what it says of rows that were there."""
     rows = sorted(table.rows.values(), key=lambda row: row.task)
     seconds = round(sum(row.seconds for row in rows), 1)
-    today = datetime.date.today().isoformat()
-    found = Made(mpifed.__version__, git_commit() or "", machine(), today, len(rows), seconds)
+    now = Made(mpifed.__version__, (git_commit() or "")[:10], machine(), str(datetime.date.today()), len(rows), seconds)
+    old = read() if path.exists() else now
+    found = now._replace(
+        version=listed((old.version, now.version)),
+        commit=listed((old.commit, now.commit)),
+        machine=" and ".join(dict.fromkeys((old.machine, now.machine))),
+        date=span((old.date, now.date)),
+    )
     raw = "".join(spelt(short(row)) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(raw, mtime=0))
     lines = [f"{key} = {toml_value(value)}" for key, value in found._asdict().items()]

@@ -37,7 +37,7 @@ def write(found: Table, called: str, folder: Path) -> Path:
     cost = {"called": called, "runs": f"{len(found.rows):,}", "hours": f"{seconds / 3600:.1f}", "made": ""}
     if called == "committed":
         of = made.read()
-        cost["made"] = f" on {of.machine}, mpifed {of.version} ({of.commit[:10]}), {of.date}"
+        cost["made"] = f" on {of.machine}, mpifed {of.version} ({of.commit}), {of.date}"
     told = msgspec.to_builtins(own) | cost
     return written(judged, told, DOCS if called == "committed" else folder)
 

@@ -28,6 +28,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep: int
     tuning_seeds: int
     seeds: int
+    held_out_seeds: int
     own: list[str]
     own_tries: int
     own_tuning_seeds: int

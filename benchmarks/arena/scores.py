@@ -116,14 +116,15 @@ def finals(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str], aft
             chosen = {
                 carried[kind][label] if after == CARRIED else own(known, plan, name, label, kind) for kind in KINDS
             }
-            found += tries([name], [label], sorted(chosen), judges(plan, after))
+            found += tries([name], [label], sorted(chosen), judges(plan, name, after))
     return found
 
 
-def judges(plan: Plan, after: int) -> range:
-    """The seeds of runs that judge."""
+def judges(plan: Plan, name: str, after: int) -> range:
+    """The seeds of runs that judge on a workload."""
     first = rules().seeds.final
-    return range(first, first + (plan.seeds if after == CARRIED else plan.own_seeds))
+    carried = plan.held_out_seeds if workloads()[name].part == "held-out" else plan.seeds
+    return range(first, first + (carried if after == CARRIED else plan.own_seeds))
 
 
 def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> Final:
@@ -135,7 +136,7 @@ def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> 
             afters = [CARRIED, *([OWN] if workloads()[name].part in plan.own else [])]
             for after, (kind, of) in product(afters, KINDS.items()):
                 number = carried[kind][label] if after == CARRIED else own(known, plan, name, label, kind)
-                judged = [rows[Task(name, label, number, seed)].costs for seed in judges(plan, after)]
+                judged = [rows[Task(name, label, number, seed)].costs for seed in judges(plan, name, after)]
                 for score in of:
                     costs = np.array([one[score] for one in judged]).reshape(-1, goals).T
                     found[name, label, score, after] = costs[:, :1] if one_of_each(score, drawn) else costs

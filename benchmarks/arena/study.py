@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from benchmarks.arena import goals, lock, scores
 from benchmarks.arena.plan import HELD, TUNING, file, rules, workloads
@@ -104,10 +103,8 @@ def final(table: Table, called: str, part: str, carried: Settings | None = None)
         raise UserError(f"runs are missing, such as {missing.args[0]}: run them first") from None
 
 
-def everything(path: Path, called: str, processes: int) -> Table:
+def everything(table: Table, called: str, processes: int) -> None:
     """All runs of a plan, tuning first."""
-    table, own = Table(path), plan(called)
     tune(table, called, processes)
-    lock.refuse_unlocked(names(own, HELD))
+    lock.refuse_unlocked(names(plan(called), HELD))
     held_out(table, called, processes)
-    return table

@@ -11,6 +11,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.optimum import alone
 from mpifed.features.certificate import minimum as lowest
+from mpifed.federation.participation.selection import All
 
 
 class Optima:
@@ -48,5 +49,5 @@ def name(config: Experiment) -> str:
 def minimum(config: Experiment, cache: Cache) -> float:
     """f* of an experiment, from its initial model in double precision."""
     algorithm = FedAvg()  # any algorithm; this one prepares nothing
-    fed, _ = alone(msgspec.structs.replace(config, algorithm=algorithm, start=None, graph=None), cache)
+    fed, _ = alone(msgspec.structs.replace(config, algorithm=algorithm, selection=All(), start=None, graph=None), cache)
     return lowest.minimum(fed, algorithm, fed.initial()).f

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterable, Sequence
 
-from benchmarks.arena import goals, lock, scores
+from benchmarks.arena import goals, scores
 from benchmarks.arena.plan import HELD, TUNING, file, rules, workloads
 from benchmarks.arena.rules import Plan
 from benchmarks.arena.runs import Table, do, tries
@@ -106,5 +106,4 @@ def final(table: Table, called: str, part: str, carried: Settings | None = None)
 def everything(table: Table, called: str, processes: int) -> None:
     """All runs of a plan, tuning first."""
     tune(table, called, processes)
-    lock.refuse_unlocked(names(plan(called), HELD))
     held_out(table, called, processes)

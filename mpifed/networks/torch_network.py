@@ -13,7 +13,7 @@ from mpifed.networks.torch_function import Function, Options
 from mpifed.networks.torch_losses import squeezed
 
 PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
-CACHED = 1 << 19  # parameters of the clients in one pass on a CPU: 2 MB in single precision
+TOGETHER = 1 << 23  # parameters of the clients in one pass on a CPU: 32 MB in single precision
 
 
 class Samples(NamedTuple):
@@ -106,8 +106,8 @@ class Network(Function):
 
 
 def group_of(device: str, n: int) -> int:
-    """How many clients with n parameters are in one pass: on a CPU 4, 8 or 16, so that caches hold their models."""
+    """How many clients with n parameters are in one pass: on a CPU 16, or 8 or 4 to save memory."""
     if device != "cpu":
         return 32
-    largest = 1 << (CACHED // max(1, n)).bit_length() >> 1  # the largest power of two
+    largest = 1 << (TOGETHER // max(1, n)).bit_length() >> 1  # the largest power of two
     return min(16, max(4, largest))

@@ -12,7 +12,6 @@ from benchmarks.arena import __main__ as command
 from benchmarks.arena import decide, explore, lock, mixed, outcome, plan, regret, results, sentences, tables
 from benchmarks.arena.decide import Decisions
 from benchmarks.arena.outcome import Case, Entry, Outcome
-from benchmarks.arena.rules import Plan
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import CARRIED, MISS, OWN
 from mpifed.report.statistics import Band
@@ -254,7 +253,7 @@ def test_the_page_is_written_whole_and_briefly(study):
     from benchmarks.arena import page
 
     folder, of = study
-    told = dict.fromkeys(set(Plan.__struct_fields__) - {"own", "workloads"}, 2)
+    told = dict.fromkeys(plan.rules().plan["quick"].__struct_fields__, 2)
     path = page.written(of, told | {"called": "full", "runs": "9", "hours": "1.0", "made": " here"}, folder / "to")
     text = path.read_text("utf-8")
     assert "{" not in text

@@ -204,6 +204,6 @@ def image():
 
 
 def test_groups_on_a_cpu_are_smaller_where_networks_are_large():
-    sizes = (10, 32_768, 32_769, 65_536, 65_537, 10**7)
+    sizes = (10, 2**19, 2**19 + 1, 2**20, 2**20 + 1, 10**7)
     assert [torch_network.group_of("cpu", n) for n in sizes] == [16, 16, 8, 8, 4, 4]
     assert {torch_network.group_of("cuda", n) for n in sizes} == {32}

@@ -290,8 +290,8 @@ def test_rows_are_packed_with_version_machine_and_date_beside_those_of_rows_that
     path = small / "packed.jsonl.gz"
     assert Table(small / "none", made.pack(table, path)).rows == table.rows
     found = made.read()
-    assert (found.version, found.runs, found.cpu_seconds, "cores" in found.machine) == (mpifed.__version__, 2, 1.0, True)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)
+    assert (found.version, found.runs, found.cpu_seconds) == (mpifed.__version__, 2, 1.0)
+    assert re.fullmatch(r".*cores.* \d{4}-\d\d-\d\d", f"{found.machine} {found.date}")
     (small / "made.toml").write_text((small / "made.toml").read_text().replace(found.date, "2026-01-02"))
     made.pack(table, path)
     assert made.read() == found._replace(date=f"2026-01-02 to {found.date}")

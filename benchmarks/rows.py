@@ -18,11 +18,11 @@ from benchmarks import expressions
 from benchmarks.bench import Bench
 from benchmarks.expressions import PaperMeasures
 from benchmarks.grid import Cell
+from benchmarks.parts import Block
 from mpifed import Result, UserError
 from mpifed.core.files import replacing
 
-CHANGED = "no rows: the settings have changed since they were written"
-ABSENT = "no rows: it was not run at this version"
+ABSENT = "no rows: it was not run with these settings"
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -64,15 +64,15 @@ class Origin(msgspec.Struct):
 class Rows(msgspec.Struct):
     """The runs of a benchmark, with ``seeds`` seeds where a block does not say otherwise.
 
-    ``lacking``: block, row, value of the cells that lack runs, and why. ``settings``: a hash of all that the runs
-    depend on in the benchmark's file.
+    ``lacking``: block, row, value of the cells that lack runs, and why. ``settings``: block -> row -> a hash of all
+    that its runs depend on in the benchmark's file.
     """
 
     seeds: int
     measures: list[str]
     runs: list[Row]
     lacking: list[tuple[str, str, Any, str]] = []
-    settings: str = ""
+    settings: dict[str, dict[str, str]] = {}
     origin: Origin = msgspec.field(default_factory=Origin)
 
     @property
@@ -125,10 +125,15 @@ def cells(bench: Bench) -> list[Cell]:
     ]
 
 
-def settings(bench: Bench) -> str:
-    """A hash of what the runs of a benchmark depend on in its file: columns, studies and rows, no number of a paper."""
-    blocks = [(block.name, block.study, block.rows, block.optimum) for block in bench.block]
-    return hashlib.sha256(msgspec.json.encode((bench.columns, bench.study, blocks), order="sorted")).hexdigest()[:12]
+def settings(bench: Bench) -> dict[str, dict[str, str]]:
+    """Block -> row -> a hash of what its runs depend on in the file of a benchmark, which no number of a paper is."""
+    return {block.name: {row["name"]: hashed(bench, block, row) for row in block.rows} for block in bench.block}
+
+
+def hashed(bench: Bench, block: Block, row: dict[str, Any]) -> str:
+    """The hash of a row."""
+    parts = (bench.columns and bench.columns.key, bench.study, block.study, block.optimum, row)
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:12]
 
 
 def origin(results: Iterable[Result]) -> Origin:
@@ -210,10 +215,12 @@ def unspelt(line: list[Any]) -> list[Any]:
 
 
 def committed(name: str) -> tuple[Bench, Rows]:
-    """A benchmark as ``report`` runs it, and its committed rows: none, and why, where they are not there or old."""
+    """A benchmark as ``report`` runs it, and its committed rows of today's settings; why others are not there."""
     bench = benches.read(name).repeated("report")
-    found = read(name)
-    if found is not None and found.settings == settings(bench):
-        return bench, found
-    why = ABSENT if found is None else CHANGED
-    return bench, Rows(bench.report, [], [], [(*cell, why) for cell in cells(bench)])
+    old, now, every = read(name) or Rows(bench.report, [], []), settings(bench), cells(bench)
+    same = {cell for cell in every if old.settings.get(cell.block, {}).get(cell.row) == now[cell.block][cell.row]}
+    runs = [run for run in old.runs if run.cell in same]
+    lacking = [one for one in old.lacking if Cell(*one[:3]) in same]
+    there = {run.cell for run in runs} | {Cell(*one[:3]) for one in lacking}
+    lacking += [(*cell, ABSENT) for cell in every if cell not in there]
+    return bench, msgspec.structs.replace(old, runs=runs, lacking=lacking)

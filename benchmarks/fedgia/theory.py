@@ -53,20 +53,13 @@ def ratio(result: Result) -> float:
 
 
 def descent(result: Result, first: bool) -> float:
-    """The largest L(Z^{k+1}) − L(Z^k) + (σ/24) ϖ_{k+1}, divided by L(Z⁰) − f*: at most 0 by (23).  (Lemma IV.1 i)"""
+    """The largest L(Z^{k+1}) − L(Z^k) + (σ/24) ϖ_{k+1}, divided by L(Z⁰) − f*: at most 0 by (23).  (Lemma IV.1 i)
+
+    Over k >= 1; where ``first``, at k = 0, for which the proof needs π_i⁰ = −∇f_i(x⁰)/m.
+    """
     found = trace(result)
     excess = np.diff(found.lagrangian) + penalty(result) / result.m / 24 * found.moved
     return float((excess[:1] if first else excess[1:]).max()) / start_gap(result)
-
-
-def descent_later(result: Result) -> float:
-    """``descent`` over the iterations k >= 1."""
-    return descent(result, False)
-
-
-def descent_first(result: Result) -> float:
-    """``descent`` at k = 0, for which the proof needs π_i⁰ = −∇f_i(x⁰)/m."""
-    return descent(result, True)
 
 
 def floor(result: Result) -> float:
@@ -165,8 +158,8 @@ def hessian(clients: Clients, result: Result) -> Array:
 
 MEASURES = {
     "measured_over_bound": ratio,
-    "lemma_excess": descent_later,
-    "lemma_excess_at_0": descent_first,
+    "lemma_excess": partial(descent, first=False),
+    "lemma_excess_at_0": partial(descent, first=True),
     "f_less_lagrangian": floor,
     "constant_of_78": constant,
     "values_apart": apart,

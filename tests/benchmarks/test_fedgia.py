@@ -33,9 +33,9 @@ def test_theorem_3_holds_and_its_lemma_but_for_the_start_from_zero():
     zero, gradient = fedgia(), fedgia(start="-gradient")
     assert 0 < theory.ratio(zero) <= 1
     assert theory.floor(zero) <= 1e-12
-    assert theory.descent_first(zero) > 1e-4
-    assert theory.descent_first(gradient) <= 1e-12
-    assert max(theory.descent_later(result) for result in (zero, gradient)) <= 1e-12
+    assert theory.descent(zero, True) > 1e-4
+    assert theory.descent(gradient, True) <= 1e-12
+    assert max(theory.descent(result, False) for result in (zero, gradient)) <= 1e-12
     assert theory.start_gap(gradient) == pytest.approx(theory.start_gap(zero), rel=1e-12)  # both are f(x⁰)
 
 

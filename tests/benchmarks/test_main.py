@@ -141,8 +141,7 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     assert (code, shown[-15:]) == (0, ": 8 of 12 runs\n")
     printed = command("run", "fedgia/tiny", "--seeds", "2", "--processes", "1")[1]
     counts = command("report", "--counts", "--processes", "1")[1]
-    file = rows.path("fedgia/tiny")
-    kept = file.read_bytes()
+    kept = (file := rows.path("fedgia/tiny")).read_bytes()
     command("rows")
     assert file.read_bytes() == kept  # the same results, the same bytes
     file.unlink()
@@ -153,14 +152,13 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     assert file.read_bytes() == kept
     for path in results.rglob("*.h5"):
         path.unlink()
-    shown = command("tables", "fedgia")[1]
-    assert shown.split() == report.portable(printed).split()
+    assert command("tables", "fedgia")[1].split() == report.portable(printed).split()
     found = tally.tally(outcome.committed("fedgia/tiny"))
     assert counts == f"{tally.counted([found])}\n\n{tally.remaining([found])}\n"
     dots = parts.Figure(name="dots", title="rounds", kind="dots", y=["rounds"])
     assert pictures.figure(outcome.committed("fedgia/tiny"), dots).axes  # without result files
     tiny.write_text(tiny.read_text().replace("rounds = 40", "rounds = 41"))
-    assert "not available: no rows: the settings have changed" in command("tables")[1]
+    assert "not available: no rows: it was not run with these settings" in command("tables")[1]
     for damaged in (kept[:-9], kept[:30] + bytes(30) + kept[60:]):
         file.write_bytes(damaged)
         assert "is damaged" in command("tables")[2]
@@ -182,6 +180,8 @@ def test_new_runs_are_those_without_a_row_of_the_same_settings(results, tiny, co
     found = rows.read("fedgia/tiny")
     assert ([run.key for run in found.runs], found.lacking) == ([run.key for run in kept.runs], kept.lacking)
     assert found.runs[1:] == kept.runs[1:]
+    tiny.write_text(tiny.read_text().replace("step.a = 0.05", "step.a = 0.06"))
+    assert sorted("fedavg" in str(name) for name in new()) == [False, True, True, True, True]  # other rows are kept
     tiny.write_text(tiny.read_text().replace("rounds = 40", "rounds = 41"))
     assert new() == every
 

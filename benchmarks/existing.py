@@ -72,8 +72,7 @@ def unavailable(some: Iterable[Run], folder: Path) -> dict[str, str]:
                 tried[key] = ""
             except UserError as why:
                 tried[key] = str(why)
-    found = {run.name: tried[msgspec.json.encode(run.config.data)] for run in absent}
-    return {name: why for name, why in found.items() if why}
+    return {run.name: why for run in absent if (why := tried[msgspec.json.encode(run.config.data)])}
 
 
 def known(one: Chosen) -> list[Run]:

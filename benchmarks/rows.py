@@ -217,7 +217,8 @@ def unspelt(line: list[Any]) -> list[Any]:
 def committed(name: str) -> tuple[Bench, Rows]:
     """A benchmark as ``report`` runs it, and its committed rows of today's settings; why others are not there."""
     bench = benches.read(name).repeated("report")
-    old, now, every = read(name) or Rows(bench.report, [], []), settings(bench), cells(bench)
+    old = read(name) or Rows(bench.report, [], [])
+    now, every = settings(bench), cells(bench)
     same = {cell for cell in every if old.settings.get(cell.block, {}).get(cell.row) == now[cell.block][cell.row]}
     runs = [run for run in old.runs if run.cell in same]
     lacking = [one for one in old.lacking if Cell(*one[:3]) in same]

@@ -72,7 +72,7 @@ def unavailable(some: Iterable[Run], folder: Path) -> dict[str, str]:
                 tried[key] = ""
             except UserError as why:
                 tried[key] = str(why)
-    return {run.name: why for run in absent if (why := tried[msgspec.json.encode(run.config.data)])}
+    return {run.name: said for run in absent if (said := tried[msgspec.json.encode(run.config.data)])}
 
 
 def known(one: Chosen) -> list[Run]:

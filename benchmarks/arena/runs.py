@@ -49,7 +49,7 @@ class Table:
         self.path = path
         self.rows: Rows = {}
         keys: dict[tuple[str, str], str] = {}
-        for line in (lines(more) if more else []) + lines(path):
+        for line in lines(path) + (lines(more) if more else []):  # packed rows count, whose costs have few digits
             row = parsed(line)
             if row is None:
                 continue

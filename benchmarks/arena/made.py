@@ -31,11 +31,11 @@ class Made(NamedTuple):
 
 
 def pack(table: Table, path: Path) -> Path:
-    """Write the rows, sorted, with costs of few digits, and made.toml; beside what it says of rows that were there."""
+    """Write the rows, sorted, with costs of few digits, and made.toml, which goes on to tell of rows that stay."""
     rows = sorted(table.rows.values(), key=lambda row: row.task)
     seconds = round(sum(row.seconds for row in rows), 1)
     now = Made(mpifed.__version__, (git_commit() or "")[:10], machine(), str(datetime.date.today()), len(rows), seconds)
-    old = read() if path.exists() else now
+    old = read() if table.more == path and path.exists() else now  # of rows that stay
     found = now._replace(
         version=listed((old.version, now.version)),
         commit=listed((old.commit, now.commit)),

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -46,16 +47,14 @@ class Table:
     """The rows in a file of JSON lines, those of other rules left out, beside those of a packed file ``more``."""
 
     def __init__(self, path: Path, more: Path | None = None) -> None:
-        self.path = path
+        self.path, self.more = path, more
         self.rows: Rows = {}
-        keys: dict[tuple[str, str], str] = {}
+        key_of = cache(current)
         for line in lines(path) + (lines(more) if more else []):  # packed rows count, whose costs have few digits
             row = parsed(line)
             if row is None:
                 continue
-            pair = row.task.workload, row.task.method
-            keys.setdefault(pair, current(*pair))
-            if row.key == keys[pair]:
+            if row.key == key_of(row.task.workload, row.task.method):
                 self.rows[row.task] = row
 
     def add(self, rows: Iterable[Row]) -> None:

@@ -94,7 +94,7 @@ def small(tmp_path, monkeypatch):
         (tmp_path / name).write_text(plan.file(name).read_text("utf-8"), "utf-8")
     monkeypatch.setattr(plan, "HERE", tmp_path)
     monkeypatch.setattr(command, "COMMITTED", tmp_path / "committed.jsonl.gz")
-    monkeypatch.delenv(plan.ENTERED, raising=False)
+    monkeypatch.setenv(plan.ENTERED, "null")
     for function in CACHED:
         function.cache_clear()
     yield tmp_path
@@ -293,8 +293,8 @@ def test_rows_are_packed_with_version_machine_and_date_beside_those_of_rows_that
     assert (found.version, found.runs, found.cpu_seconds) == (mpifed.__version__, 2, 1.0)
     assert re.fullmatch(r".*cores.* \d{4}-\d\d-\d\d", f"{found.machine} {found.date}")
     (small / "made.toml").write_text((small / "made.toml").read_text().replace(found.date, "2026-01-02"))
-    made.pack(table, path)
-    assert made.read() == found._replace(date=f"2026-01-02 to {found.date}")
+    told = [made.pack(kept, path) and made.read() for kept in (Table(small / "none", path), table)]
+    assert told == [found._replace(date=f"2026-01-02 to {found.date}"), found]
 
 
 def test_data_that_are_missing_are_told_before_the_first_run(small, capsys):

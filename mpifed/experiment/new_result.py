@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from mpifed.compressors.compressor import above
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.data.roles import left_out
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise
 from mpifed.experiment.job import Job
@@ -12,6 +13,7 @@ from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.resume import forget_end
 from mpifed.features.feature import Feature
 from mpifed.features.settings import Experiment
+from mpifed.federation.evaluation import over_samples
 from mpifed.federation.traits import Takes, needs
 from mpifed.mpi.world import World
 from mpifed.results.columns import COLUMNS, MEASURES, SCALES
@@ -41,10 +43,14 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         past = earlier(before)
         new = otherwise(computed, before, job.saved)
     own = {name: value for feature in parts.features for name, value in feature.attributes(again).items()}
+    evaluated = over_samples(job.config.problem, job.config.algorithm)
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
         "features": parts.data.n,
+        "evaluated": " ".join(evaluated),
+        "evaluated_on": parts.setup.role.name,
+        "missing": parts.setup.role.missing,
         "ranks": world.size,
         "mpi_library": world.library,
         "block_bytes": parts.block.bytes,
@@ -64,11 +70,14 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
 
 
 def circumstances(job: Job, parts: Prepared) -> list[str]:
-    """What a user should know of options that are too large, of the data, and of what computes."""
+    """What a user should know of options that are too large, of the data and what is evaluated, and of what computes.
+    """
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
     kernels = different(parts.blas, parts.devices) if len(parts.blas) > 1 else []
     resumed = [] if job.saved is None else otherwise(computed_by(parts), job.before, job.saved)
-    return [*sizes, *parts.data.notes, *kernels, *resumed]
+    evaluated = over_samples(job.config.problem, job.config.algorithm)
+    missing = left_out(parts.setup.role, parts.setup.m, evaluated)
+    return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 
 def notes(config: Experiment, m: int, features: Iterable[Feature]) -> list[str]:

@@ -8,10 +8,11 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.method import Personalised
+from mpifed.federation.method import Method, Personalised
 from mpifed.federation.request import MAXIMA, WHOLE
 from mpifed.federation.setup import Setup
 from mpifed.federation.view import View
+from mpifed.problems.problem import Problem
 
 PERSONAL = ("personal_objective", "personal_accuracy")
 COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
@@ -22,6 +23,13 @@ class Evaluated(NamedTuple):
 
     sums: dict[str, Array]
     maxima: dict[str, Array]
+
+
+def over_samples(problem: Problem, algorithm: Method) -> list[str]:
+    """The recorded columns that are numbers over the samples on which models are evaluated."""
+    classes = ["accuracy", "accuracy_pooled"] if problem.classifies() else []
+    personal = ["personal_accuracy"] if classes and isinstance(algorithm, Personalised) else []
+    return [*classes, *personal, *problem.measured()]
 
 
 class Evaluation:
@@ -38,6 +46,8 @@ class Evaluation:
         self.personalised = self.algorithm.personalised if isinstance(self.algorithm, Personalised) else None
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
+        self.role = setup.role
+        self.over_samples = bool(self.classes or self.measured or setup.problem.of_clients())
         self.views: list[View] = []
         # what hosts may be asked for beside methods of the algorithm: name -> method(f, client, *args)
         self.looks: dict[str, Callable[..., dict[str, Array]]] = {WHOLE: self.evaluate, MAXIMA: self.maxima}
@@ -85,19 +95,20 @@ class Evaluation:
         return {name: part.values for name, part in recorded.items() if not part.added}
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
-        """The recorded columns, from the sums over all m clients, which together have so many samples."""
+        """The recorded columns, from the sums over all m clients, which together have so many training samples."""
         gradient = sums["gradient"] / m
         row = {
             "objective": float(sums["objective"]) / m,
             "objective_samples": float(sums["objective_samples"]) / samples,
             "grad_norm_sq": float(np.vecdot(gradient, gradient)),
         }
+        evaluated = m - self.role.missing  # the others have added 0
         if self.classes:
-            row["accuracy"] = float(sums["accuracy"]) / m
+            row["accuracy"] = float(sums["accuracy"]) / evaluated
             # the mean over clients counts each client once, this one each sample
             row["accuracy_pooled"] = float(sums["correct"]) / float(sums["tested"])
         means = [name for name in sums if name in self.measured or name in PERSONAL]
-        return row | {name: float(sums[name]) / m for name in means}
+        return row | {name: float(sums[name]) / (m if name == PERSONAL[0] else evaluated) for name in means}
 
     def recorded(self, found: Evaluated) -> dict[str, float]:
         """What the algorithm records, of all clients together."""

@@ -12,14 +12,15 @@ from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.federation.samples import mini_batches, tests
+from mpifed.data.roles import Role
+from mpifed.federation.samples import mini_batches, samples_of
 from mpifed.federation.view import Gradient, Key, Steps, View, by_block_of, factors_of, neighbours_of
 from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem, Solve
 
 
 class Study(Protocol):
-    """What clients know of a run: its problem, its seed, how many they are, the first model."""
+    """What clients know of a run: its problem, its seed, how many they are, the first model, what evaluates models."""
 
     @property
     def problem(self) -> Problem: ...
@@ -29,6 +30,8 @@ class Study(Protocol):
     def m(self) -> int: ...
     @property
     def start(self) -> Array: ...
+    @property
+    def role(self) -> Role: ...
     def initial(self, ids: Array) -> Array: ...
 
 
@@ -126,10 +129,11 @@ class Local:
         return found if classes is None else (*found, *self.accuracy(X, classes))
 
     def accuracy(self, X: Array, classes: Array | None = None) -> tuple[Array, Array, Array]:
-        """The share of samples classified correctly at X, how many these are, and how many were tested: (c,) each.
+        """The share of samples classified correctly at X, how many these are, and how many there are: (c,) each.
 
-        On each client's own test samples, on the training samples of clients without any; for whole blocks only.
-        ``classes`` (c, D) are those predicted for the training samples, where they have been computed already.
+        On each client's own test samples, 0 for clients without any; on the training samples where no client of the run
+        has test samples. For whole blocks only. ``classes`` (c, D) are those predicted for the training samples, where
+        they have been computed already.
         """
         xp = self.xp
 
@@ -139,19 +143,24 @@ class Local:
             return xp.sum((predicted == block.b) & (block.w > 0), axis=1), block.sizes
 
         correct, tested = self.tested(counted, 2, X)
-        return correct / tested, correct, tested
+        return correct / xp.where(tested > 0, tested, 1.0), correct, tested
 
     def measure(self, X: Array) -> tuple[Array, ...]:
-        """The numbers that the problem measures, on the same samples: (c,) each."""
+        """The numbers that the problem measures, on the same samples: (c,) each, 0 for clients without any."""
         return self.tested(self.problem.measure, len(self.problem.measured()), X)
 
     def tested(self, compute: Callable[[Block, Array], tuple[Array, ...]], count: int, X: Array) -> tuple[Array, ...]:
-        """What ``compute`` has of the same samples at X, so many numbers: (c,) each."""
+        """Apply ``compute`` to the same samples at X: ``count`` arrays (c,), 0 for clients without any."""
         found = tuple(self.xp.zeros(len(self)) for _ in range(count))
-        for rows, block in tests(self.block):
+        for rows, block in samples_of(self.block, self.role.name):
             for column, values in zip(found, compute(block, X if X.ndim == 1 else X[rows]), strict=True):
                 column[rows] = self.xp.astype(self.xp.asarray(values), column.dtype)  # torch casts nothing by itself
         return found
+
+    @property
+    def role(self) -> Role:
+        """The samples on which models are evaluated."""
+        return self._study.role
 
     def lipschitz(self) -> Array:
         """r_i, a Lipschitz constant of ∇f_i: (c,)."""

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
+from mpifed.data.roles import TRAINING
 from mpifed.kernels.blocks import Block, weights
 
-NOBODY: Array = np.zeros(0, np.intp)
 AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
 Generators = Sequence[np.random.Generator]  # those of the clients of a block
 
@@ -52,16 +52,10 @@ def orders(sizes: Array, count: int, length: int, rngs: Generators) -> Iterator[
         yield from found.swapaxes(0, 1)[:, :, :length]
 
 
-def tests(block: Block) -> list[tuple[Array, Block]]:
-    """Blocks of test samples, of training samples for clients without any, and the clients of each, by position."""
-    rest = block.note("without test samples", untested)
-    parts = list(block.tests)
-    if len(rest):
-        # the very block where nobody has test samples, so that what was predicted for it is not predicted again
-        parts.append((rest, block if len(rest) == len(block) else block.take(rest)))
-    return parts
+def samples_of(block: Block, role: str) -> list[tuple[Array | slice, Block]]:
+    """Blocks of the samples that clients have in a role, and the clients of each, by position.
 
-
-def untested(block: Block) -> Array:
-    """The clients of a block without test samples of their own, by position."""
-    return np.setdiff1d(np.arange(len(block)), np.concatenate([NOBODY, *(rows for rows, _ in block.tests)]))
+    Clients without such samples are in none of them.
+    """
+    # the very block, so that what was predicted for its samples is not predicted again
+    return [(slice(None), block)] if role == TRAINING else [*block.tests]

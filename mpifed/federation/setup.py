@@ -6,6 +6,7 @@ import numpy as np
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
+from mpifed.data.roles import Role
 from mpifed.federation.method import Method
 from mpifed.problems.problem import Problem
 
@@ -23,6 +24,7 @@ class Setup(NamedTuple):
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
+    role: Role = Role()  # the samples on which models are evaluated
     nodes: Array | None = None  # (m, n) where nodes of a graph start from models of their own; ``start`` is their mean
 
     def initial(self, ids: Array) -> Array:

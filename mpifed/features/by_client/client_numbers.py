@@ -35,25 +35,26 @@ def asked_for(problem: Problem, wanted: bool | str | Sequence[str]) -> list[str]
 
 
 def numbers(f: Local, X: Array, names: Sequence[str], label: str = "{}") -> dict[str, Array]:
-    """The numbers of each client at X (n,) or (c, n), by ``label`` of the name: (c,) each, on its test samples if it
-    has any. One that it may lack travels as (value, has): behind it stands whether it has it.
+    """The numbers of each client at X (n,) or (c, n), by ``label`` of the name: (c,) each, on the samples on which
+    models are evaluated. One that it may lack travels as (value, has): behind it stands whether it has it.
     """
     problem = f.problem
+    there = f.tested(lambda block, X: (f.xp.ones(len(block)),), 1, X)[0]  # 0: a client without such samples
     own = problem.of_clients()
     measured = dict(zip(problem.measured(), f.measure(X), strict=True)) if {*names} & {*problem.measured()} else {}
     found = {}
     for name in names:
         key = label.format(name)
-        if name == "accuracy":
-            found[key] = f.accuracy(X)[0]
-        elif name in own:
+        if name in own and name != "accuracy":
             (values,) = f.tested(one(name, own[name]), 1, X)
             lacking = f.xp.isnan(values)
             # 0, not NaN: of replies that are not finite a run says that its iterates diverge, and ends
             found[key] = f.xp.where(lacking, 0.0, values)
-            found[HAS + key] = f.xp.astype(~lacking, values.dtype)
-        else:
-            found[key] = measured[name]
+            found[HAS + key] = f.xp.astype(~lacking, values.dtype) * there
+            continue
+        found[key] = f.accuracy(X)[0] if name == "accuracy" else measured[name]
+        if f.role.missing:
+            found[HAS + key] = there
     return found
 
 

@@ -1,6 +1,7 @@
 """Clients that never train: what goes with evaluate.unseen, evaluate.unseen_steps and evaluate.unseen_step."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Unseen(Feature):
     def own(self, setup: Setup, make: MakeHost, lo: int, hi: int) -> Host:
         """The host of these clients, which keep nothing."""
         c, data = self.config, self.newcomers.data
-        made = make(setup._replace(m=data.m), data, (lo, hi), hi - lo)
+        made = make(setup._replace(m=data.m, role=self.newcomers.role), data, (lo, hi), hi - lo)
         # they have no weights and no neighbours, but take steps as the others do
         made.views += training_views(c)
         names = asked_for(c.problem, c.evaluate.clients or True)
@@ -97,6 +98,9 @@ class Unseen(Feature):
                 f"{steering(self.config.algorithm)}"
             )
         return with_lacking(rows)
+
+    def attributes(self, redrawn: int) -> dict[str, Any]:
+        return {"unseen_evaluated_on": self.newcomers.role.name}
 
     def clients(self, tables: dict[str, ByClient]) -> dict[str, ByClient]:
         """Both tables with the clients of the data."""

@@ -12,6 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import listed
 from mpifed.data.reordered import Reordered
+from mpifed.data.roles import TRAINING, Role, left_out, role_of
 
 Wanted = float | int | str | Sequence[int | str]  # a share, how many, or clients by name and number
 
@@ -22,6 +23,11 @@ class Newcomers(NamedTuple):
     data: Dataset
     first: int
     ids: Array
+
+    @property
+    def role(self) -> Role:
+        """The samples on which they are evaluated."""
+        return role_of(None if self.data.sizes_test is None else self.data.sizes_test[self.first :])
 
 
 def parted(data: Dataset, wanted: Wanted, seed: int) -> tuple[Dataset, Newcomers]:
@@ -39,9 +45,11 @@ def parted(data: Dataset, wanted: Wanted, seed: int) -> tuple[Dataset, Newcomers
     train = Reordered(data, rest)
     many = f"{len(chosen)} of the {data.m} clients never train" if len(chosen) > 1 else "1 client never trains"
     train.notes = (*data.notes, f"{many} and {len(rest)} do: evaluate.unseen")
-    if data.sizes_test is None or not np.asarray(data.sizes_test)[chosen].all():
-        train.notes += ("unseen clients without test samples are evaluated on what their own steps train on",)
-    return train, Newcomers(Reordered(data, ids), len(rest), ids)
+    found = Newcomers(Reordered(data, ids), len(rest), ids)
+    if found.role.name == TRAINING:
+        train.notes += ("unseen clients have no test samples, so they are evaluated on what their own steps train on",)
+    train.notes += tuple(left_out(found.role, len(chosen), ["their numbers"], "unseen clients"))
+    return train, found
 
 
 def drawn(m: int, wanted: float, seed: int) -> Array:

@@ -9,7 +9,7 @@ from mpifed.report.curves import logarithmic
 from mpifed.report.layout import amount, number
 from mpifed.report.metrics import column, title
 from mpifed.report.settings import shown
-from mpifed.report.summary import DRAWN, span
+from mpifed.report.summary import DRAWN, called, span
 from mpifed.results.result import Result
 
 WIDTH, HEIGHT = 280, 150  # of a curve, in pixels
@@ -37,7 +37,7 @@ def drawn(result: Result) -> list[str]:
 
 def table(result: Result) -> str:
     """Outcome, cost and the settings that were set or matter."""
-    rows = [(column(name).symbol or name, span(result.rounds[name])) for name in DRAWN if finite(result, name)[0].size]
+    rows = [(called(result, name), span(result.rounds[name])) for name in DRAWN if finite(result, name)[0].size]
     rows += [("why it ended", result.stop_reason)] if result.stop_reason else []
     sent = [amount(result.rounds[key][-1]) for key in ("bytes_up", "bytes_down") if len(result.rounds.get(key, ()))]
     rows += [("bytes up, down", ", ".join(sent))] if sent else []
@@ -68,7 +68,7 @@ def curve(result: Result, name: str) -> str:
     down = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(np.log10(y) if log else y)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
     unit = column(name).unit
-    head = title(name, "" if unit == "1" else unit) + (", logarithmic" if log else "")
+    head = title(name, "" if unit == "1" else unit, [result]) + (", logarithmic" if log else "")
     words = [
         text(LEFT - 4, TOP + 8, number(y.max()), "end"),
         text(LEFT - 4, HEIGHT - BOTTOM, number(y.min()), "end"),

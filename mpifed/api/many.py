@@ -17,6 +17,7 @@ from mpifed.results import result as results
 Runs = str | os.PathLike[str] | results.Result | Iterable[str | os.PathLike[str] | results.Result]
 
 OUTCOME = ("status", "stop_reason", "cr", "tct", "lct")
+OVER = ("evaluated_on", "missing")  # attributes about numbers over samples
 
 
 def gathered(runs: Runs) -> list[Result]:
@@ -53,8 +54,9 @@ def frame(runs: Runs) -> Any:
 
     ``runs``: a pattern, a folder, results, or a list of files or results. Columns: the settings in which the runs
     differ, by the last part of their keys where that is enough; ``status``, ``stop_reason``, ``cr``, ``tct`` and
-    ``lct``; every column of /rounds, its last finite value or, for seconds of a round, their sum; ``ranks`` and
-    ``path``. UserError where there is no run, and without pandas.
+    ``lct``; every column of /rounds, its last finite value or, for seconds of a round, their sum; where accuracies or
+    other numbers over samples are among them, ``evaluated_on``, which samples these are, and ``missing``, how many
+    clients have none; ``ranks`` and ``path``. UserError where there is no run, and without pandas.
     """
     try:
         import pandas
@@ -64,14 +66,16 @@ def frame(runs: Runs) -> Any:
     measured = [name for name in available(found) if name not in DERIVED]
     rows = [groups.settings(result) for result in found]
     keys = [key for key in groups.differing(rows) if key != "ranks"]
-    names = groups.short(keys, [*OUTCOME, *measured, "ranks", "path"])
+    over = [name for name in OVER if any(result.attrs.get("evaluated") for result in found)]
+    names = groups.short(keys, [*OUTCOME, *measured, *over, "ranks", "path"])
     table = []
     for result in found:
         row = {names[key]: setting(result, key) for key in keys}
         row |= {name: getattr(result, name) for name in OUTCOME}
         row |= {name: last(result, name) for name in measured}
+        row |= {name: result.attrs.get(name) for name in over}
         table.append(row | {"ranks": int(result.attrs.get("ranks", 1)), "path": result.path})
-    return pandas.DataFrame(table, columns=[*names.values(), *OUTCOME, *measured, "ranks", "path"])
+    return pandas.DataFrame(table, columns=[*names.values(), *OUTCOME, *measured, *over, "ranks", "path"])
 
 
 def last(result: results.Result, name: str) -> float:

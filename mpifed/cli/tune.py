@@ -10,9 +10,10 @@ from pathlib import Path
 
 from mpifed.cli.run import study
 from mpifed.cli.sweep import layout, tell
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, counted
 from mpifed.core.files import replacing
 from mpifed.core.toml import to_toml
+from mpifed.data.roles import TRAINING
 from mpifed.features.stop import Stop
 from mpifed.mpi.world import World
 from mpifed.report.tables import ABSENT, Number, Table, terminal
@@ -79,8 +80,12 @@ def table(found: list[Outcome], plan: Plan) -> str:
         number = Number(value, best.sd) if math.isfinite(value) else ABSENT
         words = " ".join(f"{key}={bare(value)}" for key, value in best.setting.options.items())
         rows.append([label, str(len(tried)), words, number, "; ".join(remarks)])
-    heads = ["method", "tried", "best", plan.measure.text, ""]
-    return terminal(Table([(head, head) for head in heads], heads, rows, [1.0] * len(heads)))
+    roles = [role for one in found for tried in one.tried for role in tried.roles]
+    trained = " of training samples" if any(role.name == TRAINING for role in roles) else ""
+    heads = ["method", "tried", "best", plan.measure.text + trained, ""]
+    text = terminal(Table([(head, head) for head in heads], heads, rows, [1.0] * len(heads)))
+    most = max((role.missing for role in roles), default=0)
+    return f"{text}\n\nwithout {counted(most, 'client')}, at most, that have no test samples" if most else text
 
 
 def written(args: argparse.Namespace, plan: Plan, found: list[Outcome], folder: Path) -> Iterator[Line]:

@@ -31,5 +31,5 @@ def left_out(role: Role, m: int, names: Iterable[str], whose: str = "clients") -
     named = ", ".join(names)
     if not role.missing or not named:
         return []
-    have = "has" if role.missing == 1 else "have"
-    return [f"{role.missing:,} of {m:,} {whose} {have} no {role.name} samples, and are left out of {named}"]
+    have, are = ("has", "is") if role.missing == 1 else ("have", "are")
+    return [f"{role.missing:,} of {m:,} {whose} {have} no {role.name} samples, and {are} left out of {named}"]

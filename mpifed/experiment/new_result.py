@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from mpifed.compressors.compressor import above
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.roles import left_out
+from mpifed.data.roles import Role, left_out
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise
 from mpifed.experiment.job import Job
@@ -48,9 +48,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "config": job.config.toml(),
         "seed": job.config.seed,
         "features": parts.data.n,
-        "evaluated": " ".join(evaluated),
-        "evaluated_on": parts.setup.role.name,
-        "missing": parts.setup.role.missing,
+        **(evaluated_on(parts.setup.role, evaluated) if evaluated or job.config.evaluate.clients else {}),
         "ranks": world.size,
         "mpi_library": world.library,
         "block_bytes": parts.block.bytes,
@@ -69,9 +67,13 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     return recorder
 
 
+def evaluated_on(role: Role, columns: list[str]) -> dict[str, str | int]:
+    """The attributes that say over which samples columns are, and how many clients have none."""
+    return {"evaluated": " ".join(columns), "evaluated_on": role.name, "missing": role.missing}
+
+
 def circumstances(job: Job, parts: Prepared) -> list[str]:
-    """What a user should know of options that are too large, of the data and what is evaluated, and of what computes.
-    """
+    """What a user should know of options that are too large, of data, of what is evaluated and of what computes."""
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
     kernels = different(parts.blas, parts.devices) if len(parts.blas) > 1 else []
     resumed = [] if job.saved is None else otherwise(computed_by(parts), job.before, job.saved)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError, concerning
 from mpifed.core.files import being_written
+from mpifed.data.roles import TEST
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved, find
 from mpifed.experiment.lost_file import missing
@@ -113,7 +114,8 @@ def refuse_no_round(old: Experiment, new: Experiment, before: Result, done: int,
         raise UserError(f"rounds = {new.rounds} is wrong: {name} has {done} rounds already, so {more}")
     history = {key: column[: done + 1 : new.evaluate.every].tolist() for key, column in before.rounds.items()}
     n = 0 if before.x is None else before.x.size
-    if finished and (reason := new.stop.reason(history, before.m, n)) is not None:
+    role = str(before.attrs.get("evaluated_on", TEST))
+    if finished and (reason := new.stop.reason(history, before.m, n, role)) is not None:
         raise UserError(f"{name} would end at once ({reason}): to go on, write {another(reason)}")
 
 

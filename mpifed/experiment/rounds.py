@@ -46,7 +46,7 @@ def rounds(
     reason = None
     if saved is not None:
         server = restored(config, fed, saved, history, writer.redrawn)
-        reason = stop.reason(history, fed.m, fed.n) if history else None
+        reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name) if history else None
     while reason is None and round < config.rounds:
         round += 1
         server, spent = played(config.algorithm, fed, round, server, writer.redrawn)
@@ -58,7 +58,7 @@ def rounds(
             found, by_client = evaluated(config, fed, server, looks)
             row |= found
             remember(history, row)
-            reason = stop.reason(history, fed.m, fed.n)
+            reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name)
         written(recorder, fed, row, by_client)
         recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)

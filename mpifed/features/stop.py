@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Table
+from mpifed.data.roles import TEST
 
 BUDGETS = ("rounds", "seconds", "simulated_seconds")  # what may run out before a run has converged
 
@@ -23,7 +24,10 @@ class Stop(Table):
     ] = 0.0
     objective_gap: Annotated[float, Meta(ge=0, description="f − optimum at most")] = 0.0
     optimum: Annotated[float | None, Meta(description="least value f*, for objective_gap")] = None
-    accuracy: Annotated[float, Meta(ge=0, le=1, description="accuracy of the server's model at least")] = 0.0
+    accuracy: Annotated[
+        float,
+        Meta(ge=0, le=1, description="accuracy of the server's model at least, of test samples if any client has some"),
+    ] = 0.0
     variance: Annotated[
         float, Meta(ge=0, description="sample variance of the last four f at most this times n/(1 + f) (fedepm)")
     ] = 0.0
@@ -40,8 +44,11 @@ class Stop(Table):
         if self.objective_gap and self.optimum is None:
             raise ValueError("objective_gap needs optimum, the least value of f")
 
-    def reason(self, history: Mapping[str, Sequence[float]], m: int, n: int) -> str | None:
-        """Why to stop after the rounds recorded so far (columns of evaluated rounds), or None."""
+    def reason(self, history: Mapping[str, Sequence[float]], m: int, n: int, role: str = TEST) -> str | None:
+        """Why to stop after the rounds recorded so far (columns of evaluated rounds), or None.
+
+        ``role``: the samples that accuracies are over.
+        """
         f, errors = history["objective"], history["grad_norm_sq"]
         reason = self.small_gradient(errors[0], errors[-1], m)
         if reason is not None:
@@ -49,7 +56,8 @@ class Stop(Table):
         if self.objective_gap and self.optimum is not None and f[-1] - self.optimum <= self.objective_gap:
             return f"objective_gap: f − f* {f[-1] - self.optimum:.3g} <= {self.objective_gap:.3g}"
         if self.accuracy and history.get("accuracy", [0.0])[-1] >= self.accuracy:
-            return f"accuracy: {history['accuracy'][-1]:.4g} >= {self.accuracy:.4g}"
+            of = f" of {role} samples" if role != TEST else ""
+            return f"accuracy: {history['accuracy'][-1]:.4g}{of} >= {self.accuracy:.4g}"
         if self.variance and len(f) >= 4:
             bound = self.variance * n / (1 + f[-1])
             spread = float(np.var(f[-4:], ddof=1))

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from mpifed.core.errors import UserError, unknown
 from mpifed.report import best
 from mpifed.report.compare import Layout, leading, noted
-from mpifed.report.metrics import available
+from mpifed.report.metrics import available, before
 from mpifed.report.settings import Group, study
 from mpifed.report.tables import Number, Table, escaped
-from mpifed.results.columns import Columns
+from mpifed.results.columns import EVALUATED_ON, Columns
 from mpifed.results.over_clients import SPREADS, client_columns, over_clients
 from mpifed.results.result import Result
 
@@ -30,6 +30,12 @@ class Row(NamedTuple):
 def stored(result: Result, who: str) -> Columns:
     """The tables of the clients that trained or never did; empty where none are stored."""
     return getattr(result, WHO[who])
+
+
+def training(runs: Sequence[Result], who: str) -> str:
+    """What stands before the name of a number of clients that is over training samples; else nothing."""
+    key = EVALUATED_ON["unseen" if who == "unseen" else "clients"]
+    return before(str(run.attrs[key]) for run in runs if key in run.attrs)
 
 
 def evaluated(runs: Sequence[Result], who: str, name: str) -> list[Result]:
@@ -64,7 +70,9 @@ def by_client(results: Sequence[Result], layout: Layout) -> str:
     table = Table(head.heads, head.names, [[*head.rows[row.group]] for row in rows], head.factors)
     if len({row.who for row in rows}) > 1:
         table.add(("clients", "clients"), "clients", (row.who for row in rows))
-    table.add(("number", "number"), "number", (groups.names.of(row.name.replace("_", " "), row.name) for row in rows))
+    called = (training(groups.groups[row.group].runs, row.who) + row.name.replace("_", " ") for row in rows)
+    names_of_rows = (groups.names.of(printed, row.name) for printed, row in zip(called, rows, strict=True))
+    table.add(("number", "number"), "number", names_of_rows)
     for key in SPREADS:
         if key != "missing" or any(row.spreads[key].mean for row in rows):
             words = HEADS.get(key, key)

@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.report import palette
-from mpifed.report.by_client import MODELS, evaluated, numbers_of, stored
+from mpifed.report.by_client import MODELS, evaluated, numbers_of, stored, training
 from mpifed.report.overlap import ABOVE
 from mpifed.report.settings import label, study
 from mpifed.report.style import DOUBLE, Wishes, framed, paper, text
@@ -50,7 +50,8 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
         for row, name in zip(places, names, strict=True):
             for axis, panel in zip(row, drawn, strict=True):
                 panel(axis, lines, name)
-                axis.set_ylabel(text(groups.names.of(of_client(name).symbol or name.replace("_", " "), name)))
+                of = training(runs, "unseen" if panel is by_model else "trained")
+                axis.set_ylabel(text(groups.names.of(of + (of_client(name).symbol or name.replace("_", " ")), name)))
     return figure
 
 

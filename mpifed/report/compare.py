@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from mpifed.core.errors import UserError, counted, printable, unknown
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
-from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
+from mpifed.report.metrics import available, column, latex_title, requested, roles, scale, title, unit
 from mpifed.report.settings import Study, label, natural, study
 from mpifed.report.statistics import pairwise
 from mpifed.report.tables import ABSENT, Number, Table, written
@@ -52,6 +52,9 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     # A terminal without bold shows no best numbers, so there is nothing that a tie could explain.
     told = ties and (layout.form != "terminal" or layout.bold)
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
+    without = [name for name in ends if any(role.missing for role in roles(name, results))]
+    if without:
+        notes.append(f"missing: clients without test samples, which {', '.join(map(title, without))} leave out")
     lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
     if lacking:
         notes.append(f"error: without {counted(lacking, 'run')} on data that other rows lack")
@@ -97,6 +100,7 @@ def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
 
 def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
     table = leading(groups, results, layout)
+    evaluated_on(table, groups, ends)
     ties = []
     for name, rows in ends.items():
         values = list(map(best.number, rows))
@@ -104,12 +108,25 @@ def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layou
         factor, of = scale(unit(name, results), largest)
         wins = best.winners(groups, values, rows, column(name).better, factor)
         cells = (value._replace(best=rivals == 1) for value, rivals in zip(values, wins, strict=True))
-        words = axis_title(name, of, groups.names)
-        head = (words, latex_title(name, of) if words == title(name, of) else tables.escaped(words))
+        words = axis_title(name, of, groups.names, results)
+        usual_words = title(name, of, results)
+        head = (words, latex_title(name, of, results) if words == usual_words else tables.escaped(words))
         table.add(head, f"{name}_seconds" if name in ("tct", "lct") else name, cells, factor)
         if max(wins) > 1:
             ties.append(f"{words} ({max(wins)} rows)")
     return table, ties
+
+
+def evaluated_on(table: Table, groups: Study, names: Iterable[str]) -> None:
+    """Add of which samples the metrics ``names`` are, where rows differ in it, and how many clients have none."""
+    found = [[role for run in group.runs for name in names for role in roles(name, [run])] for group in groups.groups]
+    if len({role.name for own in found for role in own}) > 1:
+        cells = [" or ".join(sorted({role.name for role in own})) or ABSENT for own in found]
+        table.add(("samples", "samples"), "evaluated_on", cells)
+    if any(role.missing for own in found for role in own):
+        counts = [sorted({role.missing for role in own}) for own in found]
+        cells = ["–".join(map(str, dict.fromkeys([own[0], own[-1]]))) if own else ABSENT for own in counts]
+        table.add(("missing", "missing"), "missing", cells)
 
 
 def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:

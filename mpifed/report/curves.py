@@ -103,8 +103,8 @@ def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
         return "error", [None if values is None else values - least[own] for own, values in pairs]
 
 
-def axis_title(name: str, unit: str, names: Names = AS_PRINTED) -> str:
-    new = names.of(title(name), name)
+def axis_title(name: str, unit: str, names: Names = AS_PRINTED, results: Sequence[Result] = ()) -> str:
+    new = names.of(title(name, results=results), name)
     return f"{new} ({unit})" if unit else new
 
 
@@ -112,7 +112,7 @@ def scaled(name: str, columns: Iterable[Array | None], results: Sequence[Result]
     """What to divide the values of a column by, and the title of their axis with the unit that they then have."""
     largest = max((float(np.nanmax(values, initial=0.0)) for values in columns if values is not None), default=0.0)
     factor, of = scale(unit(name, results), largest)
-    return factor, axis_title(name, of, names)
+    return factor, axis_title(name, of, names, results)
 
 
 def pair(x: Array | None, y: Array | None, log_x: bool) -> Curve | None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from mpifed.core.errors import printable, unknown
 from mpifed.core.typing import Array
+from mpifed.data.roles import TRAINING, Role
 from mpifed.report.tables import escaped
-from mpifed.results.columns import COLUMNS, Column, lower
+from mpifed.results.columns import COLUMNS, Column, lower, role_in
 from mpifed.results.result import Result
 
 DERIVED: dict[str, Column] = {
@@ -98,11 +99,30 @@ def scale(unit: str, largest: float) -> tuple[float, str]:
     return 1000.0**power, BYTES[power]
 
 
-def title(name: str, unit: str = "") -> str:
+def title(name: str, unit: str = "", results: Iterable[Result] = ()) -> str:
     text = column(name).symbol or name.removesuffix("_seconds").replace("_", " ")
+    text = of_training(name, results) + text
     return f"{text} ({unit})" if unit else text
 
 
-def latex_title(name: str, unit: str = "") -> str:
+def latex_title(name: str, unit: str = "", results: Iterable[Result] = ()) -> str:
     text = column(name).latex or escaped(title(name))
+    text = of_training(name, results) + text
     return f"{text} ({escaped(unit)})" if unit else text
+
+
+def of_training(name: str, results: Iterable[Result]) -> str:
+    """What stands before the name of a column that is over training samples in some results; else nothing."""
+    return before(role.name for role in roles(name, results))
+
+
+def before(roles: Iterable[str]) -> str:
+    """What stands before the name of a number over samples of these roles."""
+    found = sorted(set(roles))
+    return f"{' or '.join(found)} " if TRAINING in found else ""
+
+
+def roles(name: str, results: Iterable[Result]) -> list[Role]:
+    """The samples that a column is over, in each of the results that say so."""
+    found = [role_in(result.attrs, name) for result in results]
+    return [role for role in found if role is not None]

@@ -9,10 +9,10 @@ from mpifed.core.errors import counted
 from mpifed.core.typing import Array
 from mpifed.report.certificate import brief
 from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, number, part
-from mpifed.report.metrics import AGES, column, final, finite
+from mpifed.report.metrics import AGES, before, column, final, finite, of_training
 from mpifed.report.ranks import ranks
 from mpifed.report.settings import shown
-from mpifed.results.columns import Column, of_client
+from mpifed.results.columns import EVALUATED_ON, Column, of_client
 from mpifed.results.over_clients import client_columns, worst_tenth
 from mpifed.results.result import Result
 
@@ -33,7 +33,7 @@ def show(result: Result, everything: bool = False) -> str:
     The settings are the names, the options of the method and what is not at its default; ``everything``: all.
     """
     drawn = curves(result)
-    told = [(column(name).symbol or name, span(result.rounds[name]), curve) for name, curve in drawn.items()]
+    told = [(called(result, name), span(result.rounds[name]), curve) for name, curve in drawn.items()]
     parts = {
         "configuration": columns(list(shown(result, everything).items())) + notes(result, everything),
         "outcome": aligned(told) + columns(outcome(result, leave=drawn)),
@@ -90,6 +90,11 @@ def notes(result: Result, everything: bool) -> list[str]:
     return lines
 
 
+def called(result: Result, name: str) -> str:
+    """The name of a column, which says so where it is over training samples."""
+    return of_training(name, [result]) + (column(name).symbol or name)
+
+
 def curves(result: Result) -> dict[str, str]:
     found = {}
     for name in DRAWN:
@@ -143,10 +148,10 @@ def outcome(result: Result, leave: Collection[str]) -> list[Cell]:
     cells = []
     # A budget beside a method that guarantees nothing would read like a guarantee.
     guaranteed = not str(result.attrs.get("privacy", "none")).startswith("none")
-    for name, meaning in recorded(result, "outcome").items():
+    for name in recorded(result, "outcome"):
         if np.isfinite(result.rounds[name]).any() and name not in leave:
             remark = "" if guaranteed or name not in BUDGETS else " (no guarantee)"
-            cells.append((f"{meaning.symbol or name}{remark}", span(result.rounds[name])))
+            cells.append((f"{called(result, name)}{remark}", span(result.rounds[name])))
     evaluate = result.config.get("evaluate", {})
     if evaluate.get("clients") or evaluate.get("unseen"):
         cells += by_client(result)
@@ -158,7 +163,8 @@ def outcome(result: Result, leave: Collection[str]) -> list[Cell]:
 def by_client(result: Result) -> list[Cell]:
     """Of what was last evaluated of each client: the median, and the mean over the tenth of clients with the worst."""
     cells = []
-    for whose, tables in (("clients'", result.by_client), ("unseen clients'", result.unseen)):
+    for whose, key, tables in (("", "clients", result.by_client), ("unseen ", "unseen", result.unseen)):
+        training = before([str(result.attrs.get(EVALUATED_ON[key]))])
         for name in client_columns(tables):
             values = np.sort(tables[name][-1] * 1.0) if len(tables[name]) else np.zeros(0)
             values = values[~np.isnan(values)]
@@ -166,7 +172,9 @@ def by_client(result: Result) -> list[Cell]:
                 tenth = worst_tenth(values, of_client(name).better)
                 least = f"{number(values[0])} … {number(values[-1])}"
                 told = least if np.isnan(tenth) else f"worst tenth {number(tenth)}"
-                cells.append((f"{whose} {name}", f"median {number(float(np.median(values)))}, {told}"))
+                cells.append(
+                    (f"{whose}clients' {training}{name}", f"median {number(float(np.median(values)))}, {told}")
+                )
     if len(cells) <= NUMBERS:
         return cells
     return [*cells[: NUMBERS - 1], ("numbers of clients", f"{len(cells)} in all: compare --clients")]

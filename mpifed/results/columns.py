@@ -1,10 +1,13 @@
 """What every recorded column is: COLUMNS has those of /rounds, and the other tables those of other groups."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
-from mpifed.core.errors import unknown
+from mpifed.core.errors import counted, unknown
 from mpifed.core.typing import Array
+from mpifed.data.roles import TEST, Role
 
 
 class Column(NamedTuple):
@@ -18,6 +21,7 @@ class Column(NamedTuple):
     symbol: str = ""  # name in tables and on axes; empty: the name of the column
     latex: str = ""  # the same in LaTeX, where it differs
     part: Literal["outcome", "communication", "time"] = "outcome"  # where `mpifed show` lists it
+    over: Mapping[str, str | int] = MappingProxyType({})  # attributes that say which samples it is over
 
 
 lower = partial(Column, "1", better=-1)  # a state of which less is better
@@ -45,22 +49,33 @@ COLUMNS: dict[str, Column] = {
         latex=r"$\|\nabla f\|^2$",
     ),
     "objective_gap": lower("Objective minus the optimum given as stop.optimum.", symbol="f − f*", latex="$f - f^*$"),
-    "accuracy": higher("Fraction of samples that the server's model classifies correctly, mean over clients."),
-    "accuracy_pooled": higher("Fraction of all test samples that the server's model classifies correctly."),
+    "accuracy": higher(
+        "Fraction of a client's test samples that the server's model classifies correctly, mean over clients."
+    ),
+    "accuracy_pooled": higher("Fraction of the test samples of all clients that the server's model gets right."),
     "personal_accuracy": higher(
-        "Fraction of samples that a client's own model classifies correctly, mean over clients."
+        "Fraction of a client's test samples that its own model classifies correctly, mean over clients."
     ),
     "personal_objective": lower("Mean over clients of the local objectives, each at the client's own model."),
-    "rmse": lower("Root of the mean squared error of the server's model, mean over clients.", symbol="RMSE"),
-    "mae": lower("Mean absolute error of the server's model, mean over clients.", symbol="MAE"),
+    "rmse": lower(
+        "Root of the mean squared error of the server's model on a client's test samples, mean over clients.",
+        symbol="RMSE",
+    ),
+    "mae": lower(
+        "Mean absolute error of the server's model on a client's test samples, mean over clients.", symbol="MAE"
+    ),
     "r2": higher(
-        "Share of the variance of the labels that the server's model explains, mean over clients.",
+        "Share of the variance of the labels of a client's test samples that the server's model explains, mean over "
+        "clients.",
         symbol="R²",
         latex="$R^2$",
     ),
-    "deviance": lower("Mean deviance of a sample's label at the server's model, mean over clients."),
+    "deviance": lower(
+        "Mean deviance of the label of a client's test samples at the server's model, mean over clients."
+    ),
     "c_index": higher(
-        "Share of pairs of samples of which the one with the higher score has its event first, mean over clients.",
+        "Share of pairs of a client's test samples of which the one with the higher score has its event first, 1/2 "
+        "without any pair, mean over clients.",
         symbol="c-index",
     ),
     "consensus": lower("Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", symbol="consensus"),
@@ -196,16 +211,18 @@ MODELS: dict[str, Column] = {
 
 BY_CLIENT: dict[str, Column] = {
     "round": Column("1", "Communication round in which the clients were evaluated.", True),
-    "accuracy": higher("Fraction of the client's samples that the server's model classifies correctly."),
-    "personal_accuracy": higher("Fraction of the client's samples that its own model classifies correctly."),
-    "rmse": lower("Root of the mean squared error of the server's model on the client's samples."),
-    "mae": lower("Mean absolute error of the server's model on the client's samples."),
-    "r2": higher("Share of the variance of the client's labels that the server's model explains."),
-    "auc": higher("Area under the ROC curve of the client's samples, NaN with one class only.", symbol="AUC"),
-    "c_index": higher("c-index of the client's samples, NaN where no two can be compared.", symbol="c-index"),
-    "deviance": lower("Mean deviance of a sample's label of the client."),
-    "calibration_error": lower("Expected calibration error of the client's samples, in 15 bins."),
-    "observed_expected": Column("1", "Sum of the client's labels over the sum that the model expects.", symbol="O/E"),
+    "accuracy": higher("Fraction of the client's test samples that the server's model classifies correctly."),
+    "personal_accuracy": higher("Fraction of the client's test samples that its own model classifies correctly."),
+    "rmse": lower("Root of the mean squared error of the server's model on the client's test samples."),
+    "mae": lower("Mean absolute error of the server's model on the client's test samples."),
+    "r2": higher("Share of the variance of the labels of the client's test samples that the server's model explains."),
+    "auc": higher("Area under the ROC curve of the client's test samples, NaN with one class only.", symbol="AUC"),
+    "c_index": higher("c-index of the client's test samples, NaN where no two can be compared.", symbol="c-index"),
+    "deviance": lower("Mean deviance of the label of the client's test samples."),
+    "calibration_error": lower("Expected calibration error of the client's test samples, in 15 bins."),
+    "observed_expected": Column(
+        "1", "Sum of the labels of the client's test samples over the sum that the model expects.", symbol="O/E"
+    ),
 }
 
 UNSEEN: dict[str, Column] = {
@@ -213,11 +230,37 @@ UNSEEN: dict[str, Column] = {
     "samples": CLIENTS["samples"],
 }
 
+EVALUATED_ON = {"clients": "evaluated_on", "unseen": "unseen_evaluated_on"}  # table -> attribute with their samples
 AT = {"personal_": "At the client's own model: ", "_after": "After steps of the client's own: "}
 
 
-def of_client(name: str) -> Column:
-    """The column of /clients or /unseen of this name, also personal_… and …_after, at other models of the client."""
+def role_in(attrs: Mapping[str, Any], name: str) -> Role | None:
+    """The samples that a column of the rounds is over in a result with these root attributes; None: over no samples."""
+    if name not in str(attrs.get("evaluated", "")).split():
+        return None
+    return Role(str(attrs.get("evaluated_on", TEST)), int(attrs.get("missing", 0)))
+
+
+def of_round(name: str, attrs: Mapping[str, Any]) -> Column:
+    """The column of the rounds of this name; one over samples says of which, and how many clients have none."""
+    found = COLUMNS.get(name, UNKNOWN)
+    role = role_in(attrs, name)
+    if role is None:
+        return found
+    left = f" Left out: {counted(role.missing, 'client')} without any." if role.missing else ""
+    told = samples_named(found.description, role.name) + left
+    return found._replace(description=told, over={"samples": role.name, "missing": role.missing})
+
+
+def samples_named(description: str, role: str) -> str:
+    """A description of test samples, of those of a role."""
+    return description.replace(f"{TEST} samples", f"{role} samples")
+
+
+def of_client(name: str, role: str = TEST) -> Column:
+    """The column of /clients or /unseen of this name, also personal_… and …_after, at other models of the client; over
+    the samples of a role.
+    """
     plain = name
     told = ""
     for part, words in AT.items():
@@ -225,7 +268,9 @@ def of_client(name: str) -> Column:
             plain = plain.replace(part, "")
             told += words
     found = BY_CLIENT.get(plain, UNKNOWN)
-    return found._replace(description=told + found.description, symbol=name if told else found.symbol)
+    told += samples_named(found.description, role)
+    over = {} if name == "round" else {"samples": role}
+    return found._replace(description=told, symbol=found.symbol if name == plain else name, over=over)
 
 
 class Columns(dict[str, Array]):

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import needed
-from mpifed.results.columns import Columns, of_client
+from mpifed.data.roles import TEST
+from mpifed.results.columns import EVALUATED_ON, Columns, of_client
 
 
 def data_frame(result: Any) -> Any:
@@ -23,12 +24,13 @@ def data_set(result: Any) -> Any:
     evaluate = result.config.get("evaluate", {})
     for wanted, of, axis in (("clients", "by_client", "client"), ("unseen", "unseen", "unseen")):
         if evaluate.get(wanted):
-            columns |= over_clients(result, getattr(result, of), axis)
+            role = str(result.attrs.get(EVALUATED_ON[wanted], TEST))
+            columns |= over_clients(result, getattr(result, of), axis, role)
     return xarray.Dataset(columns, attrs=result.attrs)
 
 
-def over_clients(result: Any, evaluated: Columns, axis: str) -> dict[str, Any]:
-    """Tables of clients over all rounds and ``axis``, NaN where a round was not evaluated."""
+def over_clients(result: Any, evaluated: Columns, axis: str, role: str) -> dict[str, Any]:
+    """Tables of clients over all rounds and ``axis``, NaN where a round was not evaluated, over samples of a role."""
     rounds = evaluated["round"]
     # A run that was killed may have written one more: numbers of clients reach the file before the row of their round.
     known = rounds < len(result.rounds["round"])
@@ -37,7 +39,7 @@ def over_clients(result: Any, evaluated: Columns, axis: str) -> dict[str, Any]:
         if values.ndim == 2:
             table = np.full((len(result.rounds["round"]), values.shape[1]), np.nan)
             table[rounds[known]] = values[known]
-            meaning = of_client(key)
+            meaning = of_client(key, role)
             own = {"units": meaning.unit, "description": meaning.description}
             found[f"{axis}_{key}"] = (("round", axis), table, own)
     return found

@@ -154,7 +154,9 @@ def created(
 def dataset(
     group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: Sequence[Dataset], meaning: Column, **layout: Any
 ) -> Dataset:
-    """Create a dataset with units, description and a dimension scale on each axis; with ``chunks`` it can grow."""
+    """Create a dataset with units, description, the samples that it is over, and a dimension scale on each axis; with
+    ``chunks`` it can grow.
+    """
     if "/" in name or name in group:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if "chunks" in layout:
@@ -162,6 +164,7 @@ def dataset(
     stored = group.create_dataset(name, shape, dtype, **layout)
     stored.attrs["units"] = text(meaning.unit)
     stored.attrs["description"] = text(meaning.description)
+    stored.attrs.update(meaning.over)
     for k, axis in enumerate(axes):
         stored.dims[k].attach_scale(axis)
     return stored

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
+from mpifed.data.roles import TEST
 from mpifed.results.certificate_group import write_certificate
-from mpifed.results.columns import CLIENTS, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
+from mpifed.results.columns import CLIENTS, EVALUATED_ON, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
 from mpifed.results.copied_rounds import copy
 from mpifed.results.model_log import RowLog
 from mpifed.results.netcdf import created, dimension, put, scale, text
@@ -79,7 +80,8 @@ class Recorder:
     @cached_property
     def _by_client(self) -> dict[str, RowLog]:
         axis = partial(scale, name="client")
-        return {name: RowLog(self._growing, name, axis, of_client) for name in ("clients", "unseen")}
+        roles = {name: str(self.file.attrs.get(key, TEST)) for name, key in EVALUATED_ON.items()}
+        return {name: RowLog(self._growing, name, axis, partial(of_client, role=role)) for name, role in roles.items()}
 
     @property
     def count(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.results.columns import ALL, ALL_LISTED, COLUMNS, SCALES, SELECTION, UNKNOWN
+from mpifed.results.columns import ALL, ALL_LISTED, COLUMNS, SCALES, SELECTION, UNKNOWN, of_round
 from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension, numbers, pieces
 
 CHUNK = 256  # rows of a column that are stored together
@@ -171,6 +171,7 @@ class RoundsTable:
         if stored is None:
             layout = {"chunks": (CHUNK,), "fillvalue": 0 if values.dtype.kind == "i" else np.nan}
             axes = (self.numbers,)
-            stored = dataset(self.group, name, (0,), values.dtype, axes, COLUMNS.get(name, UNKNOWN), **layout)
+            meaning = of_round(name, self.growing.file.attrs)
+            stored = dataset(self.group, name, (0,), values.dtype, axes, meaning, **layout)
             self.columns[name] = stored
         append(stored, first, values)

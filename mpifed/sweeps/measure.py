@@ -8,8 +8,9 @@ import numpy as np
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
+from mpifed.data.roles import Role
 from mpifed.features.stop import Stop
-from mpifed.results.columns import COLUMNS
+from mpifed.results.columns import COLUMNS, role_in
 from mpifed.results.result import Result
 
 COSTS = ("rounds", "exchanges", "bytes", "seconds", "simulated_seconds")  # measures of how long a run takes
@@ -65,6 +66,11 @@ class Measure(NamedTuple):
             return Score(float(values[-1]) if ended in REACHED else math.inf, near)
         finite = values[np.isfinite(values)]
         return Score(self.factor * float(finite[-1]), 0.0) if len(finite) else FAILED
+
+    def roles(self, result: Result) -> list[Role]:
+        """The samples that its columns are over, of those that are over samples."""
+        found = [role_in(result.attrs, name) for name in (self.name, self.watched)]
+        return [role for role in found if role is not None]
 
 
 def parsed(text: str, stop: Stop, option: str = "--measure") -> Measure:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.data.roles import Role
 from mpifed.experiment import config as configuration
 from mpifed.results.result import load, read
 from mpifed.results.validate import attributes
@@ -39,12 +40,15 @@ class Plan(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A setting that was tried, with the score of every seed, their middle and the number of runs that diverged."""
+    """A setting that was tried, with the score of every seed, their middle, the number of runs that diverged, and the
+    samples that scores are over.
+    """
 
     setting: Try
     scores: list[Score]
     middle: Score
     diverged: int
+    roles: Sequence[Role] = ()
 
     @property
     def reached(self) -> int:
@@ -138,6 +142,7 @@ def outcomes(plan: Plan, folder: Path) -> list[Outcome]:
 def examined(setting: Try, points: Sequence[Point], plan: Plan, folder: Path) -> Tried:
     """The scores of a setting. A run without a result counts as failed."""
     scores: list[Score] = []
+    roles: list[Role] = []
     diverged = 0
     for point in points:
         path = folder / point.file
@@ -145,9 +150,10 @@ def examined(setting: Try, points: Sequence[Point], plan: Plan, folder: Path) ->
         # it counts for its setting: leaving it out would reward settings that fail on hard seeds
         scores.append(FAILED if result is None else plan.measure.score(result))
         diverged += result is not None and has_diverged(result.attrs)
+        roles += [] if result is None else plan.measure.roles(result)
     middle = median if plan.middle == "median" else fmean
     value, near = (float(middle(part)) for part in zip(*scores, strict=True))
-    return Tried(setting, scores, Score(value, near), diverged)
+    return Tried(setting, scores, Score(value, near), diverged, roles)
 
 
 def order(tried: Tried) -> tuple[float, int, float]:

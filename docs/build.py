@@ -85,7 +85,9 @@ a file that opens. As long as a run can be resumed, its checkpoint is in the fol
 ROUNDS = """One row per round. A column that does not apply to a run is absent; an algorithm may add columns of its own.
 A round that is not evaluated (`evaluate.every`) has NaN for what evaluating gives. *Amount*: the value belongs to that
 round alone, or has added up since the start; otherwise it is the state after the round. *Better*: which of two values
-is the better one, where that can be said."""
+is the better one, where that can be said. Where no client has a test sample, columns over test samples are over
+training samples. The attributes `samples` and `missing` of a dataset say which, and how many clients have none and are
+left out."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -116,7 +116,7 @@ def test_tuning_says_what_it_is_by(tmp_path):
     ]
     words += ["--method", "fedavg k0=1,2", "--measure", "accuracy", "-q"]
     assert " accuracy of training samples" in command("tune", *words, "-o", tmp_path / "trained").out
-    assert command("run", *words[:4], "stop.accuracy=0.1", "-o", tmp_path / "out.h5").code == 0
+    assert command("run", *words[:4], "stop.accuracy=0.1", "checkpoint.keep=true", "-o", tmp_path / "out.h5").code == 0
     again = command("resume", tmp_path / "out.h5", "rounds=30")
     assert re.search(r"would end at once \(accuracy: \S+ of training samples >= 0.1\)", again.err)
     tested = command("tune", *words, "data.test=0.2", "-o", tmp_path / "tested").out

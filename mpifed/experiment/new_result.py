@@ -78,7 +78,8 @@ def circumstances(job: Job, parts: Prepared) -> list[str]:
     kernels = different(parts.blas, parts.devices) if len(parts.blas) > 1 else []
     resumed = [] if job.saved is None else otherwise(computed_by(parts), job.before, job.saved)
     evaluated = over_samples(job.config.problem, job.config.algorithm)
-    missing = left_out(parts.setup.role, parts.setup.m, evaluated)
+    named = evaluated or (["the numbers of clients"] if job.config.evaluate.clients else [])
+    missing = left_out(parts.setup.role, parts.setup.m, named)
     return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError, counted, printable, unknown
+from mpifed.data.roles import TRAINING
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
@@ -54,7 +55,7 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
     without = [name for name in ends if any(role.missing for role in roles(name, results))]
     if without:
-        notes.append(f"missing: clients without test samples, which {', '.join(map(title, without))} leave out")
+        notes.append(f"missing: clients without test samples, left out of {', '.join(map(title, without))}")
     lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
     if lacking:
         notes.append(f"error: without {counted(lacking, 'run')} on data that other rows lack")
@@ -100,7 +101,7 @@ def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
 
 def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
     table = leading(groups, results, layout)
-    evaluated_on(table, groups, ends)
+    evaluated_on(table, groups, ends, layout.form == "csv")
     ties = []
     for name, rows in ends.items():
         values = list(map(best.number, rows))
@@ -117,10 +118,14 @@ def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layou
     return table, ties
 
 
-def evaluated_on(table: Table, groups: Study, names: Iterable[str]) -> None:
-    """Add of which samples the metrics ``names`` are, where rows differ in it, and how many clients have none."""
+def evaluated_on(table: Table, groups: Study, names: Iterable[str], plain: bool) -> None:
+    """Add of which samples the metrics ``names`` are, where rows differ in it, and how many clients have none.
+
+    ``plain``: columns have their keys as names, so that they cannot say that they are of training samples.
+    """
     found = [[role for run in group.runs for name in names for role in roles(name, [run])] for group in groups.groups]
-    if len({role.name for own in found for role in own}) > 1:
+    kinds = {role.name for own in found for role in own}
+    if len(kinds) > 1 or (plain and kinds == {TRAINING}):
         cells = [" or ".join(sorted({role.name for role in own})) or ABSENT for own in found]
         table.add(("samples", "samples"), "evaluated_on", cells)
     if any(role.missing for own in found for role in own):

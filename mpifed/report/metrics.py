@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.core.errors import printable, unknown
 from mpifed.core.typing import Array
-from mpifed.data.roles import TRAINING, Role
+from mpifed.data.roles import TEST, TRAINING, Role
 from mpifed.report.tables import escaped
 from mpifed.results.columns import COLUMNS, Column, lower, role_in
 from mpifed.results.result import Result
@@ -118,7 +118,8 @@ def of_training(name: str, results: Iterable[Result]) -> str:
 
 def before(roles: Iterable[str]) -> str:
     """What stands before the name of a number over samples of these roles."""
-    found = sorted(set(roles))
+    there = set(roles)
+    found = [role for role in (TEST, TRAINING) if role in there]
     return f"{' or '.join(found)} " if TRAINING in found else ""
 
 

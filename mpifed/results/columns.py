@@ -5,7 +5,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from mpifed.core.errors import counted, unknown
+from mpifed.core.errors import counted, printable, unknown
 from mpifed.core.typing import Array
 from mpifed.data.roles import TEST, Role
 
@@ -238,7 +238,7 @@ def role_in(attrs: Mapping[str, Any], name: str) -> Role | None:
     """The samples that a column of the rounds is over in a result with these root attributes; None: over no samples."""
     if name not in str(attrs.get("evaluated", "")).split():
         return None
-    return Role(str(attrs.get("evaluated_on", TEST)), int(attrs.get("missing", 0)))
+    return Role(printable(str(attrs.get("evaluated_on", TEST))), int(attrs.get("missing", 0)))
 
 
 def of_round(name: str, attrs: Mapping[str, Any]) -> Column:

@@ -16,8 +16,9 @@ from mpifed.results.netcdf import NO_COORDINATE
 DAMAGED = (OSError, RuntimeError, MemoryError, OverflowError, struct.error)
 UNREADABLE = (*DAMAGED, KeyError, ValueError, TypeError, AttributeError)
 TEXTS = """format config status stop_reason changed notes privacy reduction kernels local_steps torch device blas numba
-numba_cuda numpy block_bytes_reason group_reason computed_otherwise started resumed finished mpifed_version"""
-COUNTS = "format_version clients ranks features block_bytes group rounds_redrawn graph_edges graph_parts"
+numba_cuda numpy block_bytes_reason group_reason computed_otherwise started resumed finished mpifed_version
+evaluated evaluated_on unseen_evaluated_on"""
+COUNTS = "format_version clients ranks features block_bytes group rounds_redrawn graph_edges graph_parts missing"
 TYPES: dict[str, tuple[type, str]] = dict.fromkeys(TEXTS.split(), (str, "a text"))
 TYPES |= dict.fromkeys(COUNTS.split(), (int, "a whole number, at least 0"))
 WHOLE = "whole numbers"

@@ -91,8 +91,10 @@ def test_a_table_of_runs_on_other_samples_says_which_and_who_is_left_out():
     words = [[cell.strip() for cell in row if cell.strip()] for row in (head, *rows)]
     assert words[0][-3:] == ["samples", "missing", "test or training accuracy"]
     assert sorted(row[-3:-1] for row in words[-2:]) == [["test", "10"], ["training", "0"]]
-    assert text.splitlines()[-1] == "missing: clients without test samples, which accuracy leave out"
+    assert text.splitlines()[-1] == "missing: clients without test samples, left out of accuracy"
     assert "samples" not in mpifed.compare([tested, tested], ["objective"])
+    assert "evaluated_on" in mpifed.compare([trained], ["accuracy"], format="csv")  # whose columns have plain keys
+    assert "evaluated_on" not in mpifed.compare([tested], ["accuracy"], format="csv")
 
 
 def test_a_frame_has_them_beside_the_numbers():

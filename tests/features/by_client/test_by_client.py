@@ -115,7 +115,9 @@ def test_show_has_a_line_with_the_median_and_the_worst_tenth():
     result = run()
     last = np.sort(result.by_client["accuracy"][-1])
     words = " ".join(result.summary().split())
-    assert f"clients' accuracy median {number(np.median(last))}, worst tenth {number(last[:2].mean())}" in words
+    assert (
+        f"clients' training accuracy median {number(np.median(last))}, worst tenth {number(last[:2].mean())}" in words
+    )
 
 
 def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind(tmp_path, monkeypatch):

@@ -12,8 +12,8 @@ from mpifed.cli.run import study
 from mpifed.cli.sweep import layout, tell
 from mpifed.core.errors import UserError, counted
 from mpifed.core.files import replacing
+from mpifed.core.roles import TRAINING
 from mpifed.core.toml import to_toml
-from mpifed.data.roles import TRAINING
 from mpifed.features.stop import Stop
 from mpifed.mpi.world import World
 from mpifed.report.tables import ABSENT, Number, Table, terminal

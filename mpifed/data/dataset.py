@@ -16,6 +16,7 @@ from mpifed.core.arrays import starts_of
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Options, keeping
+from mpifed.core.roles import Role, role_of
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.sample_columns import SampleColumns
 
@@ -93,6 +94,11 @@ class Dataset:
     def totals(self) -> Array:
         """What f_i divides by: the sums of the weights of clients' samples, or how many these are: (m,)."""
         return self.sizes if self.columns is None else self.columns.totals()
+
+    @property
+    def role(self) -> Role:
+        """The samples on which models are evaluated."""
+        return role_of(self.sizes_test)
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from mpifed.compressors.compressor import above
 from mpifed.core.errors import UserError
+from mpifed.core.roles import left_out
 from mpifed.core.typing import Array
-from mpifed.data.roles import Role, left_out
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise
 from mpifed.experiment.job import Job
@@ -13,7 +13,7 @@ from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.resume import forget_end
 from mpifed.features.feature import Feature
 from mpifed.features.settings import Experiment
-from mpifed.federation.evaluation import over_samples
+from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.traits import Takes, needs
 from mpifed.mpi.world import World
 from mpifed.results.columns import COLUMNS, MEASURES, SCALES
@@ -43,12 +43,11 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         past = earlier(before)
         new = otherwise(computed, before, job.saved)
     own = {name: value for feature in parts.features for name, value in feature.attributes(again).items()}
-    evaluated = over_samples(job.config.problem, job.config.algorithm)
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
         "features": parts.data.n,
-        **(evaluated_on(parts.setup.role, evaluated) if evaluated or job.config.evaluate.clients else {}),
+        **evaluated(parts),
         "ranks": world.size,
         "mpi_library": world.library,
         "block_bytes": parts.block.bytes,
@@ -67,9 +66,12 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     return recorder
 
 
-def evaluated_on(role: Role, columns: list[str]) -> dict[str, str | int]:
-    """The attributes that say over which samples columns are, and how many clients have none."""
-    return {"evaluated": " ".join(columns), "evaluated_on": role.name, "missing": role.missing}
+def evaluated(parts: Prepared) -> dict[str, str | int]:
+    """The attributes that say which columns are over samples, over which, and how many clients have none of these."""
+    columns = Evaluation(parts.setup).over_samples()
+    if not columns and not parts.setup.problem.of_clients():
+        return {}
+    return {"evaluated": " ".join(columns), "evaluated_on": parts.setup.role.name, "missing": parts.setup.role.missing}
 
 
 def circumstances(job: Job, parts: Prepared) -> list[str]:
@@ -77,9 +79,10 @@ def circumstances(job: Job, parts: Prepared) -> list[str]:
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
     kernels = different(parts.blas, parts.devices) if len(parts.blas) > 1 else []
     resumed = [] if job.saved is None else otherwise(computed_by(parts), job.before, job.saved)
-    evaluated = over_samples(job.config.problem, job.config.algorithm)
-    named = evaluated or (["the numbers of clients"] if job.config.evaluate.clients else [])
-    missing = left_out(parts.setup.role, parts.setup.m, named)
+    names = Evaluation(parts.setup).over_samples() or (
+        ["the numbers of clients"] if job.config.evaluate.clients else []
+    )
+    missing = left_out(parts.setup.role, parts.setup.m, names)
     return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 

@@ -8,7 +8,6 @@ from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
-from mpifed.data.roles import role_of
 from mpifed.experiment.job import Job
 from mpifed.experiment.warm_start import fitting
 from mpifed.features.feature import Feature
@@ -62,8 +61,9 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     nodes = None
     if x is not None:
         first, nodes = fitting(x, (data.m, first.size), config)
-    role = role_of(data.sizes_test)
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=role)
+    setup = Setup(
+        config.problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role
+    )
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError, concerning
 from mpifed.core.files import being_written
-from mpifed.data.roles import TEST
+from mpifed.core.roles import TEST
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved, find
 from mpifed.experiment.lost_file import missing

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Table
-from mpifed.data.roles import TEST
+from mpifed.core.roles import TEST
 
 BUDGETS = ("rounds", "seconds", "simulated_seconds")  # what may run out before a run has converged
 

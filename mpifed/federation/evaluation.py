@@ -8,11 +8,10 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.method import Method, Personalised
+from mpifed.federation.method import Personalised
 from mpifed.federation.request import MAXIMA, WHOLE
 from mpifed.federation.setup import Setup
 from mpifed.federation.view import View
-from mpifed.problems.problem import Problem
 
 PERSONAL = ("personal_objective", "personal_accuracy")
 COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
@@ -23,13 +22,6 @@ class Evaluated(NamedTuple):
 
     sums: dict[str, Array]
     maxima: dict[str, Array]
-
-
-def over_samples(problem: Problem, algorithm: Method) -> list[str]:
-    """The recorded columns that are numbers over the samples on which models are evaluated."""
-    classes = ["accuracy", "accuracy_pooled"] if problem.classifies() else []
-    personal = ["personal_accuracy"] if classes and isinstance(algorithm, Personalised) else []
-    return [*classes, *personal, *problem.measured()]
 
 
 class Evaluation:
@@ -47,11 +39,16 @@ class Evaluation:
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
         self.role = setup.role
-        self.over_samples = bool(self.classes or self.measured or setup.problem.of_clients())
         self.views: list[View] = []
         # what hosts may be asked for beside methods of the algorithm: name -> method(f, client, *args)
         self.looks: dict[str, Callable[..., dict[str, Array]]] = {WHOLE: self.evaluate, MAXIMA: self.maxima}
         self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
+
+    def over_samples(self) -> list[str]:
+        """The recorded columns that are numbers over the samples on which models are evaluated."""
+        classes = ["accuracy", "accuracy_pooled"] if self.classes else []
+        personal = ["personal_accuracy"] if self.classes and self.personalised is not None else []
+        return [*classes, *personal, *self.measured]
 
     def evaluate(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """The quantities of each of the clients that are added up, at the server's model x (n,): (c,) each, the

@@ -76,7 +76,7 @@ class Host:
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin
         self.lay()
-        if data.sizes_test is not None and self.evaluation.over_samples:
+        if data.sizes_test is not None and (self.evaluation.over_samples() or setup.problem.of_clients()):
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
         self.views: list[View] = []  # what client methods see that is not the problem's

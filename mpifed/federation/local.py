@@ -10,9 +10,9 @@ import numpy as np
 
 from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
+from mpifed.core.roles import Role
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.data.roles import Role
 from mpifed.federation.samples import mini_batches, samples_of
 from mpifed.federation.view import Gradient, Key, Steps, View, by_block_of, factors_of, neighbours_of
 from mpifed.kernels.blocks import Block

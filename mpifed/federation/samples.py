@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.roles import TRAINING
 from mpifed.core.typing import Array
-from mpifed.data.roles import TRAINING
 from mpifed.kernels.blocks import Block, weights
 
 AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time

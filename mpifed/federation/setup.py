@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.processor import UNKNOWN
+from mpifed.core.roles import Role
 from mpifed.core.typing import Array
-from mpifed.data.roles import Role
 from mpifed.federation.method import Method
 from mpifed.problems.problem import Problem
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError, counted, printable, unknown
-from mpifed.data.roles import TRAINING
+from mpifed.core.roles import TRAINING
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import printable, unknown
+from mpifed.core.roles import TEST, TRAINING, Role
 from mpifed.core.typing import Array
-from mpifed.data.roles import TEST, TRAINING, Role
 from mpifed.report.tables import escaped
 from mpifed.results.columns import COLUMNS, Column, lower, role_in
 from mpifed.results.result import Result

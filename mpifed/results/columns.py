@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from mpifed.core.errors import counted, printable, unknown
+from mpifed.core.roles import TEST, Role
 from mpifed.core.typing import Array
-from mpifed.data.roles import TEST, Role
 
 
 class Column(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import needed
-from mpifed.data.roles import TEST
+from mpifed.core.roles import TEST
 from mpifed.results.columns import EVALUATED_ON, Columns, of_client
 
 

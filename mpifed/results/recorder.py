@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mpifed.core.errors import RunError, UserError
+from mpifed.core.roles import TEST
 from mpifed.core.typing import Array
-from mpifed.data.roles import TEST
 from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, EVALUATED_ON, MODEL, MODELS, RANKS, UNKNOWN, UNSEEN, of_client
 from mpifed.results.copied_rounds import copy

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError, unknown
+from mpifed.core.roles import Role
 from mpifed.core.typing import Array
-from mpifed.data.roles import Role
 from mpifed.features.stop import Stop
 from mpifed.results.columns import COLUMNS, role_in
 from mpifed.results.result import Result

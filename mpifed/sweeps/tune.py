@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
+from mpifed.core.roles import Role
 from mpifed.core.toml import toml_value
-from mpifed.data.roles import Role
 from mpifed.experiment import config as configuration
 from mpifed.results.result import load, read
 from mpifed.results.validate import attributes

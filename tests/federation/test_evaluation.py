@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.errors import UserError
+from mpifed.core.roles import Role
 from mpifed.data.pool import Pool
-from mpifed.data.roles import Role
 from mpifed.experiment.rounds import evaluate
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import All

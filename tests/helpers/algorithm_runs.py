@@ -9,7 +9,6 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.processor import UNKNOWN
 from mpifed.data.pool import Pool
-from mpifed.data.roles import role_of
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
@@ -157,8 +156,8 @@ class Run:
         cuts = (0, self.m) if cuts is None else cuts
         table = None if compress is None else Compress.build(compress, "compress")
         ways = {} if table is None else table.ways()
-        role = role_of(self.data.sizes_test)
-        setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes, role=role)
+        first = start.astype(dtype)
+        setup = Setup(self.problem, algorithm, seed, self.m, first, block_bytes, role=self.data.role)
         if graph is not None:
             weights = Weights(Graph.build(graph, "graph"), seed, self.m)
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.data.pool import Pool
-from mpifed.data.roles import role_of
 from mpifed.federation.local import Local
 from mpifed.federation.setup import Setup
 from mpifed.kernels.fill import Layout, add_tests, fill
@@ -45,7 +44,7 @@ def local(problem, data, views=()):
     if data.sizes_test is not None:
         add_tests(blocks, data, layout, problem.labels)
     start = problem.initial(data, 0).astype(data.dtype)
-    setup = Setup(problem, None, 0, data.m, start, role=role_of(data.sizes_test))
+    setup = Setup(problem, None, 0, data.m, start, role=data.role)
     return Local(blocks[0], setup, np.arange(data.m), (1, 0), views)
 
 

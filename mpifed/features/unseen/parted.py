@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.roles import TRAINING, Role, left_out, role_of
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import listed
 from mpifed.data.reordered import Reordered
-from mpifed.data.roles import TRAINING, Role, left_out, role_of
 
 Wanted = float | int | str | Sequence[int | str]  # a share, how many, or clients by name and number
 

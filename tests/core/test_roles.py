@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.data.roles import Role, left_out, role_of
+from mpifed.core.roles import Role, left_out, role_of
 
 
 @pytest.mark.parametrize(

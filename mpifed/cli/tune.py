@@ -5,14 +5,14 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mpifed.cli.run import study
 from mpifed.cli.sweep import layout, tell
-from mpifed.core.errors import UserError, counted
+from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
-from mpifed.core.roles import TRAINING
+from mpifed.core.roles import TRAINING, Role
 from mpifed.core.toml import to_toml
 from mpifed.features.stop import Stop
 from mpifed.mpi.world import World
@@ -80,12 +80,18 @@ def table(found: list[Outcome], plan: Plan) -> str:
         number = Number(value, best.sd) if math.isfinite(value) else ABSENT
         words = " ".join(f"{key}={bare(value)}" for key, value in best.setting.options.items())
         rows.append([label, str(len(tried)), words, number, "; ".join(remarks)])
-    roles = [role for one in found for tried in one.tried for role in tried.roles]
-    trained = " of training samples" if any(role.name == TRAINING for role in roles) else ""
-    heads = ["method", "tried", "best", plan.measure.text + trained, ""]
+    heads = ["method", "tried", "best", plan.measure.text, ""]
     text = terminal(Table([(head, head) for head in heads], heads, rows, [1.0] * len(heads)))
-    most = max((role.missing for role in roles), default=0)
-    return f"{text}\n\nwithout {counted(most, 'client')}, at most, that have no test samples" if most else text
+    return "\n\n".join([text, *evaluated_on(role for one in found for tried in one.tried for role in tried.roles)])
+
+
+def evaluated_on(roles: Iterable[Role]) -> Iterator[str]:
+    """Sentences on the samples that the measure is over, where these are not test samples of all clients."""
+    there = set(roles)
+    if any(role.name == TRAINING for role in there):
+        yield "by training samples, for no client has test samples"
+    if most := max((role.missing for role in there), default=0):
+        yield f"without the clients that have no test samples, at most {most:,}"
 
 
 def written(args: argparse.Namespace, plan: Plan, found: list[Outcome], folder: Path) -> Iterator[Line]:

@@ -20,7 +20,7 @@ class Role(NamedTuple):
 
 def role_of(sizes_test: Array | None) -> Role:
     """Test samples, of which clients have ``sizes_test`` (c,), or training samples where nobody has a test sample."""
-    # never of both: a model knows the samples that it was trained on, and on others says more than it knows
+    # never a mix of both: a model is right more often on samples that it was trained on
     if sizes_test is None or not np.any(sizes_test):
         return Role()
     return Role(TEST, int(np.count_nonzero(np.asarray(sizes_test) == 0)))

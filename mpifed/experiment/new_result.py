@@ -79,10 +79,8 @@ def circumstances(job: Job, parts: Prepared) -> list[str]:
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
     kernels = different(parts.blas, parts.devices) if len(parts.blas) > 1 else []
     resumed = [] if job.saved is None else otherwise(computed_by(parts), job.before, job.saved)
-    names = Evaluation(parts.setup).over_samples() or (
-        ["the numbers of clients"] if job.config.evaluate.clients else []
-    )
-    missing = left_out(parts.setup.role, parts.setup.m, names)
+    others = ["the numbers of clients"] if job.config.evaluate.clients else []
+    missing = left_out(parts.setup.role, parts.setup.m, Evaluation(parts.setup).over_samples() or others)
     return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 

@@ -68,8 +68,9 @@ class Measure(NamedTuple):
         return Score(self.factor * float(finite[-1]), 0.0) if len(finite) else FAILED
 
     def roles(self, result: Result) -> list[Role]:
-        """The samples that its columns are over, of those that are over samples."""
-        found = [role_in(result.attrs, name) for name in (self.name, self.watched)]
+        """The samples that its columns are over, of those that are over samples, and an accuracy that ended the run."""
+        ended = "accuracy" if self.name in COSTS and result.stop_reason.startswith("accuracy:") else ""
+        found = [role_in(result.attrs, name) for name in (self.name, self.watched, ended)]
         return [role for role in found if role is not None]
 
 

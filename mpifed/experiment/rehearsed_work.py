@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec.structs import replace
 
-from mpifed.core.errors import UserError, reason
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Data, Dataset
@@ -83,7 +83,8 @@ def counted_work(config: Experiment, data: Dataset, sizes: Array) -> CountedWork
         rows, second = rehearsed(config, Some(data, ids))
     except Exception as error:  # the run comes to a mistake of the class as well, and says what is wrong
         work = config.algorithm.work(sizes)
-        note = f"its first rounds fail ({type(error).__name__}: {reason(error)}), so {ONE}"
+        why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        note = f"its first rounds fail ({why}), so {ONE}"
         return CountedWork(sizes if work is None else work, unstated_note(name, note))
     if second:
         raise UserError(

@@ -38,8 +38,9 @@ class Marina(CompressedGradients, tag="marina"):
 
     takes = Takes.SELECTED_OR_ALL
 
-    def work(self, d: Array) -> Array:
-        return 2 * d
+    def units(self) -> float:
+        """Gradients of a round on average, where p is an option: 1 with whole gradients, otherwise 2."""
+        return 2 - (self.p or 0.0)
 
     def traffic(self, n: int) -> tuple[float, float]:
         """On average over the coin: x down and ∇f_i up, or x⁺ and x down and the compressed change up."""
@@ -55,8 +56,9 @@ class Marina(CompressedGradients, tag="marina"):
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = server.x - server.gamma * server.g
-        selected = fed.select(x)
-        if fed.rng.random() < self.chance(fed.n):
+        whole = fed.rng.random() < self.chance(fed.n)
+        selected = fed.select(x, units=1 if whole else 2)
+        if whole:
             return server._replace(x=x, g=fed.mean(self.whole, x))
         fed.send(self.change, x, server.x, to=selected, bits=self.bits(fed))
         change = fed.estimate(0.0, of=fed.arrivals())

@@ -9,10 +9,12 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.case import Case, Order, Rearranged, difference
 from mpifed.checking.table import Check, Found, Open, place
 from mpifed.checking.trace import ROUNDS, Round, Trace, traced
+from mpifed.core.guards import own
 from mpifed.experiment.optimum import alone
 from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.certificate.minimum import minimum
 from mpifed.features.simulated_time.system import System
+from mpifed.federation.method import states_work
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.peers.network import Network
 from mpifed.federation.traits import Refused, Takes, needs
@@ -61,7 +63,7 @@ def takes(case: Case) -> str:
 
 
 def travels(case: Case) -> str:
-    """The numbers that a client uploads, against ``traffic``, which takes them from ``upload.vectors``."""
+    """The numbers that a client gets and uploads, against ``traffic``, which takes them from ``upload.vectors``."""
     config = case.config
     trace = watched(case)
     algorithm = config.algorithm
@@ -70,20 +72,59 @@ def travels(case: Case) -> str:
         raise Open("messages of the study are compressed, masked or late")
     if algorithm.takes is Takes.SELECTED_OR_ALL:
         raise Open("a coin decides what travels")
-    _, said = algorithm.traffic(n)
+    said = algorithm.traffic(n)
     for number, one in enumerate(trace.rounds, 1):
         count = carriers(case, trace, one, number)
         if not count:
             raise Open("no client is selected, or no node has a neighbour")
         if algorithm.on_graph and number == 1 and not one.up:
             continue  # nodes may begin with a step of their own
-        if abs(one.up - count * said) > 1e-9 * max(one.up, count):
-            raise Found(
-                f"{one.up / count:.6g} numbers travel up for each client and selection in round {number}, and "
-                f"traffic({n}) says {said:.6g} (upload.vectors = {algorithm.upload.vectors})",
-                place(algorithm, *one.methods),
-            )
-    return f"{said:.6g} numbers up for each client and selection, n = {n}"
+        for way, sent, right in zip(("up", "down"), (one.up, one.down), said[::-1], strict=True):
+            # simulated time counts one download of proxskip, whose second one only selections need
+            if abs(sent - count * right) > 1e-9 * max(sent, count) and (way == "up" or own(type(algorithm))):
+                raise Found(
+                    f"{sent / count:.6g} numbers travel {way} for each client and selection in round {number}, and "
+                    f"traffic({n}), (down, up), says {right:.6g} (upload.vectors = {algorithm.upload.vectors})",
+                    place(algorithm, *one.methods),
+                )
+    down, up = said
+    return f"{down:.6g} numbers down and {up:.6g} up for each client and selection, n = {n}"
+
+
+def works(case: Case) -> str:
+    """The sample gradients that clients compute, against ``work``."""
+    config = case.config
+    algorithm = config.algorithm
+    trace = watched(case)
+    d = case.prepared.data.sizes
+    said = algorithm.work(d)
+    if said is None or config.asynchronous is not None:
+        raise Open("uploads of the study are late" if config.asynchronous else "work(d) says that it is not known")
+    if trace.second and states_work(type(algorithm)):
+        raise Open(f"it asks for f.{trace.second[0]}, and second derivatives are no sample gradients")
+    units = np.array([one.units for one in trace.rounds])
+    if not units.any():
+        raise Open("no client is selected")
+    called = units.any(axis=0)
+    units, d = units[:, called], d[called]
+    done = np.array([one.gradients for one in trace.rounds])[:, called]
+    each = np.where(units > 0, done / np.maximum(units, 1), np.nan) / d
+    least, most = float(np.nanmin(each)), float(np.nanmax(each))
+    counted = f"{least:.6g}" if np.isclose(least, most) else f"{least:.6g} to {most:.6g}"
+    counted += " gradients of each sample for a selection"
+    if not states_work(type(algorithm)):
+        return f"{counted}; work(d) is not defined, and runs with system.speed count"
+    share = said[called] / d
+    if np.allclose(each[units > 0], np.broadcast_to(share, units.shape)[units > 0], rtol=1e-9, atol=0):
+        return counted
+    # coins and steps that end early: work is that of an average round, or of the longest, as mpifed's own methods say
+    drawn = (np.nanmin(each, axis=0) < np.nanmax(each, axis=0)).any()
+    if (drawn or not own(type(algorithm))) and least <= share.max():
+        raise Open(f"{counted}, and work(d) says {share.mean():.6g}, on average or at most")
+    raise Found(
+        f"computes {counted}, and work(d) says {share.mean():.6g}",
+        place(algorithm, *trace.rounds[0].methods),
+    )
 
 
 def fields(case: Case) -> str:
@@ -233,6 +274,7 @@ def growth(case: Case) -> str:
 CHECKS: list[Check] = [
     ("takes", takes),
     ("upload and traffic", travels),
+    ("work", works),
     ("fields of upload", fields),
     ("requires", requires),
     ("asynchronous", late),

@@ -13,6 +13,7 @@ from mpifed.checking.case import Case
 from mpifed.core.typing import Array
 from mpifed.experiment.housing import federation
 from mpifed.experiment.rounds import played
+from mpifed.federation.counted import Tally
 from mpifed.federation.host import Host
 from mpifed.federation.method import ServerState
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request, is_charged
@@ -38,13 +39,21 @@ class Watch:
         self.select = type(fed).select.__code__
         self.called: dict[str, str] = {}
         self.selections: list[Array] = []
+        self.units = np.zeros(fed.m)
 
     def __call__(self, frame: FrameType, event: str, found: Any) -> None:
         need = self.names.get(self.problem.get(frame.f_code, ""), "")
         if event == "call" and need and need not in self.called and (caller := self.caller(frame.f_back)):
             self.called[need] = caller
         if event == "return" and frame.f_code is self.select:
-            self.selections.append(self.fed.mask(found))
+            chosen = self.fed.mask(found)
+            self.selections.append(chosen)
+            self.units += chosen * frame.f_locals["units"]
+
+    def begin(self, always: bool) -> None:
+        """Begin a round, in which all clients are charged where no selection is made."""
+        self.selections = []
+        self.units = np.full(self.fed.m, float(always))
 
     def caller(self, frame: FrameType | None) -> str:
         """The method of the algorithm from which a call comes, ``round`` where it is none; empty: from the problem."""
@@ -91,24 +100,33 @@ class Watching(InProcess):
 
 
 class Round(NamedTuple):
-    """A round: its selections, each a mask (m,), the clients asked (m,), by which methods, and the numbers sent up."""
+    """A round: its selections, each a mask (m,), the clients asked (m,), by which methods, and the numbers sent.
+
+    ``units`` (m,): how many times ``work`` each client is charged with, ``gradients`` (m,) those of samples that it has
+    computed.
+    """
 
     selections: list[Array]
     asked: Array
     methods: tuple[str, ...]
+    down: float
     up: float
+    units: Array
+    gradients: Array
 
 
 class Trace(NamedTuple):
     """The first rounds of a method; ``sizes`` of the server's state.
 
-    ``called``: the methods of the problem that it called, and in which of its own it did so first.
+    ``called``: the methods of the problem that it called, and in which of its own it did so first; ``second``: second
+    derivatives among them.
     """
 
     fed: Federation
     rounds: list[Round]
     called: dict[str, str]
     sizes: list[dict[str, int]]
+    second: tuple[str, ...]
 
 
 def traced(case: Case, rounds: int = ROUNDS) -> Trace:
@@ -120,25 +138,41 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     server: ServerState | None = None
     found = []
     sizes = []
-    with watching(watch):
+    tally = Tally(fed.m)
+    with watching(watch), counting(case.host, tally):
         case.host.join()  # once more: what a method needs of the problem may be asked for here alone
         for number in range(rounds + 1):
-            before = fed.ledger.bytes_up
+            before = fed.ledger.bytes_down, fed.ledger.bytes_up
             transport.asked.clear()
-            watch.selections.clear()
+            watch.begin(not config.algorithm.takes.selections)
+            tally.clear()
             server, _ = played(config.algorithm, fed, number, server, 0)
             server = fed.observed(server)
             if number:
-                found.append(seen(fed, transport.asked, list(watch.selections), before))
+                found.append(seen(watch, transport.asked, tally.clear(), before))
                 fed.evaluate(server.x)  # what the method records may need more of the problem
                 sizes.append({name: np.size(value) for name, value in server._asdict().items()})
-    return Trace(fed, found, watch.called, sizes)
+    return Trace(fed, found, watch.called, sizes, tuple(tally.second))
 
 
-def seen(fed: Federation, requests: list[Request], selections: list[Array], before: int) -> Round:
-    """What a round did, with ``before`` bytes sent up until then."""
+@contextmanager
+def counting(host: Host, tally: Tally) -> Iterator[None]:
+    host.wraps.append(tally.wrap)
+    try:
+        yield
+    finally:
+        host.wraps.remove(tally.wrap)
+
+
+def seen(watch: Watch, requests: list[Request], gradients: Array, before: tuple[int, int]) -> Round:
+    """What a round did, with ``before`` bytes sent down and up until then."""
+    fed = watch.fed
     asked = np.zeros(fed.m, bool)
     for request in requests:
         asked |= fed.mask(request.to)
-    up = (fed.ledger.bytes_up - before) / fed.dtype.itemsize
-    return Round(selections, asked, tuple(dict.fromkeys(request.method for request in requests)), up)
+    down, up = (
+        (now - then) / fed.dtype.itemsize
+        for now, then in zip((fed.ledger.bytes_down, fed.ledger.bytes_up), before, strict=True)
+    )
+    methods = tuple(dict.fromkeys(request.method for request in requests))
+    return Round(watch.selections, asked, methods, down, up, watch.units, gradients)

@@ -1,11 +1,12 @@
 """Tables and components of an experiment file: classes whose fields are the keys of a TOML table."""
 
 import difflib
+import functools
 import importlib
 import math
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -14,7 +15,7 @@ import msgspec
 from mpifed.core import plugins
 from mpifed.core.arrays import is_number
 from mpifed.core.deprecated import with_new_keys
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import UserError, WrongValue, unknown
 from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
 from mpifed.core.toml import join, toml_value
 
@@ -37,6 +38,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A table of an experiment file. Its fields are the keys, with types, defaults and descriptions."""
 
     refused: ClassVar[dict[str, str]] = {}  # keys of similar tables that this one cannot have, and why not
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__post_init__" in vars(cls):
+            type.__setattr__(cls, "__post_init__", refusing(vars(cls)["__post_init__"]))
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
@@ -70,6 +76,29 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def refuse_key(cls, key: str, value: Any, path: str) -> NoReturn:
         """UserError for a key that this table does not have; it says what would be right."""
         unknown("key", key, fields_of(cls), path)
+
+
+def refusing(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The ``__post_init__`` of a table, whose ValueError is a UserError for whoever makes an object of it in Python."""
+
+    @functools.wraps(check)
+    def call(table: Any) -> None:
+        try:
+            check(table)
+        except ValueError as error:
+            raise error if isinstance(error, UserError) else WrongValue(str(error)) from None
+        except (TypeError, AttributeError):
+            # an object takes what it is given: values of other types, which a study refuses, may fail here
+            for key, field in fields_of(type(table)).items():
+                value = getattr(table, field.name)
+                where = f"{type(table).__name__}.{key}"
+                if value is None and type(None) not in parts_of(field.type)[2]:
+                    raise WrongValue(f"{where} = None is wrong: leave it out for the default") from None
+                if not isinstance(value, Table):
+                    convert(value, field.type, where)
+            raise
+
+    return call
 
 
 @cache

@@ -22,6 +22,10 @@ class UserError(Exception):
     """
 
 
+class WrongValue(UserError, ValueError):
+    """A value that an object cannot have. As a ValueError it is told with its place in the study, where it has one."""
+
+
 class RunError(Exception):
     """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file.
 

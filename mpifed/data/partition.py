@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Component
+from mpifed.core.component import Component, brief
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Keeps
 from mpifed.core.toml import listed, toml_value
@@ -96,7 +96,8 @@ class Sizes(Partition, tag="sizes"):
 
     def __post_init__(self) -> None:
         if self.sizes is not None and min(listed(self.sizes), default=0) < 1:
-            raise ValueError("sizes must be a list of whole numbers, each at least 1, or one such number")
+            right = "a list of whole numbers, each at least 1, or one such number"
+            raise ValueError(f"sizes = {brief(self.sizes)} is wrong: it must be {right}")
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         d = len(y)

@@ -46,7 +46,8 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     features = features_of(config, job.survive)
     refuse_study(config, features)
     load = config.data.load if cache is None else partial(cache.load, config.data)
-    data = config.problem.fitted(load(config.seed, config.dtype))
+    loaded = load(config.seed, config.dtype)
+    data = config.problem.fitted(loaded)
     for feature in features:
         data = feature.data(data)
     features = [*brought(config, data), *features]
@@ -64,6 +65,10 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     setup = Setup(
         config.problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role
     )
+    if config.system is not None:
+        from mpifed.experiment.rehearsed_work import counted_work  # it prepares a small run of its own
+
+        setup = setup._replace(counted=counted_work(config, loaded, data.sizes))
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)

@@ -68,24 +68,28 @@ class Local:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def like(self, block: Block, ids: Array, key: Key, views: Sequence[View] = ()) -> Local:
+        """The same f_i with other samples, clients or random streams."""
+        return Local(block, self._study, ids, key, views)
+
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
         rows = rows if isinstance(rows, np.ndarray) else to_numpy(rows)
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self.key)
-        found = Local(self.block.take(rows), self._study, self.ids[rows], (round, call))
+        found = self.like(self.block.take(rows), self.ids[rows], (round, call))
         # they are in the midst of a call: what was drawn for them stays, and is not drawn anew
         found.views = [view.of(found, rows) for view in self.views]
         return found
 
     def keyed(self, key: Key) -> Local:
         """The same clients with the random streams of other rounds and calls."""
-        return Local(self.block, self._study, self.ids, key, self.views)
+        return self.like(self.block, self.ids, key, self.views)
 
     def beside(self, views: Sequence[View]) -> Local:
         """The same clients with further views."""
-        return Local(self.block, self._study, self.ids, self.key, [*self.views, *views])
+        return self.like(self.block, self.ids, self.key, [*self.views, *views])
 
     @cached_property
     def factors(self) -> Array | None:
@@ -262,4 +266,4 @@ class Local:
         dtype = self._study.start.dtype
         # an order of all samples for each epoch, or for each iteration one of which the first samples alone are taken
         for j, block, has in mini_batches(self.block, size, epochs or k0, not epochs, self.rng, dtype):
-            yield j, Local(block, self._study, self.ids, self.key, self.views), has
+            yield j, self.like(block, self.ids, self.key, self.views), has

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
+from mpifed.core.guards import own
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Mean, Need, Recorded, Refused, Takes, Upload
@@ -77,6 +78,11 @@ class Proximal(Protocol):
 
     def proximal_step(self, server: ServerState, m: int) -> float:
         """The t of x⁺ = argmin_u h(u) + ‖u − x‖²/(2t), from the server's state after a round without h."""
+
+
+def states_work(cls: type) -> bool:
+    """Whether a class says itself what its clients compute: one of mpifed's own, or one that defines ``work``."""
+    return not own(cls) or own(next(base for base in cls.__mro__ if "work" in vars(base)))
 
 
 def proximal(method: Method) -> bool:

@@ -11,6 +11,13 @@ from mpifed.federation.method import Method
 from mpifed.problems.problem import Problem
 
 
+class CountedWork(NamedTuple):
+    """The sample gradients that clients compute between two selections, where a rehearsal has counted them."""
+
+    work: Array  # (m,)
+    note: str  # a sentence for the user; empty where there is nothing to say
+
+
 class Setup(NamedTuple):
     """The problem and the algorithm of a run, its seed, the number of clients and the model that it starts from.
 
@@ -26,6 +33,7 @@ class Setup(NamedTuple):
     kernels: str = "numpy"  # what computes: numpy, compiled, torch or cuda
     role: Role = Role()  # the samples on which models are evaluated
     nodes: Array | None = None  # (m, n) where nodes of a graph start from models of their own; ``start`` is their mean
+    counted: CountedWork | None = None  # None where the algorithm states its work, or nothing asks for it
 
     def initial(self, ids: Array) -> Array:
         """The models that some clients start from: (c, n)."""

@@ -129,7 +129,11 @@ class Function:
     def loss(self, P: dict[str, Any], constants: dict[str, Any], samples: Any, b: Any, w: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""
         scores = self._call(P | constants, samples)
-        return self.options.loss.of(scores, b, w), scores
+        try:
+            return self.options.loss.of(scores, b, w), scores
+        except Exception as error:  # the user's code may raise anything
+            wrong = f"problem.loss = {toml_value(self.options.loss.name)} is wrong:"
+            raise UserError(f"{wrong} it fails on {len(b)} samples of a client: {first_line(error)}") from None
 
     def _call(self, P: dict[str, Any], samples: Any) -> Any:
         """The scores of samples at parameters P; UserError where the module fails."""

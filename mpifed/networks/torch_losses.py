@@ -44,8 +44,11 @@ class Loss(NamedTuple):
         scores = scores.detach().requires_grad_()
         try:
             with pytorch().enable_grad():
+                self.refuse_writing(scores, targets)
                 self.of(scores, targets, targets.new_ones(len(targets), dtype=scores.dtype))
                 losses = self.function(squeezed(scores), targets)
+        except UserError:
+            raise
         except Exception as error:  # the user's code may raise anything
             shapes = f"scores {toml_value(tuple(scores.shape))} and targets {toml_value(tuple(targets.shape))}"
             raise UserError(f"{wrong} it cannot take {shapes}: {first_line(error)}") from None
@@ -53,6 +56,17 @@ class Loss(NamedTuple):
             raise UserError(f"{wrong} it has no gradient: compute it from the scores with functions of torch alone")
         self.refuse_multiples(scores.detach(), targets)
         return not losses.ndim
+
+    def refuse_writing(self, scores: Any, targets: Any) -> None:
+        """UserError where the function changes its scores or targets, which others read too."""
+        own = [scores * 1, targets.clone()]  # no leaf, which torch itself does not let anybody change
+        self.function(squeezed(own[0]), own[1])
+        for name, tensor, before in zip(("scores", "targets"), own, (scores, targets), strict=True):
+            if written(tensor, before):
+                raise UserError(
+                    f"problem.loss = {toml_value(self.name)} is wrong: it changes its {name} in place: change a copy, "
+                    f"as in {name} = {name}.clone()"
+                )
 
     def refuse_multiples(self, scores: Any, targets: Any) -> None:
         """UserError where what is given doubles, as a sum does, or is halved when each sample comes twice."""
@@ -65,6 +79,10 @@ class Loss(NamedTuple):
             twice = self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets]))
         except Exception:  # the user's code may raise anything: this one takes other scores, and shows nothing here
             return
+        if once.shape[1:] != twice.shape[1:]:
+            shapes = " for 2 samples and ".join(f"an array {toml_value(tuple(one.shape))}" for one in (once, twice))
+            wrong = f"problem.loss = {toml_value(self.name)} is wrong: it gives {shapes} for 4"
+            raise UserError(f"{wrong}: one loss each, or their mean, is needed")
         twice = twice[: len(once)] if once.ndim else twice
         right = 'return one loss for each sample (reduction="none"), or their mean'
         for factor, verb in ((2, "multiplies"), (0.5, "divides")):
@@ -170,6 +188,12 @@ def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], An
         return made() if isinstance(made, type) else made
     except Exception as error:  # a class of the user may raise anything
         raise UserError(f"{wrong} it cannot be made without arguments: {first_line(error)}") from None
+
+
+def written(tensor: Any, before: Any) -> bool:
+    """Whether a new tensor with the values ``before`` was changed in place."""
+    # _version is what autograd goes by; tensor.data, or an array of numpy on the same memory, leaves it as it is
+    return tensor._version > 0 or not bool(((tensor == before) | (before != before)).all())
 
 
 def squeezed(scores: Any) -> Any:

@@ -19,6 +19,7 @@ from mpifed.data.labels import class_count
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.torch_device import device_of
 from mpifed.networks import torch_training
+from mpifed.networks.torch_again import refuse_other_scores
 from mpifed.networks.torch_function import Options
 from mpifed.networks.torch_groups import Groups
 from mpifed.networks.torch_losses import LOSSES, Targets, loss_of, metric_of, refuse_scores
@@ -95,6 +96,7 @@ class TorchProblem(Training):
         if not len(net.start):
             raise ValueError("the network has no parameter that is trained")
         _ = net.mean  # a loss that cannot be used is refused now
+        refuse_other_scores(net)
         if self.measured():
             metric_of(self._metric_name(), self.takes())
         if not net.alone and min(data.sizes) == 1:

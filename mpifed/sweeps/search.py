@@ -17,7 +17,7 @@ from mpifed.core.errors import UserError, reason
 from mpifed.core.files import text_of
 from mpifed.core.streams import stream
 from mpifed.core.toml import flat, from_toml, toml_value
-from mpifed.experiment.config import parse
+from mpifed.experiment.config import Setting, parse, settle
 from mpifed.federation.traits import tuned
 from mpifed.sweeps.grid import pairs
 
@@ -103,7 +103,7 @@ def from_text(text: str, runs: int, number: int) -> Method:
         elif axis := as_range(first, key):
             axes[key] = axis
         else:
-            assign(fixed, key, parse(first))
+            fixed[key] = parse(first)
     return method((labels or words)[0], fixed, axes, runs, number)
 
 
@@ -118,7 +118,7 @@ def from_file(path: str, runs: int) -> list[Method]:
             if axis is not value or (isinstance(value, list) and value):
                 axes[key] = axis
             else:
-                assign(fixed, key, value)
+                fixed[key] = value
         found.append(method(label, fixed, axes, runs, number))
     return found
 
@@ -149,31 +149,26 @@ def as_range(text: str, key: str) -> Range | None:
     return Range(low, high, all(WHOLE.fullmatch(end) for end in found.groups()))
 
 
-def assign(table: dict[str, Any], key: str, value: Any) -> None:
-    *parents, last = key.split(".")
-    for parent in parents:
-        table = table.setdefault(parent, {})
-        if not isinstance(table, dict):
-            raise UserError(f"{key} = {toml_value(value)} is wrong: {parent} is not a table")
-    table[last] = value
+def table_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The table [algorithm] with options by dotted key, as run and sweep read them: names first."""
+    # copies, because settings share the tables among their values, which others are written into
+    words = [
+        Setting(f"{key} = {toml_value(value)}", ["algorithm", *key.split(".")], copy.deepcopy(value))
+        for key, value in options.items()
+    ]
+    found: dict[str, Any] = settle({}, words)["algorithm"]
+    return found
 
 
 def method(label: str, fixed: dict[str, Any], axes: dict[str, Axis], runs: int, number: int) -> Method:
     """At most ``runs`` settings of a method; without ``axes``, of the usual range of its option."""
     axes = axes or usual(fixed)
-    tries = []
-    for options in settings(axes, runs, number):
-        # ``assign`` writes into nested tables, which settings would share otherwise
-        algorithm = copy.deepcopy(fixed)
-        for key, value in options.items():
-            assign(algorithm, key, value)
-        tries.append(Try(options, algorithm))
-    return Method(label, tries)
+    return Method(label, [Try(options, table_of(fixed | options)) for options in settings(axes, runs, number)])
 
 
 def usual(fixed: dict[str, Any]) -> dict[str, Axis]:
     """The range of the option that a method is tuned by, around its default."""
-    algorithm = Algorithm.build(fixed, "algorithm")
+    algorithm = Algorithm.build(table_of(fixed), "algorithm")
     key = tuned(algorithm)
     if not key:
         raise UserError(f"{fixed['name']} does not say what it is tuned by: give a range, such as KEY=0.01..1")

@@ -28,6 +28,8 @@ METHODS = [
     (wrong.AsksOthers, "takes", "asks client"),
     (wrong.AsksNobodyElse, "takes", "asks the selected clients alone in 3 rounds"),
     (wrong.SendsTwo, "upload and traffic", "10 numbers travel up for each client and selection in round 1"),
+    (wrong.GetsMore, "upload and traffic", "10 numbers travel down for each client and selection in round 1"),
+    (wrong.WorksMore, "work", "gradient: computes 2 gradients of each sample for a selection, and work(d) says 1"),
     (wrong.KeepsElsewhere, "fields of upload", "upload.kept = 'z'"),
     (wrong.NeedsMore, "requires", 'gradient: calls f.lipschitz, and requires does not name it: Need("lipschitz")'),
     (wrong.NeedsLess, "requires", "requires names hessian, and 3 rounds did not call it"),

@@ -60,6 +60,22 @@ class SendsTwo(Descent):
         return client, (f.grad(x), f.grad(x))
 
 
+class WorksMore(Descent):
+    def gradient(self, f, client, x):
+        return client, f.grad(x) + 0 * f.grad(x)
+
+    def work(self, d):
+        return d
+
+
+class GetsMore(Descent):
+    def round(self, fed, server):
+        return Server(server.x - self.gamma * fed.mean(self.gradient, server.x, server.x, to=fed.select(server.x)))
+
+    def gradient(self, f, client, x, y):
+        return client, f.grad(x)
+
+
 class KeepsElsewhere(Descent):
     upload = mpifed.Upload(kept="z")
 

@@ -96,9 +96,9 @@ REAL = np.linspace(0, 1, 50)
     [
         ({"sizes": [3, 3]}, PAIRS, 3, r"\.sizes has 2 entries, but data\.clients = 3"),
         ({"sizes": [8, 5]}, PAIRS, 2, r"\.sizes adds up to 13, but there are only 12"),
-        ({"sizes": [3, 0]}, PAIRS, 2, r": sizes must be .* at least 1"),
+        ({"sizes": [3, 0]}, PAIRS, 2, r": sizes = \[3, 0\] is wrong: it must be .* at least 1"),
         ({"sizes": 7}, PAIRS, 2, r"\.sizes adds up to 14, but there are only 12"),
-        ({"sizes": []}, PAIRS, 2, r": sizes must be"),
+        ({"sizes": []}, PAIRS, 2, r": sizes = \[\] is wrong"),
         ({"least": 0.9}, PAIRS, 9, r"\.least = 0\.9 is too large for 12 samples and data\.clients = 9"),
         ({"name": "shards", "per_client": 3}, PAIRS, 5, r"\.per_client = 3 and data\.clients = 5 need 15 shards, but"),
         ({"name": "shards", "per_client": 1, "pure": True}, PAIRS, 5, r"\.pure = true needs .* each of the 6 classes"),

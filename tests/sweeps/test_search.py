@@ -5,6 +5,7 @@ import math
 import pytest
 
 from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
 from mpifed.sweeps import search
 from mpifed.sweeps.search import Range, from_file, from_text, hypercube, settings
 
@@ -92,3 +93,31 @@ def test_a_mistake_in_a_method_or_a_file_of_methods_is_said(tmp_path):
         path.write_text(text)
         with pytest.raises(UserError, match=rf"methods\.toml.* {sentence}"):
             search.read(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "first"),
+    [
+        ("fedavg step=constant step.a=0.03..3", "step", {"name": "constant", "a": 0.03}),
+        ("fedavg step.a=0.03..3 step=constant", "step", {"name": "constant", "a": 0.03}),
+        ("fedavg step=constant", "step", {"name": "constant", "a": 0.0001}),
+        ("fedavg step=constant,log2 step.a=0.1,1", "step", {"name": "constant", "a": 0.1}),
+        ("fedopt server=adam server.lr=0.01..1", "server", {"name": "adam", "lr": 0.01}),
+        ("ef21 compressor=topk compressor.k=1..3", "compressor", {"name": "topk", "k": 1}),
+        ("ad-admm solver=gd solver.steps=1,2,3", "solver", {"name": "gd", "steps": 1}),
+    ],
+)
+def test_a_name_stands_for_its_table_as_in_run_and_sweep_in_a_text_and_in_a_file(text, key, first, tmp_path):
+    name, *words = text.split()
+    file = tmp_path / "methods.toml"
+    values = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+    lines = [f"'{own}' = {value.split(',') if ',' in value else repr(value)}" for own, value in values.items()]
+    file.write_text("\n".join(["[[method]]", f"name = '{name}'", *lines]))
+    text_method, [file_method] = from_text(text, 4, 0), from_file(str(file), 4)
+    assert text_method.tries[0].algorithm[key] == first
+    assert len({str(one.algorithm) for one in text_method.tries}) == len(
+        text_method.tries
+    )  # each has a table of its own
+    assert file_method.tries[0].algorithm[key]["name"] == first["name"]
+    for one in text_method.tries:
+        experiment({"algorithm": one.algorithm})

@@ -28,7 +28,7 @@ class Devices:
         self.seed = setup.seed
         self.sizes = sizes
         self.speed, self.down, self.up, self.latency = (system.drawn(setup.seed, key, len(sizes)) for key in KEYS)
-        self.work = system.worked(setup.algorithm, sizes)
+        self.work = system.worked(setup.algorithm, sizes) if setup.counted is None else setup.counted.work
         self.model, self.bytes = setup.start.nbytes, traffic(setup, compressors or {})
 
     def factor(self, ids: Array, round: int, again: int) -> Any:

@@ -1,5 +1,7 @@
 """Slow and absent clients: what goes with the table [system]."""
 
+from collections.abc import Iterator
+
 from mpifed.core.promises import Keeps
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
@@ -53,7 +55,14 @@ class SimulatedTime(Feature):
 
     rules = RULES
 
+    said = ""
+
+    def notes(self) -> Iterator[str]:
+        if self.said:
+            yield self.said
+
     def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
+        self.said = "" if setup.counted is None else setup.counted.note
         # nodes of a graph and clients that arrive one by one wait for others: they have clocks of their own
         if self.config.graph is not None or self.config.asynchronous is not None:
             return None

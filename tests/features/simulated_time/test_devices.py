@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.toml import toml_value
+from mpifed.experiment.config import experiment
+from mpifed.experiment.rehearsed_work import Some, rehearsed
 from mpifed.features.simulated_time.distributions import Distribution
-from mpifed.federation.local import Local
-from mpifed.federation.participation.selection import All
-from tests.helpers import traits
-from tests.helpers.algorithm_cases import SERVED
-from tests.helpers.algorithm_runs import Run, build
+from tests.helpers.algorithm_cases import GRAPH_SETTINGS, GRAPHED, SETTINGS
+from tests.helpers.algorithm_runs import build
 from tests.helpers.devices import devices
 
 HAND = {"speed": 1000, "latency": 0.1, "bandwidth_down": 100, "bandwidth_up": 50}
@@ -96,13 +96,15 @@ def test_the_clock_of_a_method_that_asks_all_goes_on_where_it_stopped(tmp_path):
     np.testing.assert_array_equal(again.rounds["simulated_seconds"], whole.rounds["simulated_seconds"])
 
 
-BY_COIN = {"marina", "proxskip", "ef21-page"}  # whose work is that of an average round
-WORK = {name: (name, {}) for name in SERVED if name not in BY_COIN} | {
+DUAL = {"data": {"name": "quadratic", "clients": 12, "features": 10, "mu": 0.2, "L": 1.0}, "problem": "quadratic"}
+CONVEX = {"data": {"clients": 12, "features": 10, "least": 6, "most": 25}}
+WORK = {name: (name, {}) for name in Algorithm.choices} | {
     "feddcd": ("feddcd", GD),
     "accfeddcd": ("accfeddcd", GD),
+    "ad-admm": ("ad-admm", GD),
     "fedadmm": ("fedadmm", {"eps0": 0.0}),
     "fedadmm-insa": ("fedadmm-insa", {"c": 1e-30}),
-    "proxskip": ("proxskip", {"p": 1.0}),
+    "ef21-page": ("ef21-page", {"p": 1.0}),  # its work is that of an average round
     "fedavg, batches": ("fedavg", {"batch_size": 7, "k0": 3}),
     "fedavg, epochs": ("fedavg", {"batch_size": 7, "epochs": 2}),
     "fedprox, batches": ("fedprox", {"batch_size": 7, "k0": 3}),
@@ -115,27 +117,28 @@ WORK = {name: (name, {}) for name in SERVED if name not in BY_COIN} | {
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_what_an_algorithm_says_of_its_work_is_what_it_does(name, monkeypatch):
+def test_what_an_algorithm_says_of_its_work_is_what_it_does(name):
     name, options = WORK[name]
-    done = []
-    for method in (Local.grad, Local.clipped_grad, Local.value_grad):
-
-        def counted(f, *args, method=method):
-            done.append((f.block.w > 0).sum())
-            return method(f, *args)
-
-        monkeypatch.setattr(Local, method.__name__, counted)
-    algorithm = build(name, options)
-    setup = Run(algorithm, "quadratic" if "dcd" in name else "least-squares", selection=All())
-    done.clear()
-    setup.rounds(1)
-    work = algorithm.work(setup.data.sizes)
+    settings = SETTINGS.get(name, {}) | GRAPH_SETTINGS.get(name, {}) | options
+    graph = {"graph": "ring"} if name in GRAPHED else {}
+    config = experiment({**(DUAL if "dcd" in name else CONVEX), **graph, "algorithm": {"name": name, **settings}})
+    data = config.data.load(0, "float64")
+    counted, second = rehearsed(config, Some(data, np.arange(data.m)))
+    work = config.algorithm.work(data.sizes)
+    assert (work is None) == bool(second)
     if work is not None:
-        # q-fedavg also computes f_i, which is as much as a gradient
-        values = setup.data.sizes.sum() if name == "q-fedavg" else 0
-        assert sum(done) + values == (traits.selections(algorithm) or 1) * work.sum()
+        np.testing.assert_array_equal(counted, np.tile(work, (3, 1)))
     if name == "fedadmm":  # it says at most
         assert build("fedadmm", {"k0": 4, "inner_max": 3}).work(np.array([10])) == 90
+
+
+def test_rounds_of_marina_take_the_time_of_one_gradient_where_the_coin_asks_for_all_of_it_and_otherwise_of_two():
+    method = {"name": "marina", "p": 0.4, "gamma": 0.01, "compressor": {"name": "randk", "k": 2}}
+    rounds = run(data=LOGISTIC, algorithm=method, rounds=12, system={"speed": 1000}).rounds
+    whole = np.diff(rounds["bytes_up"]) == 9 * 5 * 8  # what all clients then send
+    assert whole.any()
+    assert not whole.all()
+    np.testing.assert_allclose(np.diff(rounds["simulated_seconds"]), np.where(whole, 1, 2) * 11 / 1000)
 
 
 @pytest.mark.parametrize("given", [[1, 2.5, 4], {"name": "list", "values": [1, 2.5, 4]}, "own.txt", "own.csv"])

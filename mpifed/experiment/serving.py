@@ -15,6 +15,7 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import block_sizes, collect, reported
 from mpifed.experiment.rounds import Outcome, rounds
 from mpifed.features.feature import Feature, Looks
+from mpifed.features.findings import promises
 from mpifed.features.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
@@ -60,6 +61,9 @@ def serve(
             raise
         finally:
             progress.close()
+        # means are of the true data: beside a model that may be published they must not stand
+        if parts.data.units is not None and not promises(config):
+            recorder.units(*parts.data.units)
         transport.stop()
         ranks = reported(world, parts, transport, recorder, fed)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})

@@ -41,6 +41,8 @@ class Problem(Component):
 
     sampled: ClassVar[bool] = True  # whether f_i is a mean over samples, of which mini-batches can be drawn
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
+    # what of the scores of samples f_i depends on, where x has weights of features: "scores", or their "differences"
+    linear: ClassVar[str] = ""
     normal: ClassVar[bool] = False  # whether labels are normal: a fit has Student's tests and the variance ‖r‖²/d
     likelihood: ClassVar[str] = ""  # which likelihood that of a fit is, where it is not the whole one
     sample_columns: ClassVar[bool] = False  # whether samples may have weights and offsets

@@ -35,6 +35,7 @@ class Cox(Problem, tag="cox"):
     lam: Annotated[float, Meta(ge=0, description="regularisation λ")] = 0.0
     ties: Annotated[Literal["efron", "breslow"], Meta(description="events at one time")] = "efron"
 
+    linear: ClassVar[str] = "differences"
     sampled: ClassVar[bool] = False
     ratio: ClassVar[str] = "hazard ratio"
     likelihood: ClassVar[str] = "partial, of which sample has its event, given the times of the events of each client"

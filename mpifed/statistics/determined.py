@@ -12,7 +12,7 @@ from mpifed.data.labels import folded
 from mpifed.data.sample_columns import samples_of
 from mpifed.experiment.prepare import Prepared
 from mpifed.features.penalty.coefficients import names
-from mpifed.statistics.penalised_fit import clients
+from mpifed.statistics.penalised_fit import clients, unit_of
 
 SINGULAR = 1e-13  # least eigenvalue of a Hessian with a diagonal of ones that can be inverted, as a part of the largest
 FLAT = 1e-10  # change of f, as a part of it, that is rounding
@@ -128,8 +128,7 @@ def refuse_dependent(parts: Prepared, at: Place) -> None:
 def refuse_far(parts: Prepared, at: Place, singular: bool) -> None:
     """UserError where f is above its value at 0; where H is regular, by more than rounds that are random explain."""
     f = value(parts, np.zeros(len(at.x)))
-    unit = 2 * abs(f) if parts.setup.problem.has("pearson") else 1.0
-    slack = 0.0 if singular else NEAR * unit / samples_of(parts.data)
+    slack = 0.0 if singular else NEAR * unit_of(parts.setup.problem, f) / samples_of(parts.data)
     if not at.f <= f + slack:
         raise UserError(
             f"this model is far from the optimum: f is {at.f:.4g}, and {f:.4g} with all coefficients at 0, so "

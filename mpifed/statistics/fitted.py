@@ -26,7 +26,10 @@ from mpifed.features.settings import Experiment
 from mpifed.results.coefficients import LEVEL, Fit, sent
 from mpifed.results.result import Result
 from mpifed.statistics.determined import NEAR, Place, determined, inverted
-from mpifed.statistics.penalised_fit import clients, penalised_fit
+from mpifed.statistics.penalised_fit import clients, penalised_fit, unit_of
+from mpifed.statistics.table_units import TableUnits, table_units
+
+ROUNDING = 1e-15  # of f: what Newton's step could lower it by is no more than that at the optimum
 
 
 class Model(NamedTuple):
@@ -103,11 +106,13 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     sums = added(parts, x)
     inverse = determined(parts, Place(x, sums.f, sums.gradient, sums.hessian))
     model = modelled(parts, sums, x)
-    error = model_errors(parts, sums, model, inverse)
-    robust = client_errors(sums, inverse, m)
+    units = table_units(result, config, parts, x)
+    error = model_errors(parts, sums, model, inverse, units)
+    robust = np.sqrt(units.variances(inverse @ sums.meat @ inverse) * clustered(m))
+    away = distance(parts, sums, model, inverse)
     used = robust if np.isnan(model.dispersion) else error
     width = model.law.ppf((1 + LEVEL) / 2) * used
-    squared = max(0.0, float(sums.gradient @ inverse @ sums.gradient))
+    x = units.of(x)
     length = float(np.linalg.norm(sums.gradient))
     return Fit(
         names=names(parts.data, n),
@@ -127,13 +132,15 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
         f=sums.f,
         gradient=length,
         distance=length / sums.convexity if sums.convexity > 0 else math.nan,
-        decrement=math.sqrt(squared),
+        decrement=math.sqrt(decrement(sums, inverse)),
         rounds=result.cr,
         bytes=sent(result),
         hessian_bytes=8 * m * (n * (n + 1) // 2 + 2 * n),  # x down, ∇f_i and half of ∇²f_i up
-        notes=[*notes(config, model, m, n), *far(squared * model.samples / model.dispersion)],
+        notes=[*notes(config, model, m, n), *units.notes, *far(away, config, used is robust)],
         ratio=parts.setup.problem.ratio,
         intercepts=parts.data.intercepts,
+        step=units.of(-inverse @ sums.gradient),
+        standardised=units.T is not None,
     )
 
 
@@ -188,20 +195,45 @@ def added(parts: Prepared, x: Array) -> Sums:
     return Sums(f, gradient, hessian, expected, meat, pearson, convexity)
 
 
-def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> Array:
+def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array, units: TableUnits) -> Array:
     """Standard errors of the model (n,), of the mean Hessian over labels, where that is not H."""
     found: Array | None = inverse if sums.expected is sums.hessian else inverted(sums.expected)
     if found is None:
         raise UserError("expected_hess at this model is singular, so there are no standard errors of the model")
-    return np.sqrt(model.dispersion * np.diag(found) / parts.data.totals.sum())
+    return np.sqrt(model.dispersion * units.variances(found) / parts.data.totals.sum())
 
 
-def client_errors(sums: Sums, inverse: Array, m: int) -> Array:
-    """Standard errors by client (n,); one client has none."""
+def clustered(m: int) -> float:
+    """The usual correction of variances by client for few of them, m/(m − 1); NaN for one client, which has none.
+
+    Their scores add up to 0 at the optimum, so that one of them is not free.
+    """
+    return m / (m - 1) if m > 1 else math.nan
+
+
+def decrement(sums: Sums, inverse: Array) -> float:
+    """The square of the Newton decrement."""
+    return max(0.0, float(sums.gradient @ inverse @ sums.gradient))
+
+
+def distance(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> float:
+    """How many standard errors Newton's step from x is long: those of the model, else those by client.
+
+    Of the latter it is the largest over coefficients. With one client, f stands for the dispersion that is not known.
+    """
+    squared = decrement(sums, inverse)
+    m = parts.setup.m
+    if squared <= ROUNDING * abs(sums.f):
+        return 0.0
+    if not math.isnan(model.dispersion):
+        return math.sqrt(squared * model.samples / model.dispersion)
     if m == 1:
-        return np.full(len(inverse), np.nan)
-    # the usual correction for few clusters: their scores add up to 0 at the optimum, so that one of them is not free
-    return np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
+        return math.sqrt(squared * model.samples / unit_of(parts.setup.problem, sums.f))
+    # far from the optimum the gradients of clients have their mean in common, which is no spread of theirs
+    spread = sums.meat - np.outer(sums.gradient, sums.gradient) / m
+    errors = np.sqrt(np.maximum(np.diag(inverse @ spread @ inverse), 0) * clustered(m))
+    step = np.abs(inverse @ sums.gradient)
+    return float(np.max(step / np.where(errors > 0, errors, math.inf)))
 
 
 def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:
@@ -240,11 +272,13 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     return found
 
 
-def far(squared: float) -> list[str]:
-    """That a model is far from the optimum, ``squared`` being the square of how many standard errors, NaN: unknown."""
-    if not squared > NEAR:
+def far(away: float, config: Experiment, by_client: bool) -> list[str]:
+    """That a model is far from the optimum, ``away`` being how many standard errors."""
+    if not away > math.sqrt(NEAR):
         return []
+    newton = config.algorithm.label() == "newton"
+    advice = "more rounds" if newton else 'more rounds or smaller steps, or take algorithm = "newton"'
     return [
-        f"this model is {math.sqrt(squared):.2g} standard errors from the optimum, so these are not the numbers of a "
-        "fit: the run was too short, or it diverged"
+        f"this model is {away:.2g} standard errors{' by client' * by_client} from the optimum, so these are not the "
+        f"numbers of a fit: the run was too short, or it diverged; give it {advice}"
     ]

@@ -49,6 +49,7 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     data = config.problem.fitted(load(config.seed, config.dtype))
     for feature in features:
         data = feature.data(data)
+    problem, data = config.problem.settled(data)
     features = [*brought(config, data), *features]
     if ranks > data.m + 1:
         raise UserError(
@@ -57,11 +58,11 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
         )
     block = block_size(config.block_bytes)
     with config.problem.refusing():
-        first = config.problem.initial(data, config.seed).astype(config.dtype)
+        first = problem.initial(data, config.seed).astype(config.dtype)
     nodes = None
     if x is not None:
         first, nodes = fitting(x, (data.m, first.size), config)
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes)
+    setup = Setup(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes)
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)

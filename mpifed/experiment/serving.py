@@ -1,8 +1,10 @@
 """The two sides of a run at work: rank 0 plays the rounds, the other ranks reply."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from mpifed.algorithms.parts.newton_steps import Singular
 from mpifed.core.errors import RunError, UserError
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.housing import federation
@@ -55,7 +57,8 @@ def serve(
         for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
             progress.note(note)
         try:
-            outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
+            with explained(parts):
+                outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
         except (UserError, RunError):
             transport.stop(collect=False)
             raise
@@ -101,6 +104,18 @@ def played(
     recorder.model(x, found.get("personal"))
     recorder.snapshot(x, job.config.record.models, last=True)
     return outcome
+
+
+@contextmanager
+def explained(parts: Prepared) -> Iterator[None]:
+    """Say of a singular Hessian what the problem finds in the samples, which no server sees."""
+    try:
+        yield
+    except Singular as error:
+        why = parts.setup.problem.flat(parts.data, error.x)
+        if not why:
+            raise
+        raise RunError(f"{error.name} finds no step: {why}") from None
 
 
 def certified(recorder: Recorder, found: dict[str, Any]) -> None:

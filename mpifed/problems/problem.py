@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -85,6 +85,14 @@ class Problem(Component):
     def initial(self, data: Dataset, seed: int) -> Array:
         """The model (n,) that a run starts from."""
         return np.zeros(self.dim(data))
+
+    def settled(self, data: Dataset) -> tuple[Self, Dataset]:
+        """The problem with what only the samples of a run tell, and these with a note on it; by default as they are."""
+        return self, data
+
+    def flat(self, data: Dataset, x: Array) -> str:
+        """What in the samples makes ∇²f singular at x (n,) where that is of this problem, and what helps, or ""."""
+        return ""
 
     def decays(self, data: Dataset) -> Array:
         """Which parameters decay where those of biases and norms do not: (n,) bool. By default all."""

@@ -44,14 +44,16 @@ def determined(parts: Prepared, at: Place) -> Array:
     # that is far looks separated
     inverse = inverted(at.hessian)
     if inverse is None:
+        why = parts.setup.problem.flat(parts.data, at.x)
+        if why:
+            raise UserError(why)
         refuse_dependent(parts, at)
     refuse_far(parts, at, inverse is None)
     problem = parts.setup.problem
     if not problem.has("pearson") and (problem.has("log_likelihood") or problem.has("predict")):
         refuse_separated(parts, at, inverse)
     if inverse is None:
-        small = ", or problem.delta is too small" if hasattr(problem, "delta") else ""
-        raise UserError(f"the Hessian at this model is singular: it is far from the optimum{small}")
+        raise UserError("the Hessian at this model is singular: it is far from the optimum")
     return inverse
 
 

@@ -13,13 +13,22 @@ PART = 0.01  # of the largest part of a direction along which H is 0: coefficien
 SHOWN = 6  # coefficients named at most
 
 
-def direction(H: Array, g: Array, name: str) -> Array:
-    """−H⁻¹ g (n,) for H (n, n); RunError, which names the method, where H is not positive definite.
+class Singular(RunError):
+    """No step from the model x (n,), whose Hessian is singular; the problem may know more of why than the server."""
+
+    def __init__(self, name: str, why: str, x: Array) -> None:
+        super().__init__(f"{name} finds no step: {why}")
+        self.name = name
+        self.x = x
+
+
+def direction(H: Array, g: Array, name: str, x: Array) -> Array:
+    """−H⁻¹ g (n,) for H (n, n) at x; Singular, which names the method, where H is not positive definite.
 
     H counts as singular where the diagonal of its Cholesky factor says that its condition is that of rounding.
     """
     if not regular(H):
-        raise RunError(f"{name} finds no step: {advice(H)}")
+        raise Singular(name, advice(H), x)
     return -np.linalg.solve(H, g)
 
 

@@ -33,7 +33,7 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     It minimises the q-FFL objective Σ p_i f_i(x)^(q+1)/(q+1), recorded as ``fair_objective``; ``objective`` is
     Σ p_i f_i as with every method.  w_i by local steps of size lr from x;  d_i = (x − w_i)/lr;
     x⁺ = x − Σ f_i(x)^q d_i / Σ [q f_i(x)^(q−1) ‖d_i‖² + f_i(x)^q/lr] over the selected clients.
-    Above q = 10 the selected send f_i first, and the f_i here are divided by the largest of these: the step is the same.
+    Above q = 10 the selected send f_i first, and these powers are of f_i over the largest: the step is the same.
     The f_i must not fall below 0, as those of quadratic may, unless q = 0: the run ends where one does.
     One full step, ``k0`` = 1, is q-FedSGD, Algorithm 1, with L = 1/lr; q = 0 is FedAvg.  Source: Algorithm 2.
     """

@@ -115,12 +115,11 @@ class Cox(Problem, tag="cox"):
         which = [data.features[j] if data.features else f"x{j}" for j in np.flatnonzero(same)]
         if not which:
             return ""
-        one = len(which) == 1
+        are, them = ("is", "it") if len(which) == 1 else ("are", "them")
         return (
-            f"{', '.join(folded(which))} {'is' if one else 'are'} the same in all rows of each client, which is a "
-            f"stratum of cox, so its likelihood does not depend on {'it' if one else 'them'}: leave "
-            f"{'it' if one else 'them'} out, or make one stratum of all rows, without data.client and with data.clients "
-            "= 1"
+            f"{', '.join(folded(which))} {are} the same in all rows of each client, which is a stratum of cox, so that "
+            f"f does not depend on {them}: leave {them} out, or make one stratum of all rows, without data.client and "
+            "with data.clients = 1"
         )
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:

@@ -43,13 +43,15 @@ def determined(parts: Prepared, at: Place) -> Array:
     # the sentence that helps most comes first: columns that depend on each other make a run go far as well, and a model
     # that is far looks separated
     inverse = inverted(at.hessian)
-    if inverse is None:
-        why = parts.setup.problem.flat(parts.data, at.x)
+    problem = parts.setup.problem
+    # where H is 0 but for rounding, columns that are brought to one size make it look regular
+    if inverse is None or not (getattr(problem, "lam", 0) or getattr(problem, "mu", 0)):
+        why = problem.flat(parts.data, at.x)
         if why:
             raise UserError(why)
+    if inverse is None:
         refuse_dependent(parts, at)
     refuse_far(parts, at, inverse is None)
-    problem = parts.setup.problem
     if not problem.has("pearson") and (problem.has("log_likelihood") or problem.has("predict")):
         refuse_separated(parts, at, inverse)
     if inverse is None:

@@ -68,7 +68,7 @@ class Huber(Regression, tag="huber"):
         return super().initial(data, seed) if self.scale == "labels" else least_squares(data)
 
     def flat(self, data: Dataset, x: Array) -> str:
-        """That too few samples for all coefficients have a residual within delta, beyond which there is no curvature."""
+        """That fewer samples than coefficients have a residual within delta, beyond which there is no curvature."""
         rows = rows_of(data)
         within = int(np.sum(np.abs(rows.X @ x - rows.y) <= self.delta))
         if within >= len(x):

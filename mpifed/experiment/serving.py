@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from mpifed.algorithms.parts.newton_steps import Singular
-from mpifed.core.errors import RunError, UserError
+from mpifed.core.errors import RunError, Singular, UserError
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.housing import federation
 from mpifed.experiment.job import Job
@@ -17,7 +16,6 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import block_sizes, collect, reported
 from mpifed.experiment.rounds import Outcome, rounds
 from mpifed.features.feature import Feature, Looks
-from mpifed.features.findings import promises
 from mpifed.features.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
@@ -64,8 +62,9 @@ def serve(
             raise
         finally:
             progress.close()
+        privacy = config.algorithm.privacy()
         # means are of the true data: beside a model that may be published they must not stand
-        if parts.data.units is not None and not promises(config):
+        if parts.data.units is not None and not (privacy and privacy.holds):
             recorder.units(*parts.data.units)
         transport.stop()
         ranks = reported(world, parts, transport, recorder, fed)
@@ -115,7 +114,7 @@ def explained(parts: Prepared) -> Iterator[None]:
         why = parts.setup.problem.flat(parts.data, error.x)
         if not why:
             raise
-        raise RunError(f"{error.name} finds no step: {why}") from None
+        raise RunError(f"{error.method} finds no step: {why}") from None
 
 
 def certified(recorder: Recorder, found: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Reasons
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
@@ -58,7 +59,7 @@ class Problem(Component):
         "pearson": "Pearson's statistic, from which a dispersion is estimated",
         "expected_hess": "the means of ∇²f_i over the labels, from which standard errors of the model are taken",
     }
-    unkept = ON_DEVICES
+    unkept: ClassVar[Reasons] = ON_DEVICES
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",

@@ -69,7 +69,7 @@ class Result:
             file.flush()
             image = file.id.get_file_image()
         final = (model.get("x"), model.get("personal"))
-        units = {key: model[key] for key in ("mean", "deviation") if key in model}
+        units = Columns({key: model[key] for key in ("mean", "deviation") if key in model})
         return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image, units)
 
     @property

@@ -13,7 +13,7 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import noted
 from mpifed.kernels.blocks import Block
-from mpifed.problems.problem import ON_DEVICES
+from mpifed.problems.kept import ON_DEVICES
 from mpifed.statistics.regression import Regression
 from mpifed.statistics.robust_scale import least_squares, robust_scale, rows_of
 

@@ -56,7 +56,8 @@ def robust_scale(data: Dataset, k: float) -> float:
     s = np.inf
     for _ in range(STEPS):
         r = np.abs(rows.y - rows.X @ rows.solved(weights))
-        before, s = s, middle(r, rows.v) / NORMAL
+        before = s
+        s = middle(r, rows.v) / NORMAL
         if not s > ROUNDING * np.abs(rows.y).max(initial=0):
             raise UserError(
                 'problem.scale = "residuals" is wrong: half of the residuals are 0, and so is their scale; '

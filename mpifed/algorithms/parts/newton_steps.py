@@ -4,22 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpifed.core.errors import RunError
+from mpifed.core.errors import Singular
 from mpifed.core.typing import Array
 
 ROUNDING = 4  # values of f that differ by fewer units of its last place count as the same
 SMALLEST = 2.0**-50  # no smaller step is tried
 PART = 0.01  # of the largest part of a direction along which H is 0: coefficients below have none
 SHOWN = 6  # coefficients named at most
-
-
-class Singular(RunError):
-    """No step from the model x (n,), whose Hessian is singular; the problem may know more of why than the server."""
-
-    def __init__(self, name: str, why: str, x: Array) -> None:
-        super().__init__(f"{name} finds no step: {why}")
-        self.name = name
-        self.x = x
 
 
 def direction(H: Array, g: Array, name: str, x: Array) -> Array:

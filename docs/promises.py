@@ -14,6 +14,7 @@ from mpifed.features.listed import FEATURES, loaded
 from mpifed.features.promises.keys import KEYS, SPEAKS
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.problems.kept import FUNCTIONS
+from mpifed.statistics.huber import Huber
 
 Row = tuple[str, Keeps]
 PROMISES = {
@@ -64,8 +65,9 @@ def components() -> Iterator[Row]:
         for name in () if family is Algorithm else family.choices:
             cls: type[Component] = family.member(name, kind)
             said = vars(cls)["keeps"]
-            yield f"{kind.replace('_', ' ')}: `{name}`", cls().keeps if said is Importance.keeps else said
+            yield f"{kind.replace('_', ' ')}: `{name}`", cls().keeps if isinstance(said, property) else said
     yield "selections: `importance` with `odds`", Importance(odds=(1.0,)).keeps
+    yield 'problems: `huber` with `scale = "residuals"`', Huber(scale="residuals").keeps
     for name, option in FUNCTIONS.items():
         yield f"methods that need `{name}` of a problem", option.keeps
 

@@ -65,7 +65,7 @@ class FedNL(LearnedHessians, tag="fednl"):
     def round(self, fed: Federation, server: Server) -> Server:
         x, H = server.x, server.H
         g, S, l, *f = fed.mean(self.learn, x, bits=self.bits(fed, fed.n + 1 + self.line_search))
-        d = self.step(H, g, l) if self.option == "B" else self.projected_step(H, g, server.mu)
+        d = self.step(H, g, l, x) if self.option == "B" else self.projected_step(H, g, server.mu, x)
         step = 1.0
         if self.line_search:
             step = backtrack(lambda s: fed.mean(self.value, x + s * d), f[0], g @ d, self.c, self.shrink)

@@ -58,7 +58,7 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
 
     def round(self, fed: Federation, server: Server) -> Server:
         _, H, l, g = server
-        x = -self.step(H, g, l)
+        x = -self.step(H, g, l, server.x)
         S, dl, dg = fed.sum(self.learn, x, to=fed.select(x), bits=self.bits(fed, fed.n + 1))
         return Server(x, H + self.rate(fed.n) / fed.m * S, l + float(dl) / fed.m, g + dg / fed.m)
 

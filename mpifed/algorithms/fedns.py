@@ -8,10 +8,13 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, tuned
 from mpifed.algorithms.bases.learned_hessians import REGULAR
-from mpifed.algorithms.parts.newton_steps import direction
+from mpifed.algorithms.parts.newton_steps import direction, regular
+from mpifed.core.errors import RunError
 from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import add_diagonal, pack, unpack
 from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+
+ENOUGH = 4  # rows of all sketches for each coefficient: of half as many steps are twice as long as they should be
 
 
 class FedNS(Algorithm, tag="fedns"):
@@ -56,7 +59,15 @@ class FedNS(Algorithm, tag="fedns"):
         # a client uploads B_i; what is added up on the way are the matrices that the server would make of them
         bits = 8 * fed.dtype.itemsize * (self.k + 1) * fed.n
         g, H = fed.mean(self.sketch, server.x, bits=bits)
-        return Server(server.x + self.mu * direction(unpack(H, fed.n), g, self.label()))
+        H = unpack(H, fed.n)
+        # of few rows the mean is singular, or its inverse so large that steps are too long, whatever the data are
+        if self.k * fed.m < ENOUGH * fed.n and not regular(H):
+            enough = -(-ENOUGH * fed.n // fed.m)
+            raise RunError(
+                f"fedns finds no step: algorithm.k = {self.k} rows from each of {fed.m} clients are {self.k * fed.m}, "
+                f"too few for {fed.n} coefficients: set algorithm.k = {enough}, so that they are {ENOUGH} for each"
+            )
+        return Server(server.x + self.mu * direction(H, g, self.label(), server.x))
 
     def sketch(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array]]:
         """∇f_i, and B_iᵀB_i + α_i I, packed."""

@@ -55,7 +55,7 @@ class Newton(Algorithm, tag="newton"):
     def round(self, fed: Federation, server: Server) -> Server:
         x = server.x
         f, g, H = fed.mean(self.derivatives, x)
-        d = direction(unpack(H, fed.n), g, self.label())
+        d = direction(unpack(H, fed.n), g, self.label(), x)
         step = backtrack(lambda s: fed.mean(self.value, x + s * d), f, g @ d, self.c, self.shrink)
         return Server(x + step * d, step)
 

@@ -3,6 +3,7 @@ arXiv:1905.10497 (2020)."""
 
 from typing import Annotated, Any
 
+import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import (
@@ -20,9 +21,10 @@ from mpifed.algorithms.bases.personal import square
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.errors import RunError
 from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Recorded, Refused, Sum, Upload
+from mpifed.federation.traits import Look, Max, Recorded, Refused, Sum, Upload
 
 LEAST = 1e-10  # a smaller f_i counts as this, so that no weight is 0
+LARGE = 10  # a larger q makes powers that no number holds, unless the f_i are divided by the largest of them
 
 
 class QFedAvg(Algorithm, tag="q-fedavg"):
@@ -31,6 +33,7 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     It minimises the q-FFL objective Σ p_i f_i(x)^(q+1)/(q+1), recorded as ``fair_objective``; ``objective`` is
     Σ p_i f_i as with every method.  w_i by local steps of size lr from x;  d_i = (x − w_i)/lr;
     x⁺ = x − Σ f_i(x)^q d_i / Σ [q f_i(x)^(q−1) ‖d_i‖² + f_i(x)^q/lr] over the selected clients.
+    Above q = 10 the selected send f_i first, and these powers are of f_i over the largest: the step is the same.
     The f_i must not fall below 0, as those of quadratic may, unless q = 0: the run ends where one does.
     One full step, ``k0`` = 1, is q-FedSGD, Algorithm 1, with L = 1/lr; q = 0 is FedAvg.  Source: Algorithm 2.
     """
@@ -53,13 +56,13 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     asynchronous = Refused("changes count by f_i at the server's model, which moves on while clients compute")
 
     def work(self, d: Array) -> Array:
-        return d + passes(d, self.k0, self.epochs, self.batch_size)
+        return (2 * d if self.q > LARGE else d) + passes(d, self.k0, self.epochs, self.batch_size)
 
     def local_steps(self, d: Array) -> Array | None:
         return counted(d, self.k0, self.epochs, self.batch_size)
 
     def traffic(self, n: int) -> tuple[int, int]:
-        return n, n + 1
+        return (2 * n + 1, n + 2) if self.q > LARGE else (n, n + 1)
 
     def join(self, f: Local) -> Client:
         return Client()
@@ -69,25 +72,50 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = server.x
-        change, length = fed.mean(self.update, x, to=fed.select(x), each=fed.local_steps)
+        chosen = fed.select(x)
+        if self.q > LARGE:
+            top = fed.max(self.loss, x, to=chosen)
+            change, length = fed.mean(self.scaled, x, top, to=chosen, each=fed.local_steps)
+        else:
+            change, length = fed.mean(self.update, x, to=chosen, each=fed.local_steps)
         return Server(x - change / length)
 
-    def update(self, f: Local, client: Client, x: Array, most: Array | None = None) -> tuple[Client, Any]:
-        """f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr: n + 1 numbers."""
-        F = f.xp.maximum(self.losses(f, x), LEAST)
+    def loss(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """f_i(x), of which the server takes the largest."""
+        return client, f.xp.maximum(self.losses(f, x), LEAST)
+
+    def scaled(self, f: Local, client: Client, x: Array, top: float, most: Array | None = None) -> tuple[Client, Any]:
+        """The same as ``update`` over top^q."""
+        return self.update(f, client, x, most, top)
+
+    def update(
+        self, f: Local, client: Client, x: Array, most: Array | None = None, top: float = 1.0
+    ) -> tuple[Client, Any]:
+        """f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr: n + 1 numbers, over top^q."""
+        F = f.xp.maximum(self.losses(f, x), LEAST) / top
         w = x
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
         d = (x - w) / self.lr
         weight = F**self.q
-        return client, (weight[:, None] * d, self.q * F ** (self.q - 1) * square(d) + weight / self.lr)
+        return client, (weight[:, None] * d, self.q * F ** (self.q - 1) / top * square(d) + weight / self.lr)
 
     def record(self, f: Local, client: Client, x: Array) -> Recorded:
-        return {"fair_objective": Sum(self.losses(f, x) ** (self.q + 1) / (self.q + 1), weighted=True)}
+        F = self.losses(f, x)
+        if self.q <= LARGE:
+            return {"fair_objective": Sum(F ** (self.q + 1) / (self.q + 1), weighted=True)}
+        # no clients' number may be infinite, and the objective is where the largest power is
+        with np.errstate(over="ignore"):
+            powers = F ** (self.q + 1) / (self.q + 1)
+        known = f.xp.isfinite(powers)
+        return {
+            "fair_objective": Sum(f.xp.where(known, powers, 0), weighted=True),
+            "too_large": Max(1.0 * ~known),
+        }
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
-        return {"fair_objective": row["fair_objective"] / m}
+        return {"fair_objective": np.inf if row.get("too_large") else row["fair_objective"] / m}
 
     def losses(self, f: Local, x: Array) -> Array:
         """f_i(x) (c,); RunError where one is below 0, so that its powers make no sense."""

@@ -1,10 +1,11 @@
 """The command fit."""
 
 import argparse
+import sys
 
 from mpifed.cli.mistakes import is_result
 from mpifed.cli.run import study
-from mpifed.core.errors import UserError, concerning
+from mpifed.core.errors import UserError, concerning, printable
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import experiment, override
 from mpifed.experiment.job import Job
@@ -34,4 +35,7 @@ def fit(args: argparse.Namespace) -> str:
         result = recorder.result()
         found = fitted(result, config, cache)
     name, problem, data = (part.label().rpartition(":")[2] for part in (config.algorithm, config.problem, config.data))
+    if args.format == "csv":  # a table alone, which notes would spoil
+        for note in found.notes:
+            sys.stderr.write(f"mpifed: {printable(note)}\n")
     return page(f"{problem} on {data} by {name}: {result.status}", found, args.format)

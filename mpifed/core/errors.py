@@ -37,6 +37,15 @@ class RunError(Exception):
     """
 
 
+class Singular(RunError):
+    """No step of ``method`` from the model ``x`` (n,), whose Hessian is singular: the server's view of ``why``."""
+
+    def __init__(self, method: str, why: str, x: Any) -> None:
+        super().__init__(f"{method} finds no step: {why}")
+        self.method = method
+        self.x = x
+
+
 def needed(module: str, sentence: str) -> Any:
     """Import a module; UserError with this sentence, in which {} is the reason, where it cannot be imported."""
     try:

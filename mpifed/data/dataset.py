@@ -54,6 +54,16 @@ class Feature(NamedTuple):
         return [f"{self.name}={level}" for level in self.levels] or [self.name for _ in range(self.width)]
 
 
+class Units(NamedTuple):
+    """Means and deviations (n,) of the columns a of a table of which X has (a − mean)/deviation.
+
+    They are 0 and 1 of a column that X has as it is; a deviation of 0 is that of a constant column, which is 0 in X.
+    """
+
+    mean: Array
+    deviation: Array
+
+
 class Dataset:
     """Samples divided among clients. Every rank holds the sizes and reads only the rows of its own clients.
 
@@ -62,6 +72,7 @@ class Dataset:
     ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
     ``features``: the names of the n columns of X, where they have any; ``table``: what they were in a table.
     ``intercepts``: how many of the last columns of X are 1 in every sample, so that their parameters are intercepts.
+    ``units``: means and deviations with which the first columns of X are standardised, alike for all clients, or None.
     ``owners``: the name of each client, where they have any.
     ``division``: how the samples were divided among the clients, in words.
     ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
@@ -83,6 +94,7 @@ class Dataset:
     features: tuple[str, ...] = ()
     table: tuple[Feature, ...] = ()
     intercepts: int = 0
+    units: Units | None = None
     owners: tuple[str, ...] = ()
     division: str = ""
     exchanged: tuple[int, int, int] = (0, 0, 0)

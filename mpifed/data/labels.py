@@ -16,6 +16,7 @@ Kind = Literal["numbers", "classes", "binary", "survival"]
 SURVIVAL = "labels must be times above 0 of events, and times with a minus of censored samples"
 SHOWN = 6  # labels named in a sentence
 READ = 1 << 16  # samples read at a time
+NEAR = 2.0**-26  # of the mean time: R's survival takes times that differ by less as the same, with timefix
 EXACT = 2**24  # whole numbers up to this one are the same in float32
 
 
@@ -103,6 +104,7 @@ def times(data: Dataset, values: Array) -> Dataset:
         raise ValueError(f"{SURVIVAL}, but they are text ({listed(data.names)})")
     if values[-1] < 0:
         raise ValueError(f"{SURVIVAL}, but all have a minus: no event happened")
+    data = near_ties(data, np.unique(np.abs(values)))
     without: list[int] = []
     for lo, hi in ranges(data.sizes, 1, READ):
         events = np.add.reduceat(data.rows(lo, hi)[1] > 0, starts_of(data.sizes[lo:hi])[:-1], dtype=np.int64)
@@ -113,6 +115,30 @@ def times(data: Dataset, values: Array) -> Dataset:
         return noted(data, f"client {without[0]} has no event: its likelihood is 1 for all x")
     named = listed(without)
     return noted(data, f"{len(without)} of {data.m} clients have no event ({named}): their likelihood is 1 for all x")
+
+
+def near_ties(data: Dataset, values: Array) -> Dataset:
+    """The data with a note on times of a client, of which one is an event, that differ as rounding does.
+
+    ``values``: the distinct times of all, rising.
+    """
+    tolerance = NEAR * max(1.0, float(values.mean()))
+    if not (np.diff(values) <= tolerance).any():
+        return data
+    count = 0
+    for lo, hi in ranges(data.sizes, 1, READ):
+        y = data.rows(lo, hi)[1]
+        for own in np.split(y, starts_of(data.sizes[lo:hi])[1:-1]):
+            own = own[np.argsort(np.abs(own), kind="stable")]
+            steps = np.diff(np.abs(own))
+            count += int(np.sum((steps > 0) & (steps <= tolerance) & ((own[1:] > 0) | (own[:-1] > 0))))
+    if not count:
+        return data
+    return noted(
+        data,
+        f"{count:,} times differ from the one before at their client by {tolerance:.2g} at most, which are ties in R's "
+        "survival (timefix) and none here: round the times where they are meant to be the same",
+    )
 
 
 def whole(values: Array) -> bool:

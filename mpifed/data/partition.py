@@ -229,6 +229,13 @@ class Dirichlet(Partition, tag="dirichlet"):
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         label, members = classes_of(y, "dirichlet")
+        sure = int((members // m).sum())  # that a client has of even shares
+        lower = f"lower data.clients = {m}" + (f" or least_samples to {sure}, with a large alpha" if sure else "")
+        if m * self.least_samples > len(y):
+            raise UserError(
+                f"data.partition.least_samples = {self.least_samples} for data.clients = {m} needs "
+                f"{m * self.least_samples} samples, and there are {len(y)}: {lower}"
+            )
         for _ in range(TRIES):
             counts = apportion(rng.dirichlet(np.full(m, self.alpha), size=len(members)) * members[:, None], members)
             if counts.sum(axis=0).min() >= self.least_samples:
@@ -236,7 +243,8 @@ class Dirichlet(Partition, tag="dirichlet"):
         else:
             raise UserError(
                 f"data.partition.alpha = {self.alpha} left a client with fewer than least_samples = "
-                f"{self.least_samples} in each of {TRIES} attempts: raise alpha or lower data.clients = {m}"
+                f"{self.least_samples} in each of {TRIES} attempts: "
+                + (f"raise alpha or lower data.clients = {m}" if self.least_samples <= sure else lower)
             )
         shuffled = rng.permutation(len(y))
         owner = np.empty(len(y), dtype=np.int64)

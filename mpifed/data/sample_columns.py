@@ -14,7 +14,8 @@ from mpifed.core.typing import Array
 COLUMNS = {"weight": "weights", "frequency": "frequencies", "offset": "offsets", "exposure": "exposures"}  # of samples
 RIGHT = {
     "weight": "a weight is a number above 0: leave out the rows of others",
-    "frequency": "a frequency is a whole number from 1, how many samples a row stands for: data.weight takes others",
+    "frequency": "a frequency is a whole number from 1, how many samples a row stands for: leave out rows with 0; "
+    "data.weight takes numbers that are not whole",
     "offset": "an offset is a finite number",
     "exposure": "an exposure is a number above 0",
 }
@@ -67,6 +68,15 @@ class SampleColumns(NamedTuple):
     def note(self) -> str:
         what = " and ".join(COLUMNS[name] for name in self.names)
         return f"samples have {what}, which numpy reads: there are no compiled kernels for them"
+
+
+def counting(given: Mapping[str, Array]) -> Array:
+    """Which samples (d,) have a weight or frequency that is not 0: the others count in no sum."""
+    real = np.ones(len(next(iter(given.values()))), bool)
+    for name in ("weight", "frequency"):
+        if name in given and given[name].dtype.kind in "biuf":
+            real &= given[name] != 0
+    return real
 
 
 def combined(given: Mapping[str, Array], called: Callable[[str], str], row: Callable[[int], str]) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.dataset import Dataset, Wrapped, ranges
+from mpifed.data.dataset import Dataset, Units, Wrapped, ranges
 from mpifed.data.labels import folded
 
 How = Literal["pooled", "own", "federated"]
@@ -51,6 +51,9 @@ class Standardised(Wrapped):
             count = sum(int(np.any(scale_of(X)[1] == 0)) for X in self.clients(0, self.m))
             return f"{count} of {self.m} clients have features that are constant there: they are 0" if count else ""
         self.mean, self.sd = self.sums() if self.how == "federated" else self.pooled()
+        self.units = Units(np.zeros(self.n), np.ones(self.n))
+        self.units.mean[self.scaled] = self.mean
+        self.units.deviation[self.scaled] = self.sd
         constant = self.scaled[self.sd == 0]
         names = folded([self.features[j] if self.features else f"{j}" for j in constant])
         return f"constant features are 0 when they are standardised: {', '.join(names)}" if names else ""

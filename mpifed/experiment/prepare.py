@@ -50,21 +50,16 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     data = config.problem.fitted(loaded)
     for feature in features:
         data = feature.data(data)
+    problem, data = config.problem.settled(data)
     features = [*brought(config, data), *features]
-    if ranks > data.m + 1:
-        raise UserError(
-            f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
-            "and one for each client"
-        )
+    refuse_ranks(ranks, data.m)
     block = block_size(config.block_bytes)
     with config.problem.refusing():
-        first = config.problem.initial(data, config.seed).astype(config.dtype)
+        first = problem.initial(data, config.seed).astype(config.dtype)
     nodes = None
     if x is not None:
         first, nodes = fitting(x, (data.m, first.size), config)
-    setup = Setup(
-        config.problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role
-    )
+    setup = Setup(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role)
     if config.system is not None:
         from mpifed.experiment.rehearsed_work import counted_work  # it prepares a small run of its own
 
@@ -77,6 +72,15 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     for feature in features:
         schedule = feature.schedule(setup, data, selector) or schedule
     return Prepared(data, setup, selector, schedule, cuts(data.sizes, max(1, ranks - 1)), block, features)
+
+
+def refuse_ranks(ranks: int, m: int) -> None:
+    """Raise UserError where some of so many ranks would have no client."""
+    if ranks > m + 1:
+        raise UserError(
+            f"{ranks} ranks are too many for {m} clients: start at most {m + 1}, one for the server "
+            "and one for each client"
+        )
 
 
 def selecting(config: Experiment, m: int, features: list[Feature]) -> Selector:

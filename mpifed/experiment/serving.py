@@ -1,9 +1,10 @@
 """The two sides of a run at work: rank 0 plays the rounds, the other ranks reply."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from mpifed.core.errors import RunError, UserError
+from mpifed.core.errors import RunError, Singular, UserError
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.housing import federation
 from mpifed.experiment.job import Job
@@ -54,12 +55,17 @@ def serve(
         for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
             progress.note(note)
         try:
-            outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
+            with explained(parts):
+                outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
         except (UserError, RunError):
             transport.stop(collect=False)
             raise
         finally:
             progress.close()
+        privacy = config.algorithm.privacy()
+        # means are of the true data: beside a model that may be published they must not stand
+        if parts.data.units is not None and not (privacy and privacy.holds):
+            recorder.units(*parts.data.units)
         transport.stop()
         ranks = reported(world, parts, transport, recorder, fed)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
@@ -97,6 +103,18 @@ def played(
     recorder.model(x, found.get("personal"))
     recorder.snapshot(x, job.config.record.models, last=True)
     return outcome
+
+
+@contextmanager
+def explained(parts: Prepared) -> Iterator[None]:
+    """Say of a singular Hessian what the problem finds in the samples, which no server sees."""
+    try:
+        yield
+    except Singular as error:
+        why = parts.setup.problem.flat(parts.data, error.x)
+        if not why:
+            raise
+        raise RunError(f"{error.method} finds no step: {why}") from None
 
 
 def certified(recorder: Recorder, found: dict[str, Any]) -> None:

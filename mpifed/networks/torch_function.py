@@ -149,7 +149,10 @@ class Function:
                 other = "float64" if any(p.dtype == self.torch.float32 for p in P.values()) else "float32"
                 hint = f'; write dtype = "{other}" at the top of the study where the module computes in {other}'
             elif self.norms.live or len(samples) == 1:
-                hint = "; take a batch_size that leaves no mini-batch of one sample"
+                hint = (
+                    "; take a batch_size with which no client has a mini-batch of one sample, such as 0, with which it "
+                    "takes all its samples at once"
+                )
             failed = f"fails on {count} of a client: {first_line(error)}{hint}"
             raise UserError(f"the network of the problem {failed}") from None
 

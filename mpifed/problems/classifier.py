@@ -1,7 +1,7 @@
 """Linear classifiers of C classes: scores z = W a + bias, parameters flat as [W row-major (C × features) | bias]."""
 
 from abc import abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -16,6 +16,8 @@ from mpifed.problems.problem import Problem
 
 class Classifier(Problem):
     """f_i(W, bias) = (1/d_i) Σ_j ℓ(W a_j + bias, b_j) + (lam/2)‖W‖², labels b = 0 … C−1."""
+
+    linear: ClassVar[str] = "scores"
 
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of W, not of the bias")] = 0.0
     bias: Annotated[bool, Meta(description="whether scores have a bias")] = True

@@ -43,6 +43,7 @@ class LinearModel(Problem):
         "hessian": f"{Problem.offers['hessian']}; a LinearModel has them where it defines bends",
         "hess": f"{Problem.offers['hess']}; a LinearModel has them where it defines bends",
     }
+    linear: ClassVar[str] = "scores"
     sample_columns: ClassVar[bool] = True  # weights and offsets; see ``takes_column``
     log_link: ClassVar[bool] = False  # whether the mean of a label is e^z, so that it may have an exposure
     mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Reasons
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
@@ -41,6 +42,8 @@ class Problem(Component):
 
     sampled: ClassVar[bool] = True  # whether f_i is a mean over samples, of which mini-batches can be drawn
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
+    # what of the scores of samples f_i depends on, where x has weights of features: "scores", or their "differences"
+    linear: ClassVar[str] = ""
     normal: ClassVar[bool] = False  # whether labels are normal: a fit has Student's tests and the variance ‖r‖²/d
     likelihood: ClassVar[str] = ""  # which likelihood that of a fit is, where it is not the whole one
     sample_columns: ClassVar[bool] = False  # whether samples may have weights and offsets
@@ -56,7 +59,7 @@ class Problem(Component):
         "pearson": "Pearson's statistic, from which a dispersion is estimated",
         "expected_hess": "the means of ∇²f_i over the labels, from which standard errors of the model are taken",
     }
-    unkept = ON_DEVICES
+    unkept: ClassVar[Reasons] = ON_DEVICES
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
@@ -83,6 +86,14 @@ class Problem(Component):
     def initial(self, data: Dataset, seed: int) -> Array:
         """The model (n,) that a run starts from."""
         return np.zeros(self.dim(data))
+
+    def settled(self, data: Dataset) -> tuple[Self, Dataset]:
+        """The problem with what only the samples of a run tell, and these with a note on it; by default as they are."""
+        return self, data
+
+    def flat(self, data: Dataset, x: Array) -> str:
+        """What in the samples makes ∇²f singular at x (n,) where that is of this problem, and what helps, or ""."""
+        return ""
 
     def decays(self, data: Dataset) -> Array:
         """Which parameters decay where those of biases and norms do not: (n,) bool. By default all."""

@@ -7,12 +7,14 @@ from mpifed.report import tables
 from mpifed.report.tables import ABSENT, FORMATS, Number, Table
 from mpifed.results.coefficients import LEVEL, Fit
 
+OF_RUN = ", for standardised features"
+
 
 def page(title: str, fit: Fit, form: str = "terminal") -> str:
     """The fit in one of FORMATS; but for CSV with what it is about above and what it does not cover below."""
     if form not in FORMATS:
         raise UserError(f"--format {form} is wrong: it must be {', '.join(FORMATS)}")
-    table = FORMATS[form](coefficients(fit))
+    table = FORMATS[form](coefficients(fit, form))
     if form == "csv":
         return table
     lines = [title, *about(fit)]
@@ -22,7 +24,7 @@ def page(title: str, fit: Fit, form: str = "terminal") -> str:
     return "\n".join([*lines, "", table, *([""] if below else []), *below])
 
 
-def coefficients(fit: Fit) -> Table:
+def coefficients(fit: Fit, form: str) -> Table:
     table = Table([("coefficient", "coefficient")], ["coefficient"], [[name] for name in fit.names], [1.0])
     if fit.penalised:
         table.add(("estimate", "estimate"), "estimate", [Number(float(value)) for value in fit.x])
@@ -42,6 +44,8 @@ def coefficients(fit: Fit) -> Table:
         columns["ratio"] = (fit.ratio, ratios)
         columns["ratio_low"] = (f"{side} from", low)
         columns["ratio_high"] = ("to", high)
+    if form == "csv":  # whose notes stand elsewhere
+        columns["newton_step"] = ("newton step", fit.step)
     for name, (head, values) in columns.items():
         table.add((head, tables.escaped(head)), name, [Number(float(value)) for value in values])
     return table
@@ -59,7 +63,7 @@ def about(fit: Fit) -> list[str]:
     return [
         f"{fit.samples:,} samples of {fit.clients:,} clients; f {fit.f:.8g}; log-likelihood {number(fit.likelihood)}; "
         f"AIC {number(fit.aic)}; dispersion {number(fit.dispersion)}",
-        f"from the optimum: {optimum}",
+        f"from the optimum{OF_RUN * fit.standardised}: {optimum}",
         f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes; the Hessian and gradients of all clients, for standard "
         f"errors: {fit.hessian_bytes:,} bytes more",
     ]
@@ -74,6 +78,6 @@ def about_penalised(fit: Fit) -> list[str]:
     return [
         f"{fit.samples:,} samples of {fit.clients:,} clients; F {fit.f:.8g}; {fit.zeros:,} of {len(fit.x):,} "
         "coefficients are 0",
-        f"from the optimum: {optimum}",
+        f"from the optimum{OF_RUN * fit.standardised}: {optimum}",
         f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes",
     ]

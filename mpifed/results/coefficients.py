@@ -27,6 +27,9 @@ class Fit(NamedTuple):
     ``penalised``: of F = f + h with a penalty h. Then ``f`` is F(x), ``gradient`` is ‖x − prox(x − ∇f(x))‖, ``zeros``
     is the number of coefficients that are 0, and ``gap`` bounds F(x) − F*; there are no standard errors.
 
+    ``x`` and what is of it are in the units of the table, also where the run had ``data.standardise``, "own" excepted:
+    then ``gradient`` and ``distance`` are those of the standardised features, as ``Result.x`` is.
+
     ``ratio``: what e^x is, such as an odds ratio; empty where it is nothing. ``ratios()`` has them with intervals.
     """
 
@@ -57,6 +60,8 @@ class Fit(NamedTuple):
     gap: float = math.nan
     ratio: str = ""
     intercepts: int = 0  # of the coefficients, the last ones
+    step: Array = np.zeros(0)  # Newton's from x (n,): how far the optimum is, about
+    standardised: bool = False  # whether x is brought to the units of the table; f, gradient and distance are not
 
     def ratios(self) -> Array:
         """e^x and its interval, e^low and e^high: (n, 3); NaN for an intercept, and where it is no finite number."""

@@ -149,6 +149,7 @@ SCALES: dict[str, Column] = {
     "client": Column("1", "Client id, from 0.", True),
     "slot": Column("1", "Index among the clients selected in a round."),
     "parameter": Column("1", "Index in the model."),
+    "feature": Column("1", "Index among the features."),
     "condition": Column("1", "Number of the condition.", True),
     "number": Column("1", "Number of the bound.", True),
 }
@@ -202,6 +203,8 @@ CLIENTS: dict[str, Column] = {
 MODEL: dict[str, Column] = {
     "x": Column("1", "Final model of the server."),
     "personal": Column("1", "Final model of each client."),
+    "mean": Column("1", "Mean of a feature in the table, which data.standardise takes off."),
+    "deviation": Column("1", "Standard deviation of a feature in the table, by which data.standardise divides."),
 }
 
 MODELS: dict[str, Column] = {

@@ -154,6 +154,16 @@ class Recorder:
                 put(group, "personal", personal, (scale(group, "client", self.m), parameter), MODEL["personal"])
             self._growing.flush()
 
+    def units(self, mean: Array, deviation: Array) -> None:
+        """Write the means and deviations (n,) with which the features were standardised."""
+        with self._clock():
+            group = self.file["model"]
+            self._growing.reserve(2 * mean.nbytes + 3 * METADATA)
+            feature = dimension(group, "feature", mean.size)
+            put(group, "mean", mean, (feature,), MODEL["mean"])
+            put(group, "deviation", deviation, (feature,), MODEL["deviation"])
+            self._growing.flush()
+
     def certificate(self, certificate: Certificate) -> None:
         """Write /certificate: the conditions of a theorem, and what it proves."""
         with self._clock():

@@ -47,6 +47,7 @@ class Result:
     personal: Array | None
     about: dict[str, tuple[str, str]]
     image: bytes | None = field(default=None, repr=False)
+    units: Columns = field(default_factory=Columns)
 
     @classmethod
     def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Self:
@@ -68,7 +69,8 @@ class Result:
             file.flush()
             image = file.id.get_file_image()
         final = (model.get("x"), model.get("personal"))
-        return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image)
+        units = Columns({key: model[key] for key in ("mean", "deviation") if key in model})
+        return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image, units)
 
     @property
     def status(self) -> str:

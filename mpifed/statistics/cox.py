@@ -7,10 +7,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core import sparse as sp
+from mpifed.core.arrays import starts_of
 from mpifed.core.promises import Keeps
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
-from mpifed.data.labels import SURVIVAL, Kind
+from mpifed.data.dataset import Dataset, ranges
+from mpifed.data.labels import READ, SURVIVAL, Kind, folded
 from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem, Solve
 from mpifed.statistics.concordance import comparable, concordance
@@ -35,6 +38,7 @@ class Cox(Problem, tag="cox"):
     lam: Annotated[float, Meta(ge=0, description="regularisation λ")] = 0.0
     ties: Annotated[Literal["efron", "breslow"], Meta(description="events at one time")] = "efron"
 
+    linear: ClassVar[str] = "differences"
     sampled: ClassVar[bool] = False
     ratio: ClassVar[str] = "hazard ratio"
     likelihood: ClassVar[str] = "partial, of which sample has its event, given the times of the events of each client"
@@ -98,6 +102,25 @@ class Cox(Problem, tag="cox"):
         H = np.matmul(A.mT, A) - np.matmul(M.mT, M)
         add_diagonal(H, np.array(self.lam, H.dtype))
         return H
+
+    def flat(self, data: Dataset, x: Array) -> str:
+        """That columns are the same in all rows of each client, where the partial likelihood takes differences."""
+        same = np.ones(data.n, bool)
+        for lo, hi in ranges(data.sizes, data.n, READ):
+            X, y = data.rows(lo, hi)
+            X = X.toarray() if sp.issparse(X) else X
+            starts = starts_of(data.sizes[lo:hi])[:-1]
+            own = np.maximum.reduceat(X, starts) == np.minimum.reduceat(X, starts)
+            same &= (own | ~np.logical_or.reduceat(y > 0, starts)[:, None]).all(axis=0)
+        which = [data.features[j] if data.features else f"x{j}" for j in np.flatnonzero(same)]
+        if not which:
+            return ""
+        are, them = ("is", "it") if len(which) == 1 else ("are", "them")
+        return (
+            f"{', '.join(folded(which))} {are} the same in all rows of each client, which is a stratum of cox, so that "
+            f"f does not depend on {them}: leave {them} out, or make one stratum of all rows, without data.client and "
+            "with data.clients = 1"
+        )
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
         """The log partial likelihood Σ_k ⟨a_k, x⟩ − ln D_k, k the events: (c,)."""

@@ -12,7 +12,7 @@ from mpifed.data.labels import folded
 from mpifed.data.sample_columns import samples_of
 from mpifed.experiment.prepare import Prepared
 from mpifed.features.penalty.coefficients import names
-from mpifed.statistics.penalised_fit import clients
+from mpifed.statistics.penalised_fit import clients, unit_of
 
 SINGULAR = 1e-13  # least eigenvalue of a Hessian with a diagonal of ones that can be inverted, as a part of the largest
 FLAT = 1e-10  # change of f, as a part of it, that is rounding
@@ -43,15 +43,19 @@ def determined(parts: Prepared, at: Place) -> Array:
     # the sentence that helps most comes first: columns that depend on each other make a run go far as well, and a model
     # that is far looks separated
     inverse = inverted(at.hessian)
+    problem = parts.setup.problem
+    # where H is 0 but for rounding, columns that are brought to one size make it look regular
+    if inverse is None or not (getattr(problem, "lam", 0) or getattr(problem, "mu", 0)):
+        why = problem.flat(parts.data, at.x)
+        if why:
+            raise UserError(why)
     if inverse is None:
         refuse_dependent(parts, at)
     refuse_far(parts, at, inverse is None)
-    problem = parts.setup.problem
     if not problem.has("pearson") and (problem.has("log_likelihood") or problem.has("predict")):
         refuse_separated(parts, at, inverse)
     if inverse is None:
-        small = ", or problem.delta is too small" if hasattr(problem, "delta") else ""
-        raise UserError(f"the Hessian at this model is singular: it is far from the optimum{small}")
+        raise UserError("the Hessian at this model is singular: it is far from the optimum")
     return inverse
 
 
@@ -128,8 +132,7 @@ def refuse_dependent(parts: Prepared, at: Place) -> None:
 def refuse_far(parts: Prepared, at: Place, singular: bool) -> None:
     """UserError where f is above its value at 0; where H is regular, by more than rounds that are random explain."""
     f = value(parts, np.zeros(len(at.x)))
-    unit = 2 * abs(f) if parts.setup.problem.has("pearson") else 1.0
-    slack = 0.0 if singular else NEAR * unit / samples_of(parts.data)
+    slack = 0.0 if singular else NEAR * unit_of(parts.setup.problem, f) / samples_of(parts.data)
     if not at.f <= f + slack:
         raise UserError(
             f"this model is far from the optimum: f is {at.f:.4g}, and {f:.4g} with all coefficients at 0, so "

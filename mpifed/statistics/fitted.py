@@ -4,51 +4,36 @@ The samples are read again, in this process and in double precision; nothing of 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
-from scipy.stats import norm, t
 
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
-from mpifed.data.sample_columns import samples_of
 from mpifed.data.sources.held import SHORT
 from mpifed.experiment.housing import gathered
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.stored_sizes import check_sizes
-from mpifed.features.client_weights.feature import shares_among
 from mpifed.features.guarantee.notes import of_fit
 from mpifed.features.penalty.coefficients import names
 from mpifed.features.settings import Experiment
 from mpifed.results.coefficients import LEVEL, Fit, sent
 from mpifed.results.result import Result
-from mpifed.statistics.determined import NEAR, Place, determined, inverted
-from mpifed.statistics.penalised_fit import clients, penalised_fit
-
-
-class Model(NamedTuple):
-    """What a study makes of its samples; ``whole``: whether f is their mean loss."""
-
-    samples: int
-    whole: bool
-    dispersion: float
-    likelihood: float
-    law: Any  # of coefficients over their standard errors
-
-
-class Sums(NamedTuple):
-    """What is added up over the clients at x: f, ∇f, ∇²f, Σ p_i² g_i g_iᵀ, and of all samples Pearson's statistic."""
-
-    f: float
-    gradient: Array  # (n,)
-    hessian: Array  # (n, n)
-    expected: Array  # (n, n): Σ (d_i/d) of the means of ∇²f_i over labels, or the Hessian
-    meat: Array  # (n, n)
-    pearson: float
-    convexity: float
+from mpifed.statistics.determined import NEAR, Place, determined
+from mpifed.statistics.penalised_fit import penalised_fit
+from mpifed.statistics.standard_errors import (
+    Model,
+    added,
+    client_errors,
+    decrement,
+    distance,
+    model_errors,
+    modelled,
+)
+from mpifed.statistics.table_units import table_units
 
 
 def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fit:
@@ -103,112 +88,44 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     sums = added(parts, x)
     inverse = determined(parts, Place(x, sums.f, sums.gradient, sums.hessian))
     model = modelled(parts, sums, x)
-    error = model_errors(parts, sums, model, inverse)
-    robust = client_errors(sums, inverse, m)
+    units = table_units(result, config, parts, x)
+    error = model_errors(parts, sums, model, inverse, units)
+    robust = client_errors(sums, inverse, m, units)
+    away = distance(parts, sums, model, inverse)
     used = robust if np.isnan(model.dispersion) else error
-    width = model.law.ppf((1 + LEVEL) / 2) * used
-    squared = max(0.0, float(sums.gradient @ inverse @ sums.gradient))
-    length = float(np.linalg.norm(sums.gradient))
+    x = units.of(x)
     return Fit(
         names=names(parts.data, n),
         x=x,
         error=error,
         robust=robust,
         law="t" if config.problem.normal and not np.isnan(model.dispersion) else "z",
-        statistic=x / used,
-        p=2 * model.law.sf(np.abs(x / used)),
-        low=x - width,
-        high=x + width,
+        **tested(model, x, used),
         samples=model.samples,
         clients=m,
         dispersion=model.dispersion,
         likelihood=model.likelihood,
         aic=2 * n - 2 * model.likelihood,
         f=sums.f,
-        gradient=length,
-        distance=length / sums.convexity if sums.convexity > 0 else math.nan,
-        decrement=math.sqrt(squared),
+        gradient=sums.length,
+        distance=sums.length / sums.convexity if sums.convexity > 0 else math.nan,
+        decrement=math.sqrt(decrement(sums, inverse)),
         rounds=result.cr,
         bytes=sent(result),
         hessian_bytes=8 * m * (n * (n + 1) // 2 + 2 * n),  # x down, ∇f_i and half of ∇²f_i up
-        notes=[*notes(config, model, m, n), *far(squared * model.samples / model.dispersion)],
+        notes=[*notes(config, model, m, n), *units.notes, *far(away, config, used is robust)],
         ratio=parts.setup.problem.ratio,
         intercepts=parts.data.intercepts,
+        step=units.of(-inverse @ sums.gradient),
+        standardised=units.T is not None,
     )
 
 
-def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
-    """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
-    problem = parts.setup.problem
-    d = samples_of(parts.data)
-    totals = parts.data.totals
-    shares = shares_among(parts.features, len(totals))
-    # f weighs clients, a likelihood weighs samples: they are the same where clients weigh as their samples do
-    whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
-    if not (whole and problem.has("log_likelihood")):
-        return Model(d, whole, math.nan, math.nan, norm())
-    if not problem.has("pearson"):
-        return Model(d, whole, 1.0, logarithm(parts, x, 1.0), norm())
-    free = d - len(x)
-    if free <= 0:
-        raise UserError(f"{d} samples are too few for {len(x)} coefficients and a dispersion")
-    if sums.pearson == 0:
-        raise UserError(f"the model fits all {d} samples exactly: a dispersion of 0 gives no standard errors")
-    dispersion = sums.pearson / free
-    if problem.normal:
-        return Model(d, whole, dispersion, logarithm(parts, x, sums.pearson / d), t(free))
-    return Model(d, whole, dispersion, logarithm(parts, x, dispersion), norm())
-
-
-def added(parts: Prepared, x: Array) -> Sums:
-    """The sums over all clients at x (n,)."""
-    n = len(x)
-    m = parts.setup.m
-    problem = parts.setup.problem
-    f = pearson = convexity = 0.0
-    gradient = np.zeros(n)
-    hessian, expected, meat = np.zeros((3, n, n))
-    total = parts.data.totals.sum()
-    for local in clients(parts):
-        block = local.block
-        values, G = local.value_grad(x)
-        f += float(values.sum()) / m
-        gradient += G.sum(axis=0) / m
-        meat += G.T @ G / m**2
-        hessian += local.hess(np.tile(x, (len(local), 1))).sum(axis=0) / m
-        if problem.has("expected_hess"):
-            shares = (block.d / total)[:, None, None]
-            expected += (shares * problem.expected_hess(block, np.tile(x, (len(block), 1)))).sum(axis=0)
-        if problem.has("pearson"):
-            pearson += float(problem.pearson(block, x).sum())
-        if problem.has("convexity"):
-            convexity += float(local.convexity().sum()) / m
-    if not problem.has("expected_hess"):
-        expected = hessian
-    return Sums(f, gradient, hessian, expected, meat, pearson, convexity)
-
-
-def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> Array:
-    """Standard errors of the model (n,), of the mean Hessian over labels, where that is not H."""
-    found: Array | None = inverse if sums.expected is sums.hessian else inverted(sums.expected)
-    if found is None:
-        raise UserError("expected_hess at this model is singular, so there are no standard errors of the model")
-    return np.sqrt(model.dispersion * np.diag(found) / parts.data.totals.sum())
-
-
-def client_errors(sums: Sums, inverse: Array, m: int) -> Array:
-    """Standard errors by client (n,); one client has none."""
-    if m == 1:
-        return np.full(len(inverse), np.nan)
-    # the usual correction for few clusters: their scores add up to 0 at the optimum, so that one of them is not free
-    return np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
-
-
-def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:
-    """The log-likelihood of all samples, with the dispersion that makes it largest or is known."""
-    assert parts.host is not None
-    problem = parts.setup.problem
-    return sum(float(problem.log_likelihood(block, x, dispersion).sum()) for _, block, _ in parts.host.whole)
+def tested(model: Model, x: Array, used: Array) -> dict[str, Any]:
+    """Tests of coefficients x (n,) and their intervals, by these standard errors."""
+    width = model.law.ppf((1 + LEVEL) / 2) * used
+    p = 2 * model.law.sf(np.abs(x / used))
+    return {"statistic": x / used, "p": p, "low": x - width, "high": x + width}
 
 
 def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
@@ -240,11 +157,13 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     return found
 
 
-def far(squared: float) -> list[str]:
-    """That a model is far from the optimum, ``squared`` being the square of how many standard errors, NaN: unknown."""
-    if not squared > NEAR:
+def far(away: float, config: Experiment, by_client: bool) -> list[str]:
+    """That a model is far from the optimum, ``away`` being how many standard errors."""
+    if not away > math.sqrt(NEAR):
         return []
+    newton = config.algorithm.label() == "newton"
+    advice = "more rounds" if newton else 'more rounds or smaller steps, or take algorithm = "newton"'
     return [
-        f"this model is {math.sqrt(squared):.2g} standard errors from the optimum, so these are not the numbers of a "
-        "fit: the run was too short, or it diverged"
+        f"this model is {away:.2g} standard errors{' by client' * by_client} from the optimum, so these are not the "
+        f"numbers of a fit: the run was too short, or it diverged; give it {advice}"
     ]

@@ -16,8 +16,10 @@ from mpifed.features.penalty.feature import penalty_among
 from mpifed.features.penalty.penalty import Penalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.local import Local
+from mpifed.problems.problem import Problem
 from mpifed.results.coefficients import Fit, sent
 from mpifed.results.result import Result
+from mpifed.statistics.table_units import table_units
 from mpifed.theory.statements import is_convex
 
 STEPS = 20  # of Newton's method over coefficients without a penalty
@@ -47,12 +49,13 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
     # both are bounds, and which is the tighter one depends on λ, on μ and on how far the run came
     gap = min(strong_gap(penalty, x, g, least), dual_gap(parts, penalty, x, least))
     convexity = least + float(penalty.l2.min())
+    units = table_units(result, config, parts, x)
     unknown: dict[str, Any] = dict.fromkeys(("dispersion", "likelihood", "aic", "decrement"), math.nan)
     unknown |= dict.fromkeys(("error", "robust", "statistic", "p", "low", "high"), np.full(len(x), np.nan))
     return Fit(
         **unknown,
         names=names(parts.data, len(x)),
-        x=x,
+        x=units.of(x),
         law="z",
         samples=samples_of(parts.data),
         clients=parts.setup.m,
@@ -62,11 +65,29 @@ def penalised_fit(result: Result, config: Experiment, parts: Prepared, x: Array)
         rounds=result.cr,
         bytes=sent(result),
         hessian_bytes=0,
-        notes=[*of_fit(config), WHY],
+        notes=[*of_fit(config), WHY, *units.notes, *high(gap, parts, f)],
         penalised=True,
         zeros=int(np.sum(x == 0)),
         gap=gap if math.isfinite(gap) else math.nan,
+        standardised=units.T is not None,
     )
+
+
+def unit_of(problem: Problem, f: float) -> float:
+    """What the dispersion is about, where f is the mean loss of samples: 1, or for numbers that have units 2 f."""
+    own = problem.has("pearson") or (problem.takes() == "numbers" and not problem.has("log_likelihood"))
+    return 2 * abs(f) if own else 1.0
+
+
+def high(gap: float, parts: Prepared, f: float) -> list[str]:
+    """That F may be above its least value by more than a step of a standard error costs."""
+    errors = math.sqrt(2 * gap * samples_of(parts.data) / unit_of(parts.setup.problem, f))
+    if not errors > 1 or math.isinf(gap):
+        return []
+    return [
+        f"F may be {gap:.2g} above its least value, as much as a step of {errors:.2g} standard errors costs, so these "
+        "are not the numbers of a fit: the run was too short, or it diverged; give it more rounds or smaller steps"
+    ]
 
 
 def pooled(parts: Prepared, x: Array) -> tuple[float, Array]:

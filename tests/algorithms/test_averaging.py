@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mpifed
 from mpifed import Compressor, Pool, UserError, stream
 from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
@@ -139,3 +140,29 @@ def test_the_limit_of_fedbuff_weighs_clients_by_how_often_they_arrive(a, right, 
     algorithm = build("fedbuff", {"k0": 1, "lr": 0.02, "a": a})
     run = Run(algorithm, data=data, system={"speed": 1.0}, asynchronous={"arrivals": 1})
     assert run.rounds(400)[-1] == pytest.approx(right, abs=within)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("q", [12.0, 300.0, 1e5])
+def test_a_large_q_is_computed_from_the_losses_over_the_largest(q, unit):
+    """Against a loop whose powers have the same divisor; ‖d‖ and f have units, which must not matter."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((4, 10, 3))
+    b = unit * (A @ [1.0, 2.0, -1.0] + rng.standard_normal((4, 10)) * [[0.1], [0.5], [1.0], [2.0]])
+    study = {"data": mpifed.arrays(A.reshape(40, 3), b.ravel(), [10] * 4), "problem": "least-squares", "rounds": 12}
+    method = {"name": "q-fedavg", "q": q, "lr": 0.05, "k0": 2}
+    result = mpifed.run(study, algorithm=method, selection="all")
+    x = np.zeros(3)
+    for _ in range(12):
+        f = ((A @ x - b) ** 2).mean(axis=1) / 2
+        w = np.tile(x, (4, 1))
+        for _ in range(2):
+            w -= 0.05 * np.einsum("ijk,ij->ik", A, np.einsum("ijk,ik->ij", A, w) - b) / 10
+        d = (x - w) / 0.05
+        shares = np.exp(q * np.log(f / f.max()))
+        x = x - shares @ d / np.sum(shares * (q * (d**2).sum(axis=1) / f + 1 / 0.05))
+    np.testing.assert_allclose(result.x, x, rtol=1e-10)
+    fair = result.rounds["fair_objective"]
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(fair[-1], np.mean(f ** (q + 1)) / (q + 1), rtol=0.5)
+    assert mpifed.run(study, algorithm=method, selection="all").x.tobytes() == result.x.tobytes()

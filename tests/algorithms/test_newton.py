@@ -130,7 +130,7 @@ def test_a_matrix_below_mu_is_projected_and_any_other_is_left_alone():
         values = np.array([least, 0.5, 1.0, 2.0, 0.25, 4.0])
         H = pack((Q * values) @ Q.T)
         right = -(Q / np.maximum(values, mu)) @ Q.T @ g
-        assert np.allclose(FedNL().projected_step(H, g, mu), right, rtol=1e-12)
+        assert np.allclose(FedNL().projected_step(H, g, mu, g), right, rtol=1e-12)
 
 
 def test_option_a_needs_strong_convexity_and_says_what_helps():

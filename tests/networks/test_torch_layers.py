@@ -188,8 +188,12 @@ def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
     problem = {"name": "torch", "module": f"{__name__}:batch_normed"}
     study = {"problem": problem, "data": torch_cases.tables(tmp_path), "rounds": 1}
     algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
-    with pytest.raises(UserError, match=r"one sample of a client: .*; take a batch_size that leaves no mini-b"):
+    with pytest.raises(
+        UserError, match=r"one sample of a client: .*; take a batch_size with which no client .* as 0, with"
+    ):
         package.run(study | {"algorithm": algorithm, "selection": "all"})
+    for size in (0, 7):  # what is advised, and one more that leaves no rest of one
+        assert package.run(study | {"algorithm": algorithm | {"batch_size": size}, "selection": "all"}).cr == 1
 
 
 def frozen_at_zero(make):

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,28 @@ def test_labels_that_make_no_sense_are_refused(y, told):
     rule = "labels must be times above 0 of events, and times with a minus of censored samples"
     with pytest.raises(UserError, match=f"^problem 'cox' cannot use these data: {rule}, {told}"):
         fit(y)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e4])
+def test_times_that_differ_as_rounding_does_are_counted_and_rounded_ones_are_ties(unit):
+    """R's survival rounds them by itself: coxph(timefix = TRUE), whose tolerance is the root of the machine epsilon."""
+    tied = unit * np.ceil(4 * np.abs(SURVIVAL)) * np.sign(SURVIVAL)
+    near = tied * (1 + 1e-10 * np.arange(60))
+    right = fit(tied, clients=THREE)
+    assert "timefix" not in right.attrs["notes"]
+    apart = fit(near, clients=THREE)
+    assert np.abs(apart.x - right.x).max() > 1e-4
+    (count,) = re.findall(
+        r"^(\d+) times differ from the one before .* round the times", apart.attrs["notes"], re.MULTILINE
+    )
+    pairs = 0
+    for k in range(3):
+        own = tied[k == THREE]
+        for t in np.unique(np.abs(own)):
+            events = np.sign(own[np.abs(own) == t])  # in the order of the times, which grow with the row
+            pairs += np.sum((events[1:] > 0) | (events[:-1] > 0))
+    assert int(count) == pairs
+    assert np.allclose(fit(unit * np.round(near / unit, 6), clients=THREE).x, right.x, rtol=1e-9)
 
 
 def test_there_are_no_mini_batches():

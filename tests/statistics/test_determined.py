@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.core.errors import UserError
+from mpifed.core.errors import RunError, UserError
 
 D = 300
 RNG = np.random.default_rng(1)
@@ -150,5 +150,81 @@ def test_a_run_that_was_too_short_says_so():
 
 
 def test_a_hessian_without_samples_that_bend_is_no_fault_of_columns():
-    with pytest.raises(UserError, match=r"it is far from the optimum, or problem\.delta is too small"):
+    with pytest.raises(
+        UserError, match=r"^at this model 0 of 300 samples have a residual within 0\.001, beyond which hub"
+    ):
         fit([A, B], A + 10, {"name": "huber", "delta": 1e-3}, **descent(1e-3, 1))
+
+
+SITE = np.arange(D) % 2 + 0.0  # the same in all rows of a client, once rows are sorted by it
+
+
+@pytest.mark.parametrize("method", ["newton", "fednl"])
+def test_a_covariate_of_the_site_is_told_to_cox_and_what_is_advised_gives_the_coefficients(method):
+    rows = np.argsort(SITE, kind="stable")
+    columns, labels = [A[rows], SITE[rows]], np.where(CAME, TIMES, -TIMES)[rows]
+    told = "x1 is the same in all rows of each client, which is a stratum of cox, .*: leave it out, or make one stratum"
+    study = {"algorithm": {"name": method}, "rounds": 30}
+    with pytest.raises(RunError, match=f"^{method} finds no step: {told}"):
+        fit(columns, labels, "cox", **study)
+    with pytest.raises(UserError, match=f"^{told}"):
+        fit(columns, labels, "cox", **descent(1e-3, 3))
+    assert fit(columns[:1], labels, "cox", **study).gradient < 1e-9
+    one = mpifed.arrays(np.column_stack(columns), labels, [D])
+    assert mpifed.run(study, data=one, problem="cox").fit().gradient < 1e-9
+
+
+def test_few_rows_of_sketches_are_no_fault_of_columns_and_as_many_as_advised_arrive():
+    data = mpifed.arrays(RNG.standard_normal((D, 20)), CLASSES, [D // 2, D // 2])
+    study = {"data": data, "problem": LOGISTIC, "rounds": 60}
+    for k in (2, 20):
+        told = rf"^fedns finds no step: algorithm\.k = {k} rows from each of 2 clients are {2 * k}, too few for 20 "
+        with pytest.raises(RunError, match=rf"{told}coefficients: set algorithm\.k = 40, so that they are 4 for each$"):
+            mpifed.run(study, algorithm={"name": "fedns", "k": k})
+    assert mpifed.run(study, algorithm={"name": "fedns", "k": 40}).rounds["grad_norm_sq"][-1] < 1e-12
+
+
+AIR = [80, 80, 75, *[62] * 5, *[58] * 6, *[50] * 5, 56, 70]
+WATER = [27, 27, 25, 24, 22, 23, 24, 24, 23, 18, 18, 17, 18, 19, 18, 18, 19, 19, 20, 20, 20]
+ACID = [89, 88, 90, 87, 87, 87, 93, 93, 87, 80, 89, 88, 82, 93, 89, 86, 72, 79, 80, 82, 91]
+LOST = [42, 37, 37, 28, 18, 18, 19, 20, 15, 14, 14, 13, 11, 12, 8, 7, 8, 8, 9, 15, 15]
+# statsmodels 0.15.0: RLM(LOST, add_constant(…), M=norms.HuberT()).fit(tol=1e-14, maxiter=500).params and .scale
+RLM = [0.8293843346, 0.926065966197, -0.127846724946, -41.0264983524]
+
+
+@pytest.mark.parametrize("method", [{"name": "newton"}, {"name": "fednl"}, {"name": "fedns", "k": 40}])
+def test_residuals_beyond_delta_are_no_fault_of_columns_and_the_scale_of_residuals_gives_the_robust_fit(method):
+    data = mpifed.arrays(np.column_stack([AIR, WATER, ACID]), LOST, [7, 7, 7])
+    study = {"algorithm": method, "rounds": 40, "objective": {"weights": "samples"}, "data": data}
+    told = "at this model 0 of 21 samples have a residual within 1.345, .*, and there are 4 coefficients: "
+    right = 'problem.scale = "residuals" counts delta in their robust scale and begins at least squares'
+    with pytest.raises(RunError, match=f"^{method['name']} finds no step: {told}{right}$"):
+        mpifed.run(study, problem="huber")
+    with pytest.raises(UserError, match=f"^{told}{right}$"):
+        mpifed.run(study, problem="huber", **descent(1e-6, 2)).fit()
+    result = mpifed.run(study, problem={"name": "huber", "scale": "residuals"})
+    np.testing.assert_allclose(result.fit().x, RLM, rtol=1e-8)
+    assert "problem.delta is 1.345 × 2.44054 = 3.28252, of the residuals of all samples" in result.attrs["notes"]
+    small = {"name": "huber", "scale": "residuals", "delta": 1e-4}
+    with pytest.raises((RunError, UserError), match=r"a larger problem\.delta has more of them within|come to rest"):
+        mpifed.run(study, problem=small).fit()
+
+
+def test_a_robust_scale_counts_frequencies_offsets_and_sites_that_train():
+    X, y, counts, shift = np.column_stack([A, B]), 2 * A - B + TIMES, 1 + np.arange(D) % 3, 0.1 * B
+    problem = {"name": "huber", "scale": "residuals"}
+    study = {"algorithm": "newton", "rounds": 30, "objective": {"weights": "samples"}, "problem": problem}
+    half = np.repeat([0, 1], D // 2)
+    one = mpifed.run(study, data=mpifed.arrays(X, y, half, frequency=counts, offset=shift))
+    often = np.repeat(np.arange(D), counts)
+    other = mpifed.run(study, data=mpifed.arrays(X[often], (y - shift)[often], half[often]))
+    np.testing.assert_allclose(one.x, other.x, rtol=1e-8)
+
+
+def test_a_scale_of_exact_labels_is_refused_and_is_no_private_number():
+    problem = {"name": "huber", "scale": "residuals"}
+    with pytest.raises(UserError, match=r'^problem\.scale = "residuals" is wrong: half of the residuals are 0'):
+        fit([A, B], np.where(np.arange(D) % 3 > 0, A + B, COUNTS), problem)
+    private = {"name": "fedepm", "noise": "clipped", "epsilon": 0.1}
+    with pytest.raises(UserError, match=r'problem.*scale = "labels" takes delta as it is'):
+        fit([A, B], COUNTS, problem, algorithm=private, objective={})

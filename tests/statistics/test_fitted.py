@@ -86,6 +86,132 @@ def test_how_far_a_run_is_from_the_optimum():
     close(short.decrement**2 / 2, short.f - best.f)
 
 
+NOT_THERE = {  # problem, labels, columns
+    "least-squares": ("least-squares", "numbers", 3),
+    "logistic": ({"name": "logistic", "mu": 0.0}, "classes", 3),
+    "huber": ({"name": "huber", "delta": 3.0}, "numbers", 2),
+    "softmax": ({"name": "softmax", "lam": 0.01, "bias": False}, "classes", 3),
+}
+
+
+@pytest.mark.parametrize("sizes", [SIZES, (D,)], ids=["five clients", "one client"])
+@pytest.mark.parametrize("weights", ["clients", "samples"])
+@pytest.mark.parametrize("name", NOT_THERE)
+def test_a_run_that_is_not_at_its_optimum_says_so_in_every_format_and_what_it_advises_helps(name, weights, sizes):
+    problem, labels, columns = NOT_THERE[name]
+    data = mpifed.arrays(A[:, :columns], NUMBERS if labels == "numbers" else CLASSES, sizes)
+
+    def told(**more):
+        fit = run(problem, labels, weights, data=data, **more).fit()
+        return fit, [note for note in fit.notes if "from the optimum" in note]
+
+    slow = {"name": "gd", "gamma": 0.1}
+    short, (note,) = told(algorithm=slow, rounds=5, selection="all")
+    assert re.search(r'standard errors.* give it more rounds or smaller steps, or take algorithm = "newton"$', note)
+    for form in ("terminal", "markdown", "latex"):
+        assert note in page("", short, form)
+    rows = [line.split(",") for line in page("", short, "csv").splitlines()]
+    step = rows[0].index("newton_step")
+    assert [float(row[step]) for row in rows[1:]] == short.step.tolist()
+    best, none = told()
+    assert none == told(algorithm=slow, rounds=1000, selection="all")[1] == []
+    assert (np.abs(short.x + short.step - best.x) < np.abs(short.x - best.x)).any()
+
+
+def test_clients_with_the_same_samples_are_no_sign_of_a_run_that_is_far():
+    twice = mpifed.arrays(np.tile(A[:50, :2], (2, 1)), np.tile(NUMBERS[:50], 2), (50, 50))
+    assert not any("from the optimum" in note for note in run("huber", "numbers", "clients", data=twice).fit().notes)
+
+
+def test_a_table_of_csv_has_its_notes_on_the_error_stream(tmp_path):
+    study = ["algorithm=gd", "algorithm.gamma=0.01", "selection=all", "rounds=2", "data.clients=6", "data.features=4"]
+    done = command("fit", *study, "--format", "csv", cwd=tmp_path)
+    assert done.out.startswith("coefficient,")
+    assert re.search(r"^mpifed: this model is \S+ standard errors by client from the optimum", done.err, re.MULTILINE)
+
+
+def test_a_penalised_run_that_was_too_short_says_so():
+    study = {
+        "objective": {"weights": "samples", "l1": 0.1},
+        "selection": "all",
+        "algorithm": {"name": "gd", "gamma": 0.1},
+    }
+    for rounds, there in ((3, True), (300, False)):
+        notes = run("least-squares", "numbers", rounds=rounds, **study).fit().notes
+        assert any("above its least value" in note for note in notes) == there
+
+
+STANDARD = {"name": "file", "standardise": "pooled"}
+
+
+def standardised(folder, problem="least-squares", X=A[:, :2], labels=NUMBERS, source=None, **more):
+    np.savez(folder / "a.npz", X=X, y=labels, sizes=np.array(SIZES))
+    data = STANDARD | {"path": str(folder / "a.npz")} | (source or {})
+    study = {"algorithm": "newton", "rounds": 20, "objective": {"weights": "samples"}, "data": data} | more
+    return mpifed.run(study, problem=problem, path=folder / "out.h5", force=True)
+
+
+def test_standardised_features_without_an_intercept_leave_a_number_that_the_advice_makes_a_coefficient(tmp_path):
+    fit = standardised(tmp_path).fit()
+    (note,) = (note for note in fit.notes if "data.ones = true" in note)
+    constant = float(re.search(r"all scores have (\S+) beside", note)[1])
+    scores = (A[:, :2] - A[:, :2].mean(axis=0)) / A[:, :2].std(axis=0) @ mpifed.load(tmp_path / "out.h5").x
+    np.testing.assert_allclose(A[:, :2] @ fit.x + constant, scores, atol=1e-5)
+    best = standardised(tmp_path, source={"ones": True}).fit()
+    close(best.x, np.linalg.lstsq(A, NUMBERS)[0])
+    assert best.notes == []
+
+
+def test_softmax_and_cox_are_in_the_units_of_the_table_too(tmp_path):
+    softmax = {"name": "softmax", "lam": 0.01}
+    study = {"X": A[:, :2], "labels": CLASSES, "algorithm": {"name": "gd", "gamma": 1.0}, "selection": "all"}
+    result = standardised(tmp_path, softmax | {"bias": False}, source={"ones": True}, rounds=20, **study)
+    W = result.x.reshape(2, 3)
+    own = result.fit().x.reshape(2, 3)
+    Z = np.column_stack([(A[:, :2] - A[:, :2].mean(axis=0)) / A[:, :2].std(axis=0), np.ones(D)])
+    np.testing.assert_allclose(A @ own.T, Z @ W.T, rtol=1e-8, atol=1e-12)
+    assert "the regularisation is of coefficients for a standard deviation" in "".join(result.fit().notes)
+    times = np.abs(NUMBERS) + 0.01
+    raw = run("cox", "numbers", data=mpifed.arrays(A[:, :2], times, SIZES)).fit()
+    fit = standardised(tmp_path, "cox", labels=times).fit()
+    close(fit.ratios(), raw.ratios())
+    close([fit.error, fit.robust], [raw.error, raw.robust])
+    assert fit.notes == raw.notes
+
+
+def test_a_table_that_changed_and_a_result_without_means_are_told(tmp_path):
+    standardised(tmp_path, source={"ones": True})
+    np.savez(tmp_path / "a.npz", X=A[:, :2] + [0, 1], y=NUMBERS, sizes=np.array(SIZES))
+    with pytest.raises(
+        UserError, match=r"the data have changed: feature 1 .*had the mean .* now: give the same samples"
+    ):
+        mpifed.load(tmp_path / "out.h5").fit()
+    before = standardised(tmp_path, source={"ones": True}).fit()
+    with h5py.File(tmp_path / "out.h5", "r+") as file:
+        del file["model/mean"], file["model/deviation"]
+    after = mpifed.load(tmp_path / "out.h5").fit()
+    close(after.x, before.x)
+    assert re.match("this result has no means and deviations of its features, as those of an older", after.notes[0])
+
+
+def test_means_of_each_client_have_no_unit_of_the_table_and_the_fit_says_so(tmp_path):
+    (note,) = standardised(tmp_path, source={"ones": True, "standardise": "own"}).fit().notes
+    assert (
+        'for a standard deviation of each feature at each client, as data.standardise = "own" has it: "pooled"' in note
+    )
+    assert not mpifed.load(tmp_path / "out.h5").units
+
+
+def test_a_penalised_fit_of_standardised_features_is_in_the_units_of_the_table(tmp_path):
+    study = {"objective": {"weights": "samples", "l1": 0.01}, "selection": "all", "algorithm": "gd", "rounds": 200}
+    result = standardised(tmp_path, source={"ones": True}, **study)
+    fit = result.fit()
+    close(fit.x[:2], result.x[:2] / A[:, :2].std(axis=0))
+    close(A @ fit.x, (A[:, :2] - A[:, :2].mean(axis=0)) @ fit.x[:2] + result.x[2])
+    assert "the estimates for a unit" in fit.notes[-1]
+    assert "from the optimum, for standardised features: " in page("", fit)
+
+
 def test_a_problem_without_a_hessian_is_refused():
     result = run("mlp", "classes", rounds=1, algorithm="fedavg")
     with pytest.raises(UserError, match="mlp has no Hessian"):

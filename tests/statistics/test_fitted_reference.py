@@ -106,6 +106,28 @@ def test_a_fit_is_that_of_statsmodels_on_all_samples(name):
     assert fit.law == ("t" if name == "least-squares" else "z")
 
 
+@pytest.mark.parametrize("how", ["pooled", "federated"])
+@pytest.mark.parametrize("name", REFERENCE)
+def test_a_fit_of_standardised_features_is_in_the_units_of_the_table(name, how, tmp_path):
+    problem, labels = PROBLEMS[name]
+    np.savez(tmp_path / "a.npz", X=A[:, :2], y=labels, sizes=np.array(SIZES))
+    source = {"name": "file", "path": str(tmp_path / "a.npz"), "standardise": how, "ones": True}
+    study = {"algorithm": "newton", "rounds": 30, "objective": {"weights": "samples"}, "data": source}
+    result = mpifed.run(study, problem=problem, path=tmp_path / "out.h5")
+    fit = mpifed.load(tmp_path / "out.h5").fit()
+    x, error, by_client, whole = REFERENCE[name]
+    close(fit.x, x)
+    close(fit.error, error)
+    close(fit.robust, np.array(by_client) * np.sqrt(3 / 2))
+    close([fit.likelihood, fit.aic], whole)
+    width = stats.t(57).ppf(0.975) if name == "least-squares" else stats.norm.ppf(0.975)
+    close([fit.low, fit.high], np.array(x) + np.outer([-width, width], error))
+    assert abs(result.x[0] - x[0]) > 0.01
+    close(result.units["mean"], A[:, :2].mean(axis=0))
+    close(result.units["deviation"], A[:, :2].std(axis=0))
+    assert fit.notes == ["standard errors by client are too small with 3 clients for 3 coefficients"]
+
+
 @pytest.mark.parametrize("ties", COX)
 def test_a_cox_model_is_that_of_statsmodels_with_a_stratum_for_each_client(ties):
     x, error, (likelihood,) = COX[ties]

@@ -68,11 +68,11 @@ class LearnedHessians(Algorithm):
         alpha = self.rate(f.n)
         return D, S, H + (S if alpha == 1 else alpha * S)
 
-    def step(self, H: Array, g: Array, l: float) -> Array:
-        """−[H + l I]⁻¹ g of a packed H: (n,)."""
-        return direction(shifted(H, l), g, self.label())
+    def step(self, H: Array, g: Array, l: float, x: Array) -> Array:
+        """−[H + l I]⁻¹ g of a packed H at the model x: (n,)."""
+        return direction(shifted(H, l), g, self.label(), x)
 
-    def projected_step(self, H: Array, g: Array, mu: float) -> Array:
+    def projected_step(self, H: Array, g: Array, mu: float, x: Array) -> Array:
         """The same with H projected onto the symmetric matrices ⪰ μI, which sets its eigenvalues below μ to μ."""
         # mostly H is above μI: then nothing is to be projected, and a factorisation finds that out in much less time
         try:
@@ -80,7 +80,7 @@ class LearnedHessians(Algorithm):
         except np.linalg.LinAlgError:
             values, vectors = np.linalg.eigh(shifted(H, 0.0))
             return -vectors @ (vectors.T @ g / np.maximum(values, mu))
-        return self.step(H, g, 0.0)
+        return self.step(H, g, 0.0, x)
 
     def strong_convexity(self, fed: Federation) -> float:
         """μ, the mean of the α_i of all clients. UserError where it is not above 0."""

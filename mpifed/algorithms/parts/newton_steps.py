@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpifed.core.errors import RunError
+from mpifed.core.errors import Singular
 from mpifed.core.typing import Array
 
 ROUNDING = 4  # values of f that differ by fewer units of its last place count as the same
@@ -13,13 +13,13 @@ PART = 0.01  # of the largest part of a direction along which H is 0: coefficien
 SHOWN = 6  # coefficients named at most
 
 
-def direction(H: Array, g: Array, name: str) -> Array:
-    """−H⁻¹ g (n,) for H (n, n); RunError, which names the method, where H is not positive definite.
+def direction(H: Array, g: Array, name: str, x: Array) -> Array:
+    """−H⁻¹ g (n,) for H (n, n) at x; Singular, which names the method, where H is not positive definite.
 
     H counts as singular where the diagonal of its Cholesky factor says that its condition is that of rounding.
     """
     if not regular(H):
-        raise RunError(f"{name} finds no step: {advice(H)}")
+        raise Singular(name, advice(H), x)
     return -np.linalg.solve(H, g)
 
 

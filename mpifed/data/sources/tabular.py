@@ -13,12 +13,12 @@ from mpifed.data.formats.arrays import read_samples
 from mpifed.data.labels import about_texts
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, deal
-from mpifed.data.sample_columns import COLUMNS, added, combined, in_order, one_for_each
+from mpifed.data.sample_columns import COLUMNS, added, combined, counting, in_order, one_for_each
 from mpifed.data.standardise import How, Standardised
 from mpifed.data.tables import samples
 from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
 from mpifed.data.tables.kept import TABULAR
-from mpifed.data.tables.missing import fill, known_rows, rows_of
+from mpifed.data.tables.missing import Known, fill, known_rows, rows_of
 from mpifed.data.tables.roles import Roles, roles_of
 from mpifed.data.tables.samples import Owned
 from mpifed.data.tables.table import Column, Key, Table
@@ -101,6 +101,7 @@ class Tabular(Data):
         if not len(columns[wanted[0]].values):
             raise UserError(f"{table.source} has no rows: each is a sample")
         known = known_rows(table, columns, special, self.missing)
+        known = with_weight(known, table, roles, columns)
         table.kept = np.flatnonzero(known.rows)
         if len(table.kept) < len(known.rows):
             columns = {k: column.rows(table.kept) for k, column in columns.items()}
@@ -154,6 +155,25 @@ class Tabular(Data):
         if self.standardise is not None:
             dataset = Standardised(dataset, self.standardise, self.standardise_levels)
         return WithOnes(dataset) if self.ones else dataset
+
+
+def with_weight(known: Known, table: Table, roles: Roles, columns: dict[int, Column]) -> Known:
+    """The rows to keep without those whose weight or frequency is 0, of which a note says how many there are.
+
+    UserError where none is left.
+    """
+    given = {name: columns[k].plain() for name, k in roles.special.items() if name in ("weight", "frequency")}
+    if not given:
+        return known
+    zero = known.rows & ~counting(given)
+    if not zero.any():
+        return known
+    name = next(iter(given))
+    called = f"{table.called(roles.special[name])} of {table.source}, data.{name}"
+    if not (known.rows & ~zero).any():
+        raise UserError(f"{called}, is 0 in every row, so no sample counts: leave data.{name} out")
+    note = f"{int(zero.sum()):,} of {len(zero):,} rows are left out, for {called}, is 0 there"
+    return known._replace(rows=known.rows & ~zero, notes=(*known.notes, note))
 
 
 def name_labels(pool: Pool, table: Table, roles: Roles) -> None:

@@ -50,7 +50,24 @@ class Attacked(Feature):
         self.bad = self.attack.attackers(data.m, self.config.seed)
         if not self.attack.on_labels:
             return data
-        return Relabelled(data, self.attack, self.bad, total(data, self.config.problem.takes()))
+        changed = Relabelled(data, self.attack, self.bad, total(data, self.config.problem.takes()))
+        self.refuse_labels(changed)
+        return changed
+
+    def refuse_labels(self, data: Relabelled) -> None:
+        """UserError where the problem takes no labels like those of attackers: a file with the true ones is right."""
+        if not self.bad.any():
+            return
+        i = int(self.bad.argmax())
+        known = data.values()  # of all samples, where a data set tells them
+        y = data.rows(i, i + 1)[1] if known is None else self.attack.changed(known, data.total)
+        try:
+            self.config.problem.labels(y)
+        except ValueError as error:
+            raise UserError(
+                f'attack = "labels" is wrong: attackers would have labels with the other sign, and those of '
+                f'{self.config.problem.label()} may not be so: {error}; attack = "sign-flip" changes what they send'
+            ) from None
 
     def notes(self) -> Iterator[str]:
         count = int(self.bad.sum())

@@ -50,8 +50,11 @@ def of_fit(config: Experiment) -> list[str]:
     """A sentence about the fit of a model whose uploads have a guarantee."""
     if not promises(config):
         return []
+    which = "the estimates alone are"
+    if getattr(config.data, "standardise", None) == "pooled":
+        which = "x of the result, not the estimates, for which means and deviations of the true data are taken, is"
     return [
-        "the estimates alone are a model that may be published: f, standard errors and all else here are computed from "
+        f"{which} a model that may be published: f, standard errors and all else here are computed from "
         "the true data, without noise, so the privacy that the run guarantees is not theirs"
     ]
 

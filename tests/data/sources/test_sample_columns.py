@@ -113,7 +113,7 @@ def test_groups_of_an_hdf5_file_have_them_beside_x_and_y(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "options", "sentence"),
     [
-        ({"count": [0] * 8}, {"frequency": "count"}, r"^the column 'count' of .*, data\.frequency, has 0 in line 2"),
+        ({"count": [0] * 8}, {"frequency": "count"}, r"^the column 'count' of .*, data\.frequency, is 0 in every row"),
         ({"count": [0.5] * 8}, {"frequency": "count"}, "has 0.5 in line 2.*: a frequency is a whole number from 1"),
         ({"count": [-1] * 8}, {"weight": "count"}, r"has -1 in line 2.*: a weight is a number above 0: leave out"),
         ({"years": [0] * 8}, {"exposure": "years"}, "has 0 in line 2.*: an exposure is a number above 0$"),
@@ -167,3 +167,34 @@ def test_a_column_of_weights_is_no_feature_and_can_be_said_once(tmp_path):
         mpifed.run(study(path, [1.0, 2.0]))
     with pytest.raises(UserError, match=r"takes weights by samples only"):
         mpifed.run(study(path, "people") | {"problem": "least-squares", "algorithm": {"name": "fedgia", "H": "gram"}})
+
+
+@pytest.mark.parametrize("name", ["weight", "frequency"])
+def test_rows_that_count_0_times_are_left_out_with_a_note(name, tmp_path):
+    counts = [*COUNTS]
+    counts[2] = counts[5] = 0
+    left = [k for k in range(8) if counts[k]]
+    data = load(
+        table(tmp_path, count=counts),
+        clients=1,
+        partition="contiguous",
+        ignore=["site", "people", "years", "shift"],
+        **{name: "count"},
+    )
+    np.testing.assert_array_equal(data.rows(0, 1)[0], X[left])
+    np.testing.assert_array_equal(data.columns.train[0], [counts[k] for k in left])
+    assert any(note.startswith("2 of 8 rows are left out, for the column 'count' of ") for note in data.notes)
+    worse = table(tmp_path, count=[0, *[-1] * 7])
+    refused(worse, "has -1 in line 3", clients=1, ignore=["site", "people", "years", "shift"], **{name: "count"})
+
+
+def test_what_an_array_with_a_frequency_of_0_is_told_helps():
+    counts = np.array([0, *COUNTS[1:]])
+    with pytest.raises(
+        UserError, match=r"has 0 in entry 0: .*leave out rows with 0; data\.weight takes numbers that are"
+    ):
+        mpifed.arrays(X, Y, 2, frequency=counts)
+    assert (
+        mpifed.arrays(X[1:], Y[1:], 2, frequency=counts[1:]).load(0, "float64").columns.totals().sum() == counts.sum()
+    )
+    assert mpifed.arrays(X, Y, 2, weight=counts + 0.5).load(0, "float64").columns.names == ("weight",)

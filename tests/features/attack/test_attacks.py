@@ -113,3 +113,15 @@ class Twice(mpifed.algorithms.GD):
 
     def round(self, fed, server):
         return server._replace(x=server.x - server.gamma * fed.sum(self.gradient, server.x) / fed.m)
+
+
+@pytest.mark.parametrize("problem", ["poisson", "gamma"])
+def test_labels_that_a_problem_does_not_take_are_no_fault_of_the_data(problem):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    study = {"algorithm": {"name": "gd", "gamma": 0.01}, "selection": "all", "rounds": 2, "problem": problem}
+    data = mpifed.arrays(X, np.arange(30) % 4 + 1.0, [10, 10, 10])
+    with pytest.raises(UserError, match=r'^attack = "labels" is wrong: .*: labels must be .*; attack = "sign-flip" c'):
+        mpifed.run(study, data=data, attack={"name": "labels", "clients": [1]})
+    result = mpifed.run(study, data=data, attack={"name": "sign-flip", "clients": [1]})
+    assert (result.status, result.cr) == ("finished", 2)
+    assert mpifed.run(study, data=data, attack={"name": "labels", "clients": 0.0}).cr == 2

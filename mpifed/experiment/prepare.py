@@ -1,5 +1,6 @@
 """What every rank knows before round one: the data, what server and hosts agree on, who takes part, and when."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -16,8 +17,10 @@ from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.schedule import Schedule
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import CountedWork, Setup
 from mpifed.federation.sums import cuts
+
+Rehearse = Callable[[Experiment, Dataset, Array], CountedWork | None]
 
 
 class Prepared(NamedTuple):
@@ -35,12 +38,15 @@ class Prepared(NamedTuple):
     devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
 
 
-def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = None) -> Prepared:
+def prepare(
+    job: Job, ranks: int, cache: Cache | None = None, x: Array | None = None, rehearse: Rehearse | None = None
+) -> Prepared:
     """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
     one on so many ``ranks``.
 
-    ``x`` is the model to start from, where one is given: (n,), or (m, n) that of each node. Raises UserError for what
-    does not go together, as far as that can be known before data are loaded.
+    ``x`` is the model to start from, where one is given: (n,), or (m, n) that of each node. ``rehearse`` counts the
+    work of a method that does not state it, for simulated time. Raises UserError for what does not go together, as far
+    as that can be known before data are loaded.
     """
     config = job.config
     features = features_of(config, job.survive)
@@ -60,10 +66,8 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     if x is not None:
         first, nodes = fitting(x, (data.m, first.size), config)
     setup = Setup(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role)
-    if config.system is not None:
-        from mpifed.experiment.rehearsed_work import counted_work  # it prepares a small run of its own
-
-        setup = setup._replace(counted=counted_work(config, loaded, data.sizes))
+    if config.system is not None and rehearse is not None:
+        setup = setup._replace(counted=rehearse(config, loaded, data.sizes))
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)

@@ -19,6 +19,7 @@ from mpifed.experiment.misfit import check_rows, check_server, fitting
 from mpifed.experiment.new_result import new_recorder
 from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.rehearsed_work import counted_work
 from mpifed.experiment.warm_start import given_start
 from mpifed.features.settings import Experiment
 from mpifed.mpi.world import World
@@ -81,7 +82,7 @@ def carried_out(
             x = given_start(job.config.start) if world.first else None
         x = world.share(x)
     with world.agreeing():
-        parts = prepare(job, world.size, cache, x)
+        parts = prepare(job, world.size, cache, x, counted_work)
         if world.first and job.path is not None:
             checked_target(os.fspath(job.path), job.force or job.before is not None)
     kernels = choose(job, world, parts.data, progress)

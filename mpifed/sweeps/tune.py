@@ -39,12 +39,13 @@ class Plan(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A setting that was tried, with the score of every seed, their middle and the number of runs that diverged."""
+    """A setting that was tried: the score of every seed, their middle, and how many runs diverged or did not finish."""
 
     setting: Try
     scores: list[Score]
     middle: Score
     diverged: int
+    unfinished: int  # for another reason than that they diverged
 
     @property
     def reached(self) -> int:
@@ -138,16 +139,19 @@ def outcomes(plan: Plan, folder: Path) -> list[Outcome]:
 def examined(setting: Try, points: Sequence[Point], plan: Plan, folder: Path) -> Tried:
     """The scores of a setting. A run without a result counts as failed."""
     scores: list[Score] = []
-    diverged = 0
+    diverged = unfinished = 0
     for point in points:
         path = folder / point.file
         result = load(path) if path.exists() else None
         # it counts for its setting: leaving it out would reward settings that fail on hard seeds
         scores.append(FAILED if result is None else plan.measure.score(result))
-        diverged += result is not None and has_diverged(result.attrs)
+        if result is None or result.status != "finished":
+            bad = result is not None and has_diverged(result.attrs)
+            diverged += bad
+            unfinished += not bad
     middle = median if plan.middle == "median" else fmean
     value, near = (float(middle(part)) for part in zip(*scores, strict=True))
-    return Tried(setting, scores, Score(value, near), diverged)
+    return Tried(setting, scores, Score(value, near), diverged, unfinished)
 
 
 def order(tried: Tried) -> tuple[float, int, float]:

@@ -15,6 +15,7 @@ from benchmarks.beyond.least_steps import STEPS
 from benchmarks.beyond.tuning import plan as tuning
 from mpifed.core.arrays import is_number
 from mpifed.core.toml import flat
+from tests.helpers.commands import ROOT
 
 # benchmark -> measure, and methods with the number that is chosen: the rows of a block that differ in it alone
 GRIDS = {
@@ -106,8 +107,8 @@ def test_steps_of_the_least_time_are_inside_their_grid():
         assert 0 < place < len(STEPS) - 1, algorithm
 
 
-# beyond/methods: the plan gives each method 12 tries, which a longer range would not have sufficed for; the page says
-# that they are there. (method, option, end) -> data sets
+# beyond/methods: the plan has a range and 12 tries for each method, before any run; docs/studies/field.md says how many
+# of the numbers are at an end. (method, option, end) -> data sets
 PLANNED = {
     ("EF21", "gamma", "upper"): "w8a digits",
     ("FLAME", "rho", "lower"): "w8a qot mnist",
@@ -153,20 +154,20 @@ def units(rows, n, most):
     return tuning.Units(L=L, kappa=rows["AccFedDCD"]["kappa"], n=n, D=most, mean=1.0, X=X, optimum=0.0)
 
 
-def ends_of_tries(tries, chosen):
-    """The options of a chosen setting whose number is the least or the largest of more than two tries."""
+def places(tries, chosen):
+    """The options of a chosen setting of which more than two numbers were tried; an end is "lower" or "upper"."""
     for key in dict.fromkeys(key for one in tries for key in one.options):
         numbers = sorted({one.options[key] for one in tries if is_number(one.options.get(key))})
         if len(numbers) > 2 and key in chosen:
             place = int(np.argmin([abs(math.log(number / chosen[key])) for number in numbers]))
             assert numbers[place] == pytest.approx(chosen[key], rel=0.03), f"{key} = {chosen[key]} was not tried"
-            if place in (0, len(numbers) - 1):
-                yield key, "upper" if place else "lower"
+            yield key, {0: "lower", len(numbers) - 1: "upper"}.get(place, "")
 
 
 def test_tuned_methods_are_inside_their_ranges_but_for_those_named_here():
     plan = tuning.read()
     found = defaultdict(list)
+    inside = 0
     for block in benches.read("beyond/methods").block:
         data = block.name.split(",")[0].lower()
         rows = {row["name"]: flat(row["algorithm"]) for row in block.rows}
@@ -174,9 +175,13 @@ def test_tuned_methods_are_inside_their_ranges_but_for_those_named_here():
         for number, table in enumerate(plan.method):
             if table["label"] in rows and data in table.get("data", plan.data):
                 tries = tuning.settings(table, plan.settings, number, unit).tries
-                for key, end in ends_of_tries(tries, rows[table["label"]]):
-                    found[table["label"], key, end].append(data)
+                for key, end in places(tries, rows[table["label"]]):
+                    inside += not end
+                    if end:
+                        found[table["label"], key, end].append(data)
     assert {key: " ".join(of) for key, of in found.items()} == PLANNED
+    ends = sum(map(len, found.values()))
+    assert f"{ends} of {ends + inside} numbers" in (ROOT / "docs" / "studies" / "field.md").read_text("utf-8")
 
 
 # The arena: settings are quasi-random points, 20 for each method, of which the first and the last of an option are as

@@ -107,7 +107,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
 
 
 def beside(found: re.Match[str]) -> str:
-    """The top of the start page: for whom, Install and a command beside the picture; site.css makes the columns."""
+    """The top of the start page: for whom, Install and a command above the picture, in the style of site.css."""
     left, right = found[1], f"{found[2]}\n\n{found[3]}"
     parts = "".join(f"<div markdown>\n\n{part}\n\n</div>\n" for part in (left, right))
     return f'<div class="start" markdown>\n{parts}</div>\n\n'

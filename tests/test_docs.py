@@ -14,6 +14,7 @@ import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.cli import describe
 from mpifed.cli import main as cli
+from mpifed.data.partition import Partition
 from mpifed.experiment import config
 from mpifed.features.attack.attacks import Attack
 from mpifed.features.robust.means import RobustMean
@@ -177,7 +178,10 @@ def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
         found.add((number, int(year), title))
         page = REFERENCE / "algorithms" / f"{name}.md"
         assert f"({work['url']})" in page.read_text("utf-8"), f"{page.name} does not link to {work['url']}"
-    families = (Selection, Attack, RobustMean)
+    for name in Partition.choices:
+        numbers = re.findall(r"arXiv[: ]\d{4}\.\d{5}", Partition.member(name, "name").__doc__ or "")
+        assert {number.replace(" ", ":") for number in numbers} <= {number for number, _, _ in known}, name
+    families = (Selection, Attack, RobustMean, Partition)
     documented = [family.member(name, "name").__doc__ or "" for family in families for name in family.choices]
     components = " ".join(" ".join([*documented, RobustMean.__doc__ or ""]).split())
     assert found <= known.keys()

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -25,6 +26,10 @@ FENCE = re.compile(r"(?:^<!-- (?P<marker>[^\n]+) -->\n)?^```(?P<language>\w+)\n(
 REASONS = re.compile(r"skip: (needs SLURM|needs a network|needs torch|needs Open MPI|takes .+)")
 
 
+COMMANDS = runpy.run_path(str(ROOT / "docs" / "commands.py"))
+UNBROKEN = 2  # lines of the gallery within a quotation
+
+
 class Block(NamedTuple):
     marker: str
     language: str
@@ -40,6 +45,28 @@ def blocks(page: str) -> list[Block]:
 def runs(block: Block) -> bool:
     """Whether a block is run, and not left out or only saved."""
     return block.language in ("bash", "python") and block.marker.partition(":")[0] not in ("file", "skip", "test")
+
+
+def test_the_site_breaks_long_commands_and_they_stay_the_same():
+    def words(text):
+        return [" ".join(word.split()) for word in shlex.split(text.replace("\\\n", " "), comments=True)]
+
+    shell = [block.text for page in EVERY for block in blocks(page) if block.language == "bash"]
+    broken = [COMMANDS["broken"](text) for text in shell]
+    assert list(map(words, broken)) == list(map(words, shell))
+    wide = [line for text in broken for line in text.splitlines() if len(line) > COMMANDS["WIDE"]]
+    assert len(wide) <= UNBROKEN, wide
+    assert sum(text.count(" \\\n") for text in broken) > 50 + sum(text.count(" \\\n") for text in shell)
+    long = f"mpifed run 'a b {'c' * 60}' algorithm=gd rounds=30  # Newton's method\n"
+    assert COMMANDS["broken"](long).splitlines() == [
+        f"mpifed run 'a b {'c' * 60}' \\",
+        "    algorithm=gd rounds=30  # Newton's method",
+    ]
+
+
+def test_commands_of_the_readme_fit_into_a_page():
+    shell = [line for block in blocks("README.md") if block.language == "bash" for line in block.text.splitlines()]
+    assert [line for line in shell if len(line) > 88] == []
 
 
 PAGES = [page for page in EVERY if page != TORCH and any(map(runs, blocks(page)))]

@@ -1,4 +1,4 @@
-"""Step sizes for leasttime.toml: the best of powers of two, by plain loops over arrivals.
+"""Step sizes for leasttime.toml: the best of a grid up to 2/L, by plain loops over arrivals, in minutes.
 
 python -m benchmarks.beyond.least_steps
 """
@@ -16,7 +16,7 @@ N = 100
 NOISE = 0.01
 EPS = 1e-3
 R = round(N * NOISE**2 / EPS)  # σ²/ε: the delay threshold of Ringmaster, the gradients in a step of Rennala
-STEPS = [2.0**-k for k in range(12)]
+STEPS = [2.0 ** (1 - k / 4) for k in range(49)]  # from 2/L, where L of A is 1, to 2⁻¹¹
 SEEDS = (100, 101, 102)
 SPREAD = 0.1
 LATEST = 500.0  # seconds after which a loop gives up

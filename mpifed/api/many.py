@@ -129,6 +129,7 @@ def plot(
     ``runs`` as for ``frame``. ``x`` and ``y``: columns of /rounds, or bytes, seconds, and error, which is f − f*. A
     panel for each of several ``y``; None: the objective. ``path``: also written there, as PNG, PDF or SVG.
     ``options``: ``log`` ("x", "y", "xy" or "none"), ``width`` ("single", "double" or inches), ``title``, ``band``
-    ("none", "sd" or "minmax"), ``rename`` (old name -> new name). UserError for a column that no run has.
+    ("none", "sd" or "minmax"), ``rename`` (old name -> new name), ``all`` (True: show runs that did not finish, too,
+    else the figure says how many are left out). UserError for a column that no run has.
     """
     return draw(gathered(runs), y, x, path, force, **options)

@@ -24,7 +24,7 @@ from mpifed.results.coefficients import Fit
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import over_clients
 
-OPTIONS = ("log", "width", "title", "band", "rename")
+OPTIONS = ("log", "width", "title", "band", "rename", "all")
 
 
 @runtime_checkable
@@ -48,6 +48,7 @@ def draw(
             unknown("option", name, OPTIONS)
     if "width" in options:
         options["width"] = style.inches(options["width"], "width =")
+    options["everything"] = options.pop("all", False)
     names = options.get("rename")
     if isinstance(names, Mapping):
         options["rename"] = [f"{old}={new}" for old, new in names.items()]

@@ -161,7 +161,7 @@ def plot(add: Add) -> None:
     add("--y", action="append", default=[], help=y)
     add("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
     add("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
-    add("--all", action="store_true", help="boxes of runs that did not finish too")
+    add("--all", action="store_true", help="show runs that did not finish too")
     clients = "numbers of clients (y: accuracy …) by round, over clients and of those never trained, and their table"
     add("--clients", action="store_true", help=clients)
     profile = (

@@ -13,16 +13,16 @@ from mpifed.report import boxplot, client_curves, interactive, profile, style, t
 from mpifed.report import plot as curves
 from mpifed.report.by_client import by_client
 from mpifed.report.compare import Layout
-from mpifed.report.settings import read
+from mpifed.report.settings import left_out, read
 from mpifed.results.result import Result
 from mpifed.sweeps.measure import parsed
 
 REFUSED = {  # options without effect
     "timeline": ("x", "y", "log", "all", "band", "rename"),
-    "page": ("x", "y", "all"),
+    "page": ("x", "y"),
     "box": ("x", "band"),
-    "html": ("all", "band", "width"),
-    "clients": ("x", "log", "all", "band"),
+    "html": ("band", "width"),
+    "clients": ("x", "log", "band"),
     "profile": ("x", "y", "log", "all"),
 }
 
@@ -33,29 +33,31 @@ def plot(args: argparse.Namespace) -> str:
     check_picture(args)
     results = read(args.result)
     width = style.inches(args.width, "--width")
-    told = ""
+    shown = args.all or len(results) == 1
+    told = "".join(f"{line}\n" for line in left_out(results, shown or bool(args.timeline or args.profile)))
     y = names(args.y)
     if args.timeline:
         if len(results) > 1:
             raise UserError(f"--timeline draws one run, not {len(results)}")
         figure = timeline.timeline(results[0], width, args.title)
     else:
-        wishes = style.Wishes(log=args.log, width=width, title=args.title, band=args.band, rename=args.rename)
+        wishes = style.Wishes(
+            log=args.log, width=width, title=args.title, band=args.band, rename=args.rename, everything=args.all
+        )
         if args.html:
             made = interactive.interactive(results, args.x or "round", y, **wishes)
-            return f"written to {output} ({made.save(output, args.force)})"
+            return f"{told}written to {output} ({made.save(output, args.force)})"
         if args.page:
             figure = curves.page(results, **wishes)
         elif args.clients:
             figure = client_curves.clients(results, y, **wishes)
-            told = f"{by_client(results, Layout(columns=y or None, everything=True, rename=args.rename))}\n"
+            told = f"{by_client(results, Layout(columns=y or None, everything=shown, rename=args.rename))}\n"
         elif args.profile:
             figure = profiled(results, args.profile, wishes)
         elif args.box:
             if len(y) > 1:
                 raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
-            runs = [result for result in results if args.all or result.status == "finished"]
-            figure = boxplot.box(runs, args.box, y[0] if y else None, **wishes)
+            figure = boxplot.box(results, args.box, y[0] if y else None, **wishes)
         else:
             figure = curves.lines(results, args.x or "round", y, **wishes)
     style.save(figure, output, args.force)
@@ -95,8 +97,6 @@ def check_picture(args: argparse.Namespace) -> None:
     pictures = [picture for picture in REFUSED if getattr(args, picture)]
     if len(pictures) > 1:
         raise UserError(f"--{pictures[0]} and --{pictures[1]} are two pictures: draw them one at a time")
-    if not pictures and args.all:
-        raise UserError("--all has no effect on curves, which show all runs: it goes with --box")
     for picture in pictures:
         for option in REFUSED[picture]:
             if getattr(args, option):

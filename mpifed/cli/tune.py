@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpifed.cli.run import study
 from mpifed.cli.sweep import layout, tell
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, counted
 from mpifed.core.files import replacing
 from mpifed.core.roles import TRAINING, Role
 from mpifed.core.toml import to_toml
@@ -76,6 +76,8 @@ def table(found: list[Outcome], plan: Plan) -> str:
             remarks.insert(0, f"{best.reached} of {len(best.scores)} seeds get there")
         if diverged := sum(one.diverged > 0 for one in tried):
             remarks.append(f"{diverged} settings diverged")
+        if unfinished := sum(one.unfinished for one in tried):
+            remarks.append(f"did not finish and count as never there: {counted(unfinished, 'run')}")
         value = best.middle.value * plan.measure.factor
         number = Number(value, best.sd) if math.isfinite(value) else ABSENT
         words = " ".join(f"{key}={bare(value)}" for key, value in best.setting.options.items())

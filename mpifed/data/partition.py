@@ -211,10 +211,10 @@ class Classes(Partition, tag="classes"):
 
 
 class Dirichlet(Partition, tag="dirichlet"):
-    """Each class is divided in Dirichlet(alpha) shares; a small alpha gives few classes per client (Hsu et al. 2019).
+    """Each class is divided in Dirichlet(alpha) shares; a small alpha gives few classes per client.
 
-    Source: Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual
-    Classification, 2019, arXiv 1909.06335.
+    Source: M. Yurochkin, M. Agarwal, S. Ghosh, K. Greenewald, T. N. Hoang, Y. Khazaeni, "Bayesian nonparametric
+    federated learning of neural networks", arXiv:1905.12022 (2019), section 4.
     """
 
     # As shards: labels say whose a sample is, and a guarantee is for the samples after that.

@@ -128,9 +128,13 @@ class Sparse(Dense):
         return np.asarray(abs(block.A).sum(axis=1)).reshape(block.b.shape)
 
     def squares(self, block: Samples, center: Array) -> tuple[Array, Array]:
-        # ‖a‖² − 2⟨a, center⟩ + ‖center‖²: a − center has no zeros, and would fill memory.
-        own = np.asarray((block.A * block.A).sum(axis=1)).reshape(block.b.shape)
-        return own, own - 2 * self.matvec(block, center) + np.vecdot(center, center)[:, None]
+        # ‖a‖² − 2⟨a, center⟩ + ‖center‖²: a − center has no zeros, and would fill memory. In float32 no digit of the
+        # distance would be left where all samples are far from 0 and near one another.
+        A = block.A.astype(np.float64)
+        center = center.astype(np.float64)
+        own = np.asarray((A * A).sum(axis=1)).reshape(block.b.shape)
+        spans = own - 2 * (A @ center.ravel()).reshape(block.b.shape) + np.vecdot(center, center)[:, None]
+        return own.astype(block.b.dtype), np.maximum(spans, 0).astype(block.b.dtype)
 
     def device_bytes(self, block: Samples, D: int) -> int:
         """Of each nonzero its value and column, for A and for the two matrices made of it; and where rows begin."""

@@ -10,7 +10,7 @@ from mpifed.core.typing import Array
 from mpifed.report import axes, palette
 from mpifed.report.curves import logarithmic, scaled, series, usual
 from mpifed.report.metrics import available, final, last
-from mpifed.report.settings import THERE, Study, label, natural, study
+from mpifed.report.settings import THERE, Study, label, natural, select_runs, study
 from mpifed.report.style import LETTER, SINGLE, Wishes, framed, paper, text
 from mpifed.results.result import Result
 
@@ -38,6 +38,7 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
     log = wishes.get("log")
     if log not in (None, "y", "none"):
         unknown("axis for the log of boxes", log, ("y", "none"))
+    results, note = select_runs(results, wishes.get("everything", False))
     groups = study(results, rename=wishes.get("rename") or ())
     key = whole(key, groups)
     y = y or usual(results, groups)
@@ -52,7 +53,7 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
     ticks = [tick if len(tick) <= LONGEST else "…" + tick[1 - LONGEST :] for tick in ticks]
     crowded = sum(len(tick) + 2 for tick in ticks) * LETTER > width - 0.6
     below = SLANTED if crowded else 0
-    with framed(width, (1, 1), labels, drawn, (wishes.get("title"),), below) as (figure, places):
+    with framed(width, (1, 1), labels, drawn, (wishes.get("title"), note), below) as (figure, places):
         axis = places[0, 0]
         draw(axis, boxes, values, looks, logarithm)
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}

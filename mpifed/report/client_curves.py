@@ -9,7 +9,7 @@ from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.by_client import MODELS, evaluated, numbers_of, stored, training
 from mpifed.report.overlap import ABOVE
-from mpifed.report.settings import label, study
+from mpifed.report.settings import label, select_runs, study
 from mpifed.report.style import DOUBLE, Wishes, framed, paper, text
 from mpifed.results.columns import of_client
 from mpifed.results.over_clients import client_columns, over_clients
@@ -34,6 +34,7 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
 
     UserError where no result has numbers of clients, or none of this name.
     """
+    results, note = select_runs(results, wishes.get("everything", False))
     there = numbers_of(results, y)
     names = list(y or there[:1])
     groups = study(results, rename=wishes.get("rename") or ())
@@ -46,7 +47,8 @@ def clients(results: Sequence[Result], y: Sequence[str] | None = None, **wishes:
     unseen = any(name in stored(run, "unseen") for run in runs for name in names)
     drawn = [*([by_round, by_rank] if trained else []), *([by_model] if unseen else [])]
     width = paper(wishes.get("width"), DOUBLE)
-    with framed(width, (len(names), len(drawn)), labels, looks, (wishes.get("title"), NOTE)) as (figure, places):
+    words = (wishes.get("title"), NOTE, note)
+    with framed(width, (len(names), len(drawn)), labels, looks, words) as (figure, places):
         for row, name in zip(places, names, strict=True):
             for axis, panel in zip(row, drawn, strict=True):
                 panel(axis, lines, name)

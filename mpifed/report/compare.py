@@ -13,7 +13,7 @@ from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
 from mpifed.report.metrics import available, column, latex_title, requested, roles, scale, title, unit
-from mpifed.report.settings import Study, label, natural, study
+from mpifed.report.settings import ENDING, Study, differing, label, left_out, natural, study
 from mpifed.report.statistics import pairwise
 from mpifed.report.tables import ABSENT, Number, Table, written
 from mpifed.results.result import Result
@@ -59,17 +59,29 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
     if lacking:
         notes.append(f"error: without {counted(lacking, 'run')} on data that other rows lack")
-    return noted(table, groups, layout, notes)
+    return noted(table, groups, layout, [*notes, *unlike_ends(groups, names, layout)])
+
+
+def unlike_ends(groups: Study, names: Sequence[str], layout: Layout) -> list[str]:
+    """Return the sentences about rows that end at different rounds where no column shows it."""
+    found = []
+    for key in differing([group.settings for group in groups.groups]):
+        if key.split(".")[0] in ENDING and key not in groups.keys:
+            rows: dict[str, list[str]] = {}
+            for group in groups.groups:
+                rows.setdefault(group.settings.get(key, "none"), []).append(label(group, groups))
+            parts = [f"{value} ({of[0] if len(of) == 1 else counted(len(of), 'row')})" for value, of in rows.items()]
+            found.append(f"rows differ in {key}: {', '.join(parts)}")
+    rounds = [run.cr for group in groups.groups for run in group.runs if layout.everything or run.status == "finished"]
+    if not found and "rounds" not in names and len(set(rounds)) > 1:
+        found.append(f"runs of {min(rounds)} to {max(rounds)} rounds: the column rounds shows how many each row has")
+    return found
 
 
 def noted(table: Table, groups: Study, layout: Layout, notes: Sequence[str] = ()) -> str:
     """The text of a table with notes, one for each run that does not count because it did not finish; CSV has none."""
     text = written(table, layout.form, layout.bold)
-    lines = [*notes]
-    for run in (run for group in groups.groups for run in group.runs):
-        if not layout.everything and run.status != "finished":
-            end = f"({printable(run.status) or 'no status'}, {counted(run.cr, 'round')})"
-            lines.append(f"left out: {printable(run.path or 'a result')} {end}")
+    lines = [*notes, *left_out((run for group in groups.groups for run in group.runs), layout.everything)]
     if layout.form == "csv" or not lines:
         return text
     return "\n".join([*(f"% {line}" for line in lines), text] if layout.form == "latex" else [text, "", *lines])

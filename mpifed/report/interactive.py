@@ -20,7 +20,7 @@ from mpifed.report import palette
 from mpifed.report.curves import held, logarithmic, scaled, series, usual
 from mpifed.report.metrics import available
 from mpifed.report.plot import LOGS
-from mpifed.report.settings import NAMED, THERE, Study, label, natural, settings, study
+from mpifed.report.settings import NAMED, THERE, Study, label, natural, select_runs, settings, study
 from mpifed.report.style import Wishes
 from mpifed.results.result import Result
 
@@ -66,6 +66,7 @@ def interactive(
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
     plotly = needed("plotly.offline", 'an interactive page needs plotly: pip install "mpifed[plot]"')
+    results, note = select_runs(results, wishes.get("everything", False))
     groups = study(results, rename=wishes.get("rename") or ())
     known = [*available(results), "round"]
     names = [*(y or [usual(results, groups)]), *(name for name in Y if name in known)]
@@ -74,7 +75,7 @@ def interactive(
     axes = {key: axis(results, name, groups) for key, name in {**ys, **xs}.items()}
     kept = [thinned([axes[key].values[k] for key in ys], len(results)) for k in range(len(results))]
     data = {
-        "title": wishes.get("title") or "",
+        "title": " · ".join(words for words in (wishes.get("title"), note) if words),
         "axes": {key: {"title": one.title, "log": one.log} for key, one in axes.items()},
         "x": list(xs),
         "y": list(ys),

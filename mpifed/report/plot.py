@@ -17,7 +17,7 @@ from mpifed.report import axes, palette
 from mpifed.report.curves import BANDS, FEW, Band, Curve, band, held, logarithmic, pair, scaled, series, spread, usual
 from mpifed.report.metrics import column
 from mpifed.report.overlap import ABOVE, Pile, piles
-from mpifed.report.settings import Study, label, study
+from mpifed.report.settings import Study, label, select_runs, study
 from mpifed.report.style import DOUBLE, RC, SINGLE, Wishes, framed, paper, text
 from mpifed.results.columns import SCALES
 from mpifed.results.result import Result
@@ -36,10 +36,11 @@ def lines(results: Sequence[Result], x: str = "round", y: Sequence[str] | None =
     objective, or the error where f differs between seeds. UserError for a column that no run has, and where there is
     nothing to draw.
     """
+    results, note = select_runs(results, wishes.get("everything", False))
     y = y or [usual(results, study(results))]
     width = paper(wishes.get("width"), SINGLE if len(y) == 1 else DOUBLE)
     columns = min(len(y), SIDE) if width > 1.5 * SINGLE else 1
-    return panels(results, [(x, name) for name in y], columns, width, wishes)
+    return panels(results, [(x, name) for name in y], columns, width, wishes, note)
 
 
 def page(results: Sequence[Result], **wishes: Unpack[Wishes]) -> Any:
@@ -47,13 +48,14 @@ def page(results: Sequence[Result], **wishes: Unpack[Wishes]) -> Any:
 
     Where the optimum is unknown, ‖∇f‖² stands in for the error. Without an accuracy its panels are absent.
     """
+    results, note = select_runs(results, wishes.get("everything", False))
     gap = any("objective_gap" in result.rounds for result in results)
     error = "error" if gap or not any("grad_norm_sq" in result.rounds for result in results) else "grad_norm_sq"
     first = usual(results, study(results))
     pairs = [("round", first), ("exchanges", error), ("bytes", error), ("seconds", error)]
     if any("accuracy" in result.rounds for result in results):
         pairs += [("round", "accuracy"), ("seconds", "accuracy")]
-    return panels(results, pairs, 2, paper(wishes.get("width"), DOUBLE), wishes)
+    return panels(results, pairs, 2, paper(wishes.get("width"), DOUBLE), wishes, note)
 
 
 class Drawing(NamedTuple):
@@ -83,9 +85,9 @@ class Averaged(NamedTuple):
 
 
 def panels(
-    results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, width: float, wishes: Wishes
+    results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, width: float, wishes: Wishes, note: str
 ) -> Any:
-    """A figure of curves, one panel for each (x, y)."""
+    """A figure of curves, one panel for each (x, y), headed by what they are of and a ``note``."""
     log = wishes.get("log")
     kind = wishes.get("band")
     if log is not None and log not in LOGS:
@@ -100,7 +102,7 @@ def panels(
     ]
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     picture = Drawing(results, groups, looks, kind or ("minmax" if len(labels) <= FEW else "none"))
-    words = (wishes.get("title"), spread(counts, logs, picture.band) if max(counts) > 1 else None)
+    words = (wishes.get("title"), spread(counts, logs, picture.band) if max(counts) > 1 else None, note)
     with framed(width, (-(-len(pairs) // columns), columns), labels, looks, words) as (figure, places):
         for axis in places.flat[len(pairs) :]:
             axis.remove()

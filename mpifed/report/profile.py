@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import UserError, counted, unknown
 from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.overlap import ABOVE, piles
@@ -30,6 +30,7 @@ class Costs(NamedTuple):
     labels: Sequence[str]
     methods: Sequence[str]
     groups: Sequence[Array]
+    unfinished: int = 0  # runs that did not finish, which have no cost
 
 
 def draw(costs: Costs, what: str, **wishes: Unpack[Wishes]) -> Any:
@@ -47,7 +48,8 @@ def draw(costs: Costs, what: str, **wishes: Unpack[Wishes]) -> Any:
     width = paper(wishes.get("width"), SINGLE)
     looks = palette.looks(costs.methods)
     bands = "" if kind == "none" else "; bands: 95 % of bootstrap draws"
-    words = (wishes.get("title"), f"{sum(map(len, costs.groups))} instances{bands}")
+    lost = f"did not finish and count as never there: {counted(costs.unfinished, 'run')}" if costs.unfinished else ""
+    words = (wishes.get("title"), f"{sum(map(len, costs.groups))} instances{bands}", lost)
     with framed(width, (1, 1), costs.labels, looks, words) as (figure, places):
         axis = places[0, 0]
         axis.set(xlabel=f"{what}, over that of the best", ylabel="share of instances", ylim=(-0.02, 1.02))
@@ -101,7 +103,7 @@ def collected(results: Sequence[Result], values: Sequence[float], rename: Sequen
         for own in tasks
     ]
     methods = [next(iter(column.values())).config["algorithm"]["name"] for column in columns.values()]
-    return Costs(list(columns), methods, rows)
+    return Costs(list(columns), methods, rows, sum(run.status != "finished" for run in results))
 
 
 def columns_of(groups: Study) -> dict[str, dict[tuple[Any, str], Result]]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mpifed.core.errors import UserError, printable, unknown
+from mpifed.core.errors import UserError, counted, printable, unknown
 from mpifed.core.toml import flat, toml_value
 from mpifed.report.names import AS_PRINTED, Names, methods_of, renames
 from mpifed.results.result import Result, load
@@ -38,6 +38,37 @@ class Study(NamedTuple):
 def read(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
     """Load result files, each once even if it is named twice. UserError for the first that cannot be read."""
     return [load(path) for path in {os.path.realpath(path): path for path in paths}.values()]
+
+
+def select_runs(results: Sequence[Result], everything: bool = False) -> tuple[list[Result], str]:
+    """Return the runs that a picture shows, and its words about those that did not finish; "" where all did.
+
+    They are left out unless ``everything``. A single run is shown whatever its status. UserError where none is left.
+    """
+    done = [run for run in results if run.status == "finished"]
+    if len(done) == len(results):
+        return done, ""
+    if len(results) == 1:
+        return [*results], ending(results[0])
+    unfinished = f"{counted(len(results) - len(done), 'run')} that did not finish"
+    if everything:
+        return [*results], f"with {unfinished}"
+    if not done:
+        raise UserError("no run has finished: --all, or all=True in Python, shows the others too")
+    return done, f"without {unfinished}"
+
+
+def ending(run: Result) -> str:
+    """The status of a run that did not finish, and when it ended; "" for one that did."""
+    if run.status == "finished":
+        return ""
+    return f"{printable(run.status) or 'no status'}, {counted(run.cr, 'round')}"
+
+
+def left_out(results: Iterable[Result], everything: bool = False) -> list[str]:
+    """Return a line for each run that does not count because it did not finish; none with ``everything``."""
+    ends = [(run, ending(run)) for run in results if not everything]
+    return [f"left out: {printable(run.path or 'a result')} ({end})" for run, end in ends if end]
 
 
 def settings(result: Result) -> Settings:

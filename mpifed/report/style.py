@@ -50,6 +50,7 @@ class Wishes(TypedDict, total=False):
     title: str | None
     band: str | None  # none, sd or minmax; None: minmax up to three curves
     rename: Sequence[str]  # OLD=NEW, for names of methods, settings, columns and curves
+    everything: bool  # show runs that did not finish too
 
 
 @contextmanager

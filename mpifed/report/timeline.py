@@ -6,6 +6,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.report.settings import ending
 from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, fill, folded, headed, paper
 from mpifed.results.result import Result
 
@@ -37,7 +38,7 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
     width = paper(width, DOUBLE)
     labels, across, deep = folded(shown, width)
     with drawing() as matplotlib:
-        heading = headed(width, title)
+        heading = headed(width, title, ending(result))
         panels = 2 if ranks else 1
         rows = panels if width <= 1.5 * SINGLE else 1
         figure, axes = canvas(matplotlib, width, rows, panels // rows, heading, deep)

@@ -40,14 +40,15 @@ class Plan(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A setting that was tried, with the score of every seed, their middle, the number of runs that diverged, and the
-    samples that scores are over.
+    """A setting that was tried: the score of every seed, their middle, how many runs diverged or did not finish, and
+    the samples that scores are over.
     """
 
     setting: Try
     scores: list[Score]
     middle: Score
     diverged: int
+    unfinished: int  # for another reason than that they diverged
     roles: Sequence[Role] = ()
 
     @property
@@ -143,17 +144,20 @@ def examined(setting: Try, points: Sequence[Point], plan: Plan, folder: Path) ->
     """The scores of a setting. A run without a result counts as failed."""
     scores: list[Score] = []
     roles: list[Role] = []
-    diverged = 0
+    diverged = unfinished = 0
     for point in points:
         path = folder / point.file
         result = load(path) if path.exists() else None
         # it counts for its setting: leaving it out would reward settings that fail on hard seeds
         scores.append(FAILED if result is None else plan.measure.score(result))
-        diverged += result is not None and has_diverged(result.attrs)
         roles += [] if result is None else plan.measure.roles(result)
+        if result is None or result.status != "finished":
+            bad = result is not None and has_diverged(result.attrs)
+            diverged += bad
+            unfinished += not bad
     middle = median if plan.middle == "median" else fmean
     value, near = (float(middle(part)) for part in zip(*scores, strict=True))
-    return Tried(setting, scores, Score(value, near), diverged, roles)
+    return Tried(setting, scores, Score(value, near), diverged, unfinished, roles)
 
 
 def order(tried: Tried) -> tuple[float, int, float]:

@@ -60,6 +60,15 @@ def test_products_are_those_of_a_plain_loop_over_clients(kind, shape):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_distances_from_a_center_keep_their_digits_where_all_samples_are_far_from_0(kind):
+    clients = [(30011 + np.arange(8.0)[:, None] % 3 * np.ones(4), np.zeros(8)) for _ in range(2)]
+    block = block_of(clients, kind, np.float32)
+    squares, distances = block.products.squares(block, np.full((2, 4), 30012, np.float32))
+    assert squares[0, 0] == np.float32(4 * 30011**2)
+    np.testing.assert_allclose(distances[:, :3], [[4, 0, 4]] * 2, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_mini_batch_has_the_matrices_of_its_rows(kind):
     clients, rng = samples(9, 12, 10), np.random.default_rng(2)
     picks, W = rng.integers(0, 9, (9, 3)), rng.standard_normal((9, 3))

@@ -137,6 +137,26 @@ def test_latex_of_runs_has_cells_and_braces_that_match_and_pandas_reads_the_csv(
     assert frame["rounds"].dtype.kind == "i"
 
 
+def test_rows_of_other_numbers_of_rounds_are_said_to_be_so():
+    def notes(results, **options):
+        return compare(results, **options).partition("\n\n")[2]
+
+    def method(name, rounds, **options):
+        return recorded(name=name, objective=(8.0,) * (rounds + 1), config={"rounds": rounds, **options})
+
+    both = [method("fedgia", 2), method("scaffold", 4)]
+    assert notes(both) == "rows differ in rounds: 2 (FedGiA), 4 (SCAFFOLD)"
+    assert notes([*both, method("fedavg", 4)]) == "rows differ in rounds: 4 (2 rows), 2 (FedGiA)"
+    assert not notes([method("fedgia", 2), method("scaffold", 2)])
+    assert not notes([method("fedgia", 2), method("fedgia", 4)]), "the column of the setting shows it"
+    stops = [method(name, 2, stop={"accuracy": bound}) for name, bound in (("fedgia", 0.5), ("scaffold", 0.9))]
+    assert notes(stops) == "rows differ in stop.accuracy: 0.5 (FedGiA), 0.9 (SCAFFOLD)"
+    ended = [recorded(objective=(8.0, 1.0)), recorded(seed=1, objective=(8.0, 4.0, 1.0))]
+    assert not notes(ended), "the column CR shows it"
+    told = "runs of 1 to 2 rounds: the column rounds shows how many each row has"
+    assert notes(ended, columns=["objective"]) == told
+
+
 def test_a_run_that_did_not_finish_is_named_and_left_out_unless_all_are_asked_for(tmp_path):
     results = [
         *seeds(1.0, 3.0),
@@ -152,6 +172,6 @@ def test_a_run_that_did_not_finish_is_named_and_left_out_unless_all_are_asked_fo
     assert compare(results, columns=["objective"], form="latex").startswith("% left out: ")
     assert "left out" not in compare(results, form="csv")
     results = [*seeds(1.0, 3.0), recorded(seed=2, objective=(8.0,), status="stopped")]
-    text = compare(results, columns=["objective"], everything=True)
-    assert cells(text)[1] == [["FedGiA", "3", "2 finished, 1 stopped", "4.0 ± 3.6"]]
+    text = compare(results, columns=["objective", "rounds"], everything=True)
+    assert cells(text)[1] == [["FedGiA", "3", "2 finished, 1 stopped", "4.0 ± 3.6", "1.3 ± 1.2"]]
     assert "left out" not in text

@@ -37,7 +37,7 @@ def test_seeds_are_one_curve_on_a_band_from_least_to_greatest_of_ten_without_the
 def test_a_run_that_finished_keeps_its_last_value_and_another_does_not():
     for status, means in (("finished", [8, 5, 4]), ("failed", [8, 5, 2])):
         runs = [recorded(seed=0, objective=(8.0, 4.0, 2.0)), recorded(seed=1, objective=(8.0, 6.0), status=status)]
-        assert curve(axes_of(plot.lines(runs))[0])[1] == means
+        assert curve(axes_of(plot.lines(runs, everything=True))[0])[1] == means
     runs = [recorded(seed=s, objective=(8.0,) * (3 - s), columns={"compute_seconds": (3 * s,) * 3}) for s in (0, 1)]
     (axis,) = axes_of(plot.lines(runs, y=["compute_seconds"]))
     assert curve(axis)[1] == [1.5, 1.5, 0]  # a number of each round ends with it

@@ -50,6 +50,11 @@ def test_the_page_has_every_run_with_its_columns_and_switches_for_its_settings_a
     found = data(interactive(grid(2.0, 1.0), rename=["k0=steps"]))
     assert [(one["name"], one["shown"]) for one in found["settings"]] == [("steps", ["5", "10"]), ("seed", ["0", "1"])]
     assert found["runs"][0]["settings"] == {"algorithm": "fedgia", "algorithm.k0": "5", "seed": "0"}
+    runs = [*grid(2.0, 1.0), recorded(k0=99, status="failed")]
+    for everything, title, count in ((False, "without 1 run that did not finish", 4), (True, "with 1 run that did", 5)):
+        found = data(interactive(runs, everything=everything))
+        assert title in found["title"]
+        assert len(found["runs"]) == count
     found = data(interactive([recorded(), recorded(name="scaffold")]))
     colours = {group["label"]: group["colour"] for group in found["groups"]}
     assert colours == {"FedGiA": palette.own("fedgia").colour, "SCAFFOLD": palette.own("scaffold").colour}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report import boxplot, metrics, palette, plot, timeline
+from mpifed.report import boxplot, client_curves, metrics, palette, plot, profile, timeline
 from mpifed.report.axes import BASE, FLOOR
 from mpifed.report.curves import logarithmic
 from mpifed.results.result import load
@@ -109,7 +109,7 @@ def test_the_command_draws(files, tmp_path, words, name):
     assert (tmp_path / name).stat().st_size > 5000
 
 
-def test_a_picture_is_overwritten_only_by_force_and_has_boxes_of_runs_that_did_not_finish_only_on_wish(files, tmp_path):
+def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
     words = ["plot", "--timeline", files / "k5-0.h5", "-o", "time.svg"]
     assert mpifed(*words, cwd=tmp_path).out == "written to time.svg\n"
     before = (tmp_path / "time.svg").read_bytes()
@@ -118,10 +118,68 @@ def test_a_picture_is_overwritten_only_by_force_and_has_boxes_of_runs_that_did_n
     assert (tmp_path / "time.svg").read_bytes() == before
     assert mpifed(*words, "--width", "5", "--force", cwd=tmp_path).code == 0
     assert (tmp_path / "time.svg").read_bytes() != before
-    recorded(tmp_path / "a.h5", status="failed")  # boxes are of runs that finished unless all are asked for
-    words = ["plot", "a.h5", "--box", "k0", "-o", "a.svg"]
-    assert mpifed(*words, cwd=tmp_path) == (2, "", "mpifed: there is no result to read\n")
-    assert mpifed(*words, "--all", cwd=tmp_path).code == 0
+
+
+BY_CLIENT = {"round": np.array([2]), "accuracy": np.array([[0.5, 0.6, 0.7, 0.8]])}
+PICTURES = {
+    "curves": plot.lines,
+    "page": plot.page,
+    "boxes": lambda runs, **wishes: boxplot.box(runs, "algorithm", **wishes),
+    "clients": lambda runs, **wishes: client_curves.clients(runs, ["accuracy"], **wishes),
+}
+
+
+def heading(figure):
+    """The words above the panels."""
+    title = figure.legends[0].get_title().get_text() if figure.legends else figure.get_suptitle()
+    return title.replace("\n", " ")
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_pictures_leave_out_runs_that_did_not_finish_and_say_so(picture):
+    draw = PICTURES[picture]
+    runs = [recorded(seed=s, name=name) for name in ("fedgia", "scaffold") for s in range(2)]
+    runs += [recorded(seed=2, objective=(8.0, 100.0), status="stopped"), recorded(name="fedavg", status="failed")]
+    for run in runs:
+        run.by_client, run.unseen = BY_CLIENT, {}
+    figure = draw(runs)
+    assert "without 2 runs that did not finish" in heading(figure)
+    assert "FedAvg" not in (legend(figure) if figure.legends else ticks(figure))
+    if picture in ("curves", "page"):
+        assert "of 2 runs" in heading(figure)
+        assert curve(axes_of(figure)[0])[1] == [8, 4, 2]
+    figure = draw(runs, everything=True)
+    assert "with 2 runs that did not finish" in heading(figure)
+    assert "FedAvg" in (legend(figure) if figure.legends else ticks(figure))
+    assert "did not finish" not in heading(draw(runs[:4]))
+    assert "stopped, 1 round" in heading(draw(runs[4:5])), "a run alone is drawn, and its picture says how it ended"
+    with pytest.raises(UserError, match="no run has finished: --all, or all=True in Python, shows the others too"):
+        draw(runs[4:])
+
+
+def ticks(figure):
+    return [tick.get_text() for tick in axes_of(figure)[0].get_xticklabels()]
+
+
+def test_a_profile_and_a_timeline_say_which_runs_did_not_finish():
+    runs = [recorded(seed=s, name=name) for name in ("fedgia", "scaffold") for s in range(3)]
+    runs[-1].attrs["status"] = "stopped"
+    costs = profile.collected(runs, [1.0, 2.0, 1.0, 2.0, 1.0, np.inf])
+    assert "did not finish and count as never there: 1 run" in heading(profile.draw(costs, "rounds"))
+    costs = profile.collected(runs[:2] + runs[3:5], [1.0, 2.0, 2.0, 1.0])
+    assert "did not finish" not in heading(profile.draw(costs, "rounds"))
+    assert "stopped, 2 rounds" in heading(timeline.timeline(runs[-1]))
+
+
+def test_the_command_names_the_runs_that_it_leaves_out(files, tmp_path):
+    recorded(tmp_path / "died.h5", seed=7, objective=(8.0, 4.0), status="stopped")
+    words = ["plot", *sorted(files.glob("*.h5")), "died.h5"]
+    told = "left out: died.h5 (stopped, 1 round)\n"
+    assert mpifed(*words, "-o", "a.svg", cwd=tmp_path) == (0, f"{told}written to a.svg\n", "")
+    assert "without 1 run that did not finish" in (tmp_path / "a.svg").read_text("utf-8")
+    assert mpifed(*words, "--all", "-o", "b.svg", cwd=tmp_path) == (0, "written to b.svg\n", "")
+    assert mpifed("plot", "died.h5", "-o", "c.svg", cwd=tmp_path) == (0, "written to c.svg\n", "")
+    assert "stopped, 1 round" in (tmp_path / "c.svg").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +204,7 @@ def test_a_picture_is_overwritten_only_by_force_and_has_boxes_of_runs_that_did_n
         (["--timeline"], "--timeline draws one run, not 4"),
         (["--timeline", "--page"], "--timeline and --page are two pictures: draw them one at a time"),
         (["--page", "--x", "round"], "--x has no effect on --page: leave it out"),
-        (["--all"], "--all has no effect on curves, which show all runs: it goes with --box"),
+        (["--profile", "rounds", "--all"], "--all has no effect on --profile: leave it out"),
         (["--box", "k0", "--y", "objective,rounds"], "--box draws one column, not 2: objective, rounds"),
         (["nowhere.h5"], "nowhere.h5 cannot be read: no such file or directory"),
     ],

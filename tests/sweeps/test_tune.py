@@ -121,7 +121,7 @@ def test_the_same_method_twice_needs_a_label_which_the_command_line_may_give(her
 
 def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
     def tried(**options):
-        return Tried(Try(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0)
+        return Tried(Try(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0, 0)
 
     every = [tried(t=t, k0=k0, H="gram") for t in (0.1, 1.0, 10.0) for k0 in (1, 5)]
     assert edges(tried(t=10.0, k0=1, H="gram"), every) == ["t is at the upper end of what was tried"]
@@ -134,8 +134,9 @@ def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
 def test_a_failure_that_is_not_divergence_is_told(here, capsys):
     study = ["data=quadratic", "data.clients=3", "rounds=2", "--measure", "objective"]
     assert main(["tune", *study, "--method", "fedadmm-deep batch_size=9 lr=0.1,0.2", "--seeds", "3", "-q"]) == 1
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
     assert "2 points failed: algorithm.batch_size = 9 is wrong" in err
+    assert "did not finish and count as never there: 2 runs" in out
 
 
 GRADIENT = Stop(gradient=1e-3)

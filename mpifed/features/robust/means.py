@@ -15,6 +15,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.sums import dense
 
 COLUMNS = 64  # of which a mean is made at a time
+REST = 1e-5  # a geometric median rests where the mean of the unit vectors to the rows is shorter
 # A mean is a function of the rows of the round, and of what a checkpoint keeps.
 BITS_AND_RESUME = Keeps.BITS | Keeps.RESUME
 
@@ -119,14 +120,7 @@ class Median(RobustMean, tag="median"):
     by_column = True
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
-        low = (len(rows) - 1) // 2
-        high = len(rows) // 2
-
-        def middle(columns: Array) -> Array:
-            columns.partition((low, high), axis=1)
-            return (columns[:, low] + columns[:, high]) / 2
-
-        return of_columns(rows, middle)
+        return medians(rows)
 
 
 class TrimmedMean(WithShare, tag="trimmed-mean"):
@@ -167,8 +161,10 @@ class Krum(WithShare, tag="krum"):
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
         nearest = len(rows) - self.wrong(uploads) - 2
-        squares = np.vecdot(rows, rows)
-        distances = np.maximum(squares[:, None] + squares - 2 * (rows @ rows.T), 0)
+        # as they are, rows that are close to one another would lose all digits of their distances
+        off = rows - medians(rows)
+        squares = np.vecdot(off, off)
+        distances = np.maximum(squares[:, None] + squares - 2 * (off @ off.T), 0)
         np.fill_diagonal(distances, np.inf)
         scores = np.sort(np.partition(distances, nearest - 1, axis=1)[:, :nearest], axis=1).sum(axis=1)
         return rows[np.argmin(scores)].copy()
@@ -183,25 +179,33 @@ class Krum(WithShare, tag="krum"):
 
 
 class GeometricMedian(RobustMean, tag="geometric-median"):
-    """The point z with the least sum of distances, by ``steps`` steps of Weiszfeld from the plain mean.
+    """The point z with the least sum of distances, by steps of Weiszfeld from the median of each coordinate.
 
-    z⁺ = Σ β_i u_i / Σ β_i, β_i = 1/max(‖z − u_i‖, ``smoothing``).
+    z⁺ = Σ β_i u_i / Σ β_i, β_i = 1/max(‖z − u_i‖, ``smoothing``), until ‖Σ β_i (u_i − z)‖ <= 10⁻⁵ k, ``steps`` at most.
+    From the plain mean, which a single upload moves anywhere, few steps would not come back.
     Source: K. Pillutla, S. M. Kakade, Z. Harchaoui, "Robust aggregation for federated learning",
-    arXiv:1912.13445 (2019), with equal weights.
+    arXiv:1912.13445 (2019), with equal weights and another start.
     """
 
     # A function of the rows of the round, which rank 0 has in one order.
     keeps = BITS_AND_RESUME
 
-    steps: Annotated[int, Meta(ge=1, description="steps of Weiszfeld")] = 8
+    steps: Annotated[int, Meta(ge=1, description="most steps of Weiszfeld")] = 100
     smoothing: Annotated[float, Meta(gt=0, description="least distance ν that is divided by")] = 1e-6
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
-        z = dense(rows) / len(rows)
+        start = medians(rows)
+        # about the start, so that z has digits also where rows are close to one another
+        off = rows - start
+        z = np.zeros_like(start)
         for _ in range(self.steps):
-            beta = 1 / np.maximum(lengths(rows - z), self.smoothing)
-            z = beta @ rows / beta.sum()
-        return z
+            away = off - z
+            beta = 1 / np.maximum(lengths(away), self.smoothing)
+            pull = beta @ away
+            z += pull / beta.sum()
+            if np.linalg.norm(pull) <= REST * len(rows):
+                break
+        return start + z
 
 
 class CentredClipping(RobustMean, tag="centred-clipping"):
@@ -226,6 +230,18 @@ class CentredClipping(RobustMean, tag="centred-clipping"):
             scale = self.radius / np.maximum(lengths(off), self.radius)
             v = v + scale @ off / len(rows)
         return np.asarray(v)
+
+
+def medians(rows: Array) -> Array:
+    """The median of each column of rows (k, w): (w,)."""
+    low = (len(rows) - 1) // 2
+    high = len(rows) // 2
+
+    def middle(columns: Array) -> Array:
+        columns.partition((low, high), axis=1)
+        return (columns[:, low] + columns[:, high]) / 2
+
+    return of_columns(rows, middle)
 
 
 def of_columns(rows: Array, function: Callable[[Array], Array]) -> Array:

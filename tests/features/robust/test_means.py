@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import trim_mean
 
+import mpifed
 from mpifed.features.robust.means import CentredClipping, GeometricMedian, Krum, Median, RobustMean, TrimmedMean
 
 NUMBERS = st.floats(-100, 100, width=32)
@@ -60,15 +61,51 @@ def test_krum_takes_the_row_that_its_definition_names(k, share, seed):
 @given(st.integers(2, 12), st.integers(0, 10**6))
 def test_each_step_of_weiszfeld_brings_the_sum_of_distances_down_to_that_of_the_geometric_median(k, seed):
     rows = rows_of(k, seed=seed)
-    points = [rows.mean(axis=0)]
-    for _ in range(30):
+    points = [np.median(rows, axis=0)]
+    pull = np.inf
+    while np.linalg.norm(pull) > 1e-5 * k and len(points) <= 100:
         beta = [1 / max(np.linalg.norm(points[-1] - row), 1e-6) for row in rows]
+        pull = sum(b * (row - points[-1]) for b, row in zip(beta, rows, strict=True))
         points.append(sum(b * row for b, row in zip(beta, rows, strict=True)) / sum(beta))
     sums = [sum(np.linalg.norm(point - row) for row in rows) for point in points]
     assert (np.diff(sums) <= 1e-5).all()
-    for steps in (1, 8, 30):
+    for steps in (1, 8, 100):
         found = GeometricMedian(steps=steps).mean(rows, k, 0.0)
-        np.testing.assert_allclose(found, points[steps], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(found, points[min(steps, len(points) - 1)], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("robust", [GeometricMedian(), Median(), Krum(share=0.4)], ids=lambda robust: robust.label())
+def test_fewer_than_half_of_the_uploads_move_no_mean_far_however_long_they_are(robust, dtype):
+    k, f = 21, 8
+    for scale in (1e1, 1e3, 1e9):
+        rows = rows_of(k) + 5.0
+        honest = rows[f:].mean(axis=0)
+        rows[:f] *= -scale
+        found = robust.mean(rows.astype(dtype), k, 0.0)
+        assert np.linalg.norm(found - honest) < 4, "honest rows are about 2.4 from their mean"
+
+
+@pytest.mark.parametrize("robust", [GeometricMedian(), Krum()], ids=lambda robust: robust.label())
+def test_rows_that_are_close_to_one_another_keep_the_digits_of_their_distances(robust):
+    k, f, n = 10, 2, 1000
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = (rng.standard_normal(n) + 1e-4 * rng.standard_normal((k, n))).astype(np.float32)
+        rows[:f] += (1e-4 * rng.standard_normal((f, n))).astype(np.float32)  # attackers, a little farther off
+        exact = robust.mean(rows.astype(np.float64), k, 0.0)
+        found = robust.mean(rows, k, 0.0)
+        assert np.linalg.norm(found - exact) < 3e-6 * np.sqrt(n), "a distance of 1e-4 √n has two digits at least"
+        if isinstance(robust, Krum):
+            assert not (rows[:f] == found).all(axis=1).any(), "an attacker is never the nearest to others"
+
+
+def test_a_geometric_median_bears_four_attackers_of_ten_that_are_a_thousand_times_as_long():
+    study = {"data": {"name": "gaussian", "clients": 20, "samples": 30, "features": 5}, "problem": "logistic"}
+    study |= {"algorithm": "gd", "selection": "all", "rounds": 30}
+    attack = {"name": "sign-flip", "clients": 0.4, "scale": 1000.0}
+    result = mpifed.run(study, attack=attack, robust="geometric-median", progress=False)
+    assert result.rounds["objective"][-1] == pytest.approx(0.531, abs=1e-3)
 
 
 @given(st.integers(1, 12), st.floats(0.1, 5), st.integers(1, 4), st.integers(0, 10**6))

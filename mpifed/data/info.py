@@ -127,8 +127,8 @@ def features(dataset: Dataset, found: Survey) -> list[list[str]]:
 
     def row(k: int) -> list[str]:
         one = dataset.table[k]
-        if one.levels or one.dropped:
-            first = [f"[{shortened(one.dropped)}]"] if one.dropped else []
+        if one.category:
+            first = [] if one.dropped is None else [f"[{shortened(one.dropped)}]"]
             values = ", ".join([*first, *map(shortened, folded(one.levels))])
         else:
             values = f"{found.least[one.first]:.4g} to {found.most[one.first]:.4g}"

@@ -21,6 +21,19 @@ class Known(NamedTuple):
     notes: tuple[str, ...]
 
 
+class MissingCells(UserError):
+    """Cells of a table are missing and data.missing does not say what to do; ``counts``: of each column that has any.
+
+    ``complete``: how many of all ``rows`` have none.
+    """
+
+    def __init__(self, sentence: str, counts: dict[str, int], complete: int, rows: int) -> None:
+        super().__init__(sentence)
+        self.counts = counts
+        self.complete = complete
+        self.rows = rows
+
+
 def known_rows(table: Table, columns: dict[int, Column], special: Sequence[int], how: str) -> Known:
     """The rows to keep and what is missing: "drop" keeps the rows that are complete.
 
@@ -36,9 +49,12 @@ def known_rows(table: Table, columns: dict[int, Column], special: Sequence[int],
     either = np.logical_or.reduce(list(masks.values()))
     if how == "refuse":
         k, first = next((k, int(mask.argmax())) for k, mask in masks.items())
-        raise UserError(
+        raise MissingCells(
             f"{table.source} has {cells}: {named}, the first one in {table.called(k)} in {table.row(first)}; "
-            'data.missing = "drop" leaves out such rows, "mean" or "client-mean" fill in means'
+            'data.missing = "drop" leaves out such rows, "mean" or "client-mean" fill in means',
+            {table.name(k): count for k, count in counts.items()},
+            int(d - either.sum()),
+            d,
         )
     if how == "drop":
         if either.all():

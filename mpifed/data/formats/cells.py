@@ -79,7 +79,8 @@ class Writing:
                 changes |= {"thousands": thousands} if thousands and thousands != self.thousands else {}
                 if len(changes) == count and other.number(cell):
                     keys = " and ".join(f"data.{key} = {toml_value(mark)}" for key, mark in changes.items())
-                    found.setdefault(other.value(cell), f"{keys} reads it as {other.value(cell):.15g}")
+                    verb = "reads" if count == 1 else "read"
+                    found.setdefault(other.value(cell), f"{keys} {verb} it as {other.value(cell):.15g}")
             if found:
                 break
         return list(found.values())
@@ -139,8 +140,6 @@ class Cells:
             return MISSING
         if len(cell) > LONGEST_TEXT:
             raise self.wrong(f"a text of {len(cell):,} characters {{}}: it may have {LONGEST_TEXT:,}", line)
-        if not cell.isprintable():
-            raise self.wrong(f"{brief(cell)} {{}} has characters that cannot be printed", line)
         if cell not in self.texts and not self.any_text:
             if self.table.writing.number(cell):
                 raise self.wrong(
@@ -149,6 +148,8 @@ class Cells:
                     line,
                 )
             self.check(cell, line)
+        if not cell.isprintable():  # as some blanks between groups of digits
+            raise self.wrong(f"{brief(cell)} {{}} has characters that cannot be printed", line)
         return self.texts.setdefault(cell, len(self.texts))
 
     def check(self, cell: str, line: int) -> None:
@@ -158,12 +159,13 @@ class Cells:
                 f'{cell!r} {{}} has semicolons between numbers with a decimal comma: data.decimal = ","', line
             )
         if others := "; ".join(self.table.writing.others(cell)):
-            kept = f"for a feature data.categories = [{toml_value(self.table.names[self.k])}] takes texts"
+            kept = f"for a feature, data.categories = [{toml_value(self.table.names[self.k])}] keeps it as a text"
             raise self.wrong(f"{cell!r} {{}} is not a number as the file is read: {others}; {kept}", line)
 
     def wrong(self, sentence: str, line: int) -> UserError:
         """The error for a cell of this column, with where it stands in place of {}."""
-        return UserError(f"{self.table.path}, line {line}: {sentence.replace('{}', f'in {self.table.called(self.k)}')}")
+        sentence = sentence.replace("{}", f"in {self.table.called(self.k)}")
+        return UserError(f"{self.table.path}, line {line}: {sentence}{self.table.comments()}")
 
     def column(self) -> Column:
         kind = np.float64 if self.texts is None else np.int64

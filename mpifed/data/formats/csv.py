@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, counted
 from mpifed.data.formats.cells import Cells, Writing
-from mpifed.data.formats.lines import WIDEST, texts_of
+from mpifed.data.formats.lines import WIDEST, of_two_bytes, texts_of
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.tables.table import Column, Table
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
 ROWS = 64  # at least
 NAMED_MARK = re.compile(r'"?sep=(.)"?\s*')  # a first line that says what stands between cells, as spreadsheets take it
-COMMENTS = "#%"  # with which comments begin, as a rule
+COMMENTS = ("#", "%")  # with which comments begin, as a rule
 
 
 class CsvTable(Table):
@@ -56,11 +56,8 @@ class CsvTable(Table):
         """What stands between cells: as the line at the top says, or what the first line of the table has most."""
         if named := NAMED_MARK.fullmatch(top):
             return named[1]
-        if "\0" in head:
-            raise UserError(
-                f'{self.path} has bytes of 0 between its letters, as UTF-16 has: data.encoding = "utf-16-le" or '
-                '"utf-16-be" reads it'
-            )
+        if found := of_two_bytes(head):
+            raise UserError(f"{self.path}, line {self.before + 1}: {found}")
         # Commas within quotation marks are no marks between cells.
         bare = re.sub(r'"[^"]*"', "", head.strip())
         marks = [mark for mark in ";\t" if mark in bare] if self.writing.decimal == "," else ""
@@ -87,7 +84,7 @@ class CsvTable(Table):
         with reading(self.path, "CSV"):
             if self.plain and len(wanted) == len(self.names):
                 with suppress(ValueError):  # not all cells are numbers, or rows have more or fewer
-                    found = dict(zip(wanted, self.numbers(), strict=True))
+                    found = dict(enumerate(self.numbers()))
                     found |= dict(zip(as_texts, self.mixed(as_texts, as_texts), strict=True)) if as_texts else {}
                     return [found[k] for k in wanted]
             return self.mixed(wanted, as_texts)
@@ -130,12 +127,17 @@ class CsvTable(Table):
 
     def uneven(self, number: int, row: Sequence[str]) -> UserError:
         """The error for a row that has more or fewer cells than there are columns."""
-        said = f"{self.path}, line {number}: {len(row)} columns, but the first line has {len(self.names)}"
-        for line, start in ((self.before + 1, self.head[:1]), (number, row[0][:1])):
-            if start in COMMENTS and self.writing.comment is None:
-                said += f'; where line {line} is a comment, data.comment = "{start}" leaves such lines out'
-                break
-        return UserError(said)
+        said = f"{counted(len(row), 'column')}, but the first line has {len(self.names)}"
+        hint = self.comments() or self.comments(number, row[0])
+        return UserError(f"{self.path}, line {number}: {said}{hint}")
+
+    def comments(self, number: int | None = None, line: str | None = None) -> str:
+        """What is right where a line, the first one of the table or another, is a comment; "" where none can be."""
+        start = (self.head if line is None else line)[:1]
+        if start not in COMMENTS or self.writing.comment is not None:
+            return ""
+        number = self.before + 1 if number is None else number
+        return f'; where line {number} is a comment, data.comment = "{start}" leaves such lines out'
 
     def place(self, k: int) -> str:
         if k >= len(self.lines):  # a table of numbers

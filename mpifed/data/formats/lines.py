@@ -65,10 +65,17 @@ def texts_of(path: Path, encoding: str | None) -> Iterator[str]:
 def not_utf8(line: bytes, error: UnicodeDecodeError) -> str:
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return 'the file is in UTF-16: data.encoding = "utf-16" reads it'
-    return (
+    return of_two_bytes(line.decode("latin-1")) or (
         f"the byte 0x{line[error.start]:02x} is not UTF-8: data.encoding names the encoding of the file, such as "
         '"latin-1", or "cp1252" of Windows'
     )
+
+
+def of_two_bytes(line: str) -> str:
+    """What is right where every other byte is 0, as in UTF-16 of a file that does not begin with its mark."""
+    order = "be" if line.find("\0") % 2 == 0 else "le"
+    found = f'the file has bytes of 0, as UTF-16 without a mark at its start: data.encoding = "utf-16-{order}" reads it'
+    return found if "\0" in line else ""
 
 
 def is_number(text: str) -> bool:

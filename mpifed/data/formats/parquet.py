@@ -14,6 +14,7 @@ from mpifed.data.formats.on_disk import reading
 from mpifed.data.tables.table import MISSING, Column, Table, in_order
 
 CODE = 8  # bytes of the code of a text
+LONG = 64  # bytes of a text before it is one, about
 AT_ONCE = 1 << 25  # bytes of the columns that are read at a time, at least one
 
 
@@ -50,11 +51,10 @@ class ParquetTable(Table):
             d = file.metadata.num_rows
             what = f"the {d:,} rows and {len(wanted):,} columns of {self.path}"
             schema = file.schema_arrow
-            widths = [width(schema.field(k).type) for k in wanted]
-            size = size_of((d,), sum(widths))
+            kinds = [schema.field(k).type for k in wanted]
+            size = size_of((d,), sum(map(width, kinds)))
             check_memory(size, what)
-            # Texts are longer than their codes, nobody knows by how much.
-            step = max(1, AT_ONCE // max(1, d * max(64 if size == CODE else size for size in widths)))
+            step = max(1, AT_ONCE // max(1, d * max(width(kind, LONG) for kind in kinds)))
             # Texts take more than is known before they are read, so that memory may end in spite of the check.
             try:
                 groups = [[self.names[k] for k in wanted[lo : lo + step]] for lo in range(0, len(wanted), step)]
@@ -94,11 +94,11 @@ class ParquetTable(Table):
         return Column(numbers(values.cast(kind), kind), category=coded or name in self.categories)
 
 
-def width(kind: Any) -> int:
+def width(kind: Any, text: int = CODE) -> int:
     """Bytes of a number in a column of an Arrow type, at least; texts become codes."""
     import pyarrow.types as kinds
 
-    return max(1, kind.bit_width // 8) if kinds.is_primitive(kind) else CODE
+    return max(1, kind.bit_width // 8) if kinds.is_primitive(kind) else text
 
 
 def numbers(values: Any, kind: Any) -> Array:

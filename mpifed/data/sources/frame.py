@@ -92,8 +92,11 @@ class Held:
     def digest(self) -> str:
         found = hashlib.sha256()
         for k, name in enumerate(self.frame.columns):
-            values = self.frame.iloc[:, k].to_numpy()
+            series = self.frame.iloc[:, k]
+            values = series.to_numpy()
             found.update(f"{name} {values.dtype} {values.shape};".encode())
+            if hasattr(series.dtype, "categories"):  # whose order says which one the others are compared with
+                found.update(repr(series.dtype.categories.tolist()).encode())
             numbers = values.dtype.kind in "biuf"
             found.update(np.ascontiguousarray(values).data if numbers else "\0".join(map(repr, values)).encode())
         return found.hexdigest()

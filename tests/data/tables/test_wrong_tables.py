@@ -10,7 +10,7 @@ GOOD = "age,sex,site,y\n30,m,a,0\n40,f,a,1\n50,f,b,0\n60,m,b,1\n"
 TIMES = "age,t,e\n30,5,1\n40,3,0\n50,9,1\n"
 FOLDS = "age,sex,fold,site,y\n30,m,train,a,0\n40,m,train,a,1\n50,m,train,b,0\n60,f,test,b,1\n"
 SURVIVAL = {"time": "t", "event": "e", "clients": 1}
-DECIMAL = r"is not a number as the file is read: data\.decimal = \",\" reads it as 1\.5; for a feature data\.cat"
+DECIMAL = r"is not a number as the file is read: data\.decimal = \",\" reads it as 1\.5; for a feature, data\."
 WRONG = [
     (GOOD.replace("f", "3"), {}, r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] tak"),
     (GOOD.replace("sex", "age"), {}, r"has several columns 'age': each needs a name of its own$"),

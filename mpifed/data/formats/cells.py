@@ -158,9 +158,12 @@ class Cells:
             raise self.wrong(
                 f'{cell!r} {{}} has semicolons between numbers with a decimal comma: data.decimal = ","', line
             )
-        if others := "; ".join(self.table.writing.others(cell)):
-            kept = f"for a feature, data.categories = [{toml_value(self.table.names[self.k])}] keeps it as a text"
-            raise self.wrong(f"{cell!r} {{}} is not a number as the file is read: {others}; {kept}", line)
+        others = self.table.writing.others(cell)
+        if not others:
+            return
+        if cell.isprintable():
+            others += [f"for a feature, data.categories = [{toml_value(self.table.names[self.k])}] keeps it as a text"]
+        raise self.wrong(f"{cell!r} {{}} is not a number as the file is read: {'; '.join(others)}", line)
 
     def wrong(self, sentence: str, line: int) -> UserError:
         """The error for a cell of this column, with where it stands in place of {}."""

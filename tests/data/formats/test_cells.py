@@ -8,7 +8,7 @@ import pytest
 from mpifed.core.errors import UserError
 from tests.helpers.data_files import load
 
-ADVICE = re.compile(r'(data\.\w+ = "[^"]*"(?: and data\.\w+ = "[^"]*")?) reads? it as ([-\d.]+);')
+ADVICE = re.compile(r'(data\.\w+ = "[^"]*"(?: and data\.\w+ = "[^"]*")?) reads? it as ([-\d.]+)')
 ONE = {"clients": 1, "partition": "contiguous"}
 
 
@@ -47,8 +47,10 @@ def test_what_is_advised_for_a_number_reads_the_number_that_is_told(tmp_path, ce
     for words, number in found:
         assert load(path, **ONE, **options(words)).rows(0, 1)[0][wrong].tolist() == [float(number)]
     assert [[" ".join(options(words)), float(number)] for words, number in found] == read
-    assert said.endswith('for a feature, data.categories = ["a"] keeps it as a text')
-    assert load(path, **ONE, categories=["a"]).features[0].startswith("a=")
+    kept = 'for a feature, data.categories = ["a"] keeps it as a text'
+    assert said.endswith(kept) == cells[wrong].isprintable()
+    if kept in said:
+        assert load(path, **ONE, categories=["a"]).features[0].startswith("a=")
 
 
 def test_marks_of_groups_stand_before_three_digits_each(tmp_path):

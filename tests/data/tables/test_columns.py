@@ -6,7 +6,7 @@ import pytest
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.tables.table import Table
-from tests.helpers.data_files import load, refused
+from tests.helpers.data_files import load
 
 pandas = pytest.importorskip("pandas")
 IDS = "id,a,y\n007,1,0\n07,2,1\n7,4,1\n1E5,8,1\n100000,16,0\n20,32,0\n7,64,1\n"

@@ -140,18 +140,19 @@ def features(dataset: Dataset, found: Survey) -> list[list[str]]:
 
 def missing_cells(refused: MissingCells) -> str:
     """What is known of a table that is refused for its missing cells: how many each column has."""
-    names, counts = list(refused.counts), list(refused.counts.values())
+    counts = list(refused.counts.items())
 
     def row(k: int) -> list[str]:
-        return [shortened(names[k]), f"{counts[k]}", f"{100 * counts[k] / refused.rows:.1f} %"]
+        name, count = counts[k]
+        return [shortened(name), f"{count}", f"{100 * count / refused.rows:.1f} %"]
 
     lines = (
         ("rows", f"{refused.rows}"),
         ("rows without missing cells", f"{refused.complete}"),
-        ("missing cells", f"{sum(counts)}"),
+        ("missing cells", f"{sum(refused.counts.values())}"),
     )
     head = "\n".join(f"{name:<{FIRST + 2}}{value}" for name, value in lines)
-    return f"{head}\n\n{table(shown(['column', 'missing', 'share'], row, len(names), 'columns'))}\n\nnote: {refused}"
+    return f"{head}\n\n{table(shown(['column', 'missing', 'share'], row, len(counts), 'columns'))}\n\nnote: {refused}"
 
 
 def classes(found: Survey) -> list[list[str]]:

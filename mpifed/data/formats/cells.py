@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -13,12 +13,10 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import LONGEST_TEXT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.tables.table import MISSING, Column
-
-if TYPE_CHECKING:
-    from mpifed.data.formats.csv import CsvTable
+from mpifed.data.tables.table import MISSING, Column, Table
 
 OTHER_MARK = re.compile(r"-?[\d.,]+;-?[\d.,;-]+")
+COMMENTS = ("#", "%")  # with which comments begin, as a rule
 GROUPS = {",": ",", ".": ".", " ": " \u00a0\u202f", "'": "'\u2019"}  # characters by data.thousands
 
 
@@ -86,10 +84,28 @@ class Writing:
         return list(found.values())
 
 
+class TextTable(Table):
+    """A table whose cells are texts in a file. ``head``: its first line, after ``before`` others."""
+
+    written = True
+    path: Path
+    writing: Writing
+    head: str
+    before: int
+
+    def comments(self, number: int | None = None, line: str | None = None) -> str:
+        """What is right where a line, the first one of the table or another, is a comment; "" where none can be."""
+        start = (self.head if line is None else line)[:1]
+        if start not in COMMENTS or self.writing.comment is not None:
+            return ""
+        number = self.before + 1 if number is None else number
+        return f'; where line {number} is a comment, data.comment = "{start}" leaves such lines out'
+
+
 class Cells:
     """The cells of column k of a table as they come, as numbers or, from the first one that is none on, as texts."""
 
-    def __init__(self, table: "CsvTable", k: int, any_text: bool) -> None:
+    def __init__(self, table: TextTable, k: int, any_text: bool) -> None:
         self.table = table
         self.k = k
         self.any_text = any_text
@@ -116,7 +132,7 @@ class Cells:
     def numbers(self, cells: list[str], lines: list[int]) -> Array:
         """Cells as numbers: at once where all are, one by one where some are missing, written otherwise, or wrong."""
         with suppress(ValueError):
-            if self.table.plain and "_" not in "".join(cells):  # float takes 18_25, an age group, as 1825
+            if self.table.writing.plain() and "_" not in "".join(cells):  # float takes 18_25, an age group, as 1825
                 return np.fromiter(map(float, cells), np.float64, len(cells))
         return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
 

@@ -11,26 +11,22 @@ from pathlib import Path
 import numpy as np
 
 from mpifed.core.errors import UserError, counted
-from mpifed.data.formats.cells import Cells, Writing
+from mpifed.data.formats.cells import Cells, TextTable, Writing
 from mpifed.data.formats.lines import WIDEST, of_two_bytes, texts_of
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.tables.table import Column, Table
+from mpifed.data.tables.table import Column
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
 ROWS = 64  # at least
 NAMED_MARK = re.compile(r'"?sep=(.)"?\s*')  # a first line that says what stands between cells, as spreadsheets take it
-COMMENTS = ("#", "%")  # with which comments begin, as a rule
 
 
-class CsvTable(Table):
+class CsvTable(TextTable):
     """A CSV file. A column whose first entry is no number holds texts."""
-
-    written = True
 
     def __init__(self, path: Path, writing: Writing) -> None:
         self.path = path
         self.writing = writing
-        self.plain = writing.plain()
         lines = self.text()
         self.before, self.head = next(((k, line) for k, line in enumerate(lines) if line.strip()), (0, ""))
         if not self.head:
@@ -82,7 +78,7 @@ class CsvTable(Table):
 
     def read(self, wanted: Sequence[int], as_texts: Sequence[int]) -> list[Column]:
         with reading(self.path, "CSV"):
-            if self.plain and len(wanted) == len(self.names):
+            if self.writing.plain() and len(wanted) == len(self.names):
                 with suppress(ValueError):  # not all cells are numbers, or rows have more or fewer
                     found = dict(enumerate(self.numbers()))
                     found |= dict(zip(as_texts, self.mixed(as_texts, as_texts), strict=True)) if as_texts else {}
@@ -130,14 +126,6 @@ class CsvTable(Table):
         said = f"{counted(len(row), 'column')}, but the first line has {len(self.names)}"
         hint = self.comments() or self.comments(number, row[0])
         return UserError(f"{self.path}, line {number}: {said}{hint}")
-
-    def comments(self, number: int | None = None, line: str | None = None) -> str:
-        """What is right where a line, the first one of the table or another, is a comment; "" where none can be."""
-        start = (self.head if line is None else line)[:1]
-        if start not in COMMENTS or self.writing.comment is not None:
-            return ""
-        number = self.before + 1 if number is None else number
-        return f'; where line {number} is a comment, data.comment = "{start}" leaves such lines out'
 
     def place(self, k: int) -> str:
         if k >= len(self.lines):  # a table of numbers

@@ -49,9 +49,9 @@ def texts_of(path: Path, encoding: str | None) -> Iterator[str]:
     UserError where bytes are not of it.
     """
     if encoding is not None:
-        with opened(path) as file:
+        with io.TextIOWrapper(opened(path), encoding, newline="") as file:
             try:
-                yield from limited(io.TextIOWrapper(file, encoding, newline=""), path)
+                yield from limited(file, path)
             except UnicodeError as error:
                 raise UserError(f'{path} cannot be read with data.encoding = "{encoding}": {error}') from None
         return

@@ -36,7 +36,7 @@ class ParquetTable(Table):
         """Note the columns that are indices without a name; the columns that were categories, also those of numbers."""
         try:
             found = json.loads(about)
-            index = [name for name in found.get("index_columns", ()) if isinstance(name, str)]
+            index = map(str, found.get("index_columns", ()))
             columns = {entry["field_name"]: entry for entry in found.get("columns", ())}
         except (ValueError, KeyError, TypeError, AttributeError):  # written by others
             return set()

@@ -100,7 +100,8 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
         raise UserError(f"{where} has numbers from 2^53 on, which are not told apart: write clients as words")
     if table.written and all(map(is_number, names.tolist())):
         order = np.lexsort([names, names.astype(np.float64)])  # 2 before 10
-        names, index = names[order], np.argsort(order)[index]
+        index = np.argsort(order)[index]
+        names = names[order]
     shown = exact(names) if names.dtype.kind in "biuf" else names.tolist()
     if test is not None:
         counts = np.bincount(index[~test], minlength=len(names))
@@ -130,9 +131,9 @@ def without_rows(table: Table, k: int, before: Column, after: Column) -> tuple[s
     parts = [before] if unmatched is None else [before, unmatched]
     had = {name for part in parts for name in part.distinct()[0].tolist()}
     gone = sorted(had - set(after.distinct()[0].tolist()))
-    gone = [name if isinstance(name, str) else f"{name:.15g}" for name in gone]
     if not gone:
         return ()
+    gone = exact(np.array(gone)) if before.texts is None else gone
     clients = f"{counted(len(gone), 'client')} of {table.called(k)}"
     return (f"{clients} {'has' if len(gone) == 1 else 'have'} no row left, and no part in the run: {listed(gone)}",)
 

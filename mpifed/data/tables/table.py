@@ -59,7 +59,7 @@ class Column(NamedTuple):
 
 def in_order(levels: Sequence[Any], codes: Array) -> Column:
     """A category whose levels have an order, of the number of each row's level, below 0 where it is missing."""
-    numbers = bool(levels) and all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
+    numbers = bool(levels) and all(type(level) in (int, float) for level in levels)
     names = exact(np.array(levels)) if numbers else [str(level).strip() for level in levels]
     place: dict[str, int] = {}
     stripped = [place.setdefault(name, len(place)) for name in names]

@@ -4,7 +4,7 @@ import bz2
 import codecs
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,13 @@ def texts_of(path: Path, encoding: str | None) -> Iterator[str]:
         return
     for k, line in enumerate(lines_of(path)):
         try:
-            yield line.decode("utf-8" if k else "utf-8-sig")
+            text = line.decode("utf-8" if k else "utf-8-sig")
         except UnicodeDecodeError as error:
             raise UserError(f"{path}, line {k + 1}: {not_utf8(line, error)}") from None
+        if "\r" in text[:-2]:  # what some write at the end of a line, alone
+            yield from io.StringIO(text, newline="")
+        else:
+            yield text
 
 
 def not_utf8(line: bytes, error: UnicodeDecodeError) -> str:
@@ -85,3 +89,11 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text
+
+
+def one_number(texts: Sequence[str]) -> list[str]:
+    """Which texts are the same number, as '007' and '7'; none where some are no numbers."""
+    found: dict[float, list[str]] = {}
+    for text in texts if all(map(is_number, texts)) else ():
+        found.setdefault(float(text), []).append(text)
+    return [" and ".join(map(repr, own)) for own in found.values() if len(own) > 1]

@@ -11,7 +11,7 @@ from mpifed.core.memory import check_memory, size_of
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Feature
-from mpifed.data.formats.lines import is_number
+from mpifed.data.formats.lines import is_number, one_number
 from mpifed.data.labels import exact, folded
 from mpifed.data.tables.table import Column, Table
 
@@ -39,6 +39,7 @@ def coded(table: Table, columns: dict[int, Column], listed: Sequence[int], level
     parts: list[tuple[Column, Array | None]] = []
     features: list[Feature] = []
     alone = []
+    merged: list[str] = []
     first = 0
     called = set(listed)
     for k, column in columns.items():
@@ -51,6 +52,8 @@ def coded(table: Table, columns: dict[int, Column], listed: Sequence[int], level
             first += 1
             continue
         texts, codes = levels_of(table, k, column, category)
+        if column.texts is not None and not column.ordered:
+            merged += [f"{pair} of {name!r}" for pair in one_number(column.distinct()[0].tolist())]
         dropped = texts[0] if texts and levels == "drop-first" else None  # "" is a level, too
         kept = texts if dropped is None else texts[1:]
         alone += [f"{name!r} ({texts[0]!r})"] if len(texts) == 1 else []
@@ -58,8 +61,9 @@ def coded(table: Table, columns: dict[int, Column], listed: Sequence[int], level
         # A missing cell has −2, which stays below 0: of a dropped level, 0 becomes −1, and neither sets a column.
         parts.append((column, codes - (dropped is not None)))
         first += len(kept)
-    notes = (f"one level in all rows: {', '.join(alone)}",) if alone else ()
-    return Coded(matrix(table, parts, features, first), tuple(features), notes)
+    notes = [f"one level in all rows: {', '.join(alone)}"] if alone else []
+    notes += [f"one level, for they are one number: {', '.join(folded(merged))}"] if merged else []
+    return Coded(matrix(table, parts, features, first), tuple(features), tuple(notes))
 
 
 def matrix(table: Table, parts: list[tuple[Column, Array | None]], features: list[Feature], n: int) -> Array:

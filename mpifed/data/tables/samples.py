@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.errors import UserError, counted
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.formats.lines import is_number
+from mpifed.data.formats.lines import is_number, one_number
 from mpifed.data.labels import exact, folded, listed
 from mpifed.data.partition import edges
 from mpifed.data.pool import Samples
@@ -116,11 +116,8 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
 
 def alike(names: Sequence[str]) -> tuple[str, ...]:
     """A note on clients whose names are different texts of one number."""
-    found: dict[float, list[str]] = {}
-    for name in names if all(map(is_number, names)) else ():
-        found.setdefault(float(name), []).append(name)
-    twice = [" and ".join(map(repr, own)) for own in found.values() if len(own) > 1]
-    return (f"different clients, though their names are one number: {', '.join(folded(twice))}",) if twice else ()
+    twice = folded(one_number(names))
+    return (f"different clients, though their names are one number: {', '.join(twice)}",) if twice else ()
 
 
 def without_rows(table: Table, k: int, before: Column, after: Column) -> tuple[str, ...]:

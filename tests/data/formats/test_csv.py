@@ -25,6 +25,7 @@ USERS = "user,a,y\nzoe,1,0\nadam,2,1\nzoe,3,1\nadam,4,0\nmia,5,1\n"
         ("\ufeff" + CSV, {"target": "class"}),
         (CSV.replace("a,b", "5,6"), {}),  # a word above numbers
         (CSV.replace("a,", '"a",').replace("\n", "\r\n"), {}),
+        (CSV.replace("\n", "\r"), {}),
     ],
 )
 def test_csv_with_and_without_header(tmp_path, text, options):

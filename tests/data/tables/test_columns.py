@@ -108,6 +108,13 @@ def test_ids_are_kept_as_they_are_written(tmp_path):
         mpifed.table(frame.assign(id=2.0**53), client="id").load(0, "float64")
 
 
+def test_levels_that_are_one_number_are_one_and_that_is_said(tmp_path):
+    data = read(tmp_path, "zip,a,y\n01234,1,0\n1234,2,1\n1234.0,4,1\n77,8,0\n", categories=["zip"], clients=1)
+    assert data.features == ("zip=1234", "a")
+    assert said(data, "one level, for they are one number: '01234' and '1234' and '1234.0' of 'zip'")
+    assert not said(read(tmp_path, "zip,y\n1,0\n2,1\n", categories=["zip"], clients=1), "one number")
+
+
 def categories(folder, kind, **columns):
     frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0, 8.0], **columns})
     if kind == "frame":

@@ -15,8 +15,9 @@ from mpifed.core.files import checked_target
 from mpifed.core.toml import toml_value
 from mpifed.data import download
 from mpifed.data.dataset import Data, Dataset
-from mpifed.data.info import Survey, describe, survey
+from mpifed.data.info import Survey, describe, missing_cells, survey
 from mpifed.data.labels import fitted, noted
+from mpifed.data.tables.missing import MissingCells
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.report import partition, style
@@ -40,9 +41,14 @@ def info(args: argparse.Namespace) -> str:
     table = study(args.name, args.overrides)
     meant = "problem" in table
     config = experiment(table)
-    dataset = labelled(config, meant)
-    found = survey(dataset)
     about = [] if config.data.label() == "file" else [f"{config.data.label()}: {sentence(type(config.data))}"]
+    try:
+        dataset = labelled(config, meant)
+    except MissingCells as refused:  # which a user counts before saying what to do about them
+        if args.output is not None:
+            raise
+        return "\n\n".join([*about, missing_cells(refused)])
+    found = survey(dataset)
     lines = [*about, describe(dataset, found)]
     if args.output is not None:
         draw(dataset, found, config, args)

@@ -39,15 +39,19 @@ FILES = re.compile(rf"({'|'.join(map(re.escape, itertools.chain(*SUFFIXES.values
 class Feature(NamedTuple):
     """A column of a table as ``width`` columns of X from ``first`` on: numbers, or 0 and 1 for each of ``levels``.
 
-    ``dropped``: the level without a column. ``missing``: cells that were missing.
+    ``dropped``: the level without a column, if there is one. ``missing``: cells that were missing.
     """
 
     name: str
     levels: tuple[str, ...]
-    dropped: str
+    dropped: str | None
     first: int
     width: int
     missing: int
+
+    @property
+    def category(self) -> bool:
+        return bool(self.levels) or self.dropped is not None
 
     def names(self) -> list[str]:
         """The names of its columns of X: age, or sex=male."""

@@ -9,6 +9,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, ranges
 from mpifed.data.labels import exact, folded, listed, shortened, whole
+from mpifed.data.tables.missing import MissingCells
 
 FIRST = 26  # width of the first column of the summary
 LISTED = 20  # rows of a table; a longer one is folded
@@ -127,14 +128,31 @@ def features(dataset: Dataset, found: Survey) -> list[list[str]]:
 
     def row(k: int) -> list[str]:
         one = dataset.table[k]
-        if one.levels or one.dropped:
-            first = [f"[{shortened(one.dropped)}]"] if one.dropped else []
+        if one.category:
+            first = [] if one.dropped is None else [f"[{shortened(one.dropped)}]"]
             values = ", ".join([*first, *map(shortened, folded(one.levels))])
         else:
             values = f"{found.least[one.first]:.4g} to {found.most[one.first]:.4g}"
         return [shortened(one.name), f"{one.width}", f"{one.missing}" if one.missing else "·", values]
 
-    return shown(["column", "features", "missing", "range or levels"], row, len(dataset.table), "columns")
+    return shown(["column", "features", "missing", "range or levels [reference]"], row, len(dataset.table), "columns")
+
+
+def missing_cells(refused: MissingCells) -> str:
+    """What is known of a table that is refused for its missing cells: how many each column has."""
+    counts = list(refused.counts.items())
+
+    def row(k: int) -> list[str]:
+        name, count = counts[k]
+        return [shortened(name), f"{count}", f"{100 * count / refused.rows:.1f} %"]
+
+    lines = (
+        ("rows", f"{refused.rows}"),
+        ("rows without missing cells", f"{refused.complete}"),
+        ("missing cells", f"{sum(refused.counts.values())}"),
+    )
+    head = "\n".join(f"{name:<{FIRST + 2}}{value}" for name, value in lines)
+    return f"{head}\n\n{table(shown(['column', 'missing', 'share'], row, len(counts), 'columns'))}\n\nnote: {refused}"
 
 
 def classes(found: Survey) -> list[list[str]]:

@@ -186,11 +186,11 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
     return np.split(codes.ravel(), np.cumsum([len(part) for part in parts])[:-1]), tuple(map(str, names))
 
 
-def about_texts(names: Sequence[str], column: str = "") -> str:
+def about_texts(names: Sequence[str], column: str = "", order: str = "sorted order") -> str:
     """Which number is which text of the labels, in a sentence; ``column`` is what to call the column they are in."""
     pairs = folded([f"{shortened(name)!r} is {number}" for number, name in enumerate(names)])
     whose = f"labels of {column}" if column else "labels"
-    return f"{whose} are text, numbered in sorted order: {', '.join(pairs)}"
+    return f"{whose} are text, numbered in {order}: {', '.join(pairs)}"
 
 
 def shortened(name: str) -> str:

@@ -115,3 +115,24 @@ def test_a_picture_is_overwritten_only_by_force(tmp_path):
     assert (tmp_path / "p.svg").read_text() == "mine"
     assert mpifed(*words, "--force").code == 0
     assert "linreg-noniid: 4 clients, features = 3, seed = 0" in (tmp_path / "p.svg").read_text()
+
+
+def test_missing_cells_of_a_table_are_counted_by_column_before_anything_is_decided(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,site,y\n1,,u,0\n,2,v,1\n2,3,u,1\n,5,v,0\n")
+    text = said(path, "data.client=site")
+    assert [value(text, name) for name in ("rows", "rows without missing cells", "missing cells")] == ["4", "1", "3"]
+    assert [line.split() for line in text.splitlines()[4:7]] == [
+        ["column", "missing", "share"],
+        ["a", "2", "50.0", "%"],
+        ["b", "1", "25.0", "%"],
+    ]
+    assert 'data.missing = "drop" leaves out such rows' in text
+    assert "note: columns: features 'a', 'b'; labels 'y'; clients 'site'" in said(
+        path, "data.missing=mean", "data.client=site"
+    )
+    assert "1 client of the column 'site' has no row left, and no part in the run: v" in said(
+        path, "data.missing=drop", "data.client=site"
+    )
+    done = mpifed("data", "info", path, "data.client=site", "-o", tmp_path / "p.svg")
+    assert (done.code, "has 3 missing cells" in done.err) == (2, True)

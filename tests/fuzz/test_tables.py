@@ -14,6 +14,7 @@ MANY = int(os.environ.get("MPIFED_FUZZ", "0"))
 FEW = settings(max_examples=MANY or 200, suppress_health_check=list(HealthCheck), deadline=None)
 DATE = "2020-01-01"
 ODD = ["1", "2.5", "m", "", "NA", "?", "1,5", "nan", "inf", "-1", "train", "True", DATE, '"q', "1e400", "\0", "é"]
+ODD += ["1,011", "# x", "007"]
 KINDS = [["1", "2", "7"], ["0", "1"], ["1.5", "-3"], ["m", "f"], ["m", "f", "?"], ["1", ""], ["train", "test"], ODD]
 NAMES = "abcde"
 CHOICES = {
@@ -24,6 +25,10 @@ CHOICES = {
     "above": [0, 1.5],
     "header": [True, False],
     "decimal": [","],
+    "thousands": [",", ".", " "],
+    "comment": ["#"],
+    "encoding": ["latin-1", "utf-16"],
+    "missing_texts": [["1.0", "m"]],
     "test": [0.3, *NAMES],
     **{key: [*NAMES, 0, -1] for key in ("target", "client", "time", "event")},
     **{key: [["a"], ["b", 0], "c"] for key in ("ignore", "features", "categories")},
@@ -34,10 +39,11 @@ CHOICES = {
 def tables(draw):
     """The text of a table, mostly one that can be read."""
     n, d = draw(st.integers(1, 5)), draw(st.integers(0, 12))
-    mark = draw(st.sampled_from(",;\t"))
+    mark = draw(st.sampled_from(",;\t| "))
     kinds = draw(st.lists(st.sampled_from(KINDS), min_size=n, max_size=n))
     rows = [list(NAMES[:n]), *([draw(st.sampled_from(kind)) for kind in kinds] for _ in range(d))]
-    return "\n".join(map(mark.join, rows[draw(st.integers(0, 5)) == 0 :]))
+    top = draw(st.sampled_from(["", "", "", "# by me\n", f"sep={mark}\n"]))
+    return top + "\n".join(map(mark.join, rows[draw(st.integers(0, 5)) == 0 :]))
 
 
 @st.composite

@@ -1,5 +1,6 @@
 """Federated data from a file: HDF5, NPZ, MATLAB, LIBSVM, CSV or Parquet."""
 
+import codecs
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,8 +29,10 @@ from mpifed.data.tables.table import Matched, Stacked, Table
 KINDS = {suffix: kind for kind, suffixes in SUFFIXES.items() for suffix in suffixes}
 TABLES = ("CSV", "Parquet")
 ANY = {"path", "join", "clients", "seed", "partition", "test", "standardise", "standardise_levels", "ones"}
+UTF8 = ("utf-8", "utf-8-sig")  # the default, with or without a mark at its start
 ANY |= {*COLUMNS, "client_weights"}
-SOME = {"zero_based": ["LIBSVM"], "header": ["CSV"], "decimal": ["CSV"], "missing_texts": ["CSV"]}  # others: of tables
+OF_CSV = ("header", "decimal", "thousands", "missing_texts", "encoding", "comment")
+SOME = {"zero_based": ["LIBSVM"], **{key: ["CSV"] for key in OF_CSV}}  # others: of tables
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
@@ -48,7 +51,7 @@ class File(Tabular, kw_only=True, tag="file"):
     # Samples as they are in the file; what options change of them, each says itself.
     keeps = Keeps.EVERYTHING
     # How the file is read, cell by cell.
-    options = keeping("path", "join", "header", "decimal", "missing_texts", "zero_based")
+    options = keeping("path", "join", "zero_based", *OF_CSV)
 
     path: Annotated[
         str | list[str],
@@ -62,6 +65,16 @@ class File(Tabular, kw_only=True, tag="file"):
         bool | None, Meta(description="whether the first line of a CSV file has names (default: if it has words)")
     ] = None
     decimal: Annotated[Literal[".", ","], Meta(description="decimal mark of a CSV file")] = "."
+    thousands: Annotated[
+        Literal[",", ".", " ", "'"] | None,
+        Meta(description="mark between groups of three digits in numbers of a CSV file (default: none)"),
+    ] = None
+    encoding: Annotated[
+        str | None, Meta(description="encoding of a CSV file, such as latin-1, cp1252 or utf-16 (default: utf-8)")
+    ] = None
+    comment: Annotated[
+        str | None, Meta(description="lines of a CSV file that begin with this text are left out (default: none)")
+    ] = None
     missing_texts: Annotated[
         list[str] | None,
         Meta(description="missing cells of a CSV file (default: empty, NA, N/A, NaN, nan, null, NULL, None, ?)"),
@@ -93,6 +106,15 @@ class File(Tabular, kw_only=True, tag="file"):
 
     def check(self) -> None:
         super().check()
+        if self.thousands == self.decimal:
+            raise UserError(f'data.thousands = "{self.thousands}" is the decimal mark, too: data.decimal says another')
+        if self.encoding is not None and not is_encoding(self.encoding):
+            raise UserError(
+                f"data.encoding = {toml_value(self.encoding)} is no encoding of texts that Python knows: it must be "
+                "one such as utf-8, latin-1, cp1252 or utf-16"
+            )
+        if self.comment == "":
+            raise UserError('data.comment = "" is wrong: it must be what lines of comments begin with, such as #')
         for path in self.locate():
             if kind_of(path) == "Parquet" and find_spec("pyarrow") is None:
                 raise UserError(f'data.path = "{path}" needs pyarrow to be read: pip install "mpifed[data]"')
@@ -124,10 +146,13 @@ class File(Tabular, kw_only=True, tag="file"):
                 from mpifed.data.formats.parquet import ParquetTable
 
                 return ParquetTable(path)
-            from mpifed.data.formats.csv import CsvTable, Writing
+            from mpifed.data.formats.cells import Writing
+            from mpifed.data.formats.csv import CsvTable
 
             missing = MISSING if self.missing_texts is None else self.missing_texts
-            return CsvTable(path, Writing(frozenset(missing), self.decimal, self.header))
+            encoding = None if self.encoding is None or codecs.lookup(self.encoding).name in UTF8 else self.encoding
+            how = Writing(frozenset(missing), self.decimal, self.thousands, self.header, encoding, self.comment)
+            return CsvTable(path, how)
 
     def of_arrays(self, arrays: dict[str, Any], path: Path, seed: int, dtype: str) -> Dataset:
         X, y = read_samples(arrays, path, "", texts=True)
@@ -231,3 +256,11 @@ def kind_of(path: Path, key: str = "path") -> str:
             "for text formats also with .gz or .bz2"
         )
     return kind
+
+
+def is_encoding(name: str) -> bool:
+    try:
+        "a".encode(name)
+    except (LookupError, ValueError):
+        return False
+    return True

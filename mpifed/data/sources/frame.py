@@ -15,7 +15,7 @@ from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Data, Dataset
 from mpifed.data.sources.held import Words, found, kept
 from mpifed.data.sources.tabular import Tabular
-from mpifed.data.tables.table import MISSING, Column, Table
+from mpifed.data.tables.table import MISSING, Column, Table, in_order
 
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # what pandas calls columns of Python's objects
 
@@ -29,8 +29,9 @@ class FrameTable(Table):
         super().__init__(source, [str(name) for name in frame.columns])
         self.frame = frame
 
-    def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
-        return [self.column(k, k in categories) for k in wanted]
+    def read(self, wanted: Sequence[int], as_texts: Sequence[int]) -> list[Column]:
+        mixed = set(as_texts)
+        return [self.column(k, k in mixed) for k in wanted]
 
     def column(self, k: int, any_text: bool) -> Column:
         from pandas.api.types import infer_dtype
@@ -44,7 +45,11 @@ class FrameTable(Table):
                 f"{what} has the type {kind}: replace dates and times by numbers, such as days since the first, "
                 "or name the column in data.ignore"
             )
-        if getattr(kind, "kind", "O") in "biuf" and not hasattr(kind, "categories"):
+        if hasattr(kind, "categories"):
+            made = in_order(kind.categories.tolist(), series.cat.codes.to_numpy())
+            check_text(max(map(len, made.texts or ()), default=0), what)
+            return made
+        if getattr(kind, "kind", "O") in "biuf":
             if missing.any():
                 return Column(series.to_numpy(dtype=np.float64, na_value=np.nan))
             values = series.to_numpy(dtype=getattr(kind, "numpy_dtype", getattr(kind, "subtype", kind)))
@@ -52,18 +57,18 @@ class FrameTable(Table):
         cells = series.astype(object)
         given = cells[~missing]
         held = infer_dtype(given)
-        if held == "boolean" or (held in NUMBERS and not hasattr(kind, "categories")):
+        if held == "boolean" or held in NUMBERS:
             return Column(cells.mask(missing, np.nan).to_numpy(dtype=np.float64))
         if held != "string":
             wrong = next((value for value in given if not isinstance(value, str) and not any_text), None)
-            if wrong is not None and not hasattr(kind, "categories"):
+            if wrong is not None:
                 raise UserError(
                     f"{what} holds {wrong!r} among others: all must be numbers, or all text; for a "
                     f"feature data.categories = [{toml_value(self.names[k])}] takes both"
                 )
             # As texts, before levels are looked for: to Python 1, 1.0 and True are one value.
             cells = cells.mask(~missing, cells.map(str))
-        return texts(cells, what)._replace(category=hasattr(kind, "categories"))
+        return texts(cells, what)
 
 
 def texts(series: Any, what: str) -> Column:
@@ -87,8 +92,11 @@ class Held:
     def digest(self) -> str:
         found = hashlib.sha256()
         for k, name in enumerate(self.frame.columns):
-            values = self.frame.iloc[:, k].to_numpy()
+            series = self.frame.iloc[:, k]
+            values = series.to_numpy()
             found.update(f"{name} {values.dtype} {values.shape};".encode())
+            if hasattr(series.dtype, "categories"):  # whose order says which one the others are compared with
+                found.update(repr(series.dtype.categories.tolist()).encode())
             numbers = values.dtype.kind in "biuf"
             found.update(np.ascontiguousarray(values).data if numbers else "\0".join(map(repr, values)).encode())
         return found.hexdigest()

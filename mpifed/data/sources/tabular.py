@@ -16,6 +16,7 @@ from mpifed.data.pool import Pool, deal
 from mpifed.data.sample_columns import COLUMNS, added, combined, counting, in_order, one_for_each
 from mpifed.data.standardise import How, Standardised
 from mpifed.data.tables import samples
+from mpifed.data.tables.became import became
 from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
 from mpifed.data.tables.kept import TABULAR
 from mpifed.data.tables.missing import Known, fill, known_rows, rows_of
@@ -95,26 +96,17 @@ class Tabular(Data):
     def of_table(self, table: Table, seed: int, dtype: str) -> Dataset:
         """The data set of a table; UserError where its columns are not what the options say."""
         roles = roles_of(self, table)
-        special = list(roles.special.values())
-        wanted = sorted({*roles.features, *special})
-        columns = dict(zip(wanted, table.read(wanted, roles.categories), strict=True))
-        if not len(columns[wanted[0]].values):
-            raise UserError(f"{table.source} has no rows: each is a sample")
-        known = known_rows(table, columns, special, self.missing)
-        known = with_weight(known, table, roles, columns)
-        table.kept = np.flatnonzero(known.rows)
-        if len(table.kept) < len(known.rows):
-            columns = {k: column.rows(table.kept) for k, column in columns.items()}
+        columns, lost, left_out = self.read_columns(table, roles)
         y, about = samples.labels(table, roles, columns, self.above)
         own = samples.owned(table, roles, columns)
         if own.client is not None:
             has = "has a column" if "client" in roles.special else "are"
             samples.contradiction(len(own.names), self, table.source, has)
-        made = coded(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, known.lost)
+        made = coded(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, lost)
         X, y = read_samples({"X": made.X, "y": y}, table.source, "", texts=True)
         train, test = samples.split(X, y, own, self.clients or 128)
         pool = deal(self, train, test, seed, dtype, table.source)
-        name_labels(pool, table, roles)
+        name_labels(pool, table, roles, columns)
         if own.client is not None:
             named = f"the column {toml_value(self.client)}" if "client" in roles.special else "the files"
             pool.division = f"by {named}"
@@ -126,9 +118,30 @@ class Tabular(Data):
             fill(pool, pool.features, self.missing == "client-mean")
         # Of training samples: what holds in all of them a run learns, whatever test samples are like.
         trained = train_notes(made.features, pool.train.X, rows_of(pool.train)[0])
-        read = (*known.notes, *table.notes(), *about, *made.notes)
-        pool.notes += (*read, *numbering(made.features, X, table.source), *trained)
+        read = (*left_out, *table.notes(), *about, *made.notes, *samples.alike(own.names))
+        pool.notes = (became(table, roles, made.features), *pool.notes, *read)
+        pool.notes += (*numbering(made.features, X, table.source), *trained)
         return self.prepared(pool)
+
+    def read_columns(self, table: Table, roles: Roles) -> tuple[dict[int, Column], dict[int, int], tuple[str, ...]]:
+        """The columns that are used, without rows that are dropped; missing cells of each; and notes on what was."""
+        special = list(roles.special.values())
+        wanted = sorted({*roles.features, *special})
+        # Names of clients stay as they are written, 007 apart from 7, where a file does not say that they are numbers.
+        names = [roles.special["client"]] if table.written and "client" in roles.special else []
+        whole = dict(zip(wanted, table.read(wanted, [*roles.categories, *names]), strict=True))
+        if not len(whole[wanted[0]].values):
+            raise UserError(f"{table.source} has no rows: each is a sample")
+        known = with_weight(known_rows(table, whole, special, self.missing), table, roles, whole)
+        table.kept = np.flatnonzero(known.rows)
+        columns = whole
+        if len(table.kept) < len(known.rows):
+            columns = {k: column.rows(table.kept) for k, column in whole.items()}
+        gone: tuple[str, ...] = ()
+        if "client" in roles.special:
+            k = roles.special["client"]
+            gone = samples.without_rows(table, k, whole[k], columns[k])
+        return columns, known.lost, (*known.notes, *gone)
 
     def add_columns(self, pool: Pool, table: Table, roles: Roles, columns: dict[int, Column], own: Owned) -> None:
         """Weights and offsets of samples and weights of clients, where columns have them."""
@@ -176,9 +189,23 @@ def with_weight(known: Known, table: Table, roles: Roles, columns: dict[int, Col
     return known._replace(rows=known.rows & ~zero, notes=(*known.notes, note))
 
 
-def name_labels(pool: Pool, table: Table, roles: Roles) -> None:
-    """Let the note on labels that are texts, the last one, name their column; times are no classes."""
+def name_labels(pool: Pool, table: Table, roles: Roles, columns: dict[int, Column]) -> None:
+    """Let the note on labels that are texts, the last one, name their column; times are no classes.
+
+    Texts of a category that has an order are numbered in that order.
+    """
     if pool.names and "target" in roles.special:
-        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.special["target"])))
+        column = columns[roles.special["target"]]
+        if column.ordered:
+            assert column.texts is not None
+            names = tuple(text for text in column.texts if text in pool.names)
+            number = np.array([names.index(name) for name in pool.names])
+            y = number[pool.train.y]
+            if pool.test is not None:
+                pool.test = pool.test._replace(y=y if pool.test.y is pool.train.y else number[pool.test.y])
+            pool.train = pool.train._replace(y=y)
+            pool.names = names
+        order = "the order of its categories" if column.ordered else "sorted order"
+        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.special["target"]), order))
     if "time" in roles.special:
         pool.classes = 0

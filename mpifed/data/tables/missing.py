@@ -21,6 +21,19 @@ class Known(NamedTuple):
     notes: tuple[str, ...]
 
 
+class MissingCells(UserError):
+    """Refused: cells are missing, and data.missing does not say what to do.
+
+    ``counts``: missing cells of each column that has any. ``complete``: how many of all ``rows`` have none.
+    """
+
+    def __init__(self, sentence: str, counts: dict[str, int], either: Array) -> None:
+        super().__init__(sentence)
+        self.counts = counts
+        self.complete = int((~either).sum())
+        self.rows = len(either)
+
+
 def known_rows(table: Table, columns: dict[int, Column], special: Sequence[int], how: str) -> Known:
     """The rows to keep and what is missing: "drop" keeps the rows that are complete.
 
@@ -31,15 +44,15 @@ def known_rows(table: Table, columns: dict[int, Column], special: Sequence[int],
     if not masks:
         return Known(np.ones(d, bool), {}, ())
     counts = {k: int(mask.sum()) for k, mask in masks.items()}
-    named = ", ".join(folded([f"{table.name(k)!r} ({count:,})" for k, count in counts.items()]))
+    by_name = {table.name(k): count for k, count in counts.items()}
+    named = ", ".join(folded([f"{name!r} ({count:,})" for name, count in by_name.items()]))
     cells = counted(sum(counts.values()), "missing cell")
     either = np.logical_or.reduce(list(masks.values()))
     if how == "refuse":
         k, first = next((k, int(mask.argmax())) for k, mask in masks.items())
-        raise UserError(
-            f"{table.source} has {cells}: {named}, the first one in {table.called(k)} in {table.row(first)}; "
-            'data.missing = "drop" leaves out such rows, "mean" or "client-mean" fill in means'
-        )
+        said = f"{table.source} has {cells}: {named}, the first one in {table.called(k)} in {table.row(first)}"
+        right = 'data.missing = "drop" leaves out such rows, "mean" or "client-mean" fill in means'
+        raise MissingCells(f"{said}; {right}", by_name, either)
     if how == "drop":
         if either.all():
             raise UserError(f"every row of {table.source} has a missing cell: {named}; data.ignore leaves columns out")

@@ -47,8 +47,9 @@ def roles_of(options: Any, table: Table) -> Roles:
     check_apart("ignore", ignored, table, found, "data.target must be another one" if options.target is None else "")
     features = feature_columns(options, table, found, ignored)
     categories = [table.find("categories", key) for key in listed(options.categories)]
+    known = set(features)
     for k in categories:
-        if k not in features:
+        if k not in known:
             raise UserError(
                 f"data.categories has {table.called(k)} of {table.source}, which is no feature: take it out"
             )
@@ -81,10 +82,10 @@ def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
 
 
 def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: Sequence[int]) -> list[int]:
-    """The columns of the features: those listed, or all that are nothing else; in the order of the table."""
+    """The columns of the features: those listed, in that order, or all that are nothing else."""
     if options.features is None:
         # The column by which two tables are matched numbers the rows, and is no feature unless it is listed.
-        taken = {*found.values(), *ignored, *([table.names.index(table.key)] if table.key else [])}
+        taken = {*found.values(), *ignored, *table.row_names, *([table.places[table.key]] if table.key else [])}
         return [k for k in range(len(table.names)) if k not in taken]
     features = [table.find("features", key) for key in listed(options.features)]
     check_apart("features", features, table, found)
@@ -94,4 +95,4 @@ def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: 
         )
     if len(set(features)) < len(features):
         raise UserError(f"data.features names a column twice: {', '.join(map(toml_value, listed(options.features)))}")
-    return sorted(features)
+    return features

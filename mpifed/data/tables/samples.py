@@ -9,7 +9,8 @@ import numpy as np
 from mpifed.core.errors import UserError, counted
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.labels import exact, listed
+from mpifed.data.formats.lines import is_number, one_number
+from mpifed.data.labels import exact, folded, listed
 from mpifed.data.partition import edges
 from mpifed.data.pool import Samples
 from mpifed.data.tables.roles import Roles
@@ -81,21 +82,26 @@ def survival(table: Table, time: int, event: int, columns: dict[int, Column]) ->
 
 def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
     """Whose each row is, and whether it is for testing."""
-    client = columns[roles.special["client"]].plain() if "client" in roles.special else None
+    client = columns[roles.special["client"]].distinct() if "client" in roles.special else None
     test = None
     if "test" in roles.special:
         k = roles.special["test"]
         words = columns[k].plain()
         texts = [f"{word:g}" for word in words] if words.dtype.kind in "biuf" else words.tolist()
         if k == roles.special.get("client"):
-            texts, client = apart(texts)
+            texts, clients = apart(texts)
+            client = np.unique(clients, return_inverse=True)
         test = folds(table, k, texts)
     if client is None:
         return by_file(table, test)
-    if client.dtype.kind == "f" and np.abs(client).max() >= EXACT:
+    names, index = client
+    if names.dtype.kind == "f" and np.abs(names).max() >= EXACT:
         where = f"{table.called(roles.special['client'])} of {table.source}"
         raise UserError(f"{where} has numbers from 2^53 on, which are not told apart: write clients as words")
-    names, index = np.unique(client, return_inverse=True)
+    if table.written and all(map(is_number, names.tolist())):
+        order = np.lexsort([names, names.astype(np.float64)])  # 2 before 10
+        index = np.argsort(order)[index]
+        names = names[order]
     shown = exact(names) if names.dtype.kind in "biuf" else names.tolist()
     if test is not None:
         counts = np.bincount(index[~test], minlength=len(names))
@@ -106,6 +112,27 @@ def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
                 "have rows for testing only: each client needs one for training"
             )
     return Owned(index, tuple(shown), test)
+
+
+def alike(names: Sequence[str]) -> tuple[str, ...]:
+    """A note on clients whose names are different texts of one number."""
+    twice = folded(one_number(names))
+    return (f"different clients, though their names are one number: {', '.join(twice)}",) if twice else ()
+
+
+def without_rows(table: Table, k: int, before: Column, after: Column) -> tuple[str, ...]:
+    """A note on clients, in column k, of which rows were left out ``before`` the others, and none is left."""
+    unmatched = table.unmatched_cells(k)
+    if len(before.values) == len(after.values) and unmatched is None:
+        return ()
+    parts = [before] if unmatched is None else [before, unmatched]
+    had = {name for part in parts for name in part.distinct()[0].tolist()}
+    gone = sorted(had - set(after.distinct()[0].tolist()))
+    if not gone:
+        return ()
+    gone = exact(np.array(gone)) if before.texts is None else gone
+    clients = f"{counted(len(gone), 'client')} of {table.called(k)}"
+    return (f"{clients} {'has' if len(gone) == 1 else 'have'} no row left, and no part in the run: {listed(gone)}",)
 
 
 def by_file(table: Table, test: Array | None) -> Owned:

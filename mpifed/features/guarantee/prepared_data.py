@@ -33,7 +33,7 @@ def before_it(c: Experiment) -> list[str]:
 
 def levels(c: Experiment, data: Dataset) -> list[str]:
     """A sentence about columns that are there because of what all samples hold, where uploads have a guarantee."""
-    names = [repr(feature.name) for feature in data.table if feature.levels or feature.dropped]
+    names = [repr(feature.name) for feature in data.table if feature.category]
     found = [f"the levels of {', '.join(folded(names))}"] if names else []
     found += ["the classes of the labels"] if data.names else []
     if not (found and promises(c)):

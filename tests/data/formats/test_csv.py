@@ -25,6 +25,7 @@ USERS = "user,a,y\nzoe,1,0\nadam,2,1\nzoe,3,1\nadam,4,0\nmia,5,1\n"
         ("\ufeff" + CSV, {"target": "class"}),
         (CSV.replace("a,b", "5,6"), {}),  # a word above numbers
         (CSV.replace("a,", '"a",').replace("\n", "\r\n"), {}),
+        (CSV.replace("\n", "\r"), {}),
     ],
 )
 def test_csv_with_and_without_header(tmp_path, text, options):
@@ -58,7 +59,7 @@ def test_labels_may_be_text_with_and_without_header(tmp_path, text, options):
     assert dataset.names == ("setosa", "virginica")
     called = "the column 'kind'" if "kind" in text else f"column {options.get('target', 2)}"
     said = f"labels of {called} are text, numbered in sorted order: 'setosa' is 0, 'virginica' is 1"
-    assert dataset.notes == (said,)
+    assert dataset.notes[1:] == (said,)
 
 
 @pytest.mark.parametrize("names", [("adam", "mia", "zoe"), ("7", "8", "9.5"), ("1000001", "1000002", "1000003")])
@@ -79,7 +80,7 @@ def test_a_column_says_which_client_a_row_belongs_to(tmp_path, names):
     [  # beside those of tables/test_wrong_tables
         ("1,2\n", {"target": "a"}, r'data\.target = "a" is not a column of .*, which has no header'),
         (CSV, {"target": 3}, r"data\.target = 3 is not a column of .*, which has 3"),
-        ("", {}, r"x\.csv is empty, or its first line is$"),
+        ("", {}, r"x\.csv is empty$"),
         ("a,b,y\n1,2\n3,4\n5,6\n", {}, r"x\.csv, line 2: 2 columns, but the first line has 3$"),
         ("a,y\n1,0\n1_0,1\n", {}, r"line 3: '1_0' in the column 'a' is not a number, as the first entry is"),
         ("a,y\n-9,1\n2,0\n", {"missing_texts": ["-9"]}, r"1 missing cell: 'a' \(1\), the first one .* in line 2;"),

@@ -64,4 +64,4 @@ def test_brca_has_the_split_the_regions_and_the_events_of_flamby():
     assert (data.m, data.n, data.owners) == (6, 39, ("0", "1", "2", "3", "4", "5"))
     assert data.features[0] == "age_at_index"
     assert (data.rows(0, 6)[1] > 0).sum() + (data.rows_test(0, 6)[1] > 0).sum() == 151
-    assert "8 rows of " in data.notes[0]
+    assert "8 rows of " in data.notes[1]

@@ -58,7 +58,7 @@ def test_missing_cells_are_refused_dropped_or_filled(kind, tmp_path):
     with pytest.raises(UserError, match=r"has 2 missing cells: 'age' \(1\), 'sex' \(1\), the first one in the column"):
         data(**CLIENT)
     dropped = data(**CLIENT, missing="drop")
-    assert dropped.notes == ("2 of 6 rows are left out: 2 missing cells in 'age' (1), 'sex' (1)",)
+    assert dropped.notes[1:] == ("2 of 6 rows are left out: 2 missing cells in 'age' (1), 'sex' (1)",)
     assert dropped.sizes.tolist() == [2, 2]
     filled = data(**CLIENT, missing="mean").rows(0, 2)[0]
     assert filled[:, 0].tolist() == [40, 60, 50, 30, 43, 35]  # (40 + 60 + 50 + 30 + 35)/5
@@ -160,7 +160,7 @@ def test_files_of_one_table_are_a_client_each(tmp_path):
     with pytest.raises(UserError, match=r"unlike .*bonn\.csv, .*aachen\.csv has no column 'a'$"):
         Data.build(source, "data").load(0, "float64")
     (tmp_path / "aachen.csv").write_bytes(b"kind,a,y\n\xff,5,0\n")
-    with pytest.raises(UserError, match=r"^.*aachen\.csv cannot be read as CSV: it is damaged or of another format"):
+    with pytest.raises(UserError, match=r"^.*aachen\.csv, line 2: the byte 0xff is not UTF-8: data\.encoding names"):
         Data.build(source, "data").load(0, "float64")
     (tmp_path / "aachen.csv").write_text("kind,a,y\n1,?,0\n")
     with pytest.raises(UserError, match=r"aachen\.csv has no row for training: each file of data\.path is a client"):
@@ -174,7 +174,7 @@ def test_a_second_table_adds_columns_by_the_name_that_both_have(tmp_path):
     made = load(tmp_path / "x.csv", client="site", **joined)
     assert (made.features, made.owners) == (("a", "b"), ("u", "v"))
     assert made.rows(0, 2)[0].tolist() == [[2, 7], [1, 8]]
-    assert made.notes[0].startswith("2 rows of ")  # a missing key is that of no row
+    assert made.notes[1].startswith("2 rows of ")  # a missing key is that of no row
     (tmp_path / "z.csv").write_text("who,a,y\np1,5,1\n")
     paths = [str(tmp_path / f"{name}.csv") for name in "xz"]
     made = mpifed.data.File(path=paths, ignore="site", **joined).load(0, "float64")

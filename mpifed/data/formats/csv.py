@@ -18,6 +18,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import WIDEST, is_number, lines_of
 from mpifed.data.formats.on_disk import reading
+from mpifed.data.inferred import HEADER, KINDS, MARK
 from mpifed.data.tables.table import MISSING, Column, Table
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
@@ -71,6 +72,7 @@ class CsvTable(Table):
         if header is None:
             header = is_header(first, next((row for _, row in self.rows(lines, 1)), []), writing)
         super().__init__(str(path), first, header)
+        self.inferred = (KINDS,) if writing.header else (KINDS, MARK if writing.header is False else HEADER)
         self.lines = np.zeros(0, np.int64)
 
     def rows(self, lines: Iterator[str], before: int) -> Iterator[tuple[int, list[str]]]:

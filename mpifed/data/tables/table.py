@@ -10,6 +10,7 @@ from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
+from mpifed.data.inferred import Inferred
 
 Key = int | str  # a column by its name, by its number from 0, or by a negative number from the end
 MISSING = -1  # the code of a text that is missing
@@ -46,6 +47,7 @@ class Table:
     """
 
     key = ""  # the column by which its two parts were matched
+    inferred: tuple[Inferred, ...] = ()  # what its cells say of all of it
 
     def __init__(self, source: str, names: Sequence[str], header: bool = True) -> None:
         if not names:
@@ -124,6 +126,7 @@ class Stacked(Table):
 
     def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
         found = [part.read(wanted, categories) for part in self.parts]
+        self.inferred = tuple([told for part in self.parts for told in part.inferred])
         self.sizes = np.array([len(columns[0].values) for columns in found])
         return [self.joined(k, columns) for k, columns in zip(wanted, zip(*found, strict=True), strict=True)]
 
@@ -192,6 +195,7 @@ class Matched(Table):
         others = {k: self.other.names.index(self.names[k]) for k in wanted if k >= own}
         left = self.table.read([*mine, keys[0]], [*(k for k in categories if k < own), keys[0]])
         right = self.other.read([*others.values(), keys[1]], [*(others[k] for k in categories if k >= own), keys[1]])
+        self.inferred = (*self.table.inferred, *self.other.inferred)
         at = self.match(left[-1], right[-1])
         self.found = np.flatnonzero(at >= 0)
         self.unmatched = len(at) - len(self.found)

@@ -43,10 +43,10 @@ def inferred(c: Experiment, data: Dataset) -> list[str]:
     if not promises(c):
         return []
     keys = fields_of(type(c.data))
-    return [after(told, key if key in keys else "") for told, key in dict.fromkeys(found(c, data))]
+    return [after(told, key if key in keys else "") for told, key in dict.fromkeys(inferences(c, data))]
 
 
-def found(c: Experiment, data: Dataset) -> Iterator[Inferred]:
+def inferences(c: Experiment, data: Dataset) -> Iterator[Inferred]:
     """What is inferred from the samples of a run."""
     names = [repr(feature.name) for feature in data.table if feature.levels or feature.dropped]
     if names:

@@ -94,9 +94,9 @@ def test_what_samples_say_of_all_others_is_stated_or_said(what, study):
     assert what == "texts" or seen[0] != seen[1]
     for those in (lines, changed):
         told = notes(study(suffix, those, problem, **options))
-        assert any(line.startswith(note) or note in line and AFTER in line for line in told.splitlines())
+        assert any(line.startswith(note) or (note in line and AFTER in line) for line in told.splitlines())
         if keys:
-            key = list(keys)[0]
+            key = next(iter(keys))
             assert f"{AFTER}; data.{key} states it instead" in told
             assert note not in notes(study(suffix, those, problem, **options, **keys))
     if keys:

@@ -17,7 +17,7 @@ from mpifed.data.dataset import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
 from mpifed.data.formats.h5_groups import OWNERS, by_groups
 from mpifed.data.formats.mat import read_mat
-from mpifed.data.formats.on_disk import open_h5, open_npz, reading
+from mpifed.data.formats.on_disk import is_h5, open_h5, open_npz, reading
 from mpifed.data.formats.svm import about_indices, read_svm
 from mpifed.data.pool import Pool, Samples, check_finite, deal_stated
 from mpifed.data.sample_columns import COLUMNS, added, check_weights, combined, in_order
@@ -202,7 +202,9 @@ class File(Tabular, kw_only=True, tag="file"):
             if kind == "LIBSVM":
                 return read_svm(path, self.zero_based, self.columns)
             found = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
-            return found if found or kind != "HDF5" else by_groups(path, tuple(self.arrays_of_samples().values()))
+            if found or not (kind == "HDF5" or (kind == "MATLAB" and is_h5(path))):
+                return found
+            return by_groups(path, tuple(self.arrays_of_samples().values()))
 
     def check_options(self, path: Path, kind: str) -> None:
         for key, field in fields_of(type(self)).items():

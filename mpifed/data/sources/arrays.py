@@ -10,8 +10,8 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from mpifed.core import sparse as sp
-from mpifed.core.arrays import is_number
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.arrays import is_number, masked
+from mpifed.core.errors import UserError, counted, unknown
 from mpifed.core.objects import plain
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array, Count, Matrix
@@ -202,12 +202,14 @@ def entry(k: int) -> str:
 
 
 def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
+    given = X
     X = X.tocsr() if sp.issparse(X) else even(X, f"X{part}")
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
     y = vector(y, f"y{part}")
     if X.dtype.kind not in "biuf":
-        raise UserError(f"X{part} has the type {X.dtype}: it must be an array of real numbers")
+        frame = "; mpifed.table takes a data frame" if hasattr(given, "columns") else ""
+        raise UserError(f"X{part} has the type {X.dtype}: it must be an array of real numbers{frame}")
     if len(y) != X.shape[0]:
         raise UserError(f"y{part} has {len(y)} entries, but X{part} has {X.shape[0]} rows")
     check_finite(X, range(len(y)), f"X{part}")
@@ -229,7 +231,14 @@ def vector(values: Any, name: str) -> Array:
 
 
 def even(values: Any, name: str) -> Array:
+    if count := masked(values):
+        raise UserError(
+            f"{name} has a mask over {counted(count, 'number')}, of which nothing is known: "
+            'leave their rows out, or give mpifed.table a data frame and missing="drop"'
+        )
     try:
         return np.asarray(values)
     except ValueError:
         raise UserError(f"{name} has parts of different lengths: it must be an array") from None
+    except (TypeError, RuntimeError) as error:  # of tensors that are no arrays of numpy, such as those with gradients
+        raise UserError(f"{name} cannot be made an array of numpy: {error}") from None

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import plugins
-from mpifed.core.arrays import is_number
+from mpifed.core.arrays import is_number, masked
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.promises import Keeps, keeping
@@ -66,6 +66,8 @@ def item(part: Part, j: Any) -> tuple[Array, Any]:
         if int(j) != j:
             raise ValueError("its position is no whole number")
         sample, label = part.dataset[int(j)]
+        if masked([sample, label]):
+            raise ValueError("it has masked entries, of which nothing is known")
         sample, label = np.asarray(sample), np.asarray(label)
     except Exception as error:  # the user's code may raise anything
         raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {error_text(error)}") from None

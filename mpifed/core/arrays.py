@@ -80,6 +80,12 @@ def is_real(value: Any) -> bool:
     return is_numeric(value) and not np.ma.isMaskedArray(value)
 
 
+def masked(value: Any) -> int:
+    """How many entries of an array, or of a list of arrays, have a mask, which numpy drops when it makes them one."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return sum(int(np.count_nonzero(part.mask)) for part in parts if isinstance(part, np.ma.MaskedArray))
+
+
 def is_numeric(value: Any) -> bool:
     """Whether a value is an array of numpy of real numbers."""
     return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"

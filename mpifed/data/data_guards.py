@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.arrays import masked
 from mpifed.core.component import fields_of
 from mpifed.core.guards import Guard, Slip, Wrong, instance, shown
 from mpifed.core.typing import Array, Matrix
@@ -27,6 +28,8 @@ class Checked(Wrapped):
         X, y = found
         if np.ndim(X) != 2 or X.shape != wanted:
             raise Slip(f"{where} X as {shown(X)}: {right}")
+        if masked([X, y]):
+            raise Slip(f"{where} a masked array, of which some entries have no number: leave their rows out")
         if np.shape(y) != wanted[:1]:
             raise Slip(f"{where} y as {shown(y)}: {right}")
         return X, y

@@ -18,6 +18,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Options, keeping
 from mpifed.core.roles import Role, role_of
 from mpifed.core.typing import Array, Matrix
+from mpifed.data.inferred import Inferred
 from mpifed.data.sample_columns import SampleColumns
 
 # types of fields whose defaults differ between sources
@@ -82,6 +83,7 @@ class Dataset:
     ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
     ``columns``: weights and offsets of samples, or None. ``client_weights`` (m,): weights of clients, or None.
     ``notes``: sentences that a user should read before a run, such as how labels were mapped.
+    ``stated``: whether the study says which classes there are; ``inferred``: what follows from the samples of all.
 
         >>> dataset = mpifed.data.Gaussian(clients=4, samples=20, features=3).load(0, "float64")
         >>> isinstance(dataset, mpifed.Dataset), dataset.m, dataset.n, dataset.sizes.tolist()
@@ -103,6 +105,8 @@ class Dataset:
     division: str = ""
     exchanged: tuple[int, int, int] = (0, 0, 0)
     notes: tuple[str, ...] = ()
+    stated: bool = False
+    inferred: tuple[Inferred, ...] = ()
     columns: SampleColumns | None = None
     client_weights: Array | None = None
 

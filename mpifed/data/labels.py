@@ -8,8 +8,10 @@ import numpy as np
 from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.memory import characters, check_text
+from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.dataset import Dataset, Wrapped, ranges
+from mpifed.data.formats.lines import is_number
 
 # any numbers; 0, 1 … C−1; 0 and 1, or -1 and 1; times t > 0 of events, and −t of samples that were censored at t
 Kind = Literal["numbers", "classes", "binary", "survival"]
@@ -54,6 +56,8 @@ def fitted(data: Dataset, kind: Kind) -> Dataset:
     values = data.values()
     if values is None or not len(values):
         return data
+    if data.stated:
+        return as_stated(data, values, kind)
     if kind == "survival":
         return times(data, values)
     if len(values) == 1:
@@ -83,6 +87,20 @@ def numbered(data: Dataset, values: Array) -> Dataset:
         raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong:.10g}; {right}")
     if values[0] == 1 and values[-1] == len(values):
         return Renumbered(data, values, f"labels 1 … {len(values)} are numbered 0 … {len(values) - 1}")
+    return with_empty(data, values)
+
+
+def as_stated(data: Dataset, values: Array, kind: Kind) -> Dataset:
+    """Labels 0 … C−1 of the classes that a study states."""
+    if kind == "survival":
+        raise ValueError(f"{SURVIVAL}, and data.classes says that they are classes: leave it out")
+    if kind == "binary" and data.classes != 2:
+        raise ValueError(f"it needs two classes, and data.classes says {data.classes}; problem=softmax takes them")
+    return with_empty(data, values)
+
+
+def with_empty(data: Dataset, values: Array) -> Dataset:
+    """The data set with a note on the classes that none of these labels has."""
     absent = np.delete(np.arange(data.classes), values.astype(np.int64))
     if not len(absent):
         return data
@@ -186,11 +204,46 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
     return np.split(codes.ravel(), np.cumsum([len(part) for part in parts])[:-1]), tuple(map(str, names))
 
 
+def by_classes(given: int | Sequence[int | str], y: Array, source: str) -> Array:
+    """Labels, numbers or texts, as the places 0, 1 … of their classes in ``given``; a number C: 0 … C−1.
+
+    UserError, which names ``source``, for a label that is none of them.
+    """
+    words = list(map(str, range(given) if isinstance(given, int) else given))
+    shown = toml_value(given)
+    if len(set(words)) < max(2, len(words)):
+        raise UserError(f"data.classes = {shown} is wrong: it must be a number of classes or their labels, at least 2")
+    classes: Array = np.array(words)
+    if y.dtype.kind in "SU":
+        labels = np.char.strip(np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y)
+    else:
+        labels = y.astype(np.float64)
+        classes = np.array([float(word) if is_number(word) else np.nan for word in words])
+    order = np.argsort(classes, kind="stable")
+    at = order[np.minimum(np.searchsorted(classes[order], labels), len(order) - 1)]
+    wrong = np.flatnonzero(classes[at] != labels)
+    if wrong.size:
+        label = labels[wrong[0]]
+        named = repr(str(label)) if y.dtype.kind in "SU" else f"{label:.10g}"
+        raise UserError(f"{source} has the label {named}, which is none of data.classes = {shown}: name all classes")
+    return at
+
+
 def about_texts(names: Sequence[str], column: str = "", order: str = "sorted order") -> str:
     """Which number is which text of the labels, in a sentence; ``column`` is what to call the column they are in."""
-    pairs = folded([f"{shortened(name)!r} is {number}" for number, name in enumerate(names)])
     whose = f"labels of {column}" if column else "labels"
-    return f"{whose} are text, numbered in {order}: {', '.join(pairs)}"
+    return f"{whose} are text, numbered in {order}: {pairs(names)}"
+
+
+def about_stated(classes: Sequence[int | str]) -> str:
+    """The same of labels whose classes a study states."""
+    return f"labels are numbered as data.classes says: {pairs(classes)}"
+
+
+def pairs(names: Sequence[int | str]) -> str:
+    """Which label is which number."""
+    shown = [shortened(name) if isinstance(name, str) else name for name in names]
+    return ", ".join(folded([f"{name!r} is {number}" for number, name in enumerate(shown)]))
 
 
 def shortened(name: str) -> str:

@@ -15,6 +15,7 @@ from mpifed.core.typing import Array
 from mpifed.data.label_shares import apportion, classes_of
 
 TRIES = 100  # attempts to leave no client empty
+BY_LABEL = "the labels of all samples say which client each belongs to"
 
 
 class Partition(Component):
@@ -39,6 +40,7 @@ class Partition(Component):
     default: ClassVar[str] = "iid"
     kind: ClassVar[str] = "partitions"
     checks: ClassVar[str] = "mpifed.data.data_guards"
+    common: ClassVar[str] = ""  # what of all samples says whose each is
 
     def words(self) -> str:
         options = {key: value for key, value in msgspec.structs.asdict(self).items() if value is not None}
@@ -134,6 +136,7 @@ class Shards(Partition, tag="shards"):
     # Labels of all say whose a sample is. A partition stands for who collected what, which is given:
     # a guarantee is for the samples after it (docs/privacy.md).
     keeps = Keeps.EVERYTHING
+    common = BY_LABEL
 
     per_client: Annotated[int, Meta(ge=1, description="shards per client")] = 2
     pure: Annotated[bool, Meta(description="cut at class boundaries, so that each shard has one label")] = False
@@ -179,6 +182,7 @@ class Classes(Partition, tag="classes"):
 
     # As shards: labels say whose a sample is, and a guarantee is for the samples after that.
     keeps = Keeps.EVERYTHING
+    common = BY_LABEL
 
     per_client: Annotated[int, Meta(ge=1, description="classes per client")] = 2
 
@@ -219,6 +223,7 @@ class Dirichlet(Partition, tag="dirichlet"):
 
     # As shards: labels say whose a sample is, and a guarantee is for the samples after that.
     keeps = Keeps.EVERYTHING
+    common = BY_LABEL
 
     alpha: Annotated[float, Meta(ge=1e-3, le=1e9, description="concentration; large: all classes at every client")] = (
         0.5

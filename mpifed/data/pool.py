@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 from mpifed.core import sparse as sp
 from mpifed.core.arrays import starts_of
@@ -13,9 +14,14 @@ from mpifed.core.promises import keeping
 from mpifed.core.streams import stream, streams
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.dataset import Data, Dataset, Generated, Test, Wrapped
-from mpifed.data.labels import about_texts, numbers_of_texts
+from mpifed.data.labels import about_stated, about_texts, by_classes, numbers_of_texts
 from mpifed.data.partition import Iid, Partition
 
+# Type of the field ``classes`` of sources whose labels a study may state.
+Classes = Annotated[
+    Annotated[int, Meta(ge=2, le=10**6)] | list[int | str] | None,
+    Meta(description="number C of classes, whose labels are 0 … C−1, or their labels in order (default: those there)"),
+]
 AT_ONCE = 1 << 10  # clients whose streams are there at the same time
 COUNTED = 1 << 20  # labels up to this one are found by counting, which is faster than sorting
 
@@ -174,6 +180,22 @@ def deal(data: Any, train: Samples, test: Samples | None, seed: int, dtype: str,
         pool.names = names
         notes.append(about_texts(names))
     pool.notes = tuple(notes)
+    return pool
+
+
+def deal_stated(data: Any, train: Samples, test: Samples | None, seed: int, dtype: str, source: str) -> Pool:
+    """The same where ``data.classes`` may say which labels there are, and in which order."""
+    given = data.classes
+    if given is None:
+        return deal(data, train, test, seed, dtype, source)
+    train = train._replace(y=by_classes(given, train.y, source))
+    test = None if test is None else test._replace(y=by_classes(given, test.y, source))
+    pool = deal(data, train, test, seed, dtype, source)
+    pool.stated = True
+    pool.classes = given if isinstance(given, int) else len(given)
+    if not isinstance(given, int):
+        pool.names = tuple(map(str, given)) if isinstance(given[0], str) else ()
+        pool.notes += (about_stated(given),)
     return pool
 
 

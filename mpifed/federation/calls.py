@@ -50,6 +50,7 @@ class Calls:
         self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
         self._transport, self.setup = transport, setup
         self._sum = "sum" if reproducible else "plain sum"
+        self.unfailing = False  # whether numbers of the record that are not finite are recorded, and do not end the run
         self.count = setup.m  # how many clients the last request called; 1 where a stage has made a mean of replies
         self._there: tuple[Array | None] | None = None  # whose uploads ``arrivals`` said may be asked for
 
@@ -209,7 +210,7 @@ class Calls:
         if report.failed:
             raise self._transport.complaint()
         # the smallest client number of all ranks is reported as m − number, because reports keep the largest
-        if report.fault:
+        if report.fault and not (self.unfailing and request.verb in FOR_THE_RECORD):
             what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
             raise RunError(
                 f"the {what} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "

@@ -167,6 +167,8 @@ class LinearModel(Problem):
         R = self.slope(block.scores(X), block.b)
         size = xp.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
         R = R * (xp.minimum(bound / xp.maximum(size, bound), 1) * block.w)  # a slope may return the labels
+        # What is not finite cannot be shortened, and sent as it is it would say that there is such a sample.
+        R = xp.where(xp.isfinite(size), R, xp.zeros_like(R))
         factor = self._factor(block)
         return block.vecmat(R) if factor is None else block.vecmat(R) + factor * self.penalty_grad(X)
 

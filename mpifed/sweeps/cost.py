@@ -87,7 +87,8 @@ def parameters(config: Experiment, n: int) -> int:
     """The parameters of a model of n features; n where the problem needs the data themselves to tell."""
     data = Dataset()
     data.n = n
-    data.classes = getattr(config.data, "classes", None) or CLASSES
+    classes = getattr(config.data, "classes", None)
+    data.classes = len(classes) if isinstance(classes, list) else classes or CLASSES
     data.sizes = np.full(1, n)
     try:
         return config.problem.dim(data)

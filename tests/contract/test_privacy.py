@@ -280,9 +280,11 @@ def test_a_run_with_a_guarantee_says_what_it_is_and_which_stop_rules_and_starts_
     assert "cannot be repeated to the bit" in text
     assert "stop." not in text
     assert "start" not in text
-    assert "stop.rising looks at the true data: the number of rounds is then not private" in told(stop={"rising": True})
+    assert "stop.rising looks at the true data: the number of rounds is then not private" in told(
+        stop={"rising": True, "diverged": 0}
+    )
     assert "stop.gradient and stop.accuracy look at" in told(stop={"gradient": 1e-9, "accuracy": 0.9, "seconds": 9.0})
-    assert "stop" not in told(stop={"seconds": 9.0})
+    assert "stop" not in told(stop={"seconds": 9.0, "diverged": 0})
     assert "the privacy that it spent is not counted here" in told(start="out.h5")
 
 

@@ -83,6 +83,17 @@ def test_labels_that_cannot_be_meant_are_refused(kind, labels, names, sentence):
         fitted(pool(labels, names), kind)
 
 
+def test_labels_that_a_study_states_stay_as_they_are_whichever_occur():
+    for labels, kind in (([1, 1, 1], "binary"), ([1, 2, 3], "classes"), ([0, 3], "classes")):
+        data = pool(labels)
+        data.stated, data.classes = True, 2 if kind == "binary" else 4
+        assert fitted(data, kind).rows(0, 1)[1].tolist() == labels
+        assert all(note.endswith(EMPTY) for note in fitted(data, kind).notes)
+    for kind, sentence in (("binary", "two classes, and data.classes says 4"), ("survival", "leave it out")):
+        with pytest.raises(ValueError, match=sentence):
+            fitted(data, kind)
+
+
 def test_labels_of_test_samples_count_and_texts_are_classes_sorted_by_their_letters_not_by_their_bytes():
     data = fitted(pool([1, 2], test=[3]), "classes")
     assert data.notes == ("labels 1 … 3 are numbered 0 … 2",)

@@ -30,7 +30,8 @@ def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: boo
     check_memory(8 * int(X.shape[1]), f"{X_name} of {path} has {X.shape[1]:,} columns: a model with as many parameters")
     y = read_vector(arrays, y_name, path, texts)
     if len(y) != X.shape[0]:
-        raise UserError(f"{y_name} of {path} has {len(y)} entries, but {X_name} has {X.shape[0]} rows")
+        turned = f": it needs a row for each sample, so write {X_name} transposed" if len(y) == X.shape[1] else ""
+        raise UserError(f"{y_name} of {path} has {len(y)} entries, but {X_name} has {X.shape[0]} rows{turned}")
     if y.dtype.kind not in TEXT:
         check_finite(y.astype(np.float64), range(len(y)), f"{y_name} of {path}")
     return X, y

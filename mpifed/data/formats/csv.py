@@ -14,6 +14,7 @@ from mpifed.core.errors import UserError, counted
 from mpifed.data.formats.cells import Cells, TextTable, Writing
 from mpifed.data.formats.lines import WIDEST, of_two_bytes, texts_of
 from mpifed.data.formats.on_disk import reading
+from mpifed.data.inferred import HEADER, KINDS, MARK
 from mpifed.data.tables.table import Column
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
@@ -39,6 +40,7 @@ class CsvTable(TextTable):
         if header and len(second) == len(first) + 1 and second[-1].strip():
             first = ["", *first]
         super().__init__(str(path), first, header)
+        self.inferred = (KINDS,) if writing.header else (KINDS, MARK if writing.header is False else HEADER)
         self.lines = np.zeros(0, np.int64)
 
     def text(self) -> Iterator[str]:

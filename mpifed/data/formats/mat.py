@@ -1,4 +1,4 @@
-"""MATLAB files of version 5 to 7; only arrays of numbers are read.
+"""MATLAB files of version 5 to 7.3; only arrays of numbers are read. Those of 7.3 are HDF5 files.
 
 scipy's reader is not used because some damaged files make it crash. Format: MathWorks, "MAT-File Format", chapter
 "Level 5 MAT-File Format".
@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core import sparse as sp
-from mpifed.core.errors import UserError
 from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array
+from mpifed.data.formats.on_disk import from_columns, open_h5
 
 # numpy's types by the number of an element's type, and by that of a variable's class
 TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
@@ -48,13 +47,15 @@ def read_mat(path: Path) -> dict[str, Any]:
 
     ValueError, struct.error or zlib.error where the file is damaged.
     """
+    with path.open("rb") as file:
+        begin = file.read(HEADER)
+    order = {b"IM": "<", b"MI": ">"}.get(begin[126:], "")
+    if not order:
+        raise ValueError("it is not a MATLAB file of version 5 to 7.3")
+    if struct.unpack(f"{order}H", begin[124:126])[0] >> 8 > 1:
+        return open_h5(path)  # what MATLAB 7.3 writes is HDF5 behind this header
     check_memory(path.stat().st_size, f"{path}")
     content = memoryview(path.read_bytes())
-    order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:HEADER]), "")
-    if not order:
-        raise ValueError("it is not a MATLAB file of version 5 to 7")
-    if struct.unpack(f"{order}H", content[124:126])[0] >> 8 > 1:
-        raise UserError(f"{path} is a MATLAB 7.3 file: save it with -v7, or as HDF5 with the suffix .h5")
     found = {}
     for kind, part in elements(content[HEADER:], order):
         # The front alone at first: what it declares is checked before memory is taken for the rest.
@@ -114,15 +115,7 @@ def array_of(front: Front, part: memoryview, order: str) -> Any:
         with np.errstate(invalid="ignore"):
             return values.astype(CLASSES[front.kind]).reshape(front.shape, order="F")
     rows, starts, values = rest
-    with np.errstate(invalid="ignore"):
-        rows = rows.astype(np.int64)
-        starts = starts.astype(np.int64)
-    columns = front.shape[-1]
-    if len(starts) != columns + 1 or np.any(np.diff(starts) < 0):  # which scipy does not check for an empty matrix
-        raise ValueError(f"the column pointers of {front.name} must be {columns + 1} numbers that never decrease")
-    matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), front.shape)
-    matrix.check_format(full_check=True)
-    return sp.csr_array(matrix)
+    return from_columns(front.name, values, rows, starts, front.shape)
 
 
 def numbers(kind: int, data: memoryview, order: str) -> Array:

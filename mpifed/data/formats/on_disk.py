@@ -3,6 +3,7 @@
 import io
 import lzma
 import os
+import re
 import struct
 import tokenize
 import warnings
@@ -19,7 +20,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.checksummed import npy_header
 from mpifed.core.errors import UserError
-from mpifed.core.hdf5 import check_heaps, datasets
+from mpifed.core.hdf5 import check_heaps, datasets, entry, values
 from mpifed.core.memory import check_declared, check_memory, check_text, size_of
 from mpifed.core.typing import Array, Matrix
 
@@ -27,6 +28,8 @@ Reader = Callable[[int, int], Any]  # (lo, hi) -> the rows lo <= i < hi
 
 BLOCK_BYTES = 1 << 25  # read at a time
 HEADER = 1 << 14  # bytes of an array in an NPZ file; numpy itself reads no longer headers
+# Classes of MATLAB whose variables are arrays of numbers.
+NUMBERS = re.compile("double|single|logical|u?int(8|16|32|64)")
 PACKED = (struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, *PACKED)  # what damaged files raise
 
@@ -138,8 +141,13 @@ class StoredCsr(Stored):
             yield rows
 
 
+@dataclass(eq=False)
 class H5Array(Stored):
+    """``columns_first``: whether the file has the columns as rows, as MATLAB writes them."""
+
     kind = "HDF5"
+
+    columns_first: bool = False
 
     @contextmanager
     def open(self) -> Iterator[Reader]:
@@ -156,6 +164,8 @@ class H5Array(Stored):
 
         def rows(lo: int, hi: int) -> Array:
             self.check_memory(hi - lo)
+            if self.columns_first:
+                return dataset[..., lo:hi].T
             return texts(dataset, lo, hi, longest, f"{self.name} of {self.path}") if longest else dataset[lo:hi]
 
         yield rows
@@ -176,19 +186,70 @@ def texts(dataset: Any, lo: int, hi: int, longest: int, what: str) -> Array:
     return found.astype(str)
 
 
+def is_h5(path: Path) -> bool:
+    import h5py
+
+    return bool(h5py.is_hdf5(path))
+
+
 def open_h5(path: Path) -> dict[str, Any]:
+    """The arrays of an HDF5 file by name; sparse ones that MATLAB wrote are in memory, as CSR."""
     import h5py
 
     with h5py.File(path, "r", locking="best-effort") as file:
-        return {name: h5_array(path, name, entry) for name, entry in datasets(file, str(path))}
+        found = {name: h5_array(path, name, one) for name, one in datasets(file, str(path))}
+        return found | dict(sparse_groups(file, path))
 
 
 def h5_array(path: Path, name: str, entry: Any) -> H5Array:
     import h5py
 
+    if written := matlab_class(entry):
+        # An empty array has its shape in the place of numbers.
+        shape = (0, 0) if "MATLAB_empty" in entry.attrs else entry.shape[::-1]
+        kind = entry.dtype if NUMBERS.fullmatch(written) else np.dtype(object)
+        return H5Array(path, name, shape, kind, columns_first=True)
     about = h5py.check_string_dtype(entry.dtype)
     text = about is not None and about.length is None  # strings of any length are text in numpy, too
     return H5Array(path, name, entry.shape, np.dtype(str if text else entry.dtype))
+
+
+def matlab_class(entry: Any) -> str:
+    """The class of a variable in a file that MATLAB 7.3 wrote; empty elsewhere."""
+    if "MATLAB_class" not in entry.attrs:
+        return ""
+    # MATLAB's own is there in place; a text of any length lies in a heap of the file, which may be damaged.
+    if entry.attrs.get_id("MATLAB_class").dtype.kind != "S":
+        check_heaps(entry.file.filename)
+    found = entry.attrs["MATLAB_class"]
+    return found.decode(errors="replace") if isinstance(found, bytes) else str(found)
+
+
+def sparse_groups(file: Any, path: Path) -> Iterator[tuple[str, Matrix]]:
+    """Names and CSR matrices of sparse variables of MATLAB: groups of columns with the number of rows beside them."""
+    import h5py
+
+    for name in file:
+        group = entry(file, name, str(path))
+        if not (isinstance(group, h5py.Group) and matlab_class(group) and "MATLAB_sparse" in group.attrs):
+            continue
+        parts = {key: values(data, f"{name} of {path}") for key, data in datasets(group, str(path))}
+        shape = (int(group.attrs["MATLAB_sparse"]), len(parts["jc"]) - 1)
+        empty = np.zeros(0)
+        yield name, from_columns(name, parts.get("data", empty), parts.get("ir", empty), parts["jc"], shape)
+
+
+def from_columns(name: str, values: Array, rows: Array, starts: Array, shape: tuple[int, ...]) -> Matrix:
+    """The CSR matrix of the entries of columns. ValueError where they are none."""
+    with np.errstate(invalid="ignore"):
+        rows = rows.astype(np.int64)
+        starts = starts.astype(np.int64)
+    columns = shape[-1]
+    if len(starts) != columns + 1 or np.any(np.diff(starts) < 0):  # which scipy does not check for an empty matrix
+        raise ValueError(f"the column pointers of {name} must be {columns + 1} numbers that never decrease")
+    matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), shape)
+    matrix.check_format(full_check=True)
+    return sp.csr_array(matrix)
 
 
 class NpzArray(Stored):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,28 @@ from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import is_number, lines_of
+from mpifed.data.inferred import BASE, COLUMNS, Inferred
 
 CHUNK = 1 << 24  # bytes of text parsed at a time
 QID = re.compile(rb"\sqid:\S*")
 
 
-def read_svm(path: Path, zero_based: bool | None) -> dict[str, Any]:
+def about_indices(zero_based: bool | None = None, columns: int | None = None) -> tuple[Inferred, ...]:
+    """What samples say of a file where its options do not."""
+    return (() if columns else (COLUMNS,)) + (() if zero_based is not None else (BASE,))
+
+
+def read_svm(path: Path, zero_based: bool | None, columns: int | None = None) -> dict[str, Any]:
     """X (d, n) CSR and y (d,) of lines ``label index:value index:value … # comment``; qid:… is ignored.
 
     Labels are numbers or, where the first one is not, text. Indices count from 0 if ``zero_based``, else from 1; with
-    None, from 0 if the file has an index 0.
+    None, from 0 if the file has an index 0. There are ``columns`` features or, with None, as many as the largest index
+    says. UserError for other indices, and for one that a line has twice.
     """
     words: bool | None = None
     labels: list[Array] = []
     counts = []
-    columns = []
+    indices = []
     values = []
     for first, lines in chunks(path):
         # The first label says what all are: a number among words is a word, but a word among numbers is a mistake.
@@ -36,19 +44,37 @@ def read_svm(path: Path, zero_based: bool | None) -> dict[str, Any]:
         y, count, found = parse(path, first, lines, bool(words))
         labels += [y] if len(y) else []
         counts.append(count)
-        columns.append(found[:, 0].astype(np.int64))
+        indices.append(found[:, 0].astype(np.int64))
         values.append(found[:, 1])
-    index = np.concatenate(columns)
+    index = np.concatenate(indices)
     lowest = int(index.min(initial=1))
     if lowest < 0 or (lowest == 0 and zero_based is False):
         raise UserError(f"{path} has the index {lowest}: indices count from 1, or from 0 with data.zero_based = true")
     if lowest > 0 and not zero_based:
         index -= 1
     indptr = starts_of(np.concatenate(counts))
-    shape = (len(indptr) - 1, int(index.max(initial=-1)) + 1)
-    X = sp.csr_array((np.concatenate(values), index, indptr), shape)
-    X.sum_duplicates()
+    most = int(index.max(initial=-1)) + 1
+    if columns and most > columns:
+        wrong = line_of(path, indptr, int(index.argmax()))
+        counted = "0" if zero_based or lowest == 0 else "1"
+        right = f"indices count from {counted}, and data.columns = {columns} says that there are {columns} features"
+        raise UserError(f"{wrong} has the index {most - 1 + int(counted)}: {right}")
+    X = sp.csr_array((np.concatenate(values), index, indptr), (len(indptr) - 1, columns or most))
+    X.sort_indices()
+    again = np.flatnonzero(X.indices[1:] == X.indices[:-1])
+    # The same index at the end of a row and at the start of the next one is there once in each.
+    again = again[~np.isin(again + 1, indptr)]
+    if again.size:
+        shown = int(X.indices[again[0]]) + (lowest > 0 and not zero_based)
+        raise UserError(f"{line_of(path, indptr, int(again[0]))} has the index {shown} twice: each stands there once")
     return {"X": X, "y": np.concatenate(labels or [np.zeros(0)])}
+
+
+def line_of(path: Path, indptr: Array, entry: int) -> str:
+    """What to call the line of an entry, by its place among all."""
+    row = int(np.searchsorted(indptr, entry, side="right")) - 1
+    lines = (number for number, line in enumerate(lines_of(path), 1) if words_of(line))
+    return f"{path}, line {next(islice(lines, row, None))}"
 
 
 def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:

@@ -10,14 +10,14 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from mpifed.core import sparse as sp
-from mpifed.core.arrays import is_number
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.arrays import is_number, masked
+from mpifed.core.errors import UserError, counted, unknown
 from mpifed.core.objects import plain
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.dataset import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Samples, check_finite, deal
+from mpifed.data.pool import Classes, Samples, check_finite, deal_stated
 from mpifed.data.sample_columns import COLUMNS, added, combined, in_order
 from mpifed.data.sources.held import Words, found, kept
 
@@ -68,7 +68,7 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     # Samples as they are; every rank has the arrays of the program.
     keeps = Keeps.EVERYTHING
     held = True
-    options = keeping("shape", "sha256", "partition", "test")
+    options = keeping("shape", "sha256", "partition", "test", "classes")
 
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
     sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of test samples")] = ""
@@ -76,13 +76,14 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     usual: ClassVar[Partition] = Iid()
     partition: Partition | None = None
     test: Test = 0.0
+    classes: Classes = None
 
     def check(self) -> None:
         found(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
         held: Held = found(self, WORDS)
-        pool = deal(self, held.train, held.test, seed, dtype, "the arrays")
+        pool = deal_stated(self, held.train, held.test, seed, dtype, "the arrays")
         pool.division = pool.division or "by the arrays"
         if held.columns:
             values = combined(held.columns, str, entry)
@@ -97,6 +98,7 @@ def arrays(
     *,
     partition: Any = None,
     test: float | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
+    classes: int | Sequence[int | str] | None = None,
     **columns: ArrayLike,
 ) -> Data:
     """Federated data from arrays in memory: ``mpifed.arrays(X, y, clients)``.
@@ -105,8 +107,9 @@ def arrays(
     ``clients``: the number of samples of each client, (m,), client i owning the next clients[i] rows; or whose each
     sample is, (d,) numbers or texts, clients in sorted order; or the number m of clients, among whom ``partition``
     (default: iid) divides the samples. ``test``: share of each client's samples that is kept for testing, or
-    (X_test, y_test, clients_test) with ``clients_test`` as ``clients``. ``columns``, (d,) numbers each: ``weight``
-    (prior weights) or ``frequency`` (how many samples a row stands for), ``offset`` (added to scores), ``exposure``.
+    (X_test, y_test, clients_test) with ``clients_test`` as ``clients``. ``classes``: how many there are, or their
+    labels in order (default: those of y). ``columns``, (d,) numbers each: ``weight`` (prior weights) or ``frequency``
+    (how many samples a row stands for), ``offset`` (added to scores), ``exposure``.
 
     The arrays are not copied; results have their shape and hash. Under mpirun every rank needs the same ones.
     Raises UserError for what cannot be federated data.
@@ -122,8 +125,10 @@ def arrays(
         test = 0.0
     held = Held(train, tests, checked_columns(columns, len(train.y), tests))
     sha256 = held.digest()
+    given = {"partition": partition, "classes": classes}
     table = {"shape": list(train.X.shape), "sha256": sha256, "clients": m, "test": test}
-    made = Arrays.fill(table if partition is None else table | {"partition": plain(partition, "partition")}, "data")
+    table |= {key: plain(value, key) for key, value in given.items() if value is not None}
+    made = Arrays.fill(table, "data")
     return kept(made, held)
 
 
@@ -197,12 +202,14 @@ def entry(k: int) -> str:
 
 
 def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
+    given = X
     X = X.tocsr() if sp.issparse(X) else even(X, f"X{part}")
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
     y = vector(y, f"y{part}")
     if X.dtype.kind not in "biuf":
-        raise UserError(f"X{part} has the type {X.dtype}: it must be an array of real numbers")
+        frame = "; mpifed.table takes a data frame" if hasattr(given, "columns") else ""
+        raise UserError(f"X{part} has the type {X.dtype}: it must be an array of real numbers{frame}")
     if len(y) != X.shape[0]:
         raise UserError(f"y{part} has {len(y)} entries, but X{part} has {X.shape[0]} rows")
     check_finite(X, range(len(y)), f"X{part}")
@@ -224,7 +231,14 @@ def vector(values: Any, name: str) -> Array:
 
 
 def even(values: Any, name: str) -> Array:
+    if count := masked(values):
+        raise UserError(
+            f"{name} has a mask over {counted(count, 'number')}, of which nothing is known: "
+            'leave their rows out, or give mpifed.table a data frame and missing="drop"'
+        )
     try:
         return np.asarray(values)
     except ValueError:
         raise UserError(f"{name} has parts of different lengths: it must be an array") from None
+    except (TypeError, RuntimeError) as error:  # of tensors that are no arrays of numpy, such as those with gradients
+        raise UserError(f"{name} cannot be made an array of numpy: {error}") from None

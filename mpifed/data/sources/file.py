@@ -18,9 +18,9 @@ from mpifed.data.dataset import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
 from mpifed.data.formats.h5_groups import OWNERS, by_groups
 from mpifed.data.formats.mat import read_mat
-from mpifed.data.formats.on_disk import open_h5, open_npz, reading
-from mpifed.data.formats.svm import read_svm
-from mpifed.data.pool import Pool, Samples, check_finite, deal
+from mpifed.data.formats.on_disk import is_h5, open_h5, open_npz, reading
+from mpifed.data.formats.svm import about_indices, read_svm
+from mpifed.data.pool import Pool, Samples, check_finite, deal_stated
 from mpifed.data.sample_columns import COLUMNS, added, check_weights, combined, in_order
 from mpifed.data.sources.tabular import Tabular
 from mpifed.data.tables.samples import contradiction
@@ -28,11 +28,11 @@ from mpifed.data.tables.table import Matched, Stacked, Table
 
 KINDS = {suffix: kind for kind, suffixes in SUFFIXES.items() for suffix in suffixes}
 TABLES = ("CSV", "Parquet")
-ANY = {"path", "join", "clients", "seed", "partition", "test", "standardise", "standardise_levels", "ones"}
+ANY = {"path", "join", "clients", "seed", "partition", "test", "classes", "standardise", "standardise_levels", "ones"}
 UTF8 = ("utf-8", "utf-8-sig")  # the default, with or without a mark at its start
 ANY |= {*COLUMNS, "client_weights"}
 OF_CSV = ("header", "decimal", "thousands", "missing_texts", "encoding", "comment")
-SOME = {"zero_based": ["LIBSVM"], **{key: ["CSV"] for key in OF_CSV}}  # others: of tables
+SOME = {"zero_based": ["LIBSVM"], "columns": ["LIBSVM"], **{key: ["CSV"] for key in OF_CSV}}  # others: of tables
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
@@ -51,7 +51,7 @@ class File(Tabular, kw_only=True, tag="file"):
     # Samples as they are in the file; what options change of them, each says itself.
     keeps = Keeps.EVERYTHING
     # How the file is read, cell by cell.
-    options = keeping("path", "join", "zero_based", *OF_CSV)
+    options = keeping("path", "join", "zero_based", "columns", *OF_CSV)
 
     path: Annotated[
         str | list[str],
@@ -81,6 +81,11 @@ class File(Tabular, kw_only=True, tag="file"):
     ] = None
     zero_based: Annotated[
         bool | None, Meta(description="whether LIBSVM indices count from 0 (default: if an index 0 is there)")
+    ] = None
+
+    columns: Annotated[
+        Annotated[int, Meta(ge=1, le=10**9)] | None,
+        Meta(description="number of features of a LIBSVM file (default: the largest index that is there)"),
     ] = None
 
     def paths(self) -> list[Path]:
@@ -178,7 +183,8 @@ class File(Tabular, kw_only=True, tag="file"):
         elif sizes is not None:
             self.check_agreement("has sizes", len(sizes), test is not None)
             division = "by the groups of the file" if owners else "by the sizes in the file"
-        pool = deal(self, Samples(X, y, order, sizes), test, seed, dtype, str(path))
+        pool = deal_stated(self, Samples(X, y, order, sizes), test, seed, dtype, str(path))
+        pool.inferred = about_indices(self.zero_based, self.columns) if kind_of(path) == "LIBSVM" else ()
         pool.division = pool.division or division
         pool.owners = owners
         self.add_arrays(pool, arrays, path)
@@ -218,9 +224,11 @@ class File(Tabular, kw_only=True, tag="file"):
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         with reading(path, kind):
             if kind == "LIBSVM":
-                return read_svm(path, self.zero_based)
+                return read_svm(path, self.zero_based, self.columns)
             found = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
-            return found if found or kind != "HDF5" else by_groups(path, tuple(self.arrays_of_samples().values()))
+            if found or not (kind == "HDF5" or (kind == "MATLAB" and is_h5(path))):
+                return found
+            return by_groups(path, tuple(self.arrays_of_samples().values()))
 
     def check_options(self, path: Path, kind: str) -> None:
         for key, field in fields_of(type(self)).items():

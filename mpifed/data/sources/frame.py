@@ -13,6 +13,7 @@ from mpifed.core.objects import plain
 from mpifed.core.promises import Keeps, keeping
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Data, Dataset
+from mpifed.data.inferred import KINDS
 from mpifed.data.sources.held import Words, found, kept
 from mpifed.data.sources.tabular import Tabular
 from mpifed.data.tables.table import MISSING, Column, Table, in_order
@@ -54,6 +55,8 @@ class FrameTable(Table):
                 return Column(series.to_numpy(dtype=np.float64, na_value=np.nan))
             values = series.to_numpy(dtype=getattr(kind, "numpy_dtype", getattr(kind, "subtype", kind)))
             return Column(values.astype(np.int8) if values.dtype.kind == "b" else values)
+        if kind == np.dtype(object):
+            self.inferred = (KINDS,)
         cells = series.astype(object)
         given = cells[~missing]
         held = infer_dtype(given)

@@ -16,7 +16,7 @@ from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.formats.svm import read_svm
+from mpifed.data.formats.svm import about_indices, read_svm
 from mpifed.data.partition import Partition, Sizes
 from mpifed.data.pool import Pooled, WhenRead, check_finite
 
@@ -176,7 +176,9 @@ class Rcv1(Pooled, tag="rcv1"):
         (path,) = self.locate()
         with reading(path, "LIBSVM"):
             X, y = read_samples(read_svm(path, None), path, "")
-        return self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))
+        pool = self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))
+        pool.inferred = about_indices()
+        return pool
 
 
 class LibsvmTable(Pooled):
@@ -203,6 +205,7 @@ class LibsvmTable(Pooled):
         classes = np.unique(y, return_inverse=True)[1]
         pool = self.deal(X if self.sparse else WhenRead(X, sp.csr_array.toarray), classes, seed, dtype, str(path))
         pool.intercepts = int(self.ones)
+        pool.inferred = about_indices()
         return pool
 
 

@@ -12,7 +12,7 @@ from mpifed.data.dataset import Data, Dataset, WithOnes
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.labels import about_texts
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Pool, deal
+from mpifed.data.pool import Classes, Pool, deal_stated
 from mpifed.data.sample_columns import COLUMNS, added, combined, counting, in_order, one_for_each
 from mpifed.data.standardise import How, Standardised
 from mpifed.data.tables import samples
@@ -65,6 +65,7 @@ class Tabular(Data):
     client_weights: Annotated[
         Key | None, Meta(description="column of the weight of each row's client, which objective.weights names")
     ] = None
+    classes: Classes = None
     above: Annotated[float | None, Meta(description="labels become 1 above this number, else 0")] = None
     features: Annotated[Keys | None, Meta(description="columns of features (default: all others)")] = None
     ignore: Annotated[Keys | None, Meta(description="columns that are not read")] = None
@@ -105,7 +106,8 @@ class Tabular(Data):
         made = coded(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, lost)
         X, y = read_samples({"X": made.X, "y": y}, table.source, "", texts=True)
         train, test = samples.split(X, y, own, self.clients or 128)
-        pool = deal(self, train, test, seed, dtype, table.source)
+        pool = deal_stated(self, train, test, seed, dtype, table.source)
+        pool.inferred = table.inferred
         name_labels(pool, table, roles, columns)
         if own.client is not None:
             named = f"the column {toml_value(self.client)}" if "client" in roles.special else "the files"
@@ -194,7 +196,7 @@ def name_labels(pool: Pool, table: Table, roles: Roles, columns: dict[int, Colum
 
     Texts of a category that has an order are numbered in that order.
     """
-    if pool.names and "target" in roles.special:
+    if pool.names and "target" in roles.special and not pool.stated:
         column = columns[roles.special["target"]]
         if column.ordered:
             assert column.texts is not None

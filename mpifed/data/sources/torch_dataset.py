@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import plugins
-from mpifed.core.arrays import is_number
+from mpifed.core.arrays import is_number, masked
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.promises import Keeps, keeping
@@ -16,7 +16,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
 from mpifed.data.dataset import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import deal
+from mpifed.data.pool import Classes, deal_stated
 from mpifed.data.sources.arrays import arrays, samples_of, test_samples, vector
 
 
@@ -66,6 +66,8 @@ def item(part: Part, j: Any) -> tuple[Array, Any]:
         if int(j) != j:
             raise ValueError("its position is no whole number")
         sample, label = part.dataset[int(j)]
+        if masked([sample, label]):
+            raise ValueError("it has masked entries, of which nothing is known")
         sample, label = np.asarray(sample), np.asarray(label)
     except Exception as error:  # the user's code may raise anything
         raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {error_text(error)}") from None
@@ -95,7 +97,7 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
 
     # Samples as the function gives them, which must not depend on those of others.
     keeps = Keeps.EVERYTHING
-    options = keeping("path", "path_test", "arguments", "partition", "test")
+    options = keeping("path", "path_test", "arguments", "partition", "test", "classes")
 
     objective: ClassVar[str] = "softmax"
     usual: ClassVar[Partition] = Iid()
@@ -108,6 +110,7 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
     ] = None  # type: ignore[assignment]
     partition: Partition | None = None
     test: Test = 0.0
+    classes: Classes = None
 
     def locate(self) -> list[Path]:
         found = [plugins.FILE.fullmatch(name) and name.rpartition(":")[0] for name in self.references().values()]
@@ -137,7 +140,7 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
             if not owned:
                 raise UserError(f"data.path_test needs data.path to say whose samples are whose: {RIGHT}")
             test = test_samples(self.made("path_test", self.path_test)[:3], train, names)
-        pool = deal(self, train, test, seed, dtype, "the datasets")
+        pool = deal_stated(self, train, test, seed, dtype, "the datasets")
         pool.division = pool.division or "by the datasets"
         if len(shape) > 1:
             pool.notes += (f"samples of shape {toml_value(shape)} are flat rows: problem.shape is for networks",)
@@ -163,14 +166,15 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
             raise UserError("data.test cannot be set: data.path_test says what is tested, so leave it out")
 
 
-def datasets(train: Any, *, partition: Any = None, test: Any = 0.0) -> Data:
+def datasets(train: Any, *, partition: Any = None, test: Any = 0.0, classes: Any = None) -> Data:
     """Federated data from datasets of torch: ``mpifed.datasets(train, test=test)``.
 
     ``train``: a list of datasets, one for each client, or a tuple (dataset, index). Index has a list of positions for
     each client, as a list or a dictionary, whose keys are sorted; or the client of each item; or it is the number m of
     clients, among whom ``partition`` (default: iid) divides the items. ``test``: the share of each client's samples
     that is kept for testing, or the same for test samples. Items are pairs (sample, label); samples are flattened, and
-    ``problem.shape`` gives a network their shape. Any object with len() and [position] is a dataset.
+    ``problem.shape`` gives a network their shape. Any object with len() and [position] is a dataset. ``classes``: how
+    many there are, or their labels in order (default: those of the items).
 
     All items are read now, once; the result has the shape and hash of their array. Raises UserError for what cannot be
     federated data.
@@ -178,9 +182,8 @@ def datasets(train: Any, *, partition: Any = None, test: Any = 0.0) -> Data:
     X, y, clients, _ = gathered(train)
     if clients is None:
         raise UserError(f"these items belong to no client: train is {RIGHT}")
-    if is_number(test):
-        return arrays(X, y, clients, partition=partition, test=test)
-    return arrays(X, y, clients, partition=partition, test=gathered(test, empty=True)[:3])
+    tests = test if is_number(test) else gathered(test, empty=True)[:3]
+    return arrays(X, y, clients, partition=partition, test=tests, classes=classes)
 
 
 def gathered(given: Any, empty: bool = False) -> tuple[Array, Array, Any, tuple[int, ...]]:

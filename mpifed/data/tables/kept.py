@@ -69,6 +69,8 @@ TABULAR: Options = {
     # Columns of samples speak when they are read, those of an array or a program too; weights of clients by
     # objective.weights.
     **keeping("weight", "frequency", "offset", "exposure", "client_weights"),
+    # How labels are read: what a study states, no sample says.
+    **keeping("classes"),
     # Levels are those that occur in all samples, which a note says; how they are coded changes no other sample.
     **keeping("categories", "levels", "standardise_levels"),
 }

@@ -10,6 +10,7 @@ from mpifed.core.arrays import starts_of
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
+from mpifed.data.inferred import Inferred
 from mpifed.data.labels import exact
 
 Key = int | str  # a column by its name, by its number from 0, or by a negative number from the end
@@ -75,6 +76,7 @@ class Table:
 
     key = ""  # the column by which its two parts were matched
     written = False  # whether cells are texts, of which some are numbers; otherwise a column has a type
+    inferred: tuple[Inferred, ...] = ()  # what its cells say of all of it
 
     def __init__(self, source: str, names: Sequence[str], header: bool = True) -> None:
         if not names:
@@ -163,6 +165,7 @@ class Stacked(Table):
 
     def read(self, wanted: Sequence[int], as_texts: Sequence[int]) -> list[Column]:
         found = [part.read(wanted, as_texts) for part in self.parts]
+        self.inferred = tuple([told for part in self.parts for told in part.inferred])
         self.sizes = np.array([len(columns[0].values) for columns in found])
         return [self.joined(k, columns) for k, columns in zip(wanted, zip(*found, strict=True), strict=True)]
 
@@ -242,6 +245,7 @@ class Matched(Table):
         others = {k: self.other.places[self.names[k]] for k in wanted if k >= own}
         left = self.table.read([*mine, keys[0]], [*(k for k in as_texts if k < own), keys[0]])
         right = self.other.read([*others.values(), keys[1]], [*(others[k] for k in as_texts if k >= own), keys[1]])
+        self.inferred = (*self.table.inferred, *self.other.inferred)
         at = self.match(left[-1], right[-1])
         self.found = np.flatnonzero(at >= 0)
         self.unmatched = len(at) - len(self.found)

@@ -3,6 +3,7 @@
 from mpifed.features.findings import promises
 from mpifed.features.guarantee.prepared_data import before_it
 from mpifed.features.settings import Experiment
+from mpifed.features.stop import Stop
 
 TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
 
@@ -19,17 +20,28 @@ def privacy_notes(config: Experiment) -> list[str]:
         f"only models{'' if privacy.sums else ' and uploads'} may be published: {of_true_data(config)} are of the true "
         "data",
         "the noise comes from the operating system's entropy, so this run cannot be repeated to the bit",
+        *about_stop(config.stop),
     ]
-    rules = [f"stop.{rule}" for rule in TRUE_DATA if getattr(config.stop, rule)]
-    if rules:
-        found.append(
-            f"{' and '.join(rules)} look{'s' if len(rules) == 1 else ''} at the true data: "
-            "the number of rounds is then not private"
-        )
     found += elsewhere(config)
     if config.start is not None:
         found.append("start: if this model was trained on the same data, the privacy that it spent is not counted here")
     return found
+
+
+def about_stop(stop: Stop) -> list[str]:
+    """Sentences about the rules that look at the true data."""
+    ending = [f"stop.{rule}" for rule in TRUE_DATA if getattr(stop, rule)]
+    # A least value may be 0; what it ends is a run that comes below it.
+    failing = {"stop.optimum": stop.optimum is not None, "stop.diverged": stop.diverged}
+    found = {
+        "the number of rounds": ending,
+        "whether the run fails": [rule for rule, there in failing.items() if there],
+    }
+    return [
+        f"{' and '.join(rules)} look{'s' if len(rules) == 1 else ''} at the true data: {what} is then not private"
+        for what, rules in found.items()
+        if rules
+    ]
 
 
 def of_true_data(config: Experiment) -> str:

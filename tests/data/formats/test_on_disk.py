@@ -32,12 +32,63 @@ def test_text_in_x_and_a_heap_of_labels_without_an_end_are_refused(tmp_path):
     refused(path, "words.h5 cannot be read as HDF5: it is damaged or of another format .a heap is damaged.")
 
 
-def test_matlab_7_3_is_refused_with_the_way_out(tmp_path):
-    with h5py.File(tmp_path / "x.mat", "w", userblock_size=512) as file:
-        file["X"] = X
-    with (tmp_path / "x.mat").open("r+b") as file:
+def write_matlab(path, variables):
+    """A file as MATLAB 7.3 writes it: HDF5 behind 512 bytes, columns as rows, classes as attributes."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, value in variables.items():
+            if scipy.sparse.issparse(value):
+                columns = value.tocsc()
+                parts = {"data": columns.data, "ir": columns.indices.astype("u8"), "jc": columns.indptr.astype("u8")}
+                file.create_group(name).attrs.update({"MATLAB_class": b"double", "MATLAB_sparse": np.uint64(len(X))})
+                for key, part in parts.items():
+                    file[name][key] = part
+                continue
+            matrix = np.atleast_2d(value) if np.ndim(value) != 1 else np.reshape(value, (-1, 1))
+            file[name] = np.array(matrix.shape, "u8") if matrix.size == 0 else matrix.T
+            file[name].attrs["MATLAB_class"] = np.bytes_({"f": "double", "u": "char"}.get(matrix.dtype.kind, "int64"))
+            if matrix.size == 0:
+                file[name].attrs["MATLAB_empty"] = np.uint8(1)
+    with path.open("r+b") as file:
         file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
-    refused(tmp_path / "x.mat", r"x\.mat is a MATLAB 7\.3 file: save it with -v7")
+    return path
+
+
+SQUARE = np.arange(16.0).reshape(4, 4)
+
+
+@pytest.mark.parametrize("suffix", [".mat", ".h5"])
+def test_a_file_of_matlab_7_3_has_a_row_for_each_sample_also_where_x_is_square(tmp_path, suffix):
+    path = write_matlab(tmp_path / f"square{suffix}", {"X": SQUARE, "y": [0, 1, 1, 0], "sizes": [1, 3]})
+    dataset = load(path)
+    assert np.array_equal(dataset.rows(0, 2)[0], SQUARE)
+    assert np.array_equal(dataset.rows(1, 2)[0], SQUARE[1:])
+    path = write_matlab(tmp_path / f"tall{suffix}", DENSE)
+    assert load(path).n == X.shape[1]
+    same_rows_however_asked(load(path))
+    matrix = scipy.sparse.csr_array(np.where(np.median(X) < X, X, 0))
+    path = write_matlab(tmp_path / f"sparse{suffix}", DENSE | {"X": matrix})
+    assert np.array_equal(load(path).rows(0, 4)[0].toarray(), matrix.toarray()[: sum(DENSE["sizes"][:4])])
+
+
+@pytest.mark.parametrize("suffix", [".mat", ".h5"])
+def test_structs_of_matlab_7_3_are_clients_and_texts_and_empty_arrays_are_no_numbers(tmp_path, suffix):
+    path = write_matlab(
+        tmp_path / f"groups{suffix}", {"bonn/X": X[:3], "bonn/y": X[:3, 0], "ulm/X": X[3:4], "ulm/y": [1]}
+    )
+    with h5py.File(path, "r+") as file:
+        file["#refs#/a"] = np.zeros(2)
+    assert np.array_equal(load(path).rows(0, 2)[0], X[:4])
+    refused(write_matlab(tmp_path / f"text{suffix}", {"X": np.zeros((4, 2), "u2"), "y": np.zeros(4)}), "type object")
+    refused(
+        write_matlab(tmp_path / f"no{suffix}", {"X": np.zeros((0, 3)), "y": np.zeros(0)}), r"has the shape \(0, 0\)"
+    )
+
+
+def test_a_matrix_with_a_column_for_each_sample_is_told_to_be_transposed(tmp_path):
+    """As libraries of languages that keep columns together write it without a word."""
+    refused(
+        write(tmp_path / "turned.h5", {"X": X.T, "y": np.zeros(len(X))}), "a row for each sample, so write X transp"
+    )
 
 
 @pytest.mark.parametrize("form", ["csr", "csc"])

@@ -55,3 +55,14 @@ def test_a_bad_line_is_named(tmp_path, first, second, line, end):
     refused(tmp_path / "x.svm", rf"x\.svm, line 3: .* is not of the form 'label index:value …'{end}", clients=1)
     (tmp_path / "x.svm").write_text("1,2 1:1\n2,3 2:1\n")  # several labels on a line
     refused(tmp_path / "x.svm", r"x\.svm, line 1: '1,2 1:1' is not of the form", clients=1)
+
+
+def test_an_index_that_a_line_has_twice_or_that_is_no_feature_is_named_with_its_line(tmp_path):
+    """Twice: the two values were added up."""
+    (tmp_path / "x.svm").write_text("# text\n1 1:1 3:2\n\n-1 3:1 1:4\n1 2:1 3:1 2:5\n")
+    refused(tmp_path / "x.svm", r"x\.svm, line 5 has the index 2 twice: each stands there once", clients=1)
+    (tmp_path / "x.svm").write_text("1 0:1 3:2\n1 0:1 0:1\n")
+    refused(tmp_path / "x.svm", r"x\.svm, line 2 has the index 0 twice", clients=1)
+    (tmp_path / "x.svm").write_text("1 1:1 2:2\n1 2:1\n# text\n-1 2:3 4:1\n")
+    assert np.array_equal(table_of(load(tmp_path / "x.svm", clients=1, columns=5))[:, 1:].sum(axis=0), [1, 6, 0, 1, 0])
+    refused(tmp_path / "x.svm", r"line 4 has the index 4: .* 1, and data.columns = 3 says that", clients=1, columns=3)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
@@ -119,3 +120,79 @@ def test_labels_may_be_texts_as_in_a_file(kind):
     assert data.notes == ("labels are text, numbered in sorted order: 'ant' is 0, 'cat' is 1, 'dog' is 2",)
     data = loaded(X, words, SIZES, test=(X[:4], np.array(["bee", "ant", "ant", "dog"]), [1, 0, 2, 1]))
     assert (data.names, data.rows_test(0, 4)[1].tolist()) == (("ant", "bee", "cat", "dog"), [1, 0, 0, 3])
+
+
+MASKED = np.ma.array(X, mask=np.isin(np.arange(60).reshape(10, 6), [7, 30]))
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ((MASKED, y, SIZES), "X"),
+        ((list(MASKED), y, SIZES), "X"),
+        ((X, np.ma.masked_equal(y, 1), SIZES), "y"),
+        ((X, y, np.ma.masked_equal(OWNERS, "a")), "clients"),
+        ((X, y, SIZES, {"weight": np.ma.masked_equal(np.arange(10.0), 3)}), "weight"),
+        ((X, y, SIZES, {"test": (MASKED[:3], y[:3], [2, 0, 0, 1])}), "X_test"),
+    ],
+)
+def test_a_mask_is_not_dropped(words, what):
+    """numpy drops it when a masked array becomes an array, and the numbers below are then samples."""
+    with pytest.raises(UserError, match=rf"^{what} has a mask over \d+ numbers?, of which nothing is known: leave"):
+        arrays(*words[:3], **(words[3] if len(words) > 3 else {}))
+
+
+def test_what_the_sentence_on_a_mask_advises_gives_the_rows_without_one():
+    pandas = pytest.importorskip("pandas")
+    keep = ~MASKED.mask.any(axis=1)
+    sizes = np.add.reduceat(keep, np.cumsum([0, *SIZES[:-1]]))
+    data = loaded(X[keep], y[keep], np.repeat(np.arange(4), sizes))
+    frame = pandas.DataFrame({str(j): pandas.Series(MASKED[:, j]) for j in range(X.shape[1])}).assign(
+        y=y, client=np.repeat(np.arange(4), SIZES)
+    )
+    table = mpifed.table(frame, target="y", client="client", missing="drop").load(0, "float64")
+    assert np.array_equal(table.rows(0, table.m)[0], data.rows(0, data.m)[0])
+    assert arrays(np.ma.array(X), y, SIZES).sha256 == arrays(X, y, SIZES).sha256  # none of them has a mask
+
+
+def test_masks_of_data_of_ones_own_and_of_items_are_not_dropped():
+    class Own(Data):
+        def load(self, seed, dtype):
+            return mpifed.Pool(MASKED, y, None, SIZES, dtype)
+
+    with pytest.raises(UserError, match=r"^rows\(0, 4\) of Pool returns a masked array"):
+        mpifed.run(data=Own(clients=4), rounds=1, progress=None)
+    with pytest.raises(UserError, match="masked entries, of which nothing is known"):
+        mpifed.datasets([[(MASKED[0], 1)], [(MASKED[1], 0)]])
+
+
+def test_tensors_that_are_no_arrays_and_frames_of_objects_are_told():
+    class Tensor:
+        def __array__(self, *args, **named):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad")
+
+    with pytest.raises(UserError, match=r"^X cannot be made an array of numpy: Can't call numpy"):
+        arrays(Tensor(), y, SIZES)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X).astype(object)
+    with pytest.raises(UserError, match=r"it must be an array of real numbers; mpifed\.table takes a data frame$"):
+        arrays(frame, y, SIZES)
+    assert mpifed.table(frame.assign(y=y), target="y", clients=2).load(0, "float64").n == X.shape[1]
+
+
+def test_classes_are_those_that_are_stated():
+    data = loaded(X, y, SIZES, classes=5)
+    assert (data.classes, data.stated, data.rows(0, 4)[1].tolist()) == (5, True, y.tolist())
+    words = np.array(["cat", "dog", "ant"])[y]
+    data = loaded(X, words, SIZES, classes=["dog", "cat", "owl", "ant"], test=(X[:4], ["cat"] * 4, [1, 1, 1, 1]))
+    assert data.rows(0, 4)[1].tolist() == np.array([1, 0, 3])[y].tolist()
+    assert data.names == ("dog", "cat", "owl", "ant")
+    assert "labels are numbered as data.classes says: 'dog' is 0, 'cat' is 1, 'owl' is 2, 'ant' is 3" in data.notes
+    assert loaded(X, y + 1, SIZES, classes=[3, 1, 2]).rows(0, 4)[1].tolist() == np.array([1, 2, 0])[y].tolist()
+    for classes, sentence in (
+        (2, "the arrays has the label 2, which is none of data.classes = 2: name all classes"),
+        ([1, 1, 2], r"data.classes = \[1, 1, 2\] is wrong: it must be a number of classes or their labels"),
+        (["a", "b"], "has the label 0, which is none of"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            loaded(X, y, SIZES, classes=classes)

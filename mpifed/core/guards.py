@@ -124,9 +124,9 @@ def checked(method: Callable[..., Any], guard: Guard, kind: str = "") -> Callabl
     def call(component: Any, *args: Any, **named: Any) -> Any:
         try:
             result = method(component, *args, **named)
-        except (UserError, RunError, MemoryError):
+        except (UserError, RunError, MemoryError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             # A user's method may raise anything. What is no fault of it ends the run by its own name: MPI's errors,
             # and a ValueError by which labels or options are refused, which becomes a sentence further up.
             if not fault(error, method) or (kind and "read-only" in message(error)):

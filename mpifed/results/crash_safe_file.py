@@ -1,12 +1,13 @@
 """A file on disk that a reader can open at any instant, also after the process that writes it was killed."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+
+from mpifed.core.files import lock
 
 LARGEST = 1 << 28  # bytes of a file that is copied for changes that no order of writing makes safe
 
@@ -182,10 +183,9 @@ class CrashSafeFile:
 
 
 def locked(path: Path) -> int:
-    """Open a file for writing, with the lock that HDF5 takes, where the file system has locks."""
+    """Open a file for writing, with locks against other writers, where the file system has locks."""
     handle = os.open(path, os.O_RDWR)
-    with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock(handle)
     return handle
 
 

@@ -3,13 +3,14 @@
 import sys
 
 from mpifed.cli.options import runs
-from mpifed.core import signals, threads
+from mpifed.core import encodings, signals, threads
 from mpifed.mpi.launcher import announced
 
 
 def entry() -> int:
     """Run the command line with one BLAS thread a rank, set before numpy loads its BLAS."""
     threads.limit()
+    encodings.tolerate()
     # ranks listen once MPI has started: it may wait for a rank that never comes, and then a signal has to end it
     ranks = announced()[0] is not None
     if runs(sys.argv[1:]) and not ranks:

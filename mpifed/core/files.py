@@ -111,6 +111,17 @@ def lock(handle: int) -> None:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
 
 
+def check_length(name: str, added: int) -> None:
+    """UserError where a name has no room for ``added`` bytes: those of the longest name beside it."""
+    target = os.path.realpath(name)
+    try:
+        most = os.pathconf(os.path.dirname(target), "PC_NAME_MAX") - added
+    except (OSError, ValueError):
+        return  # no such folder, which the writing says, or no such limit
+    if len(os.fsencode(os.path.basename(target))) > most:
+        raise UserError(f"-o {name} is wrong: the name of a result has at most {most} bytes here")
+
+
 def being_written(path: Path) -> bool:
     """Whether a process has a file open to write: a run of mpifed, or a program with HDF5."""
     with open_file(path) as file:

@@ -32,8 +32,9 @@ def install() -> None:
 
 def end_all(code: int) -> None:
     """End all ranks: by MPI where it has started, else by a signal to the launcher on this machine."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # a full disk
+            stream.flush()
     # a launcher that ends loses what it has not passed on to the terminal
     wait_until_read(2, LAST_WORDS)
     if "mpi4py.MPI" in sys.modules:

@@ -52,9 +52,7 @@ def test_every_mark_of_the_package_has_some_ascii():
         assert text or unicodedata.combining(c), c
 
 
-@pytest.mark.parametrize(
-    "variables", [{"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}]
-)
+@pytest.mark.parametrize("variables", [{"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}])
 def test_a_run_under_a_locale_without_utf_8_ends_with_its_summary(variables, tmp_path):
     words = ["run", "data.clients=4", "data.features=3", "rounds=2", "kernels=numpy", "-o", tmp_path / "out.h5"]
     binary = {name: value for name, value in os.environ.items() if name != "LANG"} | {"LC_ALL": "C"}

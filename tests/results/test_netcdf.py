@@ -44,8 +44,9 @@ def test_every_dataset_has_units_a_description_and_named_axes_and_xarray_opens_e
     assert {"selection", "model/x", "model/personal", "ranks/hostname", "clients/own"} <= seen
     data = {group: xarray.load_dataset(path, group=group, engine="h5netcdf") for group in SIZES}
     assert {group: dict(found.sizes) for group, found in data.items()} == SIZES
+    # no dimension has two lengths
     tree = xarray.open_datatree(path, engine="h5netcdf")
-    assert {group: dict(tree[group].to_dataset(inherit=False).sizes) for group in SIZES} == SIZES  # no dimension of two lengths
+    assert {group: dict(tree[group].to_dataset(inherit=False).sizes) for group in SIZES} == SIZES
     tree.close()
     assert data["/"].attrs["status"] == "finished"
     assert data["/"]["selection"].values.tolist() == [[-1, -1], [1, 3], [1, 3]]

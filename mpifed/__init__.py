@@ -14,6 +14,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from mpifed.mpi.launcher import announced
+
 __version__ = "0.1.0"
 
 # The stub is the only list of the public names, one import a line, as in lazy_loader.attach_stub.
@@ -21,6 +23,10 @@ STUB = Path(__file__).with_suffix(".pyi").read_text("utf-8")
 PUBLIC = {name: home for home, name in re.findall(r"^from (\S+) import (\w+)", STUB, re.M)}
 PACKAGES = ("mpifed", "mpifed.api")  # what is imported from these is a module of components
 __all__ = ["__version__", *PUBLIC]
+
+
+if (announced()[0] or 1) > 1:  # here, and not in a run: a program may fail on one rank before its first run
+    importlib.import_module("mpifed.mpi.program_end").install()
 
 
 def __getattr__(name: str) -> Any:

@@ -89,12 +89,16 @@ def resume(
 def all_ranks() -> Iterator[World]:
     """The ranks of this program, BLAS on one thread each. An error on one of several, but a UserError, ends all."""
     world = launcher.connect()
+    world.guard()
     try:
         with threadpool_limits(1, "blas"):
             yield world
     except UserError:
         raise
-    except Exception as error:
+    except KeyboardInterrupt:
+        world.abort(1)
+        raise
+    except BaseException as error:  # also what is no Exception, such as SystemExit and asyncio's CancelledError
         if world.size > 1:
             fail(world, error)  # or the other ranks would wait for ever
         raise

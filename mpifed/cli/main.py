@@ -5,7 +5,7 @@ import importlib
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,13 +19,16 @@ BOLD = ("\033[1m", "\033[0m")  # begins and ends what a terminal prints in bold
 BOLD_PARTS = re.compile("(" + "|".join(map(re.escape, BOLD)) + ")")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code: 0 done, 1 failed while running, 2 wrong input."""
+def main(arguments: Sequence[str] | None = None, connected: Callable[[], None] | None = None) -> int:
+    """Run a command; its exit code: 0 done, 1 failed while running, 2 wrong input.
+
+    ``connected`` is called by a command that uses ranks, once these are there.
+    """
     # a launcher may start a command that needs no ranks: then one process carries it out, and the others are silent
     speaks = announced()[1] == 0
     world = World()
     with old_names(speaks):
-        return carried_out(arguments, world, speaks)
+        return carried_out(arguments, world, speaks, connected)
 
 
 @contextmanager
@@ -44,11 +47,15 @@ def old_names(speaks: bool) -> Iterator[None]:
         yield
 
 
-def carried_out(arguments: Sequence[str] | None, world: World, speaks: bool) -> int:
+def carried_out(
+    arguments: Sequence[str] | None, world: World, speaks: bool, connected: Callable[[], None] | None
+) -> int:
     try:
         args = parse(sys.argv[1:] if arguments is None else arguments)
         if uses_ranks(args):
             world = connect()
+            if connected is not None:
+                connected()
         return command(args, world) if speaks or uses_ranks(args) else 0
     except UserError as mistake:
         if speaks:
@@ -63,7 +70,9 @@ def carried_out(arguments: Sequence[str] | None, world: World, speaks: bool) -> 
         return 1
     except BrokenPipeError:
         return 1
-    except Exception as error:
+    except BaseException as error:  # also what is no Exception, such as asyncio's CancelledError
+        if isinstance(error, SystemExit) and world.size == 1:  # of --help, or of a class of the user's
+            raise
         from mpifed.experiment.run import fail
 
         fail(world, error)

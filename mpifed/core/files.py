@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import stat
+import struct
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -96,15 +97,41 @@ def checked_target(name: str, force: bool) -> Path:
     return target
 
 
+def lock(handle: int) -> None:
+    """Mark an open file as one that is being written, where the file system has locks: others may read it."""
+    # HDF5 locks by flock what it opens, to read (shared) or to write (alone): with a shared one its readers come, and
+    # its writers do not. The mark that this is a writer is a lock of the other kind. It belongs to the open file, not
+    # to the process, which would lose it by closing the file elsewhere.
+    try:
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        kind = fcntl.LOCK_SH
+    except (AttributeError, OSError):  # no Linux
+        kind = fcntl.LOCK_EX
+    with suppress(OSError):
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+
+
+def check_length(name: str, added: int) -> None:
+    """UserError where a name has no room for ``added`` bytes: those of the longest name beside it."""
+    target = os.path.realpath(name)
+    try:
+        most = os.pathconf(os.path.dirname(target), "PC_NAME_MAX") - added
+    except (OSError, ValueError):
+        return  # no such folder, which the writing says, or no such limit
+    if len(os.fsencode(os.path.basename(target))) > most:
+        raise UserError(f"-o {name} is wrong: the name of a result has at most {most} bytes here")
+
+
 def being_written(path: Path) -> bool:
-    """Whether a process holds the lock that HDF5 takes while it writes."""
+    """Whether a process has a file open to write: a run of mpifed, or a program with HDF5."""
     with open_file(path) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass  # a file system without locks
+        for locked in (fcntl.lockf, fcntl.flock):
+            try:
+                locked(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            except OSError:
+                pass  # a file system without locks
     return False
 
 

@@ -113,20 +113,21 @@ def as_it_is(component: Any, result: Any, *args: Any) -> Any:
     return result
 
 
-def checked(method: Callable[..., Any], guard: Guard, kind: str = "") -> Callable[..., Any]:
+def checked(method: Callable[..., Any], guard: Guard, kind: str = "", name: str = "") -> Callable[..., Any]:
     """The method with its guard; what goes wrong in it, or with what it returns, is a UserError.
 
     ``kind`` are words in front of its name; with them, writing into a message is left to the host, which knows of it.
+    ``name`` stands for both.
     """
-    name = f"{kind}{method.__name__}"
+    name = name or f"{kind}{method.__name__}"
 
     @functools.wraps(method)
     def call(component: Any, *args: Any, **named: Any) -> Any:
         try:
             result = method(component, *args, **named)
-        except (UserError, RunError, MemoryError):
+        except (UserError, RunError, MemoryError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             # A user's method may raise anything. What is no fault of it ends the run by its own name: MPI's errors,
             # and a ValueError by which labels or options are refused, which becomes a sentence further up.
             if not fault(error, method) or (kind and "read-only" in message(error)):

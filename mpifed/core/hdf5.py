@@ -1,6 +1,5 @@
 """Safe reading of HDF5 files from any source: links are not followed and declared sizes are checked."""
 
-import mmap
 import os
 import struct
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array
 
 HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
+BLOCK = 1 << 20  # bytes of a file that are searched at a time
 
 
 def datasets(group: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -72,18 +72,33 @@ def check_heaps(path: str | Path) -> int:
     Source: HDF5 File Format Specification, III.E.
     """
     longest = 0
-    with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        start = content.find(HEAP)
-        while start >= 0:
-            (size,) = struct.unpack_from("<Q", content, start + 8)
+    # read, not mapped: a mapped file that its writer shortens ends this process
+    with open_file(path) as file:
+        for start in heaps(file.fileno()):
+            file.seek(start + 8)
+            head = file.read(8)
             offset = start + 16
-            end = start + size
-            while offset + OBJECT.size <= min(end, len(content)):
-                number, length = OBJECT.unpack_from(content, offset)
+            end = start + int.from_bytes(head, "little")
+            while offset + OBJECT.size <= end:
+                file.seek(offset)
+                entry = file.read(OBJECT.size)
+                if len(entry) < OBJECT.size:  # the file ends here, by now
+                    break
+                number, length = OBJECT.unpack(entry)
                 step = OBJECT.size + -(-length // 8) * 8 if number else length
                 if step < OBJECT.size or offset + step > end:
                     raise ValueError("a heap is damaged")
                 offset += step
                 longest = max(longest, length if number else 0)
-            start = content.find(HEAP, start + 16)
     return longest
+
+
+def heaps(file: int) -> Iterator[int]:
+    """Where in an open file the first bytes of a heap are."""
+    first = 0
+    while len(block := os.pread(file, BLOCK, first)) >= len(HEAP):
+        found = block.find(HEAP)
+        while found >= 0:
+            yield first + found
+            found = block.find(HEAP, found + len(HEAP))
+        first += len(block) - len(HEAP) + 1  # what the end of a block cuts in two is found in the next one

@@ -94,7 +94,9 @@ def load(reference: str, what: str = "class", kind: Any = type) -> Any:
     try:
         module = from_file(os.path.realpath(os.path.expanduser(source))) if in_file else importlib.import_module(source)
         found = getattr(module, name, None)
-    except (Exception, SystemExit) as error:  # the user's code may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's code may raise anything
         raise ValueError(f"{source} cannot be imported: {summary(error)}") from None
     if right(found):
         return found

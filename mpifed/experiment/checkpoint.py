@@ -6,6 +6,7 @@ previous one. Random streams have no state. Clients are stored in client order, 
 """
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -27,7 +28,9 @@ from mpifed.federation.method import Method, ServerState
 from mpifed.federation.server import Federation
 
 Name = str | os.PathLike[str]
+SUFFIX = ".checkpoint"  # of the folder, behind the name of the result; while it is removed it begins with a dot
 STATE = "state.json"
+PARTS = re.compile(r"\d+-\w+\.npz|\.mpifed-\w+")  # names of the other files in it, the last one of what was cut off
 Count = Annotated[int, Meta(ge=0, lt=2**62)]
 Seconds = Annotated[float, Meta(ge=0)]
 TYPES = {"int": np.dtype(np.int64), "float": np.dtype(float), "bool": np.dtype(bool)}  # in which numbers are stored
@@ -124,7 +127,7 @@ class CheckpointWriter:
             return self.folder is not None
         begun = time.perf_counter()
         try:
-            self.folder.mkdir(exist_ok=True)
+            os.makedirs(os.path.realpath(self.folder), exist_ok=True)  # it may be a link to a larger disk
             serial = self.serial + 1
             fed.save(serial)
             values = {name: value for name, value in server._asdict().items() if value is not None}
@@ -144,16 +147,29 @@ class CheckpointWriter:
         self.serial = serial
         self.round = round
         self.last = time.monotonic()
-        for file in self.folder.iterdir():
-            if file.name != STATE and not file.name.startswith(f"{serial}-"):
-                file.unlink(missing_ok=True)
+        self.tidy(f"{serial}-")
         self.seconds += time.perf_counter() - begun
         return True
 
+    def tidy(self, keep: str | None = None) -> None:
+        """Remove the files of checkpoints whose names do not begin with ``keep``, and no others."""
+        if self.folder is not None and self.folder.is_dir():
+            for file in self.folder.iterdir():
+                if PARTS.fullmatch(file.name) and (keep is None or not file.name.startswith(keep)):
+                    file.unlink(missing_ok=True)
+
     def drop(self) -> None:
-        """Remove the checkpoint: rename its folder first, so that no part of it can be left."""
-        if self.folder is not None:
+        """Remove the checkpoint: rename its folder first, so that no part of it can be left.
+
+        Where the folder is a link of the user's, both stay, and the folder is empty then.
+        """
+        if self.folder is not None and self.folder.is_symlink():
+            (self.folder / STATE).unlink(missing_ok=True)  # first: without it the others are no checkpoint
+            self.tidy()
+        elif self.folder is not None:
             gone = self.folder.with_name(f".{self.folder.name}")
+            if gone.is_symlink():
+                gone.unlink()
             shutil.rmtree(gone, ignore_errors=True)
             if self.folder.is_dir():
                 self.folder.rename(gone)
@@ -170,7 +186,7 @@ def rows_of(name: str, part: dict[str, Array], found: list[dict[str, Array]]) ->
 
 def folder(path: Name) -> Path:
     """Where the checkpoints of a result file are."""
-    return Path(os.path.realpath(path) + ".checkpoint")
+    return Path(os.path.realpath(path) + SUFFIX)
 
 
 def piece(folder: Name, serial: int, owner: int | str) -> Path:

@@ -13,7 +13,7 @@ def lost(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> str:
     """The sentence with which a run ends whose file is lost, after a last checkpoint of ``state`` where one can be."""
     place = checkpoints.folder
     assert place is not None
-    own = not recorder.lost.startswith("replaced")  # else the folder may be another run's by now
+    own = recorder.lost.startswith(("moved", "removed"))  # else the folder may be another run's by now
     if own and place.parent.is_dir():
         with contextlib.suppress(RunError):  # the previous one stays
             checkpoints.save(*state)

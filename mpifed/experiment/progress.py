@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from typing import TextIO
 
 from mpifed.core.errors import printable
@@ -50,14 +51,18 @@ class Progress:
 
     def put(self, text: str) -> None:
         """Write the line of progress."""
-        if self.stream is not None:
-            self.stream.write(f"\r{text}\033[K" if self.terminal else text + "\n")
-            self.stream.flush()
+        self.write(f"\r{text}\033[K" if self.terminal else text + "\n")
 
     def note(self, text: str) -> None:
         """Write a message on a line of its own."""
+        self.write(f"mpifed: {printable(text)}\n")
+
+    def write(self, text: str) -> None:
+        # a run does not end because nobody hears of it, for example where standard error goes to a full disk
         if self.stream is not None:
-            self.stream.write(f"mpifed: {printable(text)}\n")
+            with suppress(OSError):
+                self.stream.write(text)
+                self.stream.flush()
 
     def close(self) -> None:
         """Clear the line of progress."""

@@ -2,14 +2,16 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.errors import RunError, UserError, failure, printable
-from mpifed.core.files import checked_target
+from mpifed.core.files import check_length, checked_target
 from mpifed.data.cache import Cache
 from mpifed.experiment import serving
+from mpifed.experiment.checkpoint import SUFFIX
 from mpifed.experiment.computers import with_computers
 from mpifed.experiment.config import experiment
 from mpifed.experiment.housing import housed
@@ -85,6 +87,7 @@ def carried_out(
         parts = prepare(job, world.size, cache, x, counted_work)
         if world.first and job.path is not None:
             checked_target(os.fspath(job.path), job.force or job.before is not None)
+            check_length(os.fspath(job.path), len(f".{SUFFIX}"))
     kernels = choose(job, world, parts.data, progress)
     with world.agreeing():
         if world.hosting:
@@ -146,5 +149,6 @@ def begin(parts: Prepared, job: Job, first: bool) -> None:
 def fail(world: World, error: BaseException) -> None:
     """End all ranks after an error that is not the user's mistake: one message, then where it happened."""
     text = str(error) if isinstance(error, RunError) else failure(world.rank, error)
-    sys.stderr.write("mpifed: " + printable(f"{text}\n", keep="\n"))
+    with suppress(OSError):
+        sys.stderr.write("mpifed: " + printable(f"{text}\n", keep="\n"))
     world.abort(1)

@@ -33,8 +33,8 @@ def host(job: Job, world: World, parts: Prepared) -> None:
     assert isinstance(world, Communicator)
     comm = world.comm
     service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
-    if len(parts.cuts) > 2:  # clients are on other ranks too
-        for feature in parts.features:
+    with world.agreeing():
+        for feature in parts.features if len(parts.cuts) > 2 else ():  # clients are on other ranks too
             feature.linked(lambda near: Ranks(comm, near, service.traffic, service.crowded))
     traffic = service.serve(parts.host)
     if traffic is not None:
@@ -48,13 +48,15 @@ def serve(
     config = job.config
     with recorder:
         transport = connected(config, world, parts)
-        fed = federation(config, transport, parts)
+        with world.agreeing():  # the others link what they exchange
+            pass
         again = redrawn(job.before, job.saved)
         checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run
-        for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
-            progress.note(note)
         try:
+            fed = federation(config, transport, parts)
+            for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
+                progress.note(note)
             with explained(parts):
                 outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
         except (UserError, RunError):

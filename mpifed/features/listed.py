@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
-from mpifed.core import plugins
 from mpifed.core.component import fields_of
-from mpifed.core.errors import UserError
 from mpifed.core.guards import own
 from mpifed.core.memory import check_memory, size_of
-from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
+from mpifed.features.own_feature import own_feature
 from mpifed.features.plain import Plain
 from mpifed.features.rule import Counted, refuse, refuse_counted
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
@@ -95,18 +93,6 @@ def features_of(c: Experiment, survive: bool = False) -> list[Feature]:
 def brought(c: Experiment, data: Dataset) -> list[Feature]:
     """The features that only loaded data tell of: a file of arrays may bring columns, and so may a Python program."""
     return [] if data.columns is None else [loaded(SAMPLE_COLUMNS)(c)]
-
-
-def own_feature(reference: str) -> type[Feature]:
-    """The class of a feature that a user has written, "path.py:Class". UserError where there is none."""
-    wrong = f"features = {toml_value([reference])} is wrong"
-    try:
-        kind: type[Feature] = plugins.load(reference)
-    except ValueError as error:
-        raise UserError(f"{wrong}: {error}") from None
-    if not issubclass(kind, Feature):
-        raise UserError(f"{wrong}: {kind.__name__} is not derived from mpifed.Feature")
-    return kind
 
 
 def loaded(place: str) -> type[Feature]:

@@ -213,7 +213,9 @@ class Service(Channel):
             error = None
             try:
                 reply, report = host.handle(request)
-            except Exception as mistake:  # it takes part in the reduction all the same, or the others wait for ever
+            except KeyboardInterrupt:
+                raise
+            except BaseException as mistake:  # it takes part in the reduction all the same, or the others would wait
                 error = mistake
                 reply, report = host.excuse(request)
             self.meet(plan.patient)

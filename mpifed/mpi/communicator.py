@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import sys
@@ -19,6 +20,7 @@ from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
 from mpifed.mpi.library import library
 from mpifed.mpi.local_processes import wait_until_read
+from mpifed.mpi.program_end import LAST_WORDS, SAME, end_all
 from mpifed.mpi.world import News, World
 
 # Communicator starts MPI, after it has checked that launcher and library match; else a library may end the process
@@ -31,13 +33,13 @@ FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
 DETECTED = 2.0  # seconds in which MPI has noticed that a rank is dead
 NAP = 2e-5  # seconds between looks whether all ranks are there, at least
 LONGEST_NAP = 1e-3  # and at most
-LAST_WORDS = 2.0  # seconds in which a launcher has read a message, at most
 WITHOUT_SERVER = (
     "rank 0, the server, died, and other ranks cannot take its place: the run ends, and resume goes on from the last "
     "checkpoint"
 )
 
 shrunk = False  # whether ranks have died
+guarded = False  # whether ranks meet when their programs end
 
 
 def leave(code: int) -> None:
@@ -95,8 +97,31 @@ class Communicator(World):
 
     def meet(self) -> None:
         """Wait for all ranks, and leave the core to those that still work."""
-        if not self.survives():  # a pending Ibarrier does not notice that a rank is dead
-            patiently(self.comm.Ibarrier().Test)
+        if self.survives():  # what is pending does not notice that a rank is dead
+            return
+        gone, speaker = self._met(leaving=False)
+        if gone >= 0:
+            if self.rank != speaker:
+                time.sleep(SAME)
+            sys.stderr.write(
+                f"mpifed: rank {gone} has left the program, and the others wait for it in a run: every rank must make "
+                "the same calls\n"
+            )
+            self.abort(1)
+
+    def _met(self, leaving: bool) -> tuple[int, int]:
+        """Once all ranks are here: one that leaves its program, or −1, and the first that does not."""
+        mine = np.array([self.rank, -self.size] if leaving else [-1, -self.rank])
+        found = np.empty_like(mine)
+        patiently(self.comm.Iallreduce(mine, found, MPI.MAX).Test)
+        return int(found[0]), -int(found[1])
+
+    def guard(self) -> None:
+        """Have this rank meet the others when its program ends: those that wait for it in a run learn of it."""
+        global guarded
+        if self.size > 1 and not self.survives() and not guarded:
+            guarded = True
+            atexit.register(lambda: MPI.Is_finalized() or self._met(leaving=True))
 
     def share(self, value: Any) -> Any:
         # ranks may be minutes apart here, while rank 0 reads data: bcast would keep all cores busy with waiting
@@ -176,12 +201,7 @@ class Communicator(World):
     def abort(self, code: int = 1) -> None:
         if self.size == 1:
             return
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # Abort kills the launcher's helpers at once, and with them what they have not passed on to the terminal
-        wait_until_read(2, LAST_WORDS)
-        self.comm.Abort(code)
-        os._exit(code)  # for Abort may return
+        end_all(code)
 
 
 def mismatch(announced: int | None) -> str:

@@ -1,9 +1,12 @@
-"""What started this process: mpirun, srun or no launcher."""
+"""What started this process: mpirun, srun or no launcher. ``import mpifed`` asks, so this imports nothing at first."""
+
+from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from mpifed.core.errors import UserError
-from mpifed.mpi.world import World
+if TYPE_CHECKING:
+    from mpifed.mpi.world import World
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS")
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK", "SLURM_PROCID")
@@ -23,6 +26,9 @@ def announced() -> tuple[int | None, int]:
 
 def connect() -> World:
     """The ranks of this run: one where no launcher started this process. UserError where there is no MPI library."""
+    from mpifed.core.errors import UserError
+    from mpifed.mpi.world import World
+
     size, _ = announced()
     if size is None:
         return World()

@@ -207,13 +207,14 @@ MODEL: dict[str, Column] = {
     "deviation": Column("1", "Standard deviation of a feature in the table, by which data.standardise divides."),
 }
 
+STORED = "stored_round"  # not round, which is another dimension, of /rounds: xarray has one of a name in a file
 MODELS: dict[str, Column] = {
-    "round": Column("1", "Communication round after which the model was stored.", True),
+    STORED: Column("1", "Communication round after which the model was stored.", True),
     "x": Column("1", "Model of the server after the round."),
 }
 
 BY_CLIENT: dict[str, Column] = {
-    "round": Column("1", "Communication round in which the clients were evaluated.", True),
+    STORED: Column("1", "Communication round in which the clients were evaluated.", True),
     "accuracy": higher("Fraction of the client's test samples that the server's model classifies correctly."),
     "personal_accuracy": higher("Fraction of the client's test samples that its own model classifies correctly."),
     "rmse": lower("Root of the mean squared error of the server's model on the client's test samples."),

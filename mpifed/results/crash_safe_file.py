@@ -1,13 +1,16 @@
 """A file on disk that a reader can open at any instant, also after the process that writes it was killed."""
 
-import fcntl
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+from mpifed.core.files import lock
+
+HEAD = 96  # bytes with which an HDF5 file begins, which say where it ends
 LARGEST = 1 << 28  # bytes of a file that is copied for changes that no order of writing makes safe
 
 
@@ -33,6 +36,8 @@ class CrashSafeFile:
         self.public = False  # before publishing there are no readers, so no write needs to wait
         self.waiting: dict[tuple[int, int], bytes] = {}  # (offset, length) -> content, the last one written last
         self.error: OSError | None = None
+        self.known = (0, b"")  # how long the file was after the last flush, at least, and its first bytes
+        self.spoil = ""  # what became of its content
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self.position = offset + (self.length if whence == os.SEEK_END else 0)
@@ -73,18 +78,39 @@ class CrashSafeFile:
 
     def reserve(self, size: int) -> None:
         """Allocate ``size`` bytes behind the end until the next flush. OSError where the disk has no room."""
+        self.check()
         os.posix_fallocate(self.handle, self.length, size)
 
     def flush(self) -> None:
         if self._tried(self._write):
             self.waiting = {}
             self.end = self.length
+            self.known = (self.length, self.head())
+
+    def head(self) -> bytes:
+        return os.pread(self.handle, HEAD, 0)
+
+    def spoiled(self) -> str:
+        """What happened to the content of a published file: "truncated by another program" …; empty: nothing."""
+        length, head = self.known
+        if self.public and not self.spoil:
+            if os.fstat(self.handle).st_size < length:
+                self.spoil = "truncated by another program"
+            elif self.head() != head:
+                self.spoil = "written over by another program"
+        return self.spoil
+
+    def check(self) -> None:
+        """OSError where the file is another program's by now: nothing is written into it."""
+        if what := self.spoiled():
+            raise OSError(errno.EIO, what)
 
     def synchronise(self) -> None:
         """Wait until the disk has what was flushed."""
         self._tried(lambda: os.fsync(self.handle))
 
     def _write(self) -> None:
+        self.check()
         # Longer before the writes and shorter after them: no address in the file ever lies behind its end.
         if os.fstat(self.handle).st_size < self.length:
             os.ftruncate(self.handle, self.length)
@@ -122,7 +148,8 @@ class CrashSafeFile:
         except OSError:
             return ""  # the file system does not answer; writing will tell
         else:
-            return "" if os.path.samestat(named, os.fstat(self.handle)) else "replaced by another file"
+            same = os.path.samestat(named, os.fstat(self.handle))
+            return self.spoiled() if same else "replaced by another file"
         if not os.fstat(self.handle).st_nlink:
             return "removed"
         try:
@@ -182,10 +209,9 @@ class CrashSafeFile:
 
 
 def locked(path: Path) -> int:
-    """Open a file for writing, with the lock that HDF5 takes, where the file system has locks."""
+    """Open a file for writing, with locks against other writers, where the file system has locks."""
     handle = os.open(path, os.O_RDWR)
-    with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock(handle)
     return handle
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import datasets, entry
 from mpifed.core.typing import Array
-from mpifed.results.columns import UNSEEN, Column, Columns
+from mpifed.results.columns import STORED, UNSEEN, Column, Columns
 from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset
 from mpifed.results.rounds_table import METADATA
 from mpifed.results.validate import check_rising, column
@@ -19,7 +19,7 @@ CHUNK = 256  # numbers of rounds that are stored together
 
 
 class RowLog:
-    """The datasets round (k,) and others (k, length) of a group; they are created with the first row.
+    """The datasets stored_round (k,) and others (k, length) of a group; they are created with the first row.
 
     ``axis`` makes the dimension of these rows in a group, of a given ``length``; ``meaning`` says what a dataset is.
     """
@@ -44,7 +44,7 @@ class RowLog:
         if self.group is None:
             with self.growing.renewed():
                 self.group = self._created(rows)
-        numbers = self.group["round"]
+        numbers = self.group[STORED]
         count = len(numbers)
         for name, row in rows.items():
             self.group[name].resize((count + 1, row.size))
@@ -59,13 +59,19 @@ class RowLog:
     def _created(self, rows: Mapping[str, Array]) -> Group:
         group = self.growing.file.require_group(self.name)
         layout: dict[str, Any] = {"chunks": (CHUNK,), "fillvalue": -1}
-        numbers = dataset(group, "round", (0,), np.int64, (), self.meaning("round"), **layout)
-        numbers.make_scale("round")
+        numbers = dataset(group, STORED, (0,), np.int64, (), self.meaning(STORED), **layout)
+        numbers.make_scale(STORED)
         for name, row in rows.items():
             layout = {"chunks": (1, min(max(1, row.size), LONGEST)), "maxshape": (None, row.size)}
             axes = (numbers, self.axis(group, length=row.size))
             dataset(group, name, (0, row.size), row.dtype, axes, self.meaning(name), **layout)
         return group
+
+
+def stored_rounds(group: Group, part: str, name: str) -> Array:
+    """The rounds (k,) of the tables in /``part`` of the result ``name``; −1 for a row that was being written."""
+    key = STORED if entry(group, STORED, name) is not None else "round"  # as format 1 calls it
+    return column(entry(group, key, name), f"{part}/{key}", name)
 
 
 def stored_models(file: Group, name: str) -> tuple[Array, Dataset | None]:
@@ -77,7 +83,7 @@ def stored_models(file: Group, name: str) -> tuple[Array, Dataset | None]:
     stored = None if group is None else entry(group, "x", name)
     if stored is None:
         return np.zeros(0, np.int64), None
-    numbers = column(entry(group, "round", name), "models/round", name)
+    numbers = stored_rounds(group, "models", name)
     numbers = numbers[: min(int(np.count_nonzero(numbers >= 0)), len(stored))]
     check_rising(numbers, "models", name)
     return numbers, stored
@@ -94,9 +100,9 @@ def read_by_client(file: Group, name: str, part: str = "clients") -> Columns:
     """The tables in /clients or /unseen of the result ``name``: ``round`` (k,), and others (k, m) by name."""
     group = entry(file, part, name)
     found = {} if group is None else dict(datasets(group, name))
-    if "round" not in found:
+    if not {STORED, "round"} & found.keys():
         return Columns(round=np.zeros(0, np.int64))
-    numbers = column(found["round"], f"{part}/round", name)
+    numbers = stored_rounds(group, part, name)
     read = partial(column, name=name, ndim=2)
     tables = {key: read(stored, f"{part}/{key}") for key, stored in found.items() if stored.ndim == 2}
     count = min(int(np.count_nonzero(numbers >= 0)), *map(len, tables.values()), len(numbers))

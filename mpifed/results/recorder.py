@@ -133,10 +133,10 @@ class Recorder:
         """Write /ranks, a row a rank, or /clients or /unseen, a row a client."""
         axis, meanings = TABLES[name]
         with self._clock():
-            group = self.file.require_group(name)
             columns = {key: np.asarray(values) for key, values in table.items()}
             length = max(map(len, columns.values()), default=0)
             self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
+            group = self.file.require_group(name)
             along = scale(group, axis, length)
             for key, values in columns.items():
                 put(group, key, values, (along,), meanings.get(key, UNKNOWN))
@@ -145,9 +145,9 @@ class Recorder:
     def model(self, x: Array, personal: Array | None = None) -> None:
         """Write the server's model x (n,) and, where given, the clients' models personal (m, n)."""
         with self._clock():
-            group = self.file["model"]
             x = np.asarray(x).ravel()
             self._growing.reserve(x.nbytes + (0 if personal is None else personal.nbytes + 8 * self.m) + 4 * METADATA)
+            group = self.file["model"]
             parameter = dimension(group, "parameter", x.size)
             put(group, "x", x, (parameter,), MODEL["x"])
             if personal is not None:

@@ -25,7 +25,7 @@ from mpifed.results.validate import UNREADABLE, attributes, column, columns, con
 from mpifed.theory.statements import Certificate
 
 FORMAT = "mpifed-result"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1: stored_round was called round
 PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being written may change under the reader
 
 

@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import datasets, entry, values
 from mpifed.core.toml import from_toml, toml_value
 from mpifed.core.typing import Array
-from mpifed.results.columns import ALL, CLIENTS, COLUMNS, RANKS, SCALES, UNKNOWN, UNSEEN, Column, Columns
+from mpifed.results.columns import ALL, CLIENTS, COLUMNS, RANKS, SCALES, STORED, UNKNOWN, UNSEEN, Column, Columns
 from mpifed.results.netcdf import NO_COORDINATE
 
 DAMAGED = (OSError, RuntimeError, MemoryError, OverflowError, struct.error)
@@ -73,7 +73,7 @@ def column(stored: Any, key: str, name: str, ndim: int | None = None) -> Array:
         has = f"type {array.dtype} and shape {array.shape}"
         what = "a column" if ndim == 1 else "a table"
         raise UserError(f"{name} is not a valid result: {key} has {has}, but must be {what} of {wanted}")
-    if part in KNOWN and wanted == WHOLE and last != "round" and array.size and array.min() < 0:
+    if part in KNOWN and wanted == WHOLE and last not in (STORED, "round") and array.size and array.min() < 0:
         raise UserError(f"{name} is not a valid result: {key} has numbers below 0")
     return array
 
@@ -82,7 +82,7 @@ def kind_of(part: str, key: str) -> tuple[tuple[str, ...], str]:
     """With what numpy's names of the types of a dataset may begin, such as i or f8, and what these are called."""
     if part == "ranks" and key in WORDS:
         return TEXT, "texts"
-    if key in ("round", "selection") or (SCALES | KNOWN.get(part, {})).get(key, UNKNOWN).integer:
+    if key in ("round", STORED, "selection") or (SCALES | KNOWN.get(part, {})).get(key, UNKNOWN).integer:
         return ("i4", "i8"), WHOLE
     # Curves are drawn and compared from these, and in single precision f − f* would stop at 1e-7.
     if part == "rounds":
@@ -97,7 +97,7 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
         group = entry(file, part, name)
         for stored_as, stored in datasets(group, name) if group is not None else ():
             key = column_name(part, stored_as)
-            if part == "clients" and (key == "round" or (stored.ndim == 2 and key not in CLIENTS)):
+            if part == "clients" and (key in (STORED, "round") or (stored.ndim == 2 and key not in CLIENTS)):
                 continue  # of some rounds: RowLog wrote it, and read_by_client reads it
             if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE):
                 found[key] = column(stored, f"{part}/{key}", name)

@@ -111,7 +111,9 @@ class Runs:
         except (UserError, RunError) as mistake:
             # all ranks have agreed on it, or heard of it from rank 0, and stand at the same place
             what, text = FAILED, str(mistake)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also what is no Exception, such as asyncio's CancelledError
             # one rank alone came here: the others are in the middle of a round, and no message brings them out of it
             if self.world.size > 1:
                 raise

@@ -1,5 +1,6 @@
 """What happens around a run, not in it: files that go away, machines that differ, and words that nobody meant."""
 
+import os
 import platform
 import re
 import shlex
@@ -90,6 +91,71 @@ def test_a_file_that_is_lost_in_the_last_round_is_told(fate, here, monkeypatch, 
     assert main(["run", *LONG, "checkpoint.keep=false", "checkpoint.every_rounds=5", "-q"]) == 1
     told = {"removed": "run it again", "moved": "its result is there"}[fate]
     assert f"and the run is over: {told}" in capsys.readouterr().err
+
+
+SPOILS = {  # what another program does to the file of a run: how the sentence goes on
+    "truncated": lambda file: os.truncate(file, 0),
+    "cut in half": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "written over": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+}
+
+
+@pytest.mark.parametrize("how", SPOILS)
+def test_a_run_whose_file_another_program_changes_ends_with_a_sentence_and_leaves_it_alone(
+    how, here, monkeypatch, capsys
+):
+    path, show, left = Path("o/out.h5"), Progress.show, []
+
+    def spoil(self, round, *rest):
+        if round == 7:
+            SPOILS[how](path)
+            left.append(path.read_bytes())
+        show(self, round, *rest)
+
+    monkeypatch.setattr(Progress, "show", spoil)
+    study = ["data=gaussian", "data.clients=4", "problem=logistic", "algorithm=gd", "kernels=numpy"]
+    assert main(["run", *LONG, *study, "record.models=1", "evaluate.clients=true", "-q"]) == 1
+    did = "written over" if how == "written over" else "truncated"
+    said = capsys.readouterr().err
+    assert re.fullmatch(f"mpifed: o/out.h5 was {did} by another program while .*: run it again with another -o\n", said)
+    assert path.read_bytes() == left[0]
+
+
+def test_a_full_disk_behind_standard_output_or_error_is_told_and_ends_no_run(here):
+    quick = ("data.clients=4", "data.features=3", "rounds=2", "kernels=numpy")
+    command = shlex.join([sys.executable, "-m", "mpifed"])
+    told = "mpifed: what this command prints cannot be written: no space left on device\n"
+    for words, code, err in (
+        (f"{command} run {' '.join(quick)} -q -o o/a.h5 2> /dev/full", 0, ""),
+        (f"{command} sweep {' '.join(quick)} --grid seed=0:3 -j 2 -o o > /dev/full", 1, told),
+    ):
+        done = execute(["sh", "-c", words])
+        assert (done.code, done.out, done.err.splitlines(True)[-1:]) == (code, "", [err] if err else []), words
+    assert [mpifed.load(path).status for path in sorted(Path("o").glob("*.h5"))] == ["finished"] * 4
+
+
+def test_checkpoints_go_through_a_link_to_another_disk_which_stays(here):
+    scratch, link = Path("scratch"), Path("o/out.h5.checkpoint")
+    link.symlink_to(scratch.absolute())
+    for _ in range(2):  # the second run removes the checkpoint of the first
+        assert main(["run", *LONG, "kernels=numpy", "--force", "-q"]) == 0
+        assert find("o/out.h5").round == 12
+    (scratch / "mine.txt").write_text("of the user")
+    assert main(["resume", "o/out.h5", "rounds=15", "-q"]) == 0
+    assert main(["run", *LONG, "kernels=numpy", "checkpoint.keep=false", "--force", "-q"]) == 0
+    assert link.is_symlink()
+    assert os.listdir(scratch) == ["mine.txt"]
+
+
+def test_the_name_of_a_result_leaves_room_for_those_beside_it(here, capsys):
+    most = os.pathconf("o", "PC_NAME_MAX") - len("..checkpoint")
+    for length in (most, most + 1, 250):
+        name = f"o/{'a' * (length - 3)}.h5"
+        if length == most:
+            assert main(["run", *LONG[:-1], name, "kernels=numpy", "checkpoint.keep=false", "-q"]) == 0
+        else:
+            assert main(["run", *LONG[:-1], name, "-q"]) == 2
+            assert capsys.readouterr().err.endswith(f"is wrong: the name of a result has at most {most} bytes here\n")
 
 
 def test_a_result_that_the_program_itself_holds_open_is_read(here):

@@ -38,7 +38,7 @@ def content(path: Path) -> dict[str, bytes]:
         assert "checkpoint" not in file
         names = [f"rounds/{name}" for name in file["rounds"] if name in SIMULATED or not name.endswith(CLOCKS)]
         names += ["model/x", "selection", "clients/times_selected"]
-        names += [name for name in ("models/round", "models/x", "model/personal") if name in file]
+        names += [name for name in ("models/stored_round", "models/x", "model/personal") if name in file]
         return {name: file[name][()].tobytes() for name in names}
 
 

@@ -58,7 +58,7 @@ def test_a_file_from_elsewhere_is_refused_where_they_are_no_models_and_so_is_one
     for name, wrong, words in (
         ("x", np.zeros(3), r"x has type float64 and shape \(3,\), but must be a table of numbers"),
         ("x", np.array([[b"a"]]), r"x has type \S+ and shape \(1, 1\), but must be a table of numbers"),
-        ("round", np.zeros((2, 2)), r"round has type float64 and shape \(2, 2\), but must be a column"),
+        ("stored_round", np.zeros((2, 2)), r"stored_round has type float64 and shape \(2, 2\), but must be a column"),
     ):
         with h5py.File(path, "r+") as file:
             del file["models"][name]

@@ -15,9 +15,9 @@ SIZES = {
     "/": {"round": 3, "slot": 2},
     "rounds": {"round": 3},
     "ranks": {"rank": 2},
-    "clients": {"client": 4},
+    "clients": {"client": 4, "stored_round": 1},
     "model": {"client": 4, "parameter": 7},
-    "models": {"round": 2, "parameter": 7},
+    "models": {"stored_round": 2, "parameter": 7},
 }
 
 
@@ -28,6 +28,7 @@ def test_every_dataset_has_units_a_description_and_named_axes_and_xarray_opens_e
             recorder.snapshot(np.full(7, float(k)), 2)
         recorder.table("ranks", {"clients": [0, 4], "hostname": ["a", "b"]})
         recorder.table("clients", {"samples": [5, 5, 5, 5], "own": [1, 2, 3, 4]})
+        recorder.by_client("clients", {"accuracy": np.ones(4)})
         recorder.model(np.zeros(7), np.zeros((4, 7)))
     seen = set()
 
@@ -43,14 +44,18 @@ def test_every_dataset_has_units_a_description_and_named_axes_and_xarray_opens_e
     assert {"selection", "model/x", "model/personal", "ranks/hostname", "clients/own"} <= seen
     data = {group: xarray.load_dataset(path, group=group, engine="h5netcdf") for group in SIZES}
     assert {group: dict(found.sizes) for group, found in data.items()} == SIZES
+    # no dimension has two lengths
+    tree = xarray.open_datatree(path, engine="h5netcdf")
+    assert {group: dict(tree[group].to_dataset(inherit=False).sizes) for group in SIZES} == SIZES
+    tree.close()
     assert data["/"].attrs["status"] == "finished"
     assert data["/"]["selection"].values.tolist() == [[-1, -1], [1, 3], [1, 3]]
     elapsed = data["rounds"]["elapsed_seconds"]
     assert (elapsed.dtype, elapsed.attrs["units"]) == (np.float64, "s")  # and no time difference
     assert data["rounds"]["round"].values.tolist() == [0, 1, 2]
     models = data["models"]["x"]
-    assert (models.dims, models.attrs["units"]) == (("round", "parameter"), "1")
-    assert models.sel(round=2).values.tolist() == [2.0] * 7
+    assert (models.dims, models.attrs["units"]) == (("stored_round", "parameter"), "1")
+    assert models.sel(stored_round=2).values.tolist() == [2.0] * 7
 
 
 def test_every_column_has_a_unit_that_agrees_with_its_name_and_a_sentence():

@@ -18,7 +18,7 @@ from mpifed.results import recorder as record
 from mpifed.results.columns import COLUMNS
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
-from tests.helpers.commands import ROOT
+from tests.helpers.commands import ROOT, execute
 from tests.results.conftest import ATTRS, row, written
 
 
@@ -26,7 +26,7 @@ def test_a_new_file_says_that_the_run_is_running_and_what_it_is_given_but_what_h
     given = ATTRS | {"config": "x" * 200_000, "a": None, "b": "stray \udcff, nul \0", "seed": 2**64 - 1}
     Recorder(path, given, 4)
     attrs = load(path).attrs
-    wanted = {"format": "mpifed-result", "format_version": 1, "status": "running"}
+    wanted = {"format": "mpifed-result", "format_version": 2, "status": "running"}
     assert (ATTRS | wanted | {key: given[key] for key in ("config", "seed")}).items() <= attrs.items()
     assert attrs["started"].endswith("Z")
     assert all(attrs[key] for key in ("mpifed_version", "python", "numpy", "host", "command_line"))
@@ -202,7 +202,7 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
         while len(set(seen)) < 4 and time.monotonic() < deadline:
             assert process.poll() is None
             if path.exists() and path.stat().st_size > 20_000:
-                with contextlib.suppress(OSError), h5py.File(path, "r", locking=False) as file:
+                with contextlib.suppress(OSError), h5py.File(path, "r") as file:
                     opened += file.attrs["status"] == "running"
                 result = load(path)
                 seen.append(len(result.rounds["round"]))
@@ -215,6 +215,31 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
     finally:
         process.kill()
         process.wait()
+
+
+ELSEWHERE = """
+import sys, h5py
+for mode in ("r", "a"):
+    try:
+        with h5py.File(sys.argv[1], mode) as file:
+            print(mode, file.attrs["status"])
+    except OSError as error:
+        print(mode, "unable to lock" in str(error))
+"""
+
+
+def test_a_file_that_is_being_written_is_open_to_readers_and_closed_to_writers_of_any_program(path):
+    with Recorder(path, ATTRS, 4) as recorder:
+        recorder.row(row(0), None)
+        recorder.flush()
+        done = execute([sys.executable, "-c", ELSEWHERE, path], HDF5_USE_FILE_LOCKING="TRUE")
+        assert done.out.split("\n")[:2] == ["r running", "a True"], done
+        load(path)
+        h5py.File(path, "r").close()  # a lock of the process, not of the open file, would be gone now
+        with pytest.raises(UserError, match=r"out\.h5 is being written by another run"):
+            Recorder(path, ATTRS, 4, force=True)
+    with h5py.File(path, "r"):  # who reads is no writer
+        Recorder(path, ATTRS, 4, force=True).finish("finished", "")
 
 
 def test_a_thread_that_ends_a_run_leaves_all_rows_and_nothing_is_written_after_it(path):

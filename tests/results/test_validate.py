@@ -40,7 +40,7 @@ def endless(path):
         (lambda path: cut(path, 0.001), "cannot be read: it is damaged or truncated"),
         (lambda path: path.write_bytes(path.read_bytes()[:1000] + bytes(100_000)), "damaged or truncated"),
         (lambda path: edit(path, format="other"), "is an HDF5 file but not a result of mpifed"),
-        (lambda path: edit(path, format_version=2), "has result format 2, which a newer mpifed wrote"),
+        (lambda path: edit(path, format_version=3), "has result format 3, which a newer mpifed wrote"),
     ],
     ids=["heap", "head of a heap", "absent", "folder", "empty", "text", "half", "start", "zeros", "other", "newer"],
 )

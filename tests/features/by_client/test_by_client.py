@@ -102,8 +102,8 @@ def test_a_file_has_it_beside_the_other_columns_of_clients_for_xarray_too(tmp_pa
     assert found.by_client["accuracy"].tobytes() == run().by_client["accuracy"].tobytes()
     assert "accuracy" not in found.clients
     group = xarray.load_dataset(path, group="clients", engine="h5netcdf")
-    assert group["accuracy"].dims == ("round", "client")
-    assert group["round"].values.tolist() == ROUNDS
+    assert group["accuracy"].dims == ("stored_round", "client")
+    assert group["stored_round"].values.tolist() == ROUNDS
     assert group["samples"].dims == ("client",)
     data = found.to_xarray()
     assert data["client_accuracy"].dims == ("round", "client")
@@ -134,7 +134,9 @@ def test_a_file_from_elsewhere_with_other_shapes_is_refused(tmp_path):
     path = tmp_path / "out.h5"
     mpifed.run(STUDY, path=path, progress=False)
     with h5py.File(path, "r+") as file:
-        del file["clients/round"]
-        file["clients/round"] = np.zeros((2, 2))
-    with pytest.raises(UserError, match=r"clients/round has type float64 and shape \(2, 2\), but must be a column of"):
+        del file["clients/stored_round"]
+        file["clients/stored_round"] = np.zeros((2, 2))
+    with pytest.raises(
+        UserError, match=r"clients/stored_round has type float64 and shape \(2, 2\), but must be a column of"
+    ):
         mpifed.load(path).by_client  # noqa: B018

@@ -139,3 +139,12 @@ def test_the_limit_of_fedbuff_weighs_clients_by_how_often_they_arrive(a, right, 
     algorithm = build("fedbuff", {"k0": 1, "lr": 0.02, "a": a})
     run = Run(algorithm, data=data, system={"speed": 1.0}, asynchronous={"arrivals": 1})
     assert run.rounds(400)[-1] == pytest.approx(right, abs=within)
+
+
+def test_a_schedule_that_comes_down_to_zero_leaves_models_and_control_variates_as_they_are():
+    run = Run(build("scaffold", {"step": {"name": "cosine", "a": 0.05, "over": 2}}), selection=All())
+    models = run.rounds(2)
+    before = run.states().c
+    assert np.abs(before).max() > 0
+    assert np.array_equal(run.rounds(2)[-1], models[-1])
+    assert np.array_equal(run.states().c, before)

@@ -108,13 +108,20 @@ def test_a_corrected_step_is_that_of_all_clients_on_average(name, options):
         if chosen:
             selector = run.fed.participants.selector
             run.fed.participants.selector = selector._replace(select=lambda round, again: np.array(chosen))
-        # from 0, about which all uploads are changes, a wrong point would be the right one
         run.server = run.server._replace(x=np.linspace(-1, 1, N))
         run.rounds(1)
         return getattr(run.server, field)
 
     mean = sum(weight * stepped(some) for some, weight in zip(*law(theta, 2), strict=True))
     assert np.allclose(mean, stepped(None), rtol=1e-10, atol=1e-13)
+
+
+def test_where_all_uploads_are_alike_the_weights_change_nothing():
+    """As near an optimum, where clients that hardly move must not be spread by their weights."""
+    run = Run(build("local-gd", {"gamma": 1e-300}), selection=Importance(count=2, odds=tuple(np.linspace(1, 9, M))))
+    x = np.linspace(-1, 1, N)
+    run.server = run.server._replace(x=x)
+    assert np.allclose(run.rounds(3)[-1], x, rtol=1e-14, atol=1e-15)
 
 
 def test_the_odds_are_the_lipschitz_constants_and_cost_nothing():

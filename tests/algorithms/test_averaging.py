@@ -166,3 +166,12 @@ def test_a_large_q_is_computed_from_the_losses_over_the_largest(q, unit):
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(fair[-1], np.mean(f ** (q + 1)) / (q + 1), rtol=0.5)
     assert mpifed.run(study, algorithm=method, selection="all").x.tobytes() == result.x.tobytes()
+
+
+def test_a_schedule_that_comes_down_to_zero_leaves_models_and_control_variates_as_they_are():
+    run = Run(build("scaffold", {"step": {"name": "cosine", "a": 0.05, "over": 2}}), selection=All())
+    models = run.rounds(2)
+    before = run.states().c
+    assert np.abs(before).max() > 0
+    assert np.array_equal(run.rounds(2)[-1], models[-1])
+    assert np.array_equal(run.states().c, before)

@@ -1,4 +1,7 @@
-"""Where methods end: at the minimiser of f, though clients differ, some are absent and messages have errors."""
+"""Where methods end: at the minimiser of f, though clients differ, some are absent and messages have errors.
+
+By default each method has one case, which is quick; the oracles have more of them, round by round.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from tests.helpers.dual_methods import duals
 from tests.helpers.graph_studies import CHANGING, GRAPHS, begun, best
 
 STEP = constant(0.02)
-COMPRESSORS = [{"name": "randk", "k": 3}, "natural", {"name": "dither", "s": 2}]
+COMPRESSORS = ["natural", {"name": "randk", "k": 3}, {"name": "dither", "s": 2}]
 ENDING = [
     ("feddyn", {"k0": 1, "step": STEP, "alpha": 1.0}),
     ("feddyn", {"k0": 5, "step": STEP, "alpha": 1.0}),
@@ -58,11 +61,21 @@ KEPT = {  # method -> the field that is a client's gradient at the end, and its 
 }
 
 
-def settings(share):
-    """Every second case with all clients, and the others with some; the rest is slow."""
-    for k, case in enumerate(ENDING):
-        yield pytest.param(*case, Uniform(share=share[k % 2]))
-        yield pytest.param(*case, Uniform(share=share[1 - k % 2]), marks=pytest.mark.slow)
+SLOW = pytest.mark.slow
+LONG = ("ef21-hb", "ef21-page", "fedadmm-deep")  # they are extensions of others
+
+
+def cases():
+    """The first case of each method, by turns with all clients and with some; the rest is slow."""
+    seen = set()
+    for k, (name, options) in enumerate(ENDING):
+        for j, share in enumerate((1.0, 0.4)):
+            rest = j != k % 2 or name in seen or name in LONG
+            yield pytest.param(name, options, Uniform(share=share), marks=SLOW if rest else ())
+        seen.add(name)
+    for name, options in ALONE:
+        yield pytest.param(name, options, All(), marks=SLOW if name in seen or name in LONG else ())
+        seen.add(name)
 
 
 def falls(run, factor=1e-8, most=2000):
@@ -75,9 +88,7 @@ def falls(run, factor=1e-8, most=2000):
     return False
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "selection"), [*settings((1.0, 0.4)), *[(*case, All()) for case in ALONE]], ids=str
-)
+@pytest.mark.parametrize(("name", "options", "selection"), [*cases()], ids=str)
 def test_it_ends_at_the_minimiser_and_what_clients_keep_at_their_gradients(name, options, selection):
     run = Run(build(name, options), selection=selection)
     assert falls(run)
@@ -88,7 +99,9 @@ def test_it_ends_at_the_minimiser_and_what_clients_keep_at_their_gradients(name,
 
 
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
-@pytest.mark.parametrize("problem", ["quadratic", "softmax", "logistic"])
+@pytest.mark.parametrize(
+    "problem", ["quadratic", *(pytest.param(name, marks=SLOW) for name in ("softmax", "logistic"))]
+)
 def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(name, problem):
     data = Synthetic(clients=5, features=4, classes=3 if problem == "softmax" else 2, least=8, most=11, test=0.0)
     problem, data = {
@@ -103,8 +116,14 @@ def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(
     assert np.allclose(run.states().y, G, atol=2e-2 * np.abs(G).max())
 
 
-@pytest.mark.parametrize("compressor", HESSIAN_COMPRESSORS, ids=str)
-@pytest.mark.parametrize("option", ["A", "B", None])
+def learning():
+    """Each compressor with one option, and each option with a compressor that errs; the rest is slow."""
+    for k, option in enumerate(("A", "B", None)):
+        for j, compressor in enumerate(HESSIAN_COMPRESSORS):
+            yield pytest.param(option, compressor, marks=SLOW if (j + k) % 3 else ())
+
+
+@pytest.mark.parametrize(("option", "compressor"), [*learning()], ids=str)
 def test_with_learned_hessians_the_gradient_vanishes(option, compressor):
     """Of FedNL, and of FedNL-PP, which has no option, with three clients of eight in a round."""
     name, options = ("fednl", {"option": option}) if option else ("fednl-pp", {})
@@ -116,7 +135,7 @@ FIXED = [name for name in GRAPHED if Algorithm.member(name, "algorithm").fixed_w
 
 
 def on_graphs():
-    """Every method on a third of the graphs, the others slow; the FIXED need one that does not change."""
+    """Every method on one of the graphs, the others slow; the FIXED need one that does not change."""
     for k, (name, options) in enumerate(
         [
             ("lt-admm", {"tau": 1}),
@@ -133,8 +152,9 @@ def on_graphs():
             ("motef", {"compressor": {"name": "topk", "k": "0.5n"}, "lam": 0.9}),
         ]
     ):
-        for j, graph in enumerate(GRAPHS if name in FIXED else [*GRAPHS, *CHANGING]):
-            yield pytest.param(name, options, graph, marks=[pytest.mark.slow] if (j + k) % 3 else [])
+        graphs = GRAPHS if name in FIXED else [*CHANGING, *GRAPHS]
+        for j, graph in enumerate(graphs):
+            yield pytest.param(name, options, graph, marks=SLOW if j != k % len(graphs) else ())
 
 
 @pytest.mark.parametrize(("name", "options", "graph"), [*on_graphs()], ids=str)

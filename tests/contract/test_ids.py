@@ -42,6 +42,7 @@ class Named(Algorithm):
         to = WAYS[self.way]
         ids = np.flatnonzero(to) if self.way == "a mask" else np.asarray(to)
         each = 10.0 * ids[:, None] + np.arange(2)
+        weights = 1.0 + ids  # of the upload that stands there
         assert fed.mask(to).nonzero()[0].tolist() == [1, 4, 6]
         if self.kind == "arrivals":
             fed.send(self.own, server.x, to=to, each=each)
@@ -51,6 +52,10 @@ class Named(Algorithm):
             who, G, named = fed.call(self.own, server.x, to=to, each=each)
         assert (who == ids).all()
         assert (named == 10 * ids).all()
+        fed.send(self.gradient, server.x, to=to)
+        fed.arrivals()
+        total = fed.sum(of=to, weights=weights)
+        np.testing.assert_allclose(total, weights @ G, rtol=1e-12)
         mean = fed.mean(self.gradient, server.x, to=to)
         np.testing.assert_allclose(mean, G.mean(axis=0), rtol=1e-12)
         return Server(server.x - 0.1 * mean)

@@ -164,6 +164,18 @@ def test_rounding_is_in_the_sensitivity_and_costs_little(n, epsilon):
     assert farthest > 0.99
 
 
+def test_rows_that_errors_and_rounding_move_as_far_as_they_can_are_still_in_the_guarantee():
+    """Every number is half a step off, away from the other row, and rounded further away: n + n steps."""
+    n, epsilon, length = 1000, 1.0, 1500.02 * 2.0**-20  # by which one sample moves each number
+    step, scale = laplace_steps(np.array([n * length]), n, epsilon)
+    assert step[0] == 2.0**-20
+    low = -0.01 * step - step / 2
+    high = -0.01 * step + length + step / 2
+    apart = n * (to_grid(high, step) - to_grid(low, step))
+    assert apart[0] == 1502 * n
+    assert apart <= epsilon * scale
+
+
 def test_floating_point_noise_tells_neighbours_apart_and_noise_on_a_grid_does_not():
     """Mironov 2012. Releases of 0 and of 1 with ε = 1, those between −1/2 and 1/2.
 

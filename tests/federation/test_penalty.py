@@ -159,6 +159,15 @@ def test_the_minimiser_stays_the_same_with_other_rounds(algorithm, more, tmp_pat
     np.testing.assert_allclose(found.x, LEARNT["least-squares", "lasso"], atol=2e-6 if "dtype" in table else 1e-6)
 
 
+def test_the_model_that_a_run_starts_from_is_recorded_as_it_is(tmp_path):
+    x = np.arange(8.0) / 4
+    np.savez(tmp_path / "start.npz", x=x)
+    warm = run("gd", LASSO, rounds=0, start=str(tmp_path / "start.npz"))
+    assert warm.x.tolist() == x.tolist()
+    objective = np.sum((A @ x - NUMBERS) ** 2) / (2 * D) + 0.1 * x.sum()
+    assert warm.rounds["objective"][0] == pytest.approx(objective, rel=1e-14)
+
+
 def test_local_solvers_with_mini_batches_come_near_the_minimiser():
     solver = {"name": "svrg", "batch_size": 5, "epochs": 3, "lr": 0.05}
     found = run({"name": "ad-admm", "solver": solver}, LASSO, rounds=200)

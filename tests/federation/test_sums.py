@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mpifed
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.federation import running_sums, sums
 from mpifed.federation.request import Collected
@@ -105,7 +107,7 @@ def test_the_sum_is_the_exact_one_to_rounding_and_naming_everyone_is_the_same_as
 @pytest.mark.parametrize("ids", [None, np.arange(5), np.array([3]), np.array([], np.int64)], ids=str)
 def test_a_sum_of_zeros_is_positive_zero(ids):
     rows = np.full((5 if ids is None else len(ids), 2), -0.0)
-    for cut in ([0, 5], [0, 1, 2, 3, 4, 5], [0, 4, 5]):
+    for cut in ([0, 5], [0, 1, 2, 3, 4, 5], [0, 4, 5], [0, 3, 5]):  # a rank of three has two subtrees
         assert spread(rows, ids, cut, 5).tobytes() == np.zeros(2).tobytes()
 
 
@@ -229,3 +231,32 @@ def test_hosts_that_add_up_as_they_go_change_no_bit(cuts, room, monkeypatch):
     monkeypatch.setattr(Running, "close", lambda self, close=Running.close: used.append(self) or close(self))
     assert Run(build("scaffold"), data=data, cuts=cuts).rounds(4).tobytes() == rows.tobytes()
     assert used
+
+
+class Vast(mpifed.Algorithm):
+    """Clients upload numbers whose squares are not finite."""
+
+    def join(self, f):
+        return ()
+
+    def start(self, fed):
+        return Model(fed.initial())
+
+    def round(self, fed, server):
+        assert (fed.mean(self.vast, server.x) == VAST).all()
+        return server
+
+    def vast(self, f, client, x):
+        return client, f.zeros(f.n) + VAST
+
+
+class Model(NamedTuple):
+    x: mpifed.Array
+
+
+VAST = 1e200
+
+
+def test_numbers_whose_squares_overflow_are_finite_all_the_same():
+    found = mpifed.run(data={"clients": 4, "features": 3}, algorithm=Vast(), rounds=1, progress=None)
+    assert found.status == "finished"

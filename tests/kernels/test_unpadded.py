@@ -26,12 +26,15 @@ BATCHES = {"name": "fedavg", "batch_size": 2, "epochs": 2}
 @pytest.mark.parametrize(
     "study",
     [
-        {**SOFTMAX, **FEW, "algorithm": BATCHES},
+        pytest.param({**SOFTMAX, **FEW, "algorithm": BATCHES}, marks=pytest.mark.slow),
         {**SOFTMAX, "rounds": 12, "algorithm": {"name": "fedgia"}, "dtype": "float32"},
         {**MIXED, **FEW, "algorithm": BATCHES},
-        {**MIXED, **FEW, "algorithm": {"name": "fedadmm"}, "evaluate": {"clients": ["accuracy"], "unseen": 4}},
+        pytest.param(
+            {**MIXED, **FEW, "algorithm": {"name": "fedadmm"}, "evaluate": {"clients": ["accuracy"], "unseen": 4}},
+            marks=pytest.mark.slow,
+        ),
         {**LOGISTIC, "rounds": 3, "algorithm": {"name": "fednl"}, "problem": {"name": "logistic", "mu": 0.1}},
-        {**LOGISTIC, **FEW, "algorithm": {"name": "fedgia"}, "kernels": "numpy"},
+        pytest.param({**LOGISTIC, **FEW, "algorithm": {"name": "fedgia"}, "kernels": "numpy"}, marks=pytest.mark.slow),
         pytest.param({**LOGISTIC, **FEW, "algorithm": BATCHES, "kernels": "compiled"}, marks=pytest.mark.fast),
     ],
     ids=lambda study: f"{study['data']['name']} {study['algorithm']['name']}",

@@ -84,6 +84,11 @@ def test_a_little_is_as_much_as_the_paper_says(k, f, s):
     assert largest(k - f, f) == pytest.approx(max(0.0, norm.ppf((k - f - s) / (k - f))))
 
 
+def test_attackers_that_are_a_majority_hide_behind_one_honest_client():
+    assert largest(3, 7) == pytest.approx(norm.ppf(2 / 3))
+    assert largest(1, 9) == 0.0
+
+
 @pytest.mark.parametrize("name", ["little", "inner-product"])
 def test_without_honest_clients_attackers_know_their_own(name):
     table = {"data": {"clients": 4}, "rounds": 2, "algorithm": "gd", "attack": {"name": name, "clients": 1.0}}
@@ -125,3 +130,11 @@ def test_labels_that_a_problem_does_not_take_are_no_fault_of_the_data(problem):
     result = mpifed.run(study, data=data, attack={"name": "sign-flip", "clients": [1]})
     assert (result.status, result.cr) == ("finished", 2)
     assert mpifed.run(study, data=data, attack={"name": "labels", "clients": 0.0}).cr == 2
+
+
+def test_clipping_goes_on_from_its_last_mean_after_an_interruption(tmp_path):
+    table = {"data": {"clients": 5, "features": 4}, "algorithm": "gd", "stop": {"gradient": 0.0}}
+    table |= {"robust": {"name": "centred-clipping", "radius": 0.2}}
+    whole = mpifed.run(table, rounds=4, progress=None)
+    mpifed.run(table, rounds=2, path=tmp_path / "2.h5", progress=None)
+    assert mpifed.resume(tmp_path / "2.h5", {"rounds": 4}, progress=None).x.tobytes() == whole.x.tobytes()

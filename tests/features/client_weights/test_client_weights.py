@@ -121,3 +121,24 @@ def test_last_uploads_are_averaged_with_the_weights_of_all_clients():
     alone = run(algorithm, (1e12, 1.0, 1.0, 1.0), rounds=3, selection={"name": "uniform", "count": 2})
     np.testing.assert_allclose(heavy.x, alone.x, rtol=1e-6, atol=1e-6)
     assert np.abs(heavy.x - plain.x).max() > 1e-3
+
+
+def test_control_variates_of_some_clients_count_in_the_servers_what_these_clients_weigh():
+    """c⁺ = c + Σ p_i (c_i⁺ − c_i) over those selected, so that it stays Σ p_i c_i."""
+    algorithm = {"name": "scaffold", "k0": 2, "step": {"name": "constant", "a": GAMMA}}
+    found = run(algorithm, rounds=3, selection={"name": "uniform", "count": 2})
+    p, own = np.array(SIZES) / sum(SIZES), np.zeros((4, N))
+    x, c = np.zeros(N), np.zeros(N)
+    for k in (1, 2, 3):
+        chosen, models, change = found.selected(k), [], np.zeros(N)
+        for i in chosen:
+            A, b = parts()[i]
+            y = x
+            for _ in range(2):
+                y = y - GAMMA * (A.T @ (A @ y - b) / len(A) - own[i] + c)
+            renewed = own[i] - c + (x - y) / (2 * GAMMA)
+            models.append(y)
+            change += p[i] * (renewed - own[i])
+            own[i] = renewed
+        x, c = np.average(models, axis=0, weights=p[chosen]), c + change
+    np.testing.assert_allclose(found.x, x, rtol=1e-12)

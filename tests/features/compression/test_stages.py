@@ -182,11 +182,24 @@ def test_the_start_and_evaluating_are_neither_compressed_nor_charged():
     assert squeezed.rounds["bits_down"].tolist() == plain.rounds["bits_down"].tolist()
 
 
+def test_clients_know_the_model_that_a_run_starts_from_before_the_first_message(tmp_path):
+    np.savez(tmp_path / "start.npz", x=np.arange(1.0, 13.0))
+    warm = {"algorithm": {"name": "gd"}, "start": str(tmp_path / "start.npz"), "rounds": 1}
+    plain, squeezed = (result(**warm, compress=table) for table in (None, {"down": TOPK}))
+    assert squeezed.x.tobytes() == plain.x.tobytes()
+
+
 @pytest.mark.parametrize(
     ("algorithm", "table", "seconds"),
     [
         ("fedavg", {"up": TOPK}, math.ceil(3 * 68 / 8) / 10 + 96 / 40),
         ("fedavg", {"up": TOPK, "down": "natural"}, math.ceil(3 * 68 / 8) / 10 + 12 * 12 / 8 / 40),
+        # two vectors each way are two messages
+        (
+            "scaffold",
+            {"up": TOPK, "down": "natural"},
+            2 * math.ceil(3 * 68 / 8) / 10 + 2 * math.ceil(12 * 12 / 8) / 40,
+        ),
         ({"name": "diana", "compressor": RANDK, "gamma": 0.01}, None, (3 * 8 + 8) / 10 + 96 / 40),  # its own
     ],
 )

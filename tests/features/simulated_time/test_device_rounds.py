@@ -170,6 +170,23 @@ def test_clients_take_the_steps_that_fit_into_the_deadline_and_at_least_one():
     assert slow.row() == {"selected": 3, "dropped": 0, "late": 1, "simulated_seconds": 7.0, "shortened": 2}
 
 
+def test_a_client_whose_steps_end_after_the_deadline_by_rounding_alone_takes_one_less():
+    """0.6 s on the way and two steps of 0.55 s are 1.7 s, and a little more in floating point."""
+    slow = Rounds(sizes=[1, 55], algorithm=FedAvg(k0=9), cohort=2, speed=100, latency=0.3, deadline=1.7, partial=True)
+    assert 0.6 + 2 * 0.55 > 1.7
+    assert slow.replies(None, 1) is None
+    assert slow.steps.tolist() == [9, 1]
+    assert slow.late == 0
+    assert slow.seconds == 0.6 + 0.55
+
+
+def test_the_server_does_not_wait_for_the_deadline_where_clients_drop_out_and_nobody_is_late():
+    flaky = Rounds(50, speed=UNEQUAL, dropout=0.4, deadline=1e6)
+    replied = flaky.replies(None, 1)
+    assert flaky.dropped > 0 == flaky.late
+    assert flaky.seconds == (10 / flaky.devices.speed[replied]).max()
+
+
 def test_steps_of_epochs_share_the_time_of_a_round_and_jitter_counts():
     slow, alone = Rounds(sizes=[25], algorithm=FedAvg(epochs=2, batch_size=10), jitter=0.5, **PARTIAL), np.array([0])
     for round in range(1, 60):

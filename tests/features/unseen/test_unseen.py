@@ -152,6 +152,11 @@ def test_a_share_or_a_number_is_drawn_by_the_seed_and_no_other_draw_changes():
     assert parts.unseen["samples"].tolist() == sizes[parts.unseen["data_client"]].tolist()
 
 
+@pytest.mark.parametrize(("wanted", "count"), [(0.01, 1), (0.3, 4), (0.2, 2), (1, 1)])
+def test_a_share_is_rounded_to_whole_clients_at_least_one_and_1_is_one_client(wanted, count):
+    assert len(run({"evaluate.unseen": wanted}, rounds=0).unseen["data_client"]) == count
+
+
 @pytest.fixture
 def sites(tmp_path):
     """The study on a table whose rows say which of four sites they belong to."""

@@ -44,7 +44,7 @@ def test_labels_of_coin_tosses_are_predicted_by_chance():
 
 def test_a_file_whose_partition_leaves_clients_without_test_samples_is_evaluated_at_chance(tmp_path):
     rng = np.random.default_rng(1)
-    np.savez(tmp_path / "noise.npz", X=rng.standard_normal((600, 20)), y=rng.integers(0, 10, 600))
+    np.savez(tmp_path / "noise.npz", X=rng.standard_normal((600, 100)), y=rng.integers(0, 10, 600))
     data = {"name": "file", "path": str(tmp_path / "noise.npz"), "clients": 60, "test": 0.2}
     data |= {"partition": {"name": "dirichlet", "alpha": 0.1}}
     result = mpifed.run({"data": data, "problem": "softmax", "algorithm": "gd", "rounds": 50}, progress=False)

@@ -35,7 +35,7 @@ class Writing:
     def lost(self) -> frozenset[float]:
         """Numbers that stand for missing cells: of -9 also -9.0."""
         found = (self.value(text) for text in self.missing if self.number(text))
-        return frozenset(value for value in found if math.isfinite(value))
+        return frozenset(value for value in found if not math.isnan(value))
 
     @cached_property
     def groups(self) -> re.Pattern[str]:

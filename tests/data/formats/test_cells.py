@@ -70,6 +70,8 @@ def test_texts_of_missing_cells_that_are_numbers_stand_for_the_number(tmp_path):
     assert (data.rows(0, 1)[0].tolist(), data.features) == ([[2, 0], [4, 1]], ("a", "s=v"))
     path.write_text("a,y\n-9,0\n2,1\n-99,0\n")
     assert load(path, **ONE, missing_texts=["-9.00"], missing="drop").rows(0, 1)[0].ravel().tolist() == [2, -99]
+    path.write_text("a,y\ninf,0\n2,1\n4,0\n")
+    assert load(path, **ONE, missing_texts=["inf"], missing="drop").rows(0, 1)[0].ravel().tolist() == [2, 4]
 
 
 @pytest.mark.parametrize(

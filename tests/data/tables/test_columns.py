@@ -155,6 +155,18 @@ def test_a_dictionary_in_the_order_of_appearance_is_sorted(tmp_path):
     assert mpifed.data.File(path=both).load(0, "float64").features == ("s=v", "s=w")
 
 
+def test_several_files_keep_an_order_that_all_have(tmp_path):
+    pytest.importorskip("pyarrow")
+    for order, features in ((["w", "u", "v"], ("s=u", "s=v", "g=3")), (["v", "u", "w"], ("s=v", "s=w", "g=3"))):
+        for name, cells, own in (("x", ["u", "w"], ["w", "u", "v"]), ("z", ["v", "u"], order)):
+            frame = pandas.DataFrame(
+                {"s": pandas.Categorical(cells, own), "g": pandas.Categorical([2, 3]), "y": [0, 1]}
+            )
+            frame.to_parquet(tmp_path / f"{name}.parquet")
+        both = [str(tmp_path / f"{name}.parquet") for name in "xz"]
+        assert mpifed.data.File(path=both).load(0, "float64").features == features
+
+
 def test_the_order_of_categories_belongs_to_what_a_frame_is_known_by():
     made = [
         mpifed.table(pandas.DataFrame({"s": pandas.Categorical(["u", "v"], order), "y": [0, 1]})).sha256

@@ -1,5 +1,8 @@
 """Wrong tables: each gets one sentence that says where, or the right answer with a note; never a traceback."""
 
+import json
+import re
+
 import pytest
 
 from mpifed.core.errors import UserError
@@ -103,3 +106,15 @@ def test_quoted_commas_belong_to_a_text_and_decimal_commas_to_a_number(tmp_path)
     assert data.rows(0, 1)[0].tolist() == [[0, 1.5], [1, -2.25]]
     (tmp_path / "x.csv").write_text("1,5;2,5\n3,5;4,5\n")  # without a header
     assert load(tmp_path / "x.csv", **written).rows(0, 1)[0].tolist() == [[1.5], [3.5]]
+
+
+@pytest.mark.parametrize("cells", [[f"p{k}" for k in range(30)], [f"2020-01-{k + 1:02}" for k in range(30)]])
+@pytest.mark.parametrize("header", ["who,a,y\n", ""])
+def test_what_is_advised_for_a_column_of_texts_reads_the_table(tmp_path, cells, header):
+    path = tmp_path / "x.csv"
+    path.write_text(header + "".join(f"{cell},{k % 7},{k % 2}\n" for k, cell in enumerate(cells)))
+    with pytest.raises(UserError) as caught:
+        load(path, clients=1)
+    advised = dict(re.findall(r"data\.(ignore|categories) = (\[[^]]*\])", str(caught.value)))
+    widths = {key: load(path, clients=1, **{key: json.loads(value)}).n for key, value in advised.items()}
+    assert widths == {"ignore": 1, "categories": 1 + 29}

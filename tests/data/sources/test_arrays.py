@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
+from mpifed.core.objects import plain
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.arrays import arrays
+from mpifed.data.sources.held import refuse_others
 from tests.helpers.data_files import SIZES, X, same_rows_however_asked, same_tests_however_asked, y
 
 OWNERS = np.repeat(["c", "a", "d", "b"], SIZES)
@@ -119,3 +121,17 @@ def test_labels_may_be_texts_as_in_a_file(kind):
     assert data.notes == ("labels are text, numbered in sorted order: 'ant' is 0, 'cat' is 1, 'dog' is 2",)
     data = loaded(X, words, SIZES, test=(X[:4], np.array(["bee", "ant", "ant", "dog"]), [1, 0, 2, 1]))
     assert (data.names, data.rows_test(0, 4)[1].tolist()) == (("ant", "bee", "cat", "dog"), [1, 0, 0, 3])
+
+
+def test_ranks_whose_program_passes_other_arrays_or_none_hear_that_they_differ():
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
+    made = [arrays(A, y, [2, 4]) for A in (X, X.copy(), X + 1e-9)]
+    first, same, other = ({"data": plain(one, "data")} for one in made)
+    refuse_others(same, first, 2)
+    refuse_others({"data": "digits"}, {"data": "digits"}, 1)
+    words = r"^the arrays of data differ between ranks: sha256 [0-9a-f]{12}… on rank 0, and "
+    with pytest.raises(UserError, match=words + r"sha256 [0-9a-f]{12}… on rank 2: every rank must pass the same ones"):
+        refuse_others(other, first, 2)
+    for without in ({}, {"data": "digits"}):
+        with pytest.raises(UserError, match=words + "none on rank 1"):
+            refuse_others(without, first, 1)

@@ -19,7 +19,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import is_whole
 from mpifed.core.objects import plain
 from mpifed.core.toml import flat, toml_value
-from mpifed.data.sources.held import IN_PROGRAM
+from mpifed.data.sources.held import IN_PROGRAM, refuse_others
 from mpifed.mpi import launcher
 from mpifed.sweeps import grid as grids
 from mpifed.sweeps.grid import Point
@@ -54,6 +54,9 @@ def sweep(
         with world.agreeing():
             table = study(experiment, None, settings)
             axes = assignments(grid or {})
+        first = world.share(table)
+        with world.agreeing():
+            refuse_others(table, first, world.rank)
             if world.size > 1 and path is None:
                 raise UserError("a sweep on several ranks needs path=FOLDER for its results")
             if world.first:

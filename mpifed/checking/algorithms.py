@@ -111,9 +111,9 @@ def works(case: Case) -> str:
     each = np.where(units > 0, done / np.maximum(units, 1), np.nan) / d
     least, most = float(np.nanmin(each)), float(np.nanmax(each))
     counted = f"{least:.6g}" if np.isclose(least, most) else f"{least:.6g} to {most:.6g}"
-    counted += " gradients of each sample for a selection"
+    counted += f" gradient{'s' if most != 1 else ''} of each sample for a selection"
     if not states_work(type(algorithm)):
-        return f"{counted}; work(d) is not defined, and runs with system.speed count"
+        return f"{counted}; work(d) is not defined: a run with system.speed counts"
     share = said[called] / d
     if np.allclose(each[units > 0], np.broadcast_to(share, units.shape)[units > 0], rtol=1e-9, atol=0):
         return counted

@@ -90,9 +90,10 @@ def refusing(check: Callable[[Any], None]) -> Callable[[Any], None]:
             raise error if isinstance(error, UserError) else WrongValue(str(error)) from None
         except (TypeError, AttributeError):
             # an object takes what it is given: values of other types, which a study refuses, may fail here
-            for key, field in fields_of(type(table)).items():
+            cls: Any = type(table)
+            for key, field in fields_of(cls).items():
                 value = getattr(table, field.name)
-                where = f"{type(table).__name__}.{key}"
+                where = f"{cls.__name__}.{key}"
                 if value is None and type(None) not in parts_of(field.type)[2]:
                     raise WrongValue(f"{where} = None is wrong: leave it out for the default") from None
                 if not isinstance(value, Table):

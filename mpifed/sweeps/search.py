@@ -17,7 +17,7 @@ from mpifed.core.errors import UserError, reason
 from mpifed.core.files import text_of
 from mpifed.core.streams import stream
 from mpifed.core.toml import flat, from_toml, toml_value
-from mpifed.experiment.config import Setting, parse, settle
+from mpifed.experiment.config import parse
 from mpifed.federation.traits import tuned
 from mpifed.sweeps.grid import pairs
 
@@ -149,14 +149,24 @@ def as_range(text: str, key: str) -> Range | None:
     return Range(low, high, all(WHOLE.fullmatch(end) for end in found.groups()))
 
 
+def assign(table: dict[str, Any], key: str, value: Any) -> None:
+    """Write a value under a dotted key; a text in the place of a table is its name, as in run and sweep."""
+    *parents, last = key.split(".")
+    for parent in parents:
+        if isinstance(table.get(parent), str):
+            table[parent] = {"name": table[parent]}
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise UserError(f"{key} = {toml_value(value)} is wrong: {parent} is not a table")
+    table[last] = value
+
+
 def table_of(options: dict[str, Any]) -> dict[str, Any]:
-    """The table [algorithm] with options by dotted key, as run and sweep read them: names first."""
-    # copies, because settings share the tables among their values, which others are written into
-    words = [
-        Setting(f"{key} = {toml_value(value)}", ["algorithm", *key.split(".")], copy.deepcopy(value))
-        for key, value in options.items()
-    ]
-    found: dict[str, Any] = settle({}, words)["algorithm"]
+    """The table [algorithm] with options by dotted key, in whatever order these are."""
+    found: dict[str, Any] = {}
+    for key in sorted(options, key=lambda key: key.count(".")):
+        # a copy: settings share the tables among their values, which others are written into
+        assign(found, key, copy.deepcopy(options[key]))
     return found
 
 

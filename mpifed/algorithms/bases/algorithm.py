@@ -125,7 +125,8 @@ class Algorithm(Answers):
     def work(self, d: Array) -> Array | None:
         """Sample gradients that a selected client of d samples computes for each selection: (m,).
 
-        None where they are not known in advance. By default one gradient of f_i; ``passes`` counts those of f.steps().
+        None where they are not known in advance. ``passes`` counts those of f.steps(). A class of a user's own without
+        it gets those that a rehearsal counts where simulated time needs them; elsewhere they stand for one gradient.
         """
         return d
 
@@ -134,7 +135,7 @@ class Algorithm(Answers):
         return 1.0
 
     def traffic(self, n: int) -> tuple[float, float]:
-        """Numbers that a selected client downloads and uploads for each selection, with n parameters.
+        """Numbers that a selected client downloads and uploads for each selection, with n parameters: (down, up).
 
         What is compressed counts as so many numbers of 64 bits.
         """

@@ -1,5 +1,6 @@
 """Data in the memory of a Python program: found again by their hash, as long as the program keeps them."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
@@ -44,6 +45,22 @@ def found(source: Any, words: Words) -> Any:
     if held.digest() != source.sha256:
         raise UserError(f"{words.changed}: call it again")
     return held
+
+
+def refuse_others(table: Mapping[str, Any], first: Mapping[str, Any], rank: int) -> None:
+    """UserError where the study of rank 0, ``first``, has data in memory and that of this rank has others, or none."""
+    mine, theirs = (hash_of(part.get("data")) for part in (table, first))
+    if theirs and mine != theirs:
+        own = f"sha256 {mine[:SHORT]}…" if mine else "none"
+        raise UserError(
+            f"the arrays of data differ between ranks: sha256 {theirs[:SHORT]}… on rank 0, and {own} on rank {rank}: "
+            "every rank must pass the same ones, so read or draw them in the same way, with the same seed"
+        )
+
+
+def hash_of(data: Any) -> str:
+    """The hash of data in memory, as a study names them; empty for others."""
+    return str(data.get("sha256") or "") if isinstance(data, Mapping) else ""
 
 
 def still(source: Data) -> Held | None:

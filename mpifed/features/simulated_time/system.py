@@ -24,7 +24,8 @@ class System(Table):
     From the request to its reply a selected client takes T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) +
     latency + b/bandwidth_up  seconds. b are the bytes that the algorithm sends to a client, and gets back, between two
     selections; w are the sample gradients that the client computes: as many as the algorithm states (FedADMM: at most),
-    or ``passes`` times its samples. T is computed from these numbers and never measured. Of the selected clients
+    of a class of your own that does not state them as many as a rehearsal counts, or ``passes`` times its samples. T is
+    computed from these numbers and never measured. Of the selected clients
 
     - each drops out with probability ``dropout``, and the server does not wait for it;
     - those with T > deadline are late, and the server goes on without them after ``deadline`` seconds;

@@ -8,9 +8,11 @@ import scipy.sparse as sp
 
 import mpifed
 from mpifed.core.errors import UserError
+from mpifed.core.objects import plain
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.arrays import arrays
+from mpifed.data.sources.held import refuse_others
 from tests.helpers.data_files import SIZES, X, same_rows_however_asked, same_tests_however_asked, y
 
 OWNERS = np.repeat(["c", "a", "d", "b"], SIZES)
@@ -196,3 +198,17 @@ def test_classes_are_those_that_are_stated():
     ):
         with pytest.raises(UserError, match=sentence):
             loaded(X, y, SIZES, classes=classes)
+
+
+def test_ranks_whose_program_passes_other_arrays_or_none_hear_that_they_differ():
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
+    made = [arrays(A, y, [2, 4]) for A in (X, X.copy(), X + 1e-9)]
+    first, same, other = ({"data": plain(one, "data")} for one in made)
+    refuse_others(same, first, 2)
+    refuse_others({"data": "digits"}, {"data": "digits"}, 1)
+    words = r"^the arrays of data differ between ranks: sha256 [0-9a-f]{12}… on rank 0, and "
+    with pytest.raises(UserError, match=words + r"sha256 [0-9a-f]{12}… on rank 2: every rank must pass the same ones"):
+        refuse_others(other, first, 2)
+    for without in ({}, {"data": "digits"}):
+        with pytest.raises(UserError, match=words + "none on rank 1"):
+            refuse_others(without, first, 1)

@@ -117,9 +117,9 @@ class Cox(Problem, tag="cox"):
             return ""
         are, them = ("is", "it") if len(which) == 1 else ("are", "them")
         return (
-            f"{', '.join(folded(which))} {are} the same in all rows of each client, which is a stratum of cox, so that "
-            f"f does not depend on {them}: leave {them} out, or make one stratum of all rows, without data.client and "
-            "with data.clients = 1"
+            f"{', '.join(folded(which))} {are} the same in all rows of each client, which is a stratum of cox, so f "
+            f"does not depend on {them}: leave {them} out, or make one stratum of all rows, with data.clients = 1 and "
+            "the column of data.client in data.ignore"
         )
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:

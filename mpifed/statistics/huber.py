@@ -75,7 +75,7 @@ class Huber(Regression, tag="huber"):
             return ""
         help = 'problem.scale = "residuals" counts delta in their robust scale and begins at least squares'
         if self.scale != "labels":
-            help = "a larger problem.delta has more of them within"
+            help = "a larger problem.delta, such as the usual 1.345, has more of them within"
         return (
             f"at this model {within} of {len(rows.y)} samples have a residual within {self.delta:.4g}, beyond which "
             f"huber has no curvature, and there are {len(x)} coefficients: {help}"

@@ -48,8 +48,8 @@ def robust_scale(data: Dataset, k: float) -> float:
     """The s that is median |r|/0.6745 of the residuals r of Huber's regression with delta = k s on all samples.
 
     It is what W. N. Venables, B. D. Ripley, "Modern applied statistics with S", doi:10.1007/978-0-387-21706-2, section
-    6.5, end at: least squares with the weights min(1, k s/|r|) and a new s, in turns, beginning with equal weights.
-    UserError where s is 0, or does not come to rest.
+    6.5, end at: least squares with the weights min(1, k s/|r|) and a new s, in turns, from equal weights on until s
+    rests or STEPS are done. UserError where s is 0.
     """
     rows = rows_of(data)
     weights = np.ones(len(rows.y))
@@ -64,12 +64,9 @@ def robust_scale(data: Dataset, k: float) -> float:
                 'scale = "labels" counts problem.delta in the unit of the labels'
             )
         if abs(s - before) <= EXACT * s:
-            return s
+            break
         weights = k * s / np.maximum(r, k * s)
-    raise UserError(
-        f'problem.scale = "residuals" is wrong: the scale of the residuals does not come to rest, near {s:.4g}; '
-        f'scale = "labels" with problem.delta = {k * s:.4g} takes this one'
-    )
+    return s
 
 
 def middle(r: Array, v: Array) -> float:

@@ -332,3 +332,39 @@ def test_bytes_that_cannot_be_those_of_the_run_are_refused(tmp_path):
     done = command("fit", path)
     assert done.code == 2
     assert re.fullmatch(rf"mpifed: {path}.*the result has inf bytes up and.*\n", done.err), done.err
+
+
+def test_a_model_of_private_uploads_is_published_without_means_of_the_data_and_estimates_are_not(tmp_path):
+    private = {"name": "fedepm", "noise": "clipped", "epsilon": 1e14}
+    study = {"algorithm": private, "objective": {"weights": "clients"}, "rounds": 40}
+    result = standardised(tmp_path, {"name": "logistic", "mu": 0.1}, labels=CLASSES, **study)
+    assert not result.units
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert set(file["model"]) == {"parameter", "x"}
+    note = (
+        "x of the result, not the estimates, for which means and deviations of the true data are taken, is a model that"
+    )
+    assert result.fit().notes[0].startswith(note)
+    close(result.fit().x, result.x / A[:, :2].std(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        (
+            "mpifed.data.sources.file.File.common",
+            "columns are scaled",
+            "^columns are scaled: estimates are for these col",
+        ),
+        (
+            "mpifed.problems.linear_model.LinearModel.linear",
+            "",
+            "^estimates are for a standard deviation of each feature, ",
+        ),
+    ],
+)
+def test_estimates_that_stay_in_units_of_the_run_say_so(place, value, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(place, value)
+    fit = standardised(tmp_path, source={"ones": True}).fit()
+    assert re.search(told, fit.notes[-1])
+    close(fit.x, mpifed.load(tmp_path / "out.h5").x)

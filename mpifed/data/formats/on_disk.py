@@ -31,7 +31,7 @@ HEADER = 1 << 14  # bytes of an array in an NPZ file; numpy itself reads no long
 # Classes of MATLAB whose variables are arrays of numbers.
 NUMBERS = re.compile("double|single|logical|u?int(8|16|32|64)")
 PACKED = (struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
-DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, *PACKED)  # what damaged files raise
+DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, *PACKED)  # what damaged files raise
 
 
 @contextmanager

@@ -70,6 +70,8 @@ def failure(rank: int, error: BaseException) -> str:
         return str(error)
     # With where it happened: an error in the program is reported by users, who cannot make it happen again.
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if isinstance(error, MemoryError):  # wherever that was, the run is too large
+        return f"rank {rank} on {socket.gethostname()} has no memory left: {reason(error)}".removesuffix(": ")
     where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
     return f"rank {rank} on {socket.gethostname()} failed: {what}\n{where}"
 

@@ -43,6 +43,9 @@ def one_by_one(c: Experiment) -> bool:
     return c.robust is not None or (c.attack is not None and c.attack.jointly)
 
 
+# Models that a round has at a time, at least: that of the server, of a client its own and its gradient, and the sum.
+# Each doubling of the clients adds one, in which gradients are added up.
+MODELS = 4
 MATRICES = 4  # of a client or of the mean: made, packed, unpacked and factorised
 SURVIVED = "mpifed.features.promises.feature:Survived"  # which no study asks for, but a job
 PROMISED = "mpifed.features.promises.feature:Promised"
@@ -117,8 +120,13 @@ def refuse_study(c: Experiment, features: Iterable[Feature] | None = None) -> No
 
 
 def refuse_large(setup: Setup) -> None:
-    """UserError where there is no memory for the few matrices that methods with second derivatives have at a time."""
+    """UserError where there is no memory for the models of a round, or for the few matrices that methods with second
+    derivatives have at a time.
+    """
     n = setup.start.size
+    models = MODELS + setup.m.bit_length() - 1
+    what = f"a round, which has at least {models} models of {n:,} numbers at a time,"
+    check_memory(size_of((models, n), setup.start.itemsize), what)
     if "hess" in needs(setup.algorithm):
         check_memory(
             MATRICES * size_of((n, n), setup.start.itemsize),

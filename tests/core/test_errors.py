@@ -20,6 +20,9 @@ def test_a_sentence_is_one_line_of_bounded_length():
 def test_the_reason_of_an_error_of_the_system_is_that_of_the_system_and_a_failure_says_where_it_happened():
     assert reason(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "x.h5")) == "no such file or directory"
     assert reason(ValueError("Bad Value")) == "bad value"
+    text = failure(1, MemoryError("Unable to allocate 3 GiB"))
+    assert text.endswith("has no memory left: unable to allocate 3 gib")
+    assert text.startswith("rank 1 on ")
     assert failure(2, UserError("k0 = 0 is wrong")) == "k0 = 0 is wrong"
     try:
         _ = 1 // 0

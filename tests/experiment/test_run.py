@@ -80,6 +80,18 @@ def test_a_world_of_one_rank_agrees_with_itself_and_a_mistake_is_one_sentence_an
         1 / 0  # noqa: B018
 
 
+def test_a_run_asks_whether_a_round_fits_in_memory_and_not_a_model(tmp_path, monkeypatch):
+    """A line of 24 bytes may name so many features that a run took gigabytes and minutes before it failed."""
+    (tmp_path / "x.svm").write_text("1 1:1 9000000:2\n0 1:1\n")
+    data = {"name": "file", "path": str(tmp_path / "x.svm"), "clients": 2}
+    job = Job(experiment({"data": data, "algorithm": "gd", "rounds": 1}))
+    monkeypatch.setattr("mpifed.core.memory.free", lambda: 300 * 10**6)  # a model takes 72 MB
+    with pytest.raises(UserError, match=r"^a round, which has at least 5 models of 9,000,000 numbers .* 360 MB of mem"):
+        prepare(job, 1)
+    monkeypatch.setattr("mpifed.core.memory.free", lambda: 400 * 10**6)
+    assert prepare(job, 1).setup.start.size == 9_000_000
+
+
 @pytest.mark.parametrize("ranks", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_was_done_with_labels_is_said_once_before_the_rounds(ranks, tmp_path):
     np.savez(tmp_path / "x.npz", X=np.eye(6), y=np.array(["no", "yes"] * 3))

@@ -19,7 +19,7 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.checksummed import npy_header
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, reason
 from mpifed.core.hdf5 import check_heaps, datasets, entry, values
 from mpifed.core.memory import check_declared, check_memory, check_text, size_of
 from mpifed.core.typing import Array, Matrix
@@ -41,9 +41,12 @@ def reading(path: Path, kind: str) -> Iterator[None]:
         yield
     except UserError:
         raise
+    except MemoryError as error:
+        # Of a file that says wrong sizes, too.
+        raise UserError(f"{path} does not fit in memory, unless it is damaged: {reason(error)}") from error
     except DAMAGE as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise UserError(f"{path} cannot be read as {kind}: it is damaged or of another format ({reason})") from error
+        why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise UserError(f"{path} cannot be read as {kind}: it is damaged or of another format ({why})") from error
 
 
 def at_most(file: IO[bytes], size: int) -> bytearray:
@@ -92,6 +95,10 @@ class Stored:
         """The rows ``index``, in that order, from one pass over the file; HDF5 reads lists of rows far more slowly."""
         # In rising order and by blocks, which are then put back in the order of ``index``: for [5, 2, 9] rows 2, 5 and
         # 9 are read, and argsort of at = [1, 0, 2] puts them back.
+        if not self.sparse:
+            # As they are read and as they are put in order.
+            size = 2 * self.size(len(index))
+            check_memory(size, f"reading {len(index):,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
         at = np.argsort(index, kind="stable")
         rising = index[at]
         step = self.block()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from mpifed.core.errors import UserError
 from tests.helpers.data_files import DENSE, X, load, refused, same_rows_however_asked, same_tests_however_asked, write
 
 
@@ -164,3 +165,20 @@ def test_some_groups_may_have_test_samples(tmp_path):
 )
 def test_a_wrong_group_is_named(tmp_path, more, drop, sentence):
     refused(written(tmp_path / "x.h5", more, drop), sentence)
+
+
+def test_what_does_not_fit_in_memory_is_told_with_its_size_and_not_called_damaged(tmp_path, monkeypatch):
+    """Rows are in memory twice while a partition puts them in order; what fails all the same is no other format."""
+    path = write(tmp_path / "x.npz", {"X": np.ones((40, 6)), "y": np.zeros(40)})
+    monkeypatch.setattr("mpifed.core.memory.SMALL", 0)
+    monkeypatch.setattr("mpifed.core.memory.free", lambda: 3000)
+    with pytest.raises(UserError, match=r"^reading 40 of 40 rows of X of .*x.npz would take 0 MB of memory, but only"):
+        load(path, clients=2).rows(0, 2)
+    monkeypatch.setattr("mpifed.core.memory.free", lambda: 4000)
+    assert load(path, clients=2).rows(0, 2)[0].sum() == 240
+
+    def full(*args):
+        raise MemoryError("Unable to allocate 3.2 GiB")
+
+    monkeypatch.setattr("mpifed.data.formats.on_disk.at_most", full)
+    refused(path, r"x\.npz does not fit in memory, unless it is damaged: unable to allocate 3\.2 gib", clients=2)

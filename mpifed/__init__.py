@@ -25,8 +25,10 @@ PACKAGES = ("mpifed", "mpifed.api")  # what is imported from these is a module o
 __all__ = ["__version__", *PUBLIC]
 
 
-if (announced()[0] or 1) > 1:  # here, and not in a run: a program may fail on one rank before its first run
-    importlib.import_module("mpifed.mpi.program_end").install()
+# here, and not in a run: a program may fail on one rank before its first run
+ranks, rank = announced()
+if ranks is not None and ranks > 1:
+    importlib.import_module("mpifed.mpi.program_end").install(rank)
 
 
 def __getattr__(name: str) -> Any:

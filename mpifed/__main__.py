@@ -19,10 +19,11 @@ def entry() -> int:
     from mpifed.core.errors import reason
 
     code = main(connected=signals.listen if ranks else None)
-    out.flush()
-    if out.lost is not None:
-        sys.stderr.write(f"mpifed: what this command prints cannot be written: {reason(out.lost)}\n")
-        code = code or 1
+    if out is not None:
+        out.flush()
+        if out.lost is not None:
+            sys.stderr.write(f"mpifed: what this command prints cannot be written: {reason(out.lost)}\n")
+            code = code or 1
     if "mpifed.mpi.communicator" in sys.modules:
         sys.modules["mpifed.mpi.communicator"].leave(code)
     return code

@@ -71,7 +71,7 @@ def carried_out(
     except BrokenPipeError:
         return 1
     except BaseException as error:  # also what is no Exception, such as asyncio's CancelledError
-        if isinstance(error, SystemExit) and world.size == 1:  # of --help, or of a class of the user's
+        if type(error) is SystemExit and world.size == 1:  # of --help, or of a class of the user's
             raise
         from mpifed.experiment.run import fail
 

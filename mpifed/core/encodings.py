@@ -1,8 +1,8 @@
 """Marks of mathematics in output whose encoding lacks them: in ASCII instead, as in ||grad f||^2 for ‖∇f‖²."""
 
 import codecs
-import sys
 import unicodedata
+from typing import Any
 
 ERRORS = "mpifed.ascii"  # name of the handler
 MARKS = {
@@ -15,18 +15,8 @@ MARKS = {
 GREEK = "GREEK SMALL LETTER ", "GREEK CAPITAL LETTER "
 
 
-def tolerate() -> None:
-    """Have this process write ASCII in place of characters that the encoding of its output lacks."""
-    codecs.register_error(ERRORS, replaced)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=ERRORS)
-
-
-def replaced(error: UnicodeError) -> tuple[str, int]:
+def replaced(error: Any) -> tuple[str, int]:
     """The handler: what stands for the characters that an encoding lacks, and where to go on."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
     text = error.object[error.start : error.end]
     before = [super_or_sub(c) for c in error.object[max(error.start - 1, 0) : error.start]]
     parts = []
@@ -55,3 +45,6 @@ def in_ascii(c: str) -> str:
     parts = unicodedata.normalize("NFKD", c)
     plain = "".join(MARKS.get(part, part) for part in parts).encode("ascii", "ignore").decode()
     return plain or ("" if unicodedata.combining(c) else c.encode("ascii", "backslashreplace").decode())
+
+
+codecs.register_error(ERRORS, replaced)

@@ -96,9 +96,11 @@ def check_heaps(path: str | Path) -> int:
 def heaps(file: int) -> Iterator[int]:
     """Where in an open file the first bytes of a heap are."""
     first = 0
-    while len(block := os.pread(file, BLOCK, first)) >= len(HEAP):
+    block = os.pread(file, BLOCK, first)
+    while len(block) >= len(HEAP):
         found = block.find(HEAP)
         while found >= 0:
             yield first + found
             found = block.find(HEAP, found + len(HEAP))
         first += len(block) - len(HEAP) + 1  # what the end of a block cuts in two is found in the next one
+        block = os.pread(file, BLOCK, first)

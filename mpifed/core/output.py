@@ -1,51 +1,54 @@
 """Standard output and error of the commands: a full disk, or an encoding that lacks a mark, ends no run."""
 
+import io
 import os
 import sys
 from typing import Any
 
-from mpifed.core import encodings
+from mpifed.core.encodings import ERRORS
 
 
-class Output:
-    """The stream of text ``stream``. What it cannot write is left out, and ``lost`` is the first error.
+class Output(io.TextIOWrapper):
+    """A stream of text. What it cannot write on a full disk is left out, and ``lost`` is the first error.
 
     Raises BrokenPipeError where nobody reads any more.
     """
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.lost: OSError | None = None
+    lost: OSError | None = None
 
     def write(self, text: str) -> int:
         try:
-            self.stream.write(text)
+            return super().write(text)
         except OSError as error:
             self.leave(error)
-        return len(text)
+            return len(text)
 
     def flush(self) -> None:
         try:
-            self.stream.flush()
+            super().flush()
         except OSError as error:
             self.leave(error)
 
     def leave(self, error: OSError) -> None:
         # else Python would try again to write what waits, when it ends
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.stream.fileno())
+        os.dup2(nowhere, self.fileno())
         os.close(nowhere)
-        if isinstance(error, BrokenPipeError):
+        if type(error) is BrokenPipeError:
             raise error
         self.lost = self.lost or error
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
 
-
-def install() -> Output:
-    """Write standard output and error in this way from here on; returns standard output."""
-    encodings.tolerate()
-    out = Output(sys.stdout)
-    sys.stdout, sys.stderr = out, Output(sys.stderr)  # type: ignore[assignment]
+def install() -> Any:
+    """Write standard output and error in this way from here on; returns standard output, None where it is closed."""
+    sys.stdout = out = opened(sys.stdout)
+    sys.stderr = opened(sys.stderr)
     return out
+
+
+def opened(stream: Any) -> Any:
+    """An output in the place of ``stream``, which is of no use then; None where that is closed."""
+    if stream is None:
+        return None
+    form = {name: getattr(stream, name) for name in ("encoding", "line_buffering", "write_through")}
+    return Output(stream.detach(), errors=ERRORS, **form)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
-from mpifed.core.guards import Guard, Wrong, as_it_is, checked, instance, returns, shown
+from mpifed.core.guards import Guard, as_it_is, checked, instance, returns
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Feature
@@ -23,17 +23,15 @@ KEPT = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "keeps")  # 
 
 
 def texts(feature: Any, result: Any, *args: Any) -> Any:
-    wrong = next((value for value in result if not isinstance(value, str)), None)
-    if wrong is not None:
-        raise Wrong(f"returns {shown(wrong)} among its notes: each must be a text")
+    for value in result:
+        NOTE(feature, value)
     return result
 
 
 def stored(feature: Any, result: Any, *args: Any) -> Any:
     DICTIONARY(feature, result)
     for name, value in result.items():
-        if not isinstance(value, STORED):
-            raise Wrong(f"returns {shown(value)} for {name}: an attribute of a result is a text, a number or an array")
+        instance(STORED, f" for {name}: an attribute of a result is a text, a number or an array")(feature, value)
     return result
 
 
@@ -47,6 +45,7 @@ def seen(feature: Any, result: Any, *args: Any) -> Any:
     }
 
 
+NOTE = instance(str, " among its notes: each must be a text")
 DICTIONARY = instance(dict, ": it must return a dictionary")
 GUARDS: Mapping[str, Guard] = {
     "data": instance(Dataset, ": it must return a mpifed.Dataset"),
@@ -69,11 +68,12 @@ def own_feature(reference: str) -> type[Feature]:
         raise UserError(f"{wrong}: {error}") from None
     if not issubclass(kind, Feature):
         raise UserError(f"{wrong}: {kind.__name__} is not derived from mpifed.Feature")
-    return guarded(kind)
+    made: type[Feature] = guarded(kind)
+    return made
 
 
 @functools.cache
-def guarded(kind: type[Feature]) -> type[Feature]:
+def guarded(kind: Any) -> Any:
     """A subclass of ``kind`` whose hooks, and the conditions of whose rules, are checked."""
     body: dict[str, Any] = {key: vars(kind)[key] for key in KEPT if key in vars(kind)}
     for name, hook in inspect.getmembers_static(Feature, inspect.isfunction):

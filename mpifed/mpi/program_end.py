@@ -10,19 +10,18 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from mpifed.mpi.launcher import announced
 from mpifed.mpi.local_processes import STEPS, above, running, wait_until_read
 
 LAST_WORDS = 2.0  # seconds in which a launcher has read a message, at most
 SAME = 0.5  # seconds that ranks above 0 wait with an error: most often all have it, and rank 0 says it for all
 
 
-def install() -> None:
-    """End all ranks after an uncaught exception of this process, which is told as before."""
+def install(rank: int) -> None:
+    """End all ranks after an uncaught exception of this one, which is told as before."""
     tell = sys.excepthook
 
     def failed(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        if announced()[1]:
+        if rank:
             time.sleep(SAME)
         tell(kind, error, trace)
         end_all(1)

@@ -22,12 +22,6 @@ def written(text, encoding):
     return stream.buffer.getvalue().decode(encoding)
 
 
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", io.StringIO())  # whose encoding is not asked for
-    encodings.tolerate()
-
-
 @pytest.mark.parametrize(
     ("text", "encoding", "wanted"),
     [

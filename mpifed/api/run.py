@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 
 from mpifed.api.progress import Callback, Wish, progress
 from mpifed.api.result import Result
-from mpifed.api.study import Study, study, words
+from mpifed.api.study import Study, share, study, words
 from mpifed.core.errors import UserError, concerning
-from mpifed.data.sources.held import refuse_others, still
+from mpifed.data.sources.held import still
 from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
@@ -51,10 +51,7 @@ def run(
             table = study(experiment, overrides, settings)
             if world.first and path is not None and not force and os.path.lexists(path):
                 raise UserError(f"{os.fspath(path)} exists: pass force=True to overwrite it, or another path")
-        shared = world.share(table)
-        with world.agreeing():
-            refuse_others(table, shared, world.rank)
-        return Job(build(shared, world), path, force)
+        return Job(build(share(table, world), world), path, force)
 
     return carry_out(job, progress, callback)
 

@@ -40,7 +40,8 @@ class CsvTable(TextTable):
         if header and len(second) == len(first) + 1 and second[-1].strip():
             first = ["", *first]
         super().__init__(str(path), first, header)
-        self.inferred = (KINDS,) if writing.header else (KINDS, MARK if writing.header is False else HEADER)
+        stated = {True: (), False: (MARK,), None: (HEADER,)}
+        self.inferred = (KINDS, *stated[writing.header])
         self.lines = np.zeros(0, np.int64)
 
     def text(self) -> Iterator[str]:

@@ -65,8 +65,7 @@ def by_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
     import h5py
 
     training = ("X", "y", *more)
-    testing = tuple(f"{key}_test" for key in training)
-    names = (*training, *testing)
+    names = (*training, *(f"{key}_test" for key in training))
     found: dict[str, dict[str, H5Array]] = {}
     with h5py.File(path, "r", locking="best-effort") as file:
         for name in file:
@@ -77,8 +76,12 @@ def by_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
                 arrays = {key: h5_array(path, f"{name}/{key}", data) for key, data in datasets(group, str(path))}
                 found[name] = {key: array for key, array in arrays.items() if key in names}
     # Groups of other things are no clients, and the file is then said to have no arrays.
-    if not any(found.values()):
-        return {}
+    return joined_groups(path, found, training) if any(found.values()) else {}
+
+
+def joined_groups(path: Path, found: dict[str, dict[str, H5Array]], training: tuple[str, ...]) -> dict[str, Any]:
+    """The arrays of all groups one after the other, with the sizes of each; UserError where a group lacks some."""
+    names = (*training, *(f"{key}_test" for key in training))
     tested = [name for name, arrays in found.items() if "X_test" in arrays or "y_test" in arrays]
     for name, arrays in found.items():
         lacking = [key for key in (names if name in tested else training) if key not in arrays]

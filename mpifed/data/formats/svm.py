@@ -53,21 +53,32 @@ def read_svm(path: Path, zero_based: bool | None, columns: int | None = None) ->
     if lowest > 0 and not zero_based:
         index -= 1
     indptr = starts_of(np.concatenate(counts))
+    base = 0 if zero_based or lowest == 0 else 1
+    check_index(path, index, indptr, base, columns)
     most = int(index.max(initial=-1)) + 1
-    if columns and most > columns:
-        wrong = line_of(path, indptr, int(index.argmax()))
-        counted = "0" if zero_based or lowest == 0 else "1"
-        right = f"indices count from {counted}, and data.columns = {columns} says that there are {columns} features"
-        raise UserError(f"{wrong} has the index {most - 1 + int(counted)}: {right}")
     X = sp.csr_array((np.concatenate(values), index, indptr), (len(indptr) - 1, columns or most))
     X.sort_indices()
-    again = np.flatnonzero(X.indices[1:] == X.indices[:-1])
+    check_once(path, X.indices, indptr, base)
+    return {"X": X, "y": np.concatenate(labels or [np.zeros(0)])}
+
+
+def check_index(path: Path, index: Array, indptr: Array, base: int, columns: int | None) -> None:
+    """UserError for an index from 0 that is not below ``columns``; the file counts from ``base``."""
+    largest = int(index.max(initial=-1))
+    if columns and largest >= columns:
+        right = f"indices count from {base}, and data.columns = {columns} says that there are {columns} features"
+        wrong = line_of(path, indptr, int(index.argmax()))
+        raise UserError(f"{wrong} has the index {largest + base}: {right}")
+
+
+def check_once(path: Path, index: Array, indptr: Array, base: int) -> None:
+    """UserError for an index from 0 that a row has twice, where those of a row are sorted."""
+    again = np.flatnonzero(index[1:] == index[:-1])
     # The same index at the end of a row and at the start of the next one is there once in each.
     again = again[~np.isin(again + 1, indptr)]
     if again.size:
-        shown = int(X.indices[again[0]]) + (lowest > 0 and not zero_based)
+        shown = int(index[again[0]]) + base
         raise UserError(f"{line_of(path, indptr, int(again[0]))} has the index {shown} twice: each stands there once")
-    return {"X": X, "y": np.concatenate(labels or [np.zeros(0)])}
 
 
 def line_of(path: Path, indptr: Array, entry: int) -> str:

@@ -51,10 +51,7 @@ def run(
             table = study(experiment, overrides, settings)
             if world.first and path is not None and not force and os.path.lexists(path):
                 raise UserError(f"{os.fspath(path)} exists: pass force=True to overwrite it, or another path")
-        shared = world.share(table)
-        with world.agreeing():
-            refuse_others(table, shared, world.rank)
-        return Job(build(shared, world), path, force)
+        return Job(build(agreed(table, world), world), path, force)
 
     return carry_out(job, progress, callback)
 
@@ -86,6 +83,15 @@ def resume(
     # the name of the file in front of a mistake: rank 0 reads it deep inside, and the caller may resume many
     with concerning(os.fspath(path)):
         return carry_out(job, progress, callback)
+
+
+def agreed(table: dict[str, Any], world: World) -> dict[str, Any]:
+    """The table of rank 0, on every rank. UserError where ranks have other arrays."""
+    first: dict[str, Any] = world.share(table)
+    if world.size > 1:
+        with world.agreeing():
+            refuse_others(table, first, world.rank)
+    return first
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import msgspec
 
 from mpifed.api.progress import Wish, over_all
 from mpifed.api.result import Result, load
-from mpifed.api.run import all_ranks
+from mpifed.api.run import agreed, all_ranks
 from mpifed.api.study import Study, study
 from mpifed.core import plugins
 from mpifed.core.component import Component
@@ -19,7 +19,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import is_whole
 from mpifed.core.objects import plain
 from mpifed.core.toml import flat, toml_value
-from mpifed.data.sources.held import IN_PROGRAM, refuse_others
+from mpifed.data.sources.held import IN_PROGRAM
 from mpifed.mpi import launcher
 from mpifed.sweeps import grid as grids
 from mpifed.sweeps.grid import Point
@@ -54,9 +54,8 @@ def sweep(
         with world.agreeing():
             table = study(experiment, None, settings)
             axes = assignments(grid or {})
-        first = world.share(table)
+        agreed(table, world)
         with world.agreeing():
-            refuse_others(table, first, world.rank)
             if world.size > 1 and path is None:
                 raise UserError("a sweep on several ranks needs path=FOLDER for its results")
             if world.first:

@@ -85,17 +85,20 @@ def refusing(check: Callable[[Any], None]) -> Callable[[Any], None]:
     def call(table: Any) -> None:
         try:
             check(table)
+        except UserError:
+            raise
         except ValueError as error:
-            raise error if isinstance(error, UserError) else WrongValue(str(error)) from None
+            raise WrongValue(str(error)) from None
         except (TypeError, AttributeError):
             # an object takes what it is given: values of other types, which a study refuses, may fail here
             cls: Any = type(table)
             for key, field in fields_of(cls).items():
                 value = getattr(table, field.name)
                 where = f"{cls.__name__}.{key}"
-                if value is None and type(None) not in parts_of(field.type)[2]:
+                family, _, types = parts_of(field.type)
+                if value is None and type(None) not in types:
                     raise WrongValue(f"{where} = None is wrong: leave it out for the default") from None
-                if not isinstance(value, Table):
+                if family is None:
                     convert(value, field.type, where)
             raise
 

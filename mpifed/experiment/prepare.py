@@ -1,5 +1,6 @@
 """What every rank knows before round one: the data, what server and hosts agree on, who takes part, and when."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -16,8 +17,10 @@ from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.schedule import Schedule
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import CountedWork, Setup
 from mpifed.federation.sums import cuts
+
+Count = Callable[[Experiment, Dataset, Array], CountedWork | None]  # study, data as loaded, samples of clients
 
 
 class Prepared(NamedTuple):
@@ -35,18 +38,20 @@ class Prepared(NamedTuple):
     devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
 
 
-def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = None) -> Prepared:
+def prepare(
+    job: Job, ranks: int, cache: Cache | None = None, x: Array | None = None, count: Count | None = None
+) -> Prepared:
     """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
     one on so many ``ranks``.
 
-    ``x`` is the model to start from, where one is given: (n,), or (m, n) that of each node. Raises UserError for what
+    ``x`` is the model to start from, where one is given: (n,), or (m, n) that of each node; ``count`` counts the work
+    of a method that does not state it. Raises UserError for what
     does not go together, as far as that can be known before data are loaded.
     """
     config = job.config
     features = features_of(config, job.survive)
     refuse_study(config, features)
-    load = config.data.load if cache is None else partial(cache.load, config.data)
-    loaded = load(config.seed, config.dtype)
+    loaded = (config.data.load if cache is None else partial(cache.load, config.data))(config.seed, config.dtype)
     data = config.problem.fitted(loaded)
     for feature in features:
         data = feature.data(data)
@@ -63,10 +68,8 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     if x is not None:
         first, nodes = fitting(x, (data.m, first.size), config)
     setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes)
-    if config.system is not None:
-        from mpifed.experiment.rehearsed_work import counted_work  # it prepares a small run of its own
-
-        setup = setup._replace(counted=counted_work(config, loaded, data.sizes))
+    if count is not None:
+        setup = setup._replace(counted=count(config, loaded, data.sizes))
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)

@@ -34,7 +34,8 @@ class Tally:
 
     def clear(self) -> Array:
         """The counts so far (m,), which begin anew."""
-        found, self.gradients = self.gradients, np.zeros_like(self.gradients)
+        found = self.gradients
+        self.gradients = np.zeros_like(found)
         return found
 
 

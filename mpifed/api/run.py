@@ -51,7 +51,7 @@ def run(
             table = study(experiment, overrides, settings)
             if world.first and path is not None and not force and os.path.lexists(path):
                 raise UserError(f"{os.fspath(path)} exists: pass force=True to overwrite it, or another path")
-        return Job(build(agreed(table, world), world), path, force)
+        return Job(build(agreed(table, world) if world.size > 1 else table, world), path, force)
 
     return carry_out(job, progress, callback)
 
@@ -88,9 +88,8 @@ def resume(
 def agreed(table: dict[str, Any], world: World) -> dict[str, Any]:
     """The table of rank 0, on every rank. UserError where ranks have other arrays."""
     first: dict[str, Any] = world.share(table)
-    if world.size > 1:
-        with world.agreeing():
-            refuse_others(table, first, world.rank)
+    with world.agreeing():
+        refuse_others(table, first, world.rank)
     return first
 
 

@@ -41,12 +41,10 @@ class Prepared(NamedTuple):
 def prepare(
     job: Job, ranks: int, cache: Cache | None = None, x: Array | None = None, count: Count | None = None
 ) -> Prepared:
-    """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
-    one on so many ``ranks``.
+    """Load the data of a job (from ``cache``, if given) and check all that can be wrong before round one on ``ranks``.
 
-    ``x`` is the model to start from, where one is given: (n,), or (m, n) that of each node; ``count`` counts the work
-    of a method that does not state it. Raises UserError for what
-    does not go together, as far as that can be known before data are loaded.
+    ``x``: a model to start from (n,), or (m, n) that of each node; ``count``: what counts work that no method states.
+    Raises UserError for what does not go together, where that is known already before data are loaded.
     """
     config = job.config
     features = features_of(config, job.survive)

@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 
 from mpifed.api.progress import Callback, Wish, progress
 from mpifed.api.result import Result
-from mpifed.api.study import Study, share, study, words
+from mpifed.api.study import Study, study, words
 from mpifed.core.errors import UserError, concerning
-from mpifed.data.sources.held import still
+from mpifed.data.sources.held import refuse_others, still
 from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
@@ -51,7 +51,7 @@ def run(
             table = study(experiment, overrides, settings)
             if world.first and path is not None and not force and os.path.lexists(path):
                 raise UserError(f"{os.fspath(path)} exists: pass force=True to overwrite it, or another path")
-        return Job(build(share(table, world), world), path, force)
+        return Job(build(agreed(table, world) if world.size > 1 else table, world), path, force)
 
     return carry_out(job, progress, callback)
 
@@ -83,6 +83,14 @@ def resume(
     # the name of the file in front of a mistake: rank 0 reads it deep inside, and the caller may resume many
     with concerning(os.fspath(path)):
         return carry_out(job, progress, callback)
+
+
+def agreed(table: dict[str, Any], world: World) -> dict[str, Any]:
+    """The table of rank 0, on every rank. UserError where ranks have other arrays."""
+    first: dict[str, Any] = world.share(table)
+    with world.agreeing():
+        refuse_others(table, first, world.rank)
+    return first
 
 
 @contextmanager

@@ -10,10 +10,8 @@ from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain
 from mpifed.core.toml import join, toml_value
-from mpifed.data.sources.held import refuse_others
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Setting
-from mpifed.mpi.world import World
 
 Study = str | os.PathLike[str] | Mapping[str, Any] | None
 
@@ -34,15 +32,6 @@ def study(given: Study, overrides: Mapping[str, Any] | None, more: Mapping[str, 
     else:
         raise UserError(f"the study {reprlib.repr(given)} is neither the path of an experiment file nor a mapping")
     return applied(table, [*settings(overrides), *settings(more)])
-
-
-def share(table: dict[str, Any], world: World) -> dict[str, Any]:
-    """Return the table of rank 0 on every rank. UserError where data in memory differ between ranks."""
-    first: dict[str, Any] = world.share(table)
-    if world.size > 1:
-        with world.agreeing():
-            refuse_others(table, first, world.rank)
-    return first
 
 
 def settings(overrides: Mapping[str, Any] | None) -> list[Setting]:

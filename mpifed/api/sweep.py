@@ -11,8 +11,8 @@ import msgspec
 
 from mpifed.api.progress import Wish, over_all
 from mpifed.api.result import Result, load
-from mpifed.api.run import all_ranks
-from mpifed.api.study import Study, share, study
+from mpifed.api.run import agreed, all_ranks
+from mpifed.api.study import Study, study
 from mpifed.core import plugins
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
@@ -54,7 +54,7 @@ def sweep(
         with world.agreeing():
             table = study(experiment, None, settings)
             axes = assignments(grid or {})
-        share(table, world)
+        agreed(table, world)
         with world.agreeing():
             if world.size > 1 and path is None:
                 raise UserError("a sweep on several ranks needs path=FOLDER for its results")

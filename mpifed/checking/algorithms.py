@@ -106,10 +106,12 @@ def works(case: Case) -> str:
     if not units.any():
         raise Open("no client is selected")
     called = units.any(axis=0)
-    units, d = units[:, called], d[called]
+    units = units[:, called]
+    d = d[called]
     done = np.array([one.gradients for one in trace.rounds])[:, called]
     each = np.where(units > 0, done / np.maximum(units, 1), np.nan) / d
-    least, most = float(np.nanmin(each)), float(np.nanmax(each))
+    least = float(np.nanmin(each))
+    most = float(np.nanmax(each))
     counted = f"{least:.6g}" if np.isclose(least, most) else f"{least:.6g} to {most:.6g}"
     counted += f" gradient{'s' if most != 1 else ''} of each sample for a selection"
     if not states_work(type(algorithm)):

@@ -86,21 +86,26 @@ def refusing(check: Callable[[Any], None]) -> Callable[[Any], None]:
     def call(table: Any) -> None:
         try:
             check(table)
-        except ValueError as error:
-            raise error if isinstance(error, UserError) else WrongValue(str(error)) from None
-        except (TypeError, AttributeError):
-            # an object takes what it is given: values of other types, which a study refuses, may fail here
-            cls: Any = type(table)
-            for key, field in fields_of(cls).items():
-                value = getattr(table, field.name)
-                where = f"{cls.__name__}.{key}"
-                if value is None and type(None) not in parts_of(field.type)[2]:
-                    raise WrongValue(f"{where} = None is wrong: leave it out for the default") from None
-                if not isinstance(value, Table):
-                    convert(value, field.type, where)
-            raise
+        except (ValueError, TypeError, AttributeError) as error:
+            raise refusal(table, error) from None
 
     return call
+
+
+def refusal(table: Any, error: Exception) -> Exception:
+    """What a user is told of an error in ``__post_init__``: that of a value of another type, or of the ValueError."""
+    cls: Any = type(table)
+    if type(error) is ValueError:
+        return WrongValue(str(error))
+    # an object takes what it is given: values of other types, which a study refuses, may fail here
+    for key, field in fields_of(cls).items():
+        value = getattr(table, field.name)
+        where = f"{cls.__name__}.{key}"
+        if value is None and type(None) not in parts_of(field.type)[2]:
+            return WrongValue(f"{where} = None is wrong: leave it out for the default")
+        if Table not in type(value).__mro__:
+            convert(value, field.type, where)
+    return error
 
 
 @cache

@@ -6,7 +6,7 @@ from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.job import Job
-from mpifed.experiment.prepare import Prepared, prepare
+from mpifed.experiment.prepare import Count, Prepared, prepare
 from mpifed.experiment.warm_start import given_start
 from mpifed.features.feature import Housing, MakeHost
 from mpifed.features.settings import Experiment
@@ -53,8 +53,8 @@ def federation(config: Experiment, transport: Transport, parts: Prepared) -> Fed
     return made
 
 
-def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:
+def gathered(config: Experiment, cache: Cache | None = None, count: Count | None = None) -> Prepared:
     """The parts of an experiment that is looked at, not run: all clients live in one host, in this process."""
     x = None if config.start is None else given_start(config.start)
-    parts = prepare(Job(config), 1, cache, x)
+    parts = prepare(Job(config), 1, cache, x, count)
     return housed(parts, Job(config), (0, parts.data.m), parts.setup.kernels)

@@ -8,6 +8,7 @@ from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.housing import gathered
+from mpifed.experiment.rehearsed_work import counted_work
 from mpifed.features.certificate.constants import certified, known
 from mpifed.features.certificate.least_time import setting
 from mpifed.features.penalty.feature import Penalised
@@ -23,7 +24,7 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
 
     UserError for what does not go together, as before a run.
     """
-    parts = gathered(msgspec.structs.replace(config, dtype="float64"), cache)
+    parts = gathered(msgspec.structs.replace(config, dtype="float64"), cache, counted_work)
     host = parts.host
     assert host is not None
     # f itself, whatever a method computes with

@@ -20,7 +20,7 @@ from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import CountedWork, Setup
 from mpifed.federation.sums import cuts
 
-Rehearse = Callable[[Experiment, Dataset, Array], CountedWork | None]
+Count = Callable[[Experiment, Dataset, Array], CountedWork | None]  # study, data as loaded, samples of clients
 
 
 class Prepared(NamedTuple):
@@ -39,20 +39,17 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    job: Job, ranks: int, cache: Cache | None = None, x: Array | None = None, rehearse: Rehearse | None = None
+    job: Job, ranks: int, cache: Cache | None = None, x: Array | None = None, count: Count | None = None
 ) -> Prepared:
-    """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
-    one on so many ``ranks``.
+    """Load the data of a job (from ``cache``, if given) and check all that can be wrong before round one on ``ranks``.
 
-    ``x`` is the model to start from, where one is given: (n,), or (m, n) that of each node. ``rehearse`` counts the
-    work of a method that does not state it, for simulated time. Raises UserError for what does not go together, as far
-    as that can be known before data are loaded.
+    ``x``: a model to start from (n,), or (m, n) that of each node; ``count``: what counts work that no method states.
+    Raises UserError for what does not go together, where that is known already before data are loaded.
     """
     config = job.config
     features = features_of(config, job.survive)
     refuse_study(config, features)
-    load = config.data.load if cache is None else partial(cache.load, config.data)
-    loaded = load(config.seed, config.dtype)
+    loaded = (config.data.load if cache is None else partial(cache.load, config.data))(config.seed, config.dtype)
     data = config.problem.fitted(loaded)
     for feature in features:
         data = feature.data(data)
@@ -66,8 +63,8 @@ def prepare(
     if x is not None:
         first, nodes = fitting(x, (data.m, first.size), config)
     setup = Setup(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role)
-    if config.system is not None and rehearse is not None:
-        setup = setup._replace(counted=rehearse(config, loaded, data.sizes))
+    if count is not None:
+        setup = setup._replace(counted=count(config, loaded, data.sizes))
     for feature in features:
         setup = feature.prepared(setup, data)
     refuse_large(setup)

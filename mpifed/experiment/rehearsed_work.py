@@ -4,6 +4,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from mpifed.core.errors import UserError
+from mpifed.core.guards import Slip
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Data, Dataset
@@ -77,21 +78,21 @@ def counted_work(config: Experiment, data: Dataset, sizes: Array) -> CountedWork
     if not unstated(config):
         return None
     name = config.algorithm.label()
+    work = config.algorithm.work(sizes)
+    stated = np.asarray(sizes if work is None else work)
     order = np.argsort(data.sizes, kind="stable")
     ids = np.sort(order[np.unique(np.linspace(0, len(order) - 1, min(CLIENTS, len(order))).round().astype(int))])
     try:
         rows, second = rehearsed(config, Some(data, ids))
     except Exception as error:  # the run comes to a mistake of the class as well, and says what is wrong
-        work = config.algorithm.work(sizes)
-        why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        note = f"its first rounds fail ({why}), so {ONE}"
-        return CountedWork(sizes if work is None else work, unstated_note(name, note))
+        why = f"{type(error).__name__}: {error}".removeprefix(f"{Slip.__name__}: ")
+        return CountedWork(stated, unstated_note(name, f"its first rounds fail ({why}), so {ONE}"))
     if second:
         raise UserError(
             f"system.passes is missing: {name} asks for f.{next(iter(second))}, and second derivatives are no sample "
             "gradients, so system.speed needs it"
         )
-    return found(name, rows, data.sizes[ids], np.asarray(sizes), config.algorithm.work(sizes))
+    return found(name, rows, data.sizes[ids], np.asarray(sizes), stated)
 
 
 def rehearsed(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]:
@@ -131,12 +132,11 @@ def rehearsed(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]
     return np.array(rows), tally.second
 
 
-def found(name: str, rows: Array, some: Array, sizes: Array, stated: Array | None) -> CountedWork:
+def found(name: str, rows: Array, some: Array, sizes: Array, stated: Array) -> CountedWork:
     """The work of clients with ``sizes`` samples, from that (rounds, c) of clients with ``some``, and what to say."""
     if np.isnan(rows).any():
-        work = sizes if stated is None else stated
         note = f"its rounds do not select clients as its takes says, so {ONE}"
-        return CountedWork(work, unstated_note(name, note))
+        return CountedWork(stated, unstated_note(name, note))
     known, at = np.unique(some, return_inverse=True)
     mean = rows.mean(axis=0)
     each = np.bincount(at, mean) / np.bincount(at)
@@ -144,7 +144,7 @@ def found(name: str, rows: Array, some: Array, sizes: Array, stated: Array | Non
     if (rows == np.round(rows)).all() and (rows == rows[0]).all():
         work = np.round(work)  # what is interpolated is a number of gradients, too
     differ = not np.allclose(rows, each[at], rtol=1e-9, atol=0)
-    if not differ and stated is not None and np.array_equal(work, stated):
+    if not differ and np.array_equal(work, stated):
         return CountedWork(work, "")
     near = "" if np.isin(sizes, known).all() else ", and for numbers of samples between theirs what lies between"
     return CountedWork(work, unstated_note(name, amount(rows / some, len(sizes), near, differ)))
@@ -152,7 +152,8 @@ def found(name: str, rows: Array, some: Array, sizes: Array, stated: Array | Non
 
 def amount(shares: Array, m: int, near: str, differ: bool) -> str:
     """A clause about work that was counted as these ``shares`` (rounds, c) of the samples of c of m clients."""
-    least, most = float(shares.min()), float(shares.max())
+    least = float(shares.min())
+    most = float(shares.max())
     each = f"{least:.4g}" if np.isclose(least, most) else f"{least:.4g} to {most:.4g}"
     rounds = "round" if len(shares) == 1 else f"{len(shares)} rounds"
     text = f"a rehearsal of {rounds} with {shares.shape[1]} of {m} clients has counted {each} for each sample"

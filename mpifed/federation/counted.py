@@ -1,8 +1,7 @@
 """The sample gradients that client methods ask f for, counted for each client."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,83 +10,57 @@ from mpifed.core.typing import Array
 from mpifed.federation.host import ClientMethod
 from mpifed.federation.local import Local
 from mpifed.federation.request import SCORES
-from mpifed.federation.view import Key, View
-from mpifed.kernels.blocks import Block
-from mpifed.problems.problem import Solve
+
+FIRST = ("value", "grad", "value_grad", "clipped_grad", "evaluate")  # each counts as one gradient
+SECOND = ("hessian", "hess", "packed_hess")
 
 
 class Tally:
-    """The sample gradients of m clients since ``clear``: ``gradients`` (m,), and the methods that have no such count.
+    """The sample gradients of m clients since ``clear``: ``gradients`` (m,).
 
-    A value of f counts as a gradient. ``second``: the second derivatives that were asked for, which are neither.
+    ``second``: the second derivatives that were asked for, which have no such count.
     """
 
     def __init__(self, m: int) -> None:
         self.gradients = np.zeros(m, np.int64)
         self.second: dict[str, None] = {}
 
-    def wrap(self, name: str, method: ClientMethod) -> ClientMethod:
-        """The client method with an f that counts; scores of a selection have a time of their own."""
-        if name in SCORES:
-            return method
-        return lambda f, *args: method(Counted.of(f, self), *args)
-
     def clear(self) -> Array:
         """The counts so far (m,), which begin anew."""
-        found, self.gradients = self.gradients, np.zeros_like(self.gradients)
+        found = self.gradients
+        self.gradients = np.zeros_like(found)
         return found
 
+    def wrap(self, name: str, method: ClientMethod) -> ClientMethod:
+        """The client method with an f that is watched; scores of a selection have a time of their own."""
+        if name in SCORES:
+            return method
+        return lambda f, *args: method(self.watched(f), *args)
 
-class Counted(Local):
-    """f_i of c clients that notes in a tally what it is asked for."""
+    def watched(self, f: Local) -> Local:
+        """Let f, and what is made of it, note here what it is asked for."""
+        # on this object alone: f of a run has neither a class of its own nor a question whether somebody counts
+        own: dict[str, Any] = {name: self.counted(f, getattr(f, name)) for name in FIRST}
+        own |= {name: self.noted(name, getattr(f, name)) for name in SECOND}
+        like = f.like
+        own["like"] = lambda *args: self.watched(like(*args))
+        vars(f).update(own)
+        return f
 
-    tally: Tally
+    def counted(self, f: Local, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of f that counts a gradient of each sample, or of each in the mini-batch."""
 
-    @classmethod
-    def of(cls, f: Local, tally: Tally) -> Counted:
-        """The clients of a call, counted from now on."""
-        found = cls(f.block, f._study, f.ids, f.key)
-        found.views = f.views
-        found.tally = tally
-        return found
+        def call(*args: Any, **named: Any) -> Any:
+            self.gradients[f.ids] += (to_numpy(f.block.w) > 0).sum(axis=1)
+            return method(*args, **named)
 
-    def like(self, block: Block, ids: Array, key: Key, views: Sequence[View] = ()) -> Counted:
-        found = Counted(block, self._study, ids, key, views)
-        found.tally = self.tally
-        return found
+        return call
 
-    def count(self) -> None:
-        """Count one gradient of each sample, or of each in the mini-batch."""
-        self.tally.gradients[self.ids] += (to_numpy(self.block.w) > 0).sum(axis=1)
+    def noted(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of f that notes its name."""
 
-    def value(self, X: Array) -> Array:
-        self.count()
-        return super().value(X)
+        def call(*args: Any, **named: Any) -> Any:
+            self.second[name] = None
+            return method(*args, **named)
 
-    def grad(self, X: Array) -> Array:
-        self.count()
-        return super().grad(X)
-
-    def value_grad(self, X: Array) -> tuple[Array, Array]:
-        self.count()
-        return super().value_grad(X)
-
-    def clipped_grad(self, X: Array, bound: float) -> Array:
-        self.count()
-        return super().clipped_grad(X, bound)
-
-    def evaluate(self, X: Array) -> tuple[Array, ...]:
-        self.count()
-        return super().evaluate(X)
-
-    def hessian(self, X: Array) -> Solve:
-        self.tally.second["hessian"] = None
-        return super().hessian(X)
-
-    def hess(self, X: Array) -> Array:
-        self.tally.second["hess"] = None
-        return super().hess(X)
-
-    def packed_hess(self, X: Array) -> Array:
-        self.tally.second["packed_hess"] = None
-        return super().packed_hess(X)
+        return call

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.networks.torch_function import Function
@@ -59,7 +60,7 @@ class Calls:
             f"{front}.{name}".removeprefix("."): value
             for front, part in self.module.named_modules()
             for name, value in vars(part).items()
-            if isinstance(value, int | float | np.number)
+            if is_number(value, int | float | np.number)
         }
 
 

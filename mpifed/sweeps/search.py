@@ -153,7 +153,7 @@ def assign(table: dict[str, Any], key: str, value: Any) -> None:
     """Write a value under a dotted key; a text in the place of a table is its name, as in run and sweep."""
     *parents, last = key.split(".")
     for parent in parents:
-        if isinstance(table.get(parent), str):
+        if type(table.get(parent)) is str:
             table[parent] = {"name": table[parent]}
         table = table.setdefault(parent, {})
         if not isinstance(table, dict):

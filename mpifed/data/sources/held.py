@@ -60,7 +60,10 @@ def refuse_others(table: Mapping[str, Any], first: Mapping[str, Any], rank: int)
 
 def hash_of(data: Any) -> str:
     """The hash of data in memory, as a study names them; empty for others."""
-    return str(data.get("sha256") or "") if isinstance(data, Mapping) else ""
+    try:
+        return str(data["sha256"])
+    except (TypeError, KeyError):  # a text, or no table at all
+        return ""
 
 
 def still(source: Data) -> Held | None:

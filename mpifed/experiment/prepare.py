@@ -49,7 +49,7 @@ def prepare(job: Job, ranks: int, cache: Cache | None = None, x: Array | None = 
     data = config.problem.fitted(load(config.seed, config.dtype))
     for feature in features:
         data = feature.data(data)
-    problem, data = config.problem.settled(data)
+    problem, data = config.problem.settled(data) if config.problem.has("settled") else (config.problem, data)
     features = [*brought(config, data), *features]
     if ranks > data.m + 1:
         raise UserError(

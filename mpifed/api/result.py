@@ -77,8 +77,7 @@ class Result(results.Result):
     ``rounds`` name -> (rounds,), with ``round`` itself; ``about`` name -> unit and description of these columns;
     ``ranks`` and ``clients`` name -> (ranks,) and (m,); ``selection`` (rounds, slots) as stored, see ``selected``;
     ``x`` (n,) and ``personal`` (m, n) the final models, None where there are none; ``attrs`` the root attributes;
-    ``path`` the file, None for a result in memory; ``units`` with ``data.standardise`` the ``mean`` and ``deviation``
-    of each feature in the table, which ``x`` does not know and ``fit`` does.
+    ``path`` the file, None for a result in memory.
 
         >>> result: mpifed.Result = mpifed.run(rounds=2)
         >>> result.status, result.cr, result.rounds["objective"].shape, result.x.shape

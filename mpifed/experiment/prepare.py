@@ -53,7 +53,7 @@ def prepare(
     data = config.problem.fitted(loaded)
     for feature in features:
         data = feature.data(data)
-    problem, data = config.problem.settled(data)
+    problem, data = config.problem.settled(data) if config.problem.has("settled") else (config.problem, data)
     features = [*brought(config, data), *features]
     refuse_ranks(ranks, data.m)
     block = block_size(config.block_bytes)

@@ -1,7 +1,6 @@
 """The two sides of a run at work: rank 0 plays the rounds, the other ranks reply."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from mpifed.core.errors import RunError, Singular, UserError
@@ -57,17 +56,17 @@ def serve(
             fed = federation(config, transport, parts)
             for note in [*worth_saying(config, fed.m, parts.features), *circumstances(job, parts)]:
                 progress.note(note)
-            with explained(parts):
-                outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
+            outcome = played(job, fed, parts.features, recorder, progress, checkpoints)
+        except Singular as error:
+            transport.stop(collect=False)
+            raise explained(error, parts) from None
         except (UserError, RunError):
             transport.stop(collect=False)
             raise
         finally:
             progress.close()
-        privacy = config.algorithm.privacy()
-        # means are of the true data: beside a model that may be published they must not stand
-        if parts.data.units is not None and not (privacy and privacy.holds):
-            recorder.units(*parts.data.units)
+        if parts.data.units is not None:
+            record_units(recorder, config, parts)
         transport.stop()
         ranks = reported(world, parts, transport, recorder, fed)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
@@ -107,16 +106,18 @@ def played(
     return outcome
 
 
-@contextmanager
-def explained(parts: Prepared) -> Iterator[None]:
+def explained(error: Singular, parts: Prepared) -> RunError:
     """Say of a singular Hessian what the problem finds in the samples, which no server sees."""
-    try:
-        yield
-    except Singular as error:
-        why = parts.setup.problem.flat(parts.data, error.x)
-        if not why:
-            raise
-        raise RunError(f"{error.method} finds no step: {why}") from None
+    why = parts.setup.problem.flat(parts.data, error.x)
+    return RunError(f"{error.method} finds no step: {why}") if why else error
+
+
+def record_units(recorder: Recorder, config: Experiment, parts: Prepared) -> None:
+    """Write what features were standardised with, but not beside a model that may be published: it is true data."""
+    assert parts.data.units is not None
+    privacy = config.algorithm.privacy()
+    if not (privacy and privacy.holds):
+        recorder.units(*parts.data.units)
 
 
 def certified(recorder: Recorder, found: dict[str, Any]) -> None:

@@ -88,8 +88,8 @@ class Problem(Component):
         return np.zeros(self.dim(data))
 
     def settled(self, data: Dataset) -> tuple[Self, Dataset]:
-        """The problem with what only the samples of a run tell, and these with a note on it; by default as they are."""
-        return self, data
+        """The problem with what only the samples of a run tell, and these with a note on it. Optional."""
+        raise NotImplementedError
 
     def flat(self, data: Dataset, x: Array) -> str:
         """What in the samples makes ∇²f singular at x (n,) where that is of this problem, and what helps, or ""."""

@@ -12,7 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.results.columns import STORED, UNSEEN, Column, Columns
 from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset
 from mpifed.results.rounds_table import METADATA
-from mpifed.results.validate import check_rising, column
+from mpifed.results.validate import check_rising, column, columns
 
 LONGEST = 1 << 17  # most numbers of a row that are stored together
 CHUNK = 256  # numbers of rounds that are stored together
@@ -94,6 +94,12 @@ def read_models(file: Group, name: str) -> Columns:
     numbers, stored = stored_models(file, name)
     x = np.zeros((0, 0)) if stored is None else column(stored, "models/x", name)
     return Columns(round=numbers, x=x[: len(numbers)])
+
+
+def read_units(file: Group, name: str) -> Columns:
+    """Mean and deviation of features in /model of the result ``name``, where they are there."""
+    model = columns(file, "model", name)
+    return Columns({key: model[key] for key in ("mean", "deviation") if key in model})
 
 
 def read_by_client(file: Group, name: str, part: str = "clients") -> Columns:

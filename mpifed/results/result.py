@@ -20,7 +20,7 @@ from mpifed.core.typing import Array
 from mpifed.results.certificate_group import read_certificate
 from mpifed.results.columns import ALL, Columns
 from mpifed.results.frames import data_frame, data_set
-from mpifed.results.model_log import read_by_client, read_models, read_unseen
+from mpifed.results.model_log import read_by_client, read_models, read_units, read_unseen
 from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, recorded_rounds
 from mpifed.theory.statements import Certificate
 
@@ -33,8 +33,8 @@ PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being w
 class Result:
     """Everything that a run recorded; ``mpifed.Result`` says what the fields are.
 
-    ``models``, ``by_client``, ``unseen`` and ``certificate`` are read from the file when they are first asked for, with
-    a UserError where it is no longer there.
+    ``models``, ``by_client``, ``unseen``, ``units`` and ``certificate`` are read from the file when they are first
+    asked for, with a UserError where it is no longer there.
     """
 
     path: str | None
@@ -47,7 +47,6 @@ class Result:
     personal: Array | None
     about: dict[str, tuple[str, str]]
     image: bytes | None = field(default=None, repr=False)
-    units: Columns = field(default_factory=Columns)
 
     @classmethod
     def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Self:
@@ -69,8 +68,7 @@ class Result:
             file.flush()
             image = file.id.get_file_image()
         final = (model.get("x"), model.get("personal"))
-        units = Columns({key: model[key] for key in ("mean", "deviation") if key in model})
-        return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image, units)
+        return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image)
 
     @property
     def status(self) -> str:
@@ -103,6 +101,14 @@ class Result:
         ``data_client`` (u,) are their numbers in the data, ``samples`` (u,) what they train on in these steps.
         """
         return self._stored(read_unseen)
+
+    @cached_property
+    def units(self) -> Columns:
+        """The ``mean`` and ``deviation`` (n,) of each feature in the table, with ``data.standardise``; else none.
+
+        ``x`` is of the features (a − mean)/deviation, and ``fit`` prints it for a.
+        """
+        return self._stored(read_units)
 
     @cached_property
     def certificate(self) -> Certificate | None:

@@ -18,13 +18,17 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import WIDEST, is_number, lines_of
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.inferred import HEADER, KINDS, MARK
+from mpifed.data.inferred import HEADER, KINDS, MARK, Inferred
 from mpifed.data.tables.table import MISSING, Column, Table
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
 ROWS = 64  # at least
 COMMA = re.compile(r"-?\d+,\d+")
 OTHER_MARK = re.compile(r"-?[\d.,]+;-?[\d.,;-]+")
+
+
+# What the first line says of all where a study states that it is a header, that it is none, or neither.
+FIRST_LINE: dict[bool | None, tuple[Inferred, ...]] = {True: (), False: (MARK,), None: (HEADER,)}
 
 
 class Writing(NamedTuple):
@@ -72,7 +76,7 @@ class CsvTable(Table):
         if header is None:
             header = is_header(first, next((row for _, row in self.rows(lines, 1)), []), writing)
         super().__init__(str(path), first, header)
-        self.inferred = (KINDS,) if writing.header else (KINDS, MARK if writing.header is False else HEADER)
+        self.inferred = (KINDS, *FIRST_LINE[writing.header])
         self.lines = np.zeros(0, np.int64)
 
     def rows(self, lines: Iterator[str], before: int) -> Iterator[tuple[int, list[str]]]:

@@ -82,8 +82,8 @@ def is_real(value: Any) -> bool:
 
 def masked(value: Any) -> int:
     """How many entries of an array, or of a list of arrays, have a mask, which numpy drops when it makes them one."""
-    parts = value if isinstance(value, list | tuple) else [value]
-    return sum(int(np.count_nonzero(part.mask)) for part in parts if isinstance(part, np.ma.MaskedArray))
+    parts = value if type(value) in (list, tuple) else [value]
+    return sum(int(np.count_nonzero(part.mask)) for part in parts if np.ma.isMaskedArray(part))
 
 
 def is_numeric(value: Any) -> bool:

@@ -66,14 +66,16 @@ def reason(error: BaseException) -> str:
 
 def failure(rank: int, error: BaseException) -> str:
     """The message for an error on a rank: that of a UserError alone, all others with the traceback."""
-    if isinstance(error, UserError):
-        return str(error)
+    here = f"rank {rank} on {socket.gethostname()}"
+    match error:
+        case UserError():
+            return str(error)
+        case MemoryError():  # wherever that was, the run is too large
+            return f"{here} has no memory left: {reason(error)}".removesuffix(": ")
     # With where it happened: an error in the program is reported by users, who cannot make it happen again.
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
-    if isinstance(error, MemoryError):  # wherever that was, the run is too large
-        return f"rank {rank} on {socket.gethostname()} has no memory left: {reason(error)}".removesuffix(": ")
     where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
-    return f"rank {rank} on {socket.gethostname()} failed: {what}\n{where}"
+    return f"{here} failed: {what}\n{where}"
 
 
 @contextmanager

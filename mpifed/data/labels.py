@@ -204,12 +204,17 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
     return np.split(codes.ravel(), np.cumsum([len(part) for part in parts])[:-1]), tuple(map(str, names))
 
 
+def classes_of(given: int | Sequence[int | str]) -> list[int | str]:
+    """The labels of the classes that a study states: 0 … C−1 where it states their number."""
+    return list(range(given)) if isinstance(given, int) else list(given)
+
+
 def by_classes(given: int | Sequence[int | str], y: Array, source: str) -> Array:
     """Labels, numbers or texts, as the places 0, 1 … of their classes in ``given``; a number C: 0 … C−1.
 
     UserError, which names ``source``, for a label that is none of them.
     """
-    words = list(map(str, range(given) if isinstance(given, int) else given))
+    words = list(map(str, classes_of(given)))
     shown = toml_value(given)
     if len(set(words)) < max(2, len(words)):
         raise UserError(f"data.classes = {shown} is wrong: it must be a number of classes or their labels, at least 2")
@@ -242,8 +247,8 @@ def about_stated(classes: Sequence[int | str]) -> str:
 
 def pairs(names: Sequence[int | str]) -> str:
     """Which label is which number."""
-    shown = [shortened(name) if isinstance(name, str) else name for name in names]
-    return ", ".join(folded([f"{name!r} is {number}" for number, name in enumerate(shown)]))
+    texts = [repr(shortened(str(name))) if name == str(name) else str(name) for name in names]
+    return ", ".join(folded([f"{text} is {number}" for number, text in enumerate(texts)]))
 
 
 def shortened(name: str) -> str:

@@ -14,7 +14,7 @@ from mpifed.core.promises import keeping
 from mpifed.core.streams import stream, streams
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.dataset import Data, Dataset, Generated, Test, Wrapped
-from mpifed.data.labels import about_stated, about_texts, by_classes, numbers_of_texts
+from mpifed.data.labels import about_stated, about_texts, by_classes, classes_of, numbers_of_texts
 from mpifed.data.partition import Iid, Partition
 
 # Type of the field ``classes`` of sources whose labels a study may state.
@@ -192,10 +192,12 @@ def deal_stated(data: Any, train: Samples, test: Samples | None, seed: int, dtyp
     test = None if test is None else test._replace(y=by_classes(given, test.y, source))
     pool = deal(data, train, test, seed, dtype, source)
     pool.stated = True
-    pool.classes = given if isinstance(given, int) else len(given)
-    if not isinstance(given, int):
-        pool.names = tuple(map(str, given)) if isinstance(given[0], str) else ()
-        pool.notes += (about_stated(given),)
+    classes = classes_of(given)
+    pool.classes = len(classes)
+    if classes == list(range(len(classes))):
+        return pool
+    pool.names = tuple(map(str, classes)) if classes[0] == str(classes[0]) else ()
+    pool.notes += (about_stated(classes),)
     return pool
 
 

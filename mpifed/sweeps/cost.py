@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.data.dataset import Data, Dataset
+from mpifed.data.labels import classes_of
 from mpifed.experiment.config import Experiment
 from mpifed.federation.traits import needs
 
@@ -87,8 +88,7 @@ def parameters(config: Experiment, n: int) -> int:
     """The parameters of a model of n features; n where the problem needs the data themselves to tell."""
     data = Dataset()
     data.n = n
-    classes = getattr(config.data, "classes", None)
-    data.classes = len(classes) if isinstance(classes, list) else classes or CLASSES
+    data.classes = len(classes_of(getattr(config.data, "classes", None) or CLASSES))
     data.sizes = np.full(1, n)
     try:
         return config.problem.dim(data)

@@ -14,12 +14,16 @@ from mpifed.core.errors import UserError, counted
 from mpifed.data.formats.cells import Cells, TextTable, Writing
 from mpifed.data.formats.lines import WIDEST, of_two_bytes, texts_of
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.inferred import HEADER, KINDS, MARK
+from mpifed.data.inferred import HEADER, KINDS, MARK, Inferred
 from mpifed.data.tables.table import Column
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
 ROWS = 64  # at least
 NAMED_MARK = re.compile(r'"?sep=(.)"?\s*')  # a first line that says what stands between cells, as spreadsheets take it
+
+
+# What the first line says of all where a study states that it is a header, that it is none, or neither.
+FIRST_LINE: dict[bool | None, tuple[Inferred, ...]] = {True: (), False: (MARK,), None: (HEADER,)}
 
 
 class CsvTable(TextTable):
@@ -40,8 +44,7 @@ class CsvTable(TextTable):
         if header and len(second) == len(first) + 1 and second[-1].strip():
             first = ["", *first]
         super().__init__(str(path), first, header)
-        stated = {True: (), False: (MARK,), None: (HEADER,)}
-        self.inferred = (KINDS, *stated[writing.header])
+        self.inferred = (KINDS, *FIRST_LINE[writing.header])
         self.lines = np.zeros(0, np.int64)
 
     def text(self) -> Iterator[str]:

@@ -68,9 +68,7 @@ def by_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
     names = (*training, *(f"{key}_test" for key in training))
     found: dict[str, dict[str, H5Array]] = {}
     with h5py.File(path, "r", locking="best-effort") as file:
-        for name in file:
-            if name.startswith("#"):  # what MATLAB keeps beside its variables
-                continue
+        for name in (name for name in file if name[0] != "#"):  # which begins what MATLAB keeps beside variables
             group = entry(file, name, str(path))
             if isinstance(group, h5py.Group):
                 arrays = {key: h5_array(path, f"{name}/{key}", data) for key, data in datasets(group, str(path))}

@@ -228,17 +228,14 @@ def matlab_class(entry: Any) -> str:
     # MATLAB's own is there in place; a text of any length lies in a heap of the file, which may be damaged.
     if entry.attrs.get_id("MATLAB_class").dtype.kind != "S":
         check_heaps(entry.file.filename)
-    found = entry.attrs["MATLAB_class"]
-    return found.decode(errors="replace") if isinstance(found, bytes) else str(found)
+    return str(np.asarray(entry.attrs["MATLAB_class"]).astype(str))
 
 
 def sparse_groups(file: Any, path: Path) -> Iterator[tuple[str, Matrix]]:
     """Names and CSR matrices of sparse variables of MATLAB: groups of columns with the number of rows beside them."""
-    import h5py
-
     for name in file:
         group = entry(file, name, str(path))
-        if not (isinstance(group, h5py.Group) and matlab_class(group) and "MATLAB_sparse" in group.attrs):
+        if not (hasattr(group, "keys") and matlab_class(group) and "MATLAB_sparse" in group.attrs):
             continue
         parts = {key: values(data, f"{name} of {path}") for key, data in datasets(group, str(path))}
         shape = (int(group.attrs["MATLAB_sparse"]), len(parts["jc"]) - 1)

@@ -50,35 +50,31 @@ def read_svm(path: Path, zero_based: bool | None, columns: int | None = None) ->
     lowest = int(index.min(initial=1))
     if lowest < 0 or (lowest == 0 and zero_based is False):
         raise UserError(f"{path} has the index {lowest}: indices count from 1, or from 0 with data.zero_based = true")
-    if lowest > 0 and not zero_based:
-        index -= 1
-    indptr = starts_of(np.concatenate(counts))
-    base = 0 if zero_based or lowest == 0 else 1
-    check_index(path, index, indptr, base, columns)
-    most = int(index.max(initial=-1)) + 1
-    X = sp.csr_array((np.concatenate(values), index, indptr), (len(indptr) - 1, columns or most))
-    X.sort_indices()
-    check_once(path, X.indices, indptr, base)
+    base = int(lowest > 0 and not zero_based)
+    X = csr_of(path, index - base, np.concatenate(values), starts_of(np.concatenate(counts)), (base, columns))
     return {"X": X, "y": np.concatenate(labels or [np.zeros(0)])}
 
 
-def check_index(path: Path, index: Array, indptr: Array, base: int, columns: int | None) -> None:
-    """UserError for an index from 0 that is not below ``columns``; the file counts from ``base``."""
-    largest = int(index.max(initial=-1))
-    if columns and largest >= columns:
+def csr_of(path: Path, index: Array, values: Array, indptr: Array, counted: tuple[int, int | None]) -> Any:
+    """X (d, n) of indices from 0, which ``counted`` from a base in the file, to as many columns where these are given.
+
+    UserError for an index beyond them, and for one that a line has twice.
+    """
+    base, columns = counted
+    most = int(index.max(initial=-1)) + 1
+    if columns and most > columns:
+        line = line_of(path, indptr, int(index.argmax()))
         right = f"indices count from {base}, and data.columns = {columns} says that there are {columns} features"
-        wrong = line_of(path, indptr, int(index.argmax()))
-        raise UserError(f"{wrong} has the index {largest + base}: {right}")
-
-
-def check_once(path: Path, index: Array, indptr: Array, base: int) -> None:
-    """UserError for an index from 0 that a row has twice, where those of a row are sorted."""
-    again = np.flatnonzero(index[1:] == index[:-1])
+        raise UserError(f"{line} has the index {most - 1 + base}: {right}")
+    X = sp.csr_array((values, index, indptr), (len(indptr) - 1, columns or most))
+    X.sort_indices()
+    again = np.flatnonzero(X.indices[1:] == X.indices[:-1])
     # The same index at the end of a row and at the start of the next one is there once in each.
     again = again[~np.isin(again + 1, indptr)]
     if again.size:
-        shown = int(index[again[0]]) + base
-        raise UserError(f"{line_of(path, indptr, int(again[0]))} has the index {shown} twice: each stands there once")
+        line = line_of(path, indptr, int(again[0]))
+        raise UserError(f"{line} has the index {X.indices[again[0]] + base} twice: each stands there once")
+    return X
 
 
 def line_of(path: Path, indptr: Array, entry: int) -> str:

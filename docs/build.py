@@ -80,7 +80,9 @@ RESULTS = """# Result files
 A result is an HDF5 file. Open it with `mpifed.load("out.h5")`, h5py, HDFView or
 `xarray.open_dataset("out.h5", group="rounds", engine="h5netcdf")`. Every dataset has the attributes `units`, in the
 notation of UDUNITS, and `description`. `xarray.open_datatree` opens all groups at once. A file can be read during the
-run, by these programs too, and a run that is killed at any moment leaves a file that opens. As long as a run can be resumed, its checkpoint is in the folder `out.h5.checkpoint` beside the file.
+run, by these programs too, and a run that is killed at any moment leaves a file that opens. As long as a run can be
+resumed, its checkpoint is in the folder `out.h5.checkpoint` beside the file; that may be a link to a folder on another
+disk.
 """
 ROUNDS = """One row per round. A column that does not apply to a run is absent; an algorithm may add columns of its own.
 A round that is not evaluated (`evaluate.every`) has NaN for what evaluating gives. *Amount*: the value belongs to that

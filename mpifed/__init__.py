@@ -26,9 +26,8 @@ __all__ = ["__version__", *PUBLIC]
 
 
 # here, and not in a run: a program may fail on one rank before its first run
-ranks, rank = announced()
-if ranks is not None and ranks > 1:
-    importlib.import_module("mpifed.mpi.program_end").install(rank)
+if (announced()[0] or 1) > 1:
+    importlib.import_module("mpifed.mpi.program_end").install(announced()[1])
 
 
 def __getattr__(name: str) -> Any:

@@ -63,7 +63,7 @@ def own_feature(reference: str) -> type[Feature]:
     """The class of a feature that a user has written, "path.py:Class". UserError where there is none."""
     wrong = f"features = {toml_value([reference])} is wrong"
     try:
-        kind: type[Feature] = plugins.load(reference)
+        kind: Any = plugins.load(reference)
     except ValueError as error:
         raise UserError(f"{wrong}: {error}") from None
     if not issubclass(kind, Feature):

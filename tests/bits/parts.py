@@ -59,6 +59,7 @@ def parts(path: Path) -> Hashes:
     left: Arrays = {}
     with h5py.File(path) as file:
         file.visititems(lambda name, item: left.update({name: item[()]} if isinstance(item, h5py.Dataset) else {}))
+        left = {name.replace("stored_round", "round"): array for name, array in left.items()}  # as when recorded
         said = {f"attribute/{name}": file.attrs[name] for name in SAID if name in file.attrs}
         certificate = file["certificate"].attrs if "certificate" in file else {}
         said |= {f"certificate/{name}": certificate[name] for name in certificate}

@@ -20,6 +20,7 @@ from mpifed.core.toml import join, toml_value
 
 LONGEST = 200  # characters of a value in a message
 CHOSEN = ("algorithms", "problems", "data")  # what a study is about: nobody takes another one for the sake of an option
+IN_TIME = ("seconds", "latency", "deadline", "patience")  # ends of keys that are times
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}  # in seconds
 LIMITS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 TYPES = {
@@ -175,7 +176,7 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     except msgspec.ValidationError as error:
         # of a text beside numbers msgspec says which is wrong, and not which are right
         right = f"it must be a number or {texts(kind)}" if "enum" in str(error) else limited(plain(str(error)), kind)
-        raise UserError(f"{path} = {brief(value)} is wrong: {right}{in_seconds(value)}") from None
+        raise UserError(f"{path} = {brief(value)} is wrong: {right}{in_seconds(value, path)}") from None
     # TOML and Python have whole numbers of any size, while numpy and HDF5, which store them, have 64 bits.
     if is_number(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
@@ -208,8 +209,10 @@ def limited(text: str, kind: Any) -> str:
     return f"{found[1]} {' and '.join(limits)}" if found and len(limits) == 2 else text
 
 
-def in_seconds(value: Any) -> str:
-    """For a text such as 50ms, the number of seconds to write; otherwise nothing."""
+def in_seconds(value: Any, path: str) -> str:
+    """For a text such as 50ms where a time is wanted, the number of seconds to write; otherwise nothing."""
+    if not path.endswith(IN_TIME):
+        return ""
     found = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", str(value))
     return f"; in seconds that is {float(found[1]) * UNITS[found[2]]:g}" if found else ""
 

@@ -66,8 +66,7 @@ RULES: list[Rule[Experiment]] = [
     ),
     Rule(
         lambda c: c.system and c.system.partial,
-        "system.partial = {system.partial} is wrong with a table [graph]: without a deadline no node takes fewer local "
-        "steps",
+        "system.partial = true is wrong with a table [graph]: without a deadline no node takes fewer local steps",
     ),
 ]
 

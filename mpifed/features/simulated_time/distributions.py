@@ -45,7 +45,7 @@ class Distribution(Component):
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
         """The distribution that ``table`` names; a number is the constant, a list the numbers of all clients."""
-        seconds = in_seconds(table)
+        seconds = in_seconds(table, path)
         if seconds:
             raise UserError(f"{path} = {toml_value(table)} is wrong: it must be a number{seconds}")
         found: Any = None

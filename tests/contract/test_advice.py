@@ -1,6 +1,9 @@
 """What people write at first works, or the sentence says what does; what has no effect is said."""
 
+import ast
+import functools
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +11,10 @@ import scipy.sparse as sp
 
 import mpifed
 from mpifed.cli.main import main
-from mpifed.core.errors import RunError
+from mpifed.core.errors import RunError, UserError
+from mpifed.experiment.config import override
+from tests.contract import advised_files
+from tests.contract.advised import ADVISED
 
 SMALL = ["data.clients=6", "data.features=5"]
 SMALL_STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 1}
@@ -93,3 +99,127 @@ def test_a_stream_takes_any_word_and_never_one_of_the_program():
     np.testing.assert_array_equal(own, mpifed.stream(1, "my own word", 2).random(4))
     others = [mpifed.stream(1, word, 2).random(4) for word in ("data", "clients", "my other word")]
     assert all((own != other).any() for other in others)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the files of the studies in ADVISED."""
+    place = tmp_path_factory.mktemp("advised")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        advised_files.write()
+    said.cache_clear()
+    return place
+
+
+def typed(words, then=""):
+    """The words of a study with what is typed behind them: a key has its last value, and a minus leaves words out."""
+    found = []
+    for word in f"{words} {then}".split():
+        out = word[1:] if word.startswith("-") else word.partition("=")[0] + "="
+        found = [one for one in found if not one.startswith(out)]
+        found += [] if word.startswith("-") else [word]
+    return tuple(found)
+
+
+FEW = ("rounds=4", "stop.gradient=0.0", "stop.diverged=0")
+
+
+@functools.cache
+def said(words):
+    """What a run of a study says, and the model and by how much f falls of one that ends well."""
+    try:
+        result = mpifed.run(override({}, (*FEW, *words)), progress=False)
+    except (UserError, RunError) as error:
+        return str(error), None, 0.0
+    assert result.status == "finished"
+    f = result.rounds["objective"]
+    return result.attrs["notes"], result.x, f[0] - f[1:].min()
+
+
+@pytest.mark.parametrize("advice", ADVISED, ids=lambda advice: f"{advice.study} · {advice.then}")
+def test_who_does_what_a_sentence_says_sees_the_right_number_or_the_next_sentence(advice, place, monkeypatch):
+    monkeypatch.chdir(place)
+    first = said(typed(advice.study))[0]
+    found = re.search(advice.says, first)
+    assert found, first
+    settings = " ".join(group.replace(" = ", "=").replace(", ", ",") for group in found.groups() if group)
+    told, x, fall = said(typed(advice.study, advice.then or settings))
+    if advice.next:
+        assert re.search(advice.next, told), told
+    else:
+        assert x is not None, told
+        assert np.isfinite(x).all()
+        assert fall > 0
+    if advice.like:
+        np.testing.assert_allclose(x, said(typed(advice.like))[1], rtol=1e-12)
+
+
+# the settings that a sentence may name, and the words by which it advises one
+NAMED = (
+    r"\b(data|problem|algorithm|selection|evaluate|stop|record|system|asynchronous|attack|robust|compress|masks|objective|"
+    r"graph|checkpoint)(\.[a-z_]|\.?[{\0]| ?= ?)|\b(kernels|dtype|start|rounds|bias|option|order|q) ?= ?|\[[a-z]+\]"
+)
+ADVISING = (
+    r"\b(write|set|leave|leaves|give|lower|raise|use|choose|name it|named in|fill in|reads|makes a|begin|so it must be|"
+    r"must be \"|asks for|has one|takes? (?!(part|no|fewer|the proximal)\b))|such as|is missing"
+)
+# beginnings of places and sentences that other tests try, or that advise nothing of a study
+ELSEWHERE = {
+    "checking/": "what a class must be: tests/contract/test_check.py",
+    "cli/": "words of commands: tests/cli",
+    "sweeps/": "words of commands: tests/sweeps",
+    "report/": "files without what is asked for: tests/report",
+    "results/": "descriptions of columns",
+    "theory/": "conditions of theorems",
+    "networks/": "they need PyTorch: tests/networks",
+    "features/network_training/": "they need PyTorch: tests/networks",
+    "features/devices/": "they need a GPU: tests/features/devices",
+    "data/sources/torch_dataset.py": "data sets of PyTorch: tests/data/sources/test_torch_dataset.py",
+    "data/sources/frame.py": "frames of a program, as columns of files: tests/data/sources",
+    "data/formats/parquet.py": "as those of CSV: tests/data/formats",
+    "data/data_guards.py": "a class of one's own: tests/contract",
+    "federation/peers/network.py": "a class of one's own: tests/contract",
+    "core/objects.py": "of Python alone: tests/api",
+    "experiment/resume.py": "of a run that goes on: tests/experiment/test_resume.py",
+    "experiment/config.py: {} is not an override": "words of commands: tests/cli",
+    "experiment/config.py: data.client_weights": "a setting of files of earlier versions",
+    "statistics/": "of a model at hand: tests/statistics",
+    "features/masks/feature.py: masks.sums must be": "of a class of one's own whose noise lies on no grid",
+}
+
+
+def written():
+    """The texts of the package, of each its place and its parts between what is filled in; without docstrings."""
+    for path in sorted(Path(mpifed.__file__).parent.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        nodes = list(ast.walk(tree))
+        left_out = [node.value for node in nodes if isinstance(node, ast.Expr)]
+        left_out += [
+            node.value for node in nodes if isinstance(node, ast.keyword) and node.arg in ("description", "help")
+        ]
+        left_out += [part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values]
+        inside = {id(part) for node in left_out for part in ast.walk(node)}
+        for node in nodes:
+            if id(node) in inside or not isinstance(node, ast.JoinedStr | ast.Constant):
+                continue
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            texts = [part.value if isinstance(part, ast.Constant) else "{}" for part in parts]
+            if all(isinstance(text, str) for text in texts):
+                place = f"{path.relative_to(Path(mpifed.__file__).parent)}:{node.lineno}"
+                yield place, re.split(r"\{[^{}]*\}", "".join(texts))
+
+
+def test_every_sentence_that_advises_a_setting_is_done_by_a_test(place, monkeypatch):
+    monkeypatch.chdir(place)
+    heard = [said(typed(advice.study, then))[0] for advice in ADVISED for then in ("", advice.then)]
+    heard += [said(tuple(command(words)[4:]))[0] for words in SENTENCES | WORKS]
+    missing = []
+    for where, pieces in written():
+        text = "{}".join(pieces)
+        if not (" " in text and re.search(NAMED, text) and re.search(ADVISING, text)):
+            continue
+        pattern = re.compile(".*?".join(map(re.escape, pieces)), re.S)
+        if not (any(map(pattern.search, heard)) or f"{where.partition(':')[0]}: {text}".startswith(tuple(ELSEWHERE))):
+            missing.append(f"{where}: {text}")
+    assert not missing, "\n".join(missing)

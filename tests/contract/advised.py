@@ -507,5 +507,14 @@ TABLES = [
         "take q = 0, or another problem$",
         "algorithm.q=0",
     ),
+    Advice(
+        f"{TABLE}zeros.csv problem=poisson algorithm=fedavg data.ones=true",
+        r"there are two intercepts, .* (problem\.bias = false) has one",
+    ),
+    Advice(
+        f"{TABLE}zeros.csv problem=poisson algorithm=newton data.ones=true",
+        "take bias = false where they are biases",
+        "problem.bias=false",
+    ),
 ]
 ADVISED = [*METHODS, *PRIVACY, *MESSAGES, *CLIENTS, *OBJECTIVES, *PARTS, *TABLES]

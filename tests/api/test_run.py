@@ -153,4 +153,4 @@ def test_ranks_with_other_arrays_are_refused_and_an_error_in_the_callback_ends_a
         done = execute(mpirun(3, "study.py"), cwd=tmp_path)
         assert done.code != 0
         assert told in done.err
-        assert done.err.count("ZeroDivisionError: division by zero") == (seed == 0)
+        assert done.err.count("ZeroDivisionError: ") == (seed == 0)

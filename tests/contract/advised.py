@@ -21,7 +21,8 @@ class Advice(NamedTuple):
 LOGISTIC = "problem=logistic data=gaussian data.samples=9 data.features=3 data.clients=6"
 STRONG = f"{LOGISTIC} problem.mu=0.1 problem.regulariser=whole"
 DUAL = f"{STRONG} algorithm=feddcd"
-LINEAR = "algorithm=fedavg problem=least-squares data=gaussian data.task=linear data.samples=9 data.features=3 data.clients=6"
+SAMPLES = "data=gaussian data.samples=9 data.features=3 data.clients=6"
+LINEAR = f"algorithm=fedavg problem=least-squares {SAMPLES} data.task=linear"
 COUNTS = "problem=poisson data=gaussian data.task=positive data.samples=9 data.features=3 data.clients=6"
 DIGITS = "problem=softmax algorithm=fedavg data=digits"
 SLOW = f"{LINEAR} algorithm=fedavg system.latency=0.1 system.speed=10"
@@ -98,6 +99,10 @@ METHODS = [
         "has no mini-batches, .* it must be 0$",
         "algorithm.batch_size=0",
     ),
+    Advice(
+        f"{COUNTS} algorithm=fednl start=far.npz stop.diverged=3",
+        r"^f diverges: .* so set (algorithm\.line_search = true); stop",
+    ),
 ]
 PRIVACY = [
     Advice(
@@ -112,6 +117,25 @@ PRIVACY = [
     Advice(f"{PRIVATE} dtype=float32", 'so it must be "float64"$', "dtype=float64", next=GUARANTEED),
     Advice(
         f"{PRIVATE} objective.weights=samples", 'so it must be "clients"$', "objective.weights=clients", next=GUARANTEED
+    ),
+    Advice(
+        f"{LOGISTIC} algorithm=flame-dp algorithm.noise_multiplier=1e-30",
+        r"so it must be at least \S+, or 0 for no noise$",
+        "algorithm.noise_multiplier=1e-11",
+        next=r"privacy: each upload is ρ-zCDP",
+    ),
+    Advice(
+        f"{LOGISTIC} algorithm=flame-dp algorithm.seen=sum selection=all masks.sums=masked masks.fraction=10",
+        "so it must be at least 12$",
+        "masks.fraction=12",
+        next="ρ-zCDP",
+    ),
+    Advice(f"{PRIVATE} selection=importance", "no data, such as (uniform)", "selection=uniform", next=GUARANTEED),
+    Advice(
+        f"{PRIVATE} selection=importance",
+        r"or importance with (selection\.odds) that are known without the data$",
+        "selection.odds=[1,2,1,1,1,1]",
+        next=GUARANTEED,
     ),
 ]
 MESSAGES = [
@@ -164,6 +188,15 @@ MESSAGES = [
         f"{LOGISTIC} algorithm=gd robust=trimmed-mean robust.share=0.3 robust.bucket=4",
         r"so it must be below 1\.67$",
         "robust.bucket=1",
+    ),
+    Advice(f"{SLOW} asynchronous.arrivals=2 masks.bits=40", r"masks cannot be used with \[asynchronous\]", "-masks"),
+    Advice(
+        f"{COUNTS} problem=cox algorithm=fedavg attack=labels attack.clients=1", "have no opposite$", "attack=sign-flip"
+    ),
+    Advice(
+        f"{LINEAR} algorithm=gd masks.sums=masked masks.bits=20 masks.fraction=19",
+        r"^masks\.fraction = 19 is wrong.* it must be at most \d+$",
+        "masks.fraction=10",
     ),
 ]
 CLIENTS = [
@@ -253,6 +286,11 @@ CLIENTS = [
     Advice(f"{LOGISTIC} algorithm=fedavg evaluate.unseen=0.99", "so leave one at least$", "evaluate.unseen=5"),
     Advice(f"{LOGISTIC} algorithm=fedavg evaluate.unseen=[1,1]", "name each once$", "evaluate.unseen=[1]"),
     Advice(f"{COUNTS} algorithm=fedavg evaluate.unseen=2", r"such as (evaluate\.unseen_step = 0\.1)$"),
+    Advice(
+        f"{LINEAR} selection=cover selection.s0=1 selection.count=2",
+        "it takes at least 3 rounds$",
+        "selection.s0=3",
+    ),
 ]
 OBJECTIVES = [
     Advice(f"{LINEAR} algorithm=fedavg objective.l1=0.1", "; ad-admm, fedadmm, gd, nesterov can$", "algorithm=gd"),
@@ -284,6 +322,11 @@ OBJECTIVES = [
         "start=three.npz",
     ),
     Advice(f"{LINEAR} start=nodes.npz", r"without a table \[graph\] .* x must be a vector$", "start=three.npz"),
+    Advice(
+        f"{LOGISTIC} algorithm=fedavg algorithm.certify=true objective.weights=samples",
+        'so with algorithm.certify = true it must be "clients"$',
+        "objective.weights=clients",
+    ),
 ]
 PARTS = [
     Advice(f"{DIGITS} data.clients=2000", "each client needs at least one$", "data.clients=20"),
@@ -336,6 +379,11 @@ PARTS = [
     Advice(
         f"{PLAIN} data.path=zero.svm -data.target -data.client data.clients=4 data.zero_based=false",
         r"or from 0 with (data\.zero_based = true)$",
+    ),
+    Advice(
+        f"{DIGITS} data.clients=6 data.partition=sizes data.partition.least=0.999",
+        r"is too large for \d+ samples and data\.clients = 6: lower it$",
+        "data.partition.least=0.9",
     ),
 ]
 TABLES = [
@@ -407,6 +455,66 @@ TABLES = [
         f"{PLAIN} data.standardise=federated evaluate.unseen=1 problem=logistic data.above=0",
         'so it must be "own"$',
         "data.standardise=own",
+    ),
+    Advice(f"{PLAIN} -data.target", r"(data\.target) must be another one$", "data.target=y", like=PLAIN),
+    Advice(
+        f'{TABLE}"" -data.client',
+        "data.path is empty: give a file, or a list of tables$",
+        "data.path=plain.csv data.client=site",
+        like=PLAIN,
+    ),
+    Advice(
+        f'{TABLE}["plain.csv","worded.csv"]',
+        r'texts in others: for a feature (data\.categories = \["a"\]) takes both$',
+    ),
+    Advice(f"{PLAIN} problem=softmax", "; (problem=least-squares) takes any numbers$", like=PLAIN),
+    Advice(f"{TABLE}last.csv", r'all text; for a feature (data\.categories = \["a"\]) takes both$'),
+    Advice(
+        f"{TABLE}weighed.csv data.client_weights=day objective.weights=a",
+        r"data\.client_weights is \"day\"$",
+        "-data.client_weights objective.weights=samples",
+    ),
+    Advice(f"{PLAIN} data.labels=y", r"^data\.labels cannot be set: .* data\.target \(or", "-data.labels", like=PLAIN),
+    Advice(
+        f"{TABLE}later.csv data.test=part data.missing=mean",
+        r"no training sample in which it is known: name it in (data\.ignore)$",
+        'data.ignore=["day"]',
+        like=f'{TABLE}later.csv data.test=part data.features=["a","b"]',
+    ),
+    Advice(
+        f"{TABLE}twice.csv algorithm=newton",
+        "leave out a column that is given twice",
+        'data.ignore=["day"]',
+        like=f"{PLAIN} algorithm=newton",
+    ),
+    Advice(
+        f"{TABLE}nothing.csv algorithm=newton",
+        "its column is 0 in all rows, .* leave it out$",
+        'data.ignore=["day"]',
+        like=f"{PLAIN} algorithm=newton",
+    ),
+    Advice(
+        f"{TABLE}large.csv algorithm=newton",
+        r"bring columns of different size to one, as (data\.standardise = \"pooled\") does",
+    ),
+    Advice(
+        f"{TABLE}classes.csv algorithm=newton problem=softmax",
+        "take bias = false where they are biases, and set the problem's regularisation above 0",
+        "problem.bias=false problem.lam=0.1",
+    ),
+    Advice(
+        f"{TABLE}many.csv problem=poisson algorithm=q-fedavg algorithm.lr=0.01 start=warm.npz",
+        "take q = 0, or another problem$",
+        "algorithm.q=0",
+    ),
+    Advice(
+        f"{TABLE}zeros.csv problem=poisson algorithm=fedavg data.ones=true",
+        r"there are two intercepts, .* (problem\.bias = false) has one",
+    ),
+    Advice(
+        f"{TABLE}zeros.csv problem=poisson algorithm=newton data.ones=true",
+        "take bias = false where they are biases",
+        "problem.bias=false",
     ),
 ]
 ADVISED = [*METHODS, *PRIVACY, *MESSAGES, *CLIENTS, *OBJECTIVES, *PARTS, *TABLES]

@@ -21,10 +21,19 @@ def write() -> None:
     table("filled", a=filled, b=b, y=y, site=site)
     table("untold", a=a, b=b, y=["", *y[1:]], site=site)
     table("mixed", a=[*a[1:], "low"], b=b, y=y, site=site)
+    table("last", a=["low", *a[1:]], b=b, y=y, site=site)
+    table("worded", a=["low", "high"] * (ROWS // 2), b=b, y=y, site=site)
     table("dates", a=a, b=b, day=days, y=y, site=site)
     table("names", a=a, b=b, day=[f"person {k}" for k in range(ROWS)], y=y, site=site)
     table("numbered", day=range(ROWS), a=a, b=b, y=y, site=site)
     table("unknown", a=a, b=b, day=[""] * ROWS, y=y, site=site)
+    part = ["train", "train", "train", "train", "test", "test", "test", "test"] * (ROWS // 8)
+    known = [k if kind == "test" else "" for k, kind in enumerate(part)]
+    table("later", a=a, b=b, day=known, part=part, y=y, site=site)
+    table("twice", a=a, b=b, day=a, y=y, site=site)
+    table("nothing", a=a, b=b, day=[0] * ROWS, y=y, site=site)
+    table("large", a=a, b=b, day=1e9 * (np.arange(ROWS) ** 2 % 7), y=y, site=site)
+    table("many", a=a, b=b, y=20 + np.arange(ROWS) % 5, site=site)
     table("words", a=a, b=b, y=np.where(y > 0, "yes", "no"), site=site)
     table("zeros", a=a, b=b, y=abs(y).astype(int), site=site)
     table("classes", a=a, b=b, y=np.arange(ROWS) % 3, site=site)
@@ -44,6 +53,8 @@ def write() -> None:
             file.writelines(lines)
     for name, shape in (("short", 5), ("three", 3), ("nodes", (6, 3))):
         np.savez(f"{name}.npz", x=np.zeros(shape))
+    np.savez("warm.npz", x=[0.0, 0.0, 2.5])
+    np.savez("far.npz", x=[0.0, 0.0, 0.0, -6.0])
 
 
 def comma(column: np.ndarray) -> list[str]:

@@ -36,7 +36,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "arg text": r"^a call of given has a str as an argument: what travels to clients are arrays",
         "lambda": r"^round of FILE calls '<lambda>' on clients, and Method has no such method: a client method is a",
         "method none": r"^uploads are asked for without a client method: fed\.send and fed\.arrivals must",
-        "field": r"^round of FILE fails in line \d+: AttributeError: 'Server' object has no attribute 'model'$",
+        "field": r"^round of FILE fails in line \d+: AttributeError: .*'model'",
         "sets": r"^round of FILE fails in line \d+: AttributeError: immutable type: 'Method'; no attribute of a",
         "mix": r"^round of FILE .* no attribute 'mix'; a method on a graph is derived from mpifed.GraphAlgorithm$",
         "empty": r"^round of FILE fails in line \d+: RuntimeError$",

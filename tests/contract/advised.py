@@ -387,7 +387,7 @@ PARTS = [
     ),
 ]
 TABLES = [
-    Advice(f"{TABLE}commas.csv", r'has a decimal comma: (data\.decimal = ",") reads such numbers$', like=PLAIN),
+    Advice(f"{TABLE}commas.csv", r'; (data\.decimal = ",") reads it as 0\.346; for a feature', like=PLAIN),
     Advice(f"{TABLE}mixed.csv", r"columns of categories in (data\.categories)$", 'data.categories=["a"]'),
     Advice(
         f"{TABLE}mixed.csv",
@@ -428,7 +428,18 @@ TABLES = [
     Advice(f"{TABLE}classes.csv problem=logistic", "; (problem=softmax) takes them$"),
     Advice(f"{PLAIN} problem=logistic", "; (problem=least-squares) takes them$", like=PLAIN),
     Advice(
-        f"{TABLE}weighed.csv data.frequency=day", r"(data\.weight) takes others$", "-data.frequency data.weight=day"
+        f"{TABLE}classes.csv data.classes=3 problem=logistic", r"data\.classes says 3; (problem=softmax) takes them$"
+    ),
+    Advice(
+        f"{TABLE}classes.csv data.classes=3 problem=cox",
+        "they are classes: leave it out$",
+        "-data.classes",
+        next="time",
+    ),
+    Advice(
+        f"{TABLE}weighed.csv data.frequency=day",
+        r"(data\.weight) takes numbers that are not whole$",
+        "-data.frequency data.weight=day",
     ),
     Advice(f"{TABLE}weighed.csv data.frequency=day data.weight=day", "give one of them$", "-data.frequency"),
     Advice(

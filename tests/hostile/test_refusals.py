@@ -468,7 +468,7 @@ def test_bombs_take_no_memory(folder):
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=60,
+        timeout=240,
         check=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )

@@ -89,7 +89,6 @@ def resume(
 def all_ranks() -> Iterator[World]:
     """The ranks of this program, BLAS on one thread each. An error on one of several, but a UserError, ends all."""
     world = launcher.connect()
-    world.guard()
     try:
         with threadpool_limits(1, "blas"):
             yield world

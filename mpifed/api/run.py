@@ -97,7 +97,6 @@ def agreed(table: dict[str, Any], world: World) -> dict[str, Any]:
 def all_ranks() -> Iterator[World]:
     """The ranks of this program, BLAS on one thread each. An error on one of several, but a UserError, ends all."""
     world = launcher.connect()
-    world.guard()
     try:
         with threadpool_limits(1, "blas"):
             yield world

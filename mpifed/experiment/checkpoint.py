@@ -159,21 +159,27 @@ class CheckpointWriter:
                     file.unlink(missing_ok=True)
 
     def drop(self) -> None:
-        """Remove the checkpoint: rename its folder first, so that no part of it can be left.
+        """Remove the checkpoint."""
+        if self.folder is not None:
+            remove(self.folder)
+            self.tidy()  # where the folder is still there, because it is a link
 
-        Where the folder is a link of the user's, both stay, and the folder is empty then.
-        """
-        if self.folder is not None and self.folder.is_symlink():
-            (self.folder / STATE).unlink(missing_ok=True)  # first: without it the others are no checkpoint
-            self.tidy()
-        elif self.folder is not None:
-            gone = self.folder.with_name(f".{self.folder.name}")
-            if gone.is_symlink():
-                gone.unlink()
-            shutil.rmtree(gone, ignore_errors=True)
-            if self.folder.is_dir():
-                self.folder.rename(gone)
-                shutil.rmtree(gone)
+
+def remove(folder: Path) -> None:
+    """Rename the folder of a checkpoint first and then remove it, so that no part of it can be left.
+
+    Where it is a link of the user's, it stays, and what it leads to is no checkpoint any more.
+    """
+    gone = folder.with_name(f".{folder.name}")
+    if folder.is_symlink():
+        (folder / STATE).unlink(missing_ok=True)
+        return
+    if gone.is_symlink():
+        gone.unlink()
+    shutil.rmtree(gone, ignore_errors=True)
+    if folder.is_dir():
+        folder.rename(gone)
+        shutil.rmtree(gone)
 
 
 def rows_of(name: str, part: dict[str, Array], found: list[dict[str, Array]]) -> Array:

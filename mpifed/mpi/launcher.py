@@ -43,4 +43,6 @@ def connect() -> World:
             f"the launcher started {size} processes, but mpi4py finds no MPI library ({what}): load the MPI of your "
             'site or pip install "mpifed[mpich]"; without a launcher mpifed runs in one process and needs none'
         ) from None
-    return Communicator(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")
+    world = Communicator(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")
+    world.guard()
+    return world

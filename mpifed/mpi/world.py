@@ -61,9 +61,6 @@ class World:
         """The (c,) float64 arrays of all ranks one after the other, at rank 0; ``counts`` are their lengths."""
         return np.asarray(values, float)
 
-    def guard(self) -> None:
-        """Have the ranks that wait in a run learn of one whose program has ended."""
-
     def nodes(self) -> list[int]:
         """The machine of each rank, by the first rank there; all ranks call it."""
         return [0]

@@ -78,17 +78,15 @@ class CrashSafeFile:
 
     def reserve(self, size: int) -> None:
         """Allocate ``size`` bytes behind the end until the next flush. OSError where the disk has no room."""
-        self.check()
+        if self.spoiled():
+            raise OSError(errno.EIO, self.spoil)
         os.posix_fallocate(self.handle, self.length, size)
 
     def flush(self) -> None:
         if self._tried(self._write):
             self.waiting = {}
             self.end = self.length
-            self.known = (self.length, self.head())
-
-    def head(self) -> bytes:
-        return os.pread(self.handle, HEAD, 0)
+            self.known = (self.length, os.pread(self.handle, HEAD, 0))
 
     def spoiled(self) -> str:
         """What happened to the content of a published file: "truncated by another program" …; empty: nothing."""
@@ -96,21 +94,17 @@ class CrashSafeFile:
         if self.public and not self.spoil:
             if os.fstat(self.handle).st_size < length:
                 self.spoil = "truncated by another program"
-            elif self.head() != head:
+            elif os.pread(self.handle, len(head), 0) != head:
                 self.spoil = "written over by another program"
         return self.spoil
-
-    def check(self) -> None:
-        """OSError where the file is another program's by now: nothing is written into it."""
-        if what := self.spoiled():
-            raise OSError(errno.EIO, what)
 
     def synchronise(self) -> None:
         """Wait until the disk has what was flushed."""
         self._tried(lambda: os.fsync(self.handle))
 
     def _write(self) -> None:
-        self.check()
+        if self.spoiled():  # it is another program's by now
+            raise OSError(errno.EIO, self.spoil)
         # Longer before the writes and shorter after them: no address in the file ever lies behind its end.
         if os.fstat(self.handle).st_size < self.length:
             os.ftruncate(self.handle, self.length)

@@ -99,8 +99,10 @@ class Growing:
     def _trouble(self, what: str, error: OSError, when: str) -> RunError:
         """The exception for an error of the disk."""
         self.refused = True
-        if self.disk is not None and (what := self.disk.spoiled()):
-            return RunError(f"{self.name} was {what} while the run wrote to it: run it again with another -o")
+        if self.disk is not None and self.disk.spoiled():
+            return RunError(
+                f"{self.name} was {self.disk.spoil} while the run wrote to it: run it again with another -o"
+            )
         if not self.safe:
             return RunError(f"{self.name} cannot be written: {reason(error)}")
         return RunError(f"{self.name} {what}: {reason(error)}; {SAFE} {when}")

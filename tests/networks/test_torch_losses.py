@@ -7,7 +7,10 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
+from mpifed.features.guarantee.notes import about_stop
+from mpifed.features.stop import Stop
 from mpifed.networks.torch_losses import loss_of
+from mpifed.problems.problem import Problem
 from tests.helpers.torch_cases import C, M, N, agrees, at, dataset, local, network, point, samples, tensors, torch
 
 pytestmark = pytest.mark.torch
@@ -295,3 +298,9 @@ def test_an_instance_is_refused_where_a_class_is_wanted_and_a_function_that_retu
         return loss(scores, targets)
 
     assert package.run(study(module=returned, loss=called)).rounds["round"][-1] == 3
+
+
+def test_under_a_guarantee_a_metric_that_may_fail_on_the_true_data_is_said():
+    told = about_stop(Stop(diverged=0), network(here("Flat"), loss="mse", metric="r2"))
+    assert told == ["problem.metric looks at the true data: whether the run fails is then not private"]
+    assert about_stop(Stop(diverged=0), Problem.build("logistic", "problem")) == []

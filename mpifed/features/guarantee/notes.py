@@ -4,6 +4,7 @@ from mpifed.features.findings import promises
 from mpifed.features.guarantee.prepared_data import before_it
 from mpifed.features.settings import Experiment
 from mpifed.features.stop import Stop
+from mpifed.problems.problem import Problem
 
 TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
 
@@ -20,7 +21,7 @@ def privacy_notes(config: Experiment) -> list[str]:
         f"only models{'' if privacy.sums else ' and uploads'} may be published: {of_true_data(config)} are of the true "
         "data",
         "the noise comes from the operating system's entropy, so this run cannot be repeated to the bit",
-        *about_stop(config.stop),
+        *about_stop(config.stop, config.problem),
     ]
     found += elsewhere(config)
     if config.start is not None:
@@ -28,11 +29,15 @@ def privacy_notes(config: Experiment) -> list[str]:
     return found
 
 
-def about_stop(stop: Stop) -> list[str]:
-    """Sentences about the rules that look at the true data."""
+def about_stop(stop: Stop, problem: Problem) -> list[str]:
+    """Sentences about the rules that look at the true data, and a metric of the user's, which may fail on them."""
     ending = [f"stop.{rule}" for rule in TRUE_DATA if getattr(stop, rule)]
     # A least value may be 0; what it ends is a run that comes below it.
-    failing = {"stop.optimum": stop.optimum is not None, "stop.diverged": stop.diverged}
+    failing = {
+        "stop.optimum": stop.optimum is not None,
+        "stop.diverged": stop.diverged,
+        "problem.metric": hasattr(problem, "metric") and problem.measured(),
+    }
     found = {
         "the number of rounds": ending,
         "whether the run fails": [rule for rule, there in failing.items() if there],

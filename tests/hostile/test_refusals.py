@@ -353,6 +353,8 @@ def cases():
     found |= {f"command {k}": case for k, case in enumerate(COMMANDS)}
     found |= {f"study {name}": (["run", name], told) for name, (_, told) in STUDIES.items()}
     found |= {f"info {name}": (["data", "info", name], told) for name, (_, told) in DATA.items()}
+    del found["info nan.csv"]  # data info counts missing cells, and draws no picture of them
+    found["info -o nan.csv"] = (["data", "info", "nan.csv", "-o", "nan.png"], DATA["nan.csv"][1])
     found |= {f"run {name}": ([*RUN, f"data.path={name}"], told) for name, (_, told) in hostile.MORE.items()}
     found |= {f"replay {k}": ([*REPLAY, f"selection.path=replay-{k}"], told) for k, (_, told) in SELECTIONS.items()}
     found |= {f"wrong {name}": case for name, case in WRONG.items()}

@@ -227,7 +227,7 @@ def test_a_file_and_xarray_have_them_beside_the_other_clients(tmp_path):
     found = mpifed.load(path)
     same(found.unseen, whole.unseen)
     group = xarray.load_dataset(path, group="unseen", engine="h5netcdf")
-    assert group["accuracy_after"].dims == ("round", "client")
+    assert group["accuracy_after"].dims == ("stored_round", "client")
     assert group["accuracy_after"].attrs["description"].startswith("After steps of the client's own: Fraction")
     table = found.to_xarray()["unseen_accuracy_after"]
     assert table.dims == ("round", "unseen")

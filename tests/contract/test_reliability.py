@@ -20,7 +20,7 @@ from mpifed.experiment.checkpoint import find
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
-from mpifed.results import provenance
+from mpifed.results import provenance, recorder
 from mpifed.sweeps.cost import OFF, memory, parameters
 from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute
@@ -49,8 +49,9 @@ def lose(fate):
 
 
 def losing(monkeypatch, fate, last):
-    """Lose the file of a run after round ``last``."""
+    """Lose the file of a run after round ``last``, which it notices at its next checkpoint."""
     show = Progress.show
+    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 1e9)  # on a busy machine it would look for its file before
     monkeypatch.setattr(
         Progress, "show", lambda self, round, *rest: (lose(fate) if round == last else None, show(self, round, *rest))
     )

@@ -16,6 +16,8 @@ from mpifed.core.typing import Array
 HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
 BLOCK = 1 << 20  # bytes of a file that are searched at a time
 
+NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
+
 
 def datasets(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Names and datasets of a group; UserError with ``path`` where data are stored outside the file."""
@@ -30,6 +32,14 @@ def is_array(found: Any) -> bool:
     import h5py
 
     return isinstance(found, h5py.Dataset) and found.shape is not None
+
+
+def is_dimension(found: Any) -> bool:
+    """Whether a dataset is a dimension of others, and no data."""
+    import h5py
+
+    scales = h5py.h5ds
+    return bool(scales.is_scale(found.id) and scales.get_scale_name(found.id).startswith(NO_COORDINATE))
 
 
 def entry(group: Any, name: str, path: str) -> Any:
@@ -51,7 +61,10 @@ def entry(group: Any, name: str, path: str) -> Any:
         except TypeError:
             wrong = f"{name} of {path} has a type that numpy does not know"
             raise UserError(f"{wrong}: it must be an array of numbers") from None
-        check_declared(size, found.id.get_storage_size(), f"{name} of {path}")
+        stored = found.id.get_storage_size()
+        # a dimension of a large model stores its length alone, and nobody reads it
+        if stored or not is_dimension(found):
+            check_declared(size, stored, f"{name} of {path}")
     return found
 
 

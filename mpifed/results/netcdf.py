@@ -12,11 +12,10 @@ import numpy as np
 
 from mpifed.core.errors import RunError, reason
 from mpifed.core.files import open_file, replacing, synchronise
+from mpifed.core.hdf5 import NO_COORDINATE
 from mpifed.core.typing import Array
 from mpifed.results.columns import SCALES, Column
 from mpifed.results.crash_safe_file import CrashSafeFile
-
-NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
 SAFE = "the rounds in it are safe, and resume continues"
 LONGEST_CUT = 1 << 22  # most bytes by which HDF5 can have shortened a file before it said so

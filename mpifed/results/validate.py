@@ -7,11 +7,10 @@ import numpy as np
 
 from mpifed.core.deprecated import column_name
 from mpifed.core.errors import UserError
-from mpifed.core.hdf5 import datasets, entry, values
+from mpifed.core.hdf5 import NO_COORDINATE, datasets, entry, values
 from mpifed.core.toml import from_toml, toml_value
 from mpifed.core.typing import Array
 from mpifed.results.columns import ALL, CLIENTS, COLUMNS, RANKS, SCALES, STORED, UNKNOWN, UNSEEN, Column, Columns
-from mpifed.results.netcdf import NO_COORDINATE
 
 DAMAGED = (OSError, RuntimeError, MemoryError, OverflowError, struct.error)
 UNREADABLE = (*DAMAGED, KeyError, ValueError, TypeError, AttributeError)

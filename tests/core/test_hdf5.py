@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from mpifed.core import hdf5
-from mpifed.core.hdf5 import check_heaps
+from mpifed.core.errors import UserError
+from mpifed.core.hdf5 import check_heaps, entry
+from mpifed.results.netcdf import dimension
 from tests.helpers.commands import execute
 
 CHANGING = """
@@ -25,7 +27,9 @@ with open(sys.argv[1], "r+b", buffering=0) as file:
 READING = """
 import sys, time
 from contextlib import suppress
-from mpifed.core.hdf5 import check_heaps
+from mpifed.core.errors import UserError
+from mpifed.core.hdf5 import check_heaps, entry
+from mpifed.results.netcdf import dimension
 end, reads = time.monotonic() + 0.5, 0
 while time.monotonic() < end:
     with suppress(ValueError):
@@ -67,3 +71,13 @@ def test_a_file_without_texts_has_no_heap(tmp_path):
     with h5py.File(tmp_path / "numbers.h5", "w") as file:
         file["X"] = np.zeros(3)
     assert check_heaps(tmp_path / "numbers.h5") == 0
+
+
+def test_a_dimension_of_a_large_model_is_no_damage_and_data_that_are_not_there_are(tmp_path):
+    """A result with more than 67 million parameters is read: its dimension has a length and no bytes."""
+    with h5py.File(tmp_path / "large.h5", "w") as file:
+        dimension(file, "parameter", 10**8)
+        file.create_dataset("X", (10**8,), ">f4")
+        assert entry(file, "parameter", "large.h5").shape == (10**8,)
+        with pytest.raises(UserError, match=r"X of large\.h5 declares 400,000,000 bytes, but its 0 bytes"):
+            entry(file, "X", "large.h5")

@@ -204,7 +204,7 @@ def test_one_thought_stands_on_a_line():
                 assert not any(isinstance(part, ast.NamedExpr) for part in words), f"{where} names a value in a call"
             assert unrelated(node) < 3, f"{where} gives three values at once"
             pairs += counts and unrelated(node) == 2
-    assert pairs < 155
+    assert pairs < 150
 
 
 def test_functions_take_at_most_six_parameters():
@@ -220,15 +220,15 @@ def test_functions_take_at_most_six_parameters():
 
 # What ties the house together, with the bound that each number keeps; a change that lowers one lowers its bound.
 BOUNDS = {
-    "imports of the widest module": 22,
+    "imports of the widest module": 21,
     "imports of experiment/prepare.py": 15,
-    "classes derived from a seam": 4,
+    "classes derived from a seam": 3,
     "proxies": 0,
     "members of the house typed Any": 0,
-    "isinstance": 236,
+    "isinstance": 218,
     "lists and texts times a condition": 0,
-    "lines of mpifed": 52_300,
-    "lines of tests": 48_000,
+    "lines of mpifed": 52_100,
+    "lines of tests": 47_800,
     "lines of benchmarks": 13_200,
 }
 

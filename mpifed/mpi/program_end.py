@@ -13,7 +13,7 @@ from typing import Any
 from mpifed.mpi.local_processes import STEPS, above, running, wait_until_read
 
 LAST_WORDS = 2.0  # seconds in which a launcher has read a message, at most
-SAME = 0.5  # seconds that ranks above 0 wait with an error: most often all have it, and rank 0 says it for all
+SAME = 1.0  # seconds that ranks above 0 wait with an error: most often all have it, and rank 0 says it for all
 
 
 def install(rank: int) -> None:

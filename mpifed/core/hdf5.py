@@ -35,7 +35,7 @@ def is_array(found: Any) -> bool:
 
 
 def is_dimension(found: Any) -> bool:
-    """Whether a dataset is a dimension of others, and no data."""
+    """Return whether a dataset is a dimension of others, and no data."""
     import h5py
 
     scales = h5py.h5ds

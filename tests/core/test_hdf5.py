@@ -27,9 +27,7 @@ with open(sys.argv[1], "r+b", buffering=0) as file:
 READING = """
 import sys, time
 from contextlib import suppress
-from mpifed.core.errors import UserError
-from mpifed.core.hdf5 import check_heaps, entry
-from mpifed.results.netcdf import dimension
+from mpifed.core.hdf5 import check_heaps
 end, reads = time.monotonic() + 0.5, 0
 while time.monotonic() < end:
     with suppress(ValueError):

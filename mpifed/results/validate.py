@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core.deprecated import column_name
 from mpifed.core.errors import UserError
-from mpifed.core.hdf5 import NO_COORDINATE, datasets, entry, values
+from mpifed.core.hdf5 import datasets, entry, is_dimension, values
 from mpifed.core.toml import from_toml, toml_value
 from mpifed.core.typing import Array
 from mpifed.results.columns import ALL, CLIENTS, COLUMNS, RANKS, SCALES, STORED, UNKNOWN, UNSEEN, Column, Columns
@@ -98,7 +98,7 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
             key = column_name(part, stored_as)
             if part == "clients" and (key in (STORED, "round") or (stored.ndim == 2 and key not in CLIENTS)):
                 continue  # of some rounds: RowLog wrote it, and read_by_client reads it
-            if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE):
+            if not is_dimension(stored):
                 found[key] = column(stored, f"{part}/{key}", name)
     except UNREADABLE:
         if default is None:

@@ -15,7 +15,7 @@ from benchmarks.existing import Chosen, committed, counts, keep, left_for_later,
 from benchmarks.grid import Run, runs
 from mpifed import UserError
 from mpifed.core.errors import reason
-from mpifed.mpi.launcher import announced
+from mpifed.mpi.launcher import read_launcher
 
 
 class Work(NamedTuple):
@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Run a command. Returns 0 on success, 1 after an interrupt or a failed write, 2 for a mistake in the input."""
     args = parser().parse_args()
-    first = announced()[1] == 0
+    first = read_launcher()[1] == 0
     try:
         if args.command == "list":
             for name in benches.names() if first else ():
@@ -128,13 +128,13 @@ def work(args: argparse.Namespace) -> int:
     from mpifed.mpi import launcher
     from mpifed.mpi.world import World
 
-    size, rank = announced()
+    size, rank = read_launcher()
     folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
-    world = launcher.connect() if size is not None and size > 1 and not args.slurm else World()
+    world = launcher.connect_ranks() if size is not None and size > 1 and not args.slurm else World()
     if world.size == 1:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     else:
-        signals.listen()
+        signals.listen_for_signals()
     todo = Work([], [], [], {})
     with world.agreeing():
         if rank == 0:
@@ -156,9 +156,9 @@ def work(args: argparse.Namespace) -> int:
 def prepared(args: argparse.Namespace, folder: Path) -> Work:
     """Read the benchmarks, list their runs and create the folders of their results."""
     from benchmarks import running
-    from mpifed.sweeps.grid import ordered
+    from mpifed.sweeps.grid import order_points
 
-    ordered([], "grid", args.part)  # refuse a wrong --part before anything else
+    order_points([], "grid", args.part)  # refuse a wrong --part before anything else
     found = chosen(args)
     only = getattr(args, "only", "")
     listed = [list(runs(one.bench, one.seeds, one.name, only)) for one in found]
@@ -171,7 +171,7 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
     later = {} if args.command == "run" else left_for_later(found, listed, folder)
     with writing_to(folder):
         points, failed = running.points([run for some in listed for run in some if run.name not in later], folder)
-        points = ordered(points, "grid", args.part)
+        points = order_points(points, "grid", args.part)
         for parent in {(folder / point.file).parent for point in points}:
             parent.mkdir(parents=True, exist_ok=True)
     return Work(found, listed, points, failed | later)

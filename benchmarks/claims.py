@@ -10,7 +10,7 @@ from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED, alike, below, f
 from benchmarks.grid import Cell
 from benchmarks.parts import Claim
 from benchmarks.verdict import OTHER, Sample
-from mpifed.report.names import setting
+from mpifed.report.names import setting_title
 
 
 class Case(NamedTuple):
@@ -90,7 +90,7 @@ def compared(
 
 def named(bench: Bench, value: object) -> str:
     """A column by name, for example "k₀ = 5"; "" for a table without columns."""
-    return "" if bench.columns is None else f"{setting(bench.columns.short)} = {value}"
+    return "" if bench.columns is None else f"{setting_title(bench.columns.short)} = {value}"
 
 
 def status(claim: Claim, found: list[Sample]) -> str:

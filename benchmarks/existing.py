@@ -11,7 +11,7 @@ from benchmarks.bench import Bench
 from benchmarks.grid import Run, runs
 from mpifed import UserError
 from mpifed.data.cache import Cache
-from mpifed.experiment.optimum import alone
+from mpifed.experiment.optimum import build_local_federation
 
 
 class Chosen(NamedTuple):
@@ -68,7 +68,7 @@ def unavailable(some: Iterable[Run], folder: Path) -> dict[str, str]:
     for run in absent:
         if (key := msgspec.json.encode(run.config.data)) not in tried:
             try:
-                alone(run.config, cache)
+                build_local_federation(run.config, cache)
                 tried[key] = ""
             except UserError as why:
                 tried[key] = str(why)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed import Array, Result, UserError
-from mpifed.report.curves import column
-from mpifed.report.metrics import final
-from mpifed.report.metrics import title as heading
+from mpifed.report.curves import run_column
+from mpifed.report.metrics import final_metric
+from mpifed.report.metrics import metric_title as heading
 
 SECONDS = {"tct", "lct", "elapsed_seconds", "compute_seconds", "client_seconds", "server_seconds"}  # of this machine
 UNTIL = {"rounds", "round", "iterations", "exchanges", "bytes", "seconds", "simulated_seconds"}  # "rounds to", not "at"
@@ -80,7 +80,7 @@ def value(result: Result, measure: str, own: PaperMeasures) -> float:
         return float(OVER_ALL[parts.over_all](values)) / unit_size(parts.name)
     if parts.name in own.columns:
         return float(own.columns[parts.name](result)[-1])
-    return final(result, parts.name) / unit_size(parts.name)
+    return final_metric(result, parts.name) / unit_size(parts.name)
 
 
 def at_condition(result: Result, parts: Parsed, own: PaperMeasures) -> float:
@@ -123,7 +123,7 @@ def series(result: Result, name: str, own: PaperMeasures) -> Array | None:
     if name in ("rounds", "round", "iterations"):
         rounds = np.asarray(result.rounds["round"], float)
         return rounds * result.config["algorithm"].get("k0", 1) if name == "iterations" else rounds
-    return column(result, {"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name))
+    return run_column(result, {"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name))
 
 
 def censored(result: Result, measure: str) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import Experiment
-from mpifed.experiment.optimum import alone
+from mpifed.experiment.optimum import build_local_federation
 from mpifed.features.certificate import minimum as lowest
 from mpifed.federation.participation.selection import All
 
@@ -49,5 +49,7 @@ def name(config: Experiment) -> str:
 def minimum(config: Experiment, cache: Cache) -> float:
     """f* of an experiment, from its initial model in double precision."""
     algorithm = FedAvg()  # any algorithm; this one prepares nothing
-    fed, _ = alone(msgspec.structs.replace(config, algorithm=algorithm, selection=All(), start=None, graph=None), cache)
-    return lowest.minimum(fed, algorithm, fed.initial()).f
+    fed, _ = build_local_federation(
+        msgspec.structs.replace(config, algorithm=algorithm, selection=All(), start=None, graph=None), cache
+    )
+    return lowest.find_minimum(fed, algorithm, fed.initial()).f

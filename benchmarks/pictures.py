@@ -16,15 +16,25 @@ from benchmarks.rows import cells as cells_of
 from mpifed.core.methods import METHODS
 from mpifed.core.typing import Array
 from mpifed.report import axes, metrics, palette
-from mpifed.report.boxplot import boxed
+from mpifed.report.boxplot import draw_box
 from mpifed.report.curves import FEW as BANDS
-from mpifed.report.curves import held, pair
-from mpifed.report.metrics import scale, unit
-from mpifed.report.names import setting
+from mpifed.report.curves import continues_after_end, drawable_points
+from mpifed.report.metrics import choose_unit, metric_unit
+from mpifed.report.names import setting_title
 from mpifed.report.palette import LINES
-from mpifed.report.plot import Panel, averaged, stacked
-from mpifed.report.settings import settings
-from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
+from mpifed.report.plot import Panel, average_group, draw_groups
+from mpifed.report.settings import run_settings
+from mpifed.report.style import (
+    DOUBLE,
+    HANDLE,
+    add_legend,
+    escape_dollars,
+    fold_legend,
+    fold_text,
+    make_canvas,
+    make_heading,
+    matplotlib_style,
+)
 
 ACROSS = 3  # panels side by side
 FOUR = 4  # panels make a square
@@ -48,11 +58,13 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
     labels = legend(outcome, wish, looks)
     wide = len(panels) != FOUR and (len(wish.y) == 1 or len(wish.y) % ACROSS == 0)
     across = min(len(panels), ACROSS if wide else 2)
-    words, columns, deep = folded(list(labels), DOUBLE)
-    with drawing() as matplotlib:
+    words, columns, deep = fold_legend(list(labels), DOUBLE)
+    with matplotlib_style() as matplotlib:
         alone = len(words) == 1 and len(rows) < len(set(wish.rows))  # a single curve has no legend
-        heading = headed(DOUBLE, f"{wish.title}: {words[0]}" if alone else wish.title)
-        made, places = canvas(matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1))
+        heading = make_heading(DOUBLE, f"{wish.title}: {words[0]}" if alone else wish.title)
+        made, places = make_canvas(
+            matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1)
+        )
         for axis in places.flat[len(panels) :]:
             axis.remove()
         for axis, (key, y) in zip(places.flat, panels, strict=False):
@@ -60,9 +72,9 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
             {"curves": curves, "means": means, "boxes": boxes}[wish.kind](axis, outcome, wish, own, y, looks)
             name, by_value, value = key
             value_name = named(outcome.bench, value) if by_value else ""
-            axis.set_title(fold(", ".join(filter(None, (name, value_name))), DOUBLE / across - HANDLE))
+            axis.set_title(fold_text(", ".join(filter(None, (name, value_name))), DOUBLE / across - HANDLE))
         handles = [matplotlib.lines.Line2D([], [], **style) for style in labels.values()]
-        above(made, handles, words, columns, heading)
+        add_legend(made, handles, words, columns, heading)
     return made
 
 
@@ -112,9 +124,9 @@ def looks_of(outcome: Outcome, cells: list[Cell], wish: Figure) -> dict[Cell, di
     methods = {cell.row: method(outcome, cell) for cell in reversed(cells)}
     if wish.panels == "row" and wish.kind == "curves":
         one = methods[rows[0]] if len(set(methods.values())) == 1 else "fedavg"  # black, for several methods
-        shades = palette.looks([one] * len(values))
+        shades = palette.curve_styles([one] * len(values))
         return {cell: shades[values.index(cell.value)] for cell in cells}
-    own = dict(zip(rows, palette.looks([methods[row] for row in rows]), strict=True))
+    own = dict(zip(rows, palette.curve_styles([methods[row] for row in rows]), strict=True))
     if wish.kind != "curves" or wish.panels == "column":
         return {cell: own[cell.row] for cell in cells}
     return {cell: own[cell.row] | {"linestyle": turned(own[cell.row], values.index(cell.value))} for cell in cells}
@@ -130,7 +142,7 @@ def method(outcome: Outcome, cell: Cell) -> str:
     named_so = [key for key, one in METHODS.items() if cell.row.lower().startswith(one.title.lower())]
     if named_so:
         return max(named_so, key=lambda key: len(METHODS[key].title))
-    return settings(outcome.runs[cell][0]).get("algorithm", "")
+    return run_settings(outcome.runs[cell][0]).get("algorithm", "")
 
 
 def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
@@ -141,20 +153,20 @@ def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str,
         found = []
         for result in outcome.runs[cell]:
             x = expressions.series(result, wish.x, outcome.own)
-            points = pair(x, expressions.series(result, y, outcome.own), log_x)
+            points = drawable_points(x, expressions.series(result, y, outcome.own), log_x)
             if points is not None:
-                found.append((points, held(y, result)))
+                found.append((points, continues_after_end(y, result)))
         drawn.append((cell, found))
     every = [points for _, found in drawn for points, _ in found]
-    factor, of = scale(unit_of(wish.x, outcome), max((float(x[-1]) for x, _ in every), default=0.0))
-    floor = axes.floor(b for _, b in every) if log_y else None
+    factor, of = choose_unit(unit_of(wish.x, outcome), max((float(x[-1]) for x, _ in every), default=0.0))
+    floor = axes.floor_level(b for _, b in every) if log_y else None
     one = Panel(axis, log_x, log_y, floor, "minmax" if len(cells) <= BANDS else "none")
-    own = [averaged(one, [((a / factor, b), stays) for (a, b), stays in found]) for _, found in drawn]
-    stacked(one, own, [looks[cell] for cell, _ in drawn])
-    axis.set(xlabel=text(title(wish.x, of)), ylabel=text(title(y, "")))
+    own = [average_group(one, [((a / factor, b), stays) for (a, b), stays in found]) for _, found in drawn]
+    draw_groups(one, own, [looks[cell] for cell, _ in drawn])
+    axis.set(xlabel=escape_dollars(title(wish.x, of)), ylabel=escape_dollars(title(y, "")))
     scales(axis, wish, [a / factor for a, _ in every])
     if floor is not None:
-        axes.base(axis, floor)
+        axes.draw_floor_line(axis, floor)
 
 
 def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
@@ -167,7 +179,9 @@ def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
         if "y" in wish.log:
             sd = np.minimum(sd, 0.9 * np.abs(mean))
         axis.errorbar(places(outcome, wish, own), mean, sd, capsize=1.5, elinewidth=0.6, **looks[own[0]])
-    axis.set(xlabel=text(along_of(outcome, wish)), ylabel=text(fold(expressions.title(y), HIGH)))
+    axis.set(
+        xlabel=escape_dollars(along_of(outcome, wish)), ylabel=escape_dollars(fold_text(expressions.title(y), HIGH))
+    )
     scales(axis, wish)
     values = list(dict.fromkeys(cell.value for cell in cells))
     if wish.along:
@@ -194,7 +208,7 @@ def along_of(outcome: Outcome, wish: Figure) -> str:
     if wish.along:
         return expressions.title(wish.along)
     columns = outcome.bench.columns
-    return setting(columns.short) if columns else ""
+    return setting_title(columns.short) if columns else ""
 
 
 def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
@@ -205,9 +219,11 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
         at = values.index(cell.value) + wide * (rows.index(cell.row) - (len(rows) - 1) / 2)
         colour = looks[cell]["color"]
         fliers = {"marker": "x", "markersize": 3, "markeredgecolor": colour}
-        boxed(axis, outcome.samples[cell, y].known, at, 0.8 * wide, colour, flierprops=fliers)
+        draw_box(axis, outcome.samples[cell, y].known, at, 0.8 * wide, colour, flierprops=fliers)
     axis.set_xticks(range(len(values)), [str(value) for value in values])
-    axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=along_of(outcome, wish), ylabel=text(expressions.title(y)))
+    axis.set(
+        xlim=(-0.6, len(values) - 0.4), xlabel=along_of(outcome, wish), ylabel=escape_dollars(expressions.title(y))
+    )
     scales(axis, wish)
 
 
@@ -218,7 +234,7 @@ def scales(axis: Any, wish: Figure, xs: Sequence[Array] = ()) -> None:
     for sign, axle, become in (("x", axis.xaxis, axis.set_xscale), ("y", axis.yaxis, axis.set_yscale)):
         if sign in wish.log and not (sign == "x" and wish.kind == "boxes"):
             if sign == "x" and xs:
-                axes.along(axis, xs)
+                axes.set_log_x(axis, xs)
             else:
                 become("log")
             if axle.get_scale() != "log":
@@ -229,7 +245,7 @@ def scales(axis: Any, wish: Figure, xs: Sequence[Array] = ()) -> None:
                 axle.set_major_formatter(ScalarFormatter(useOffset=False))
                 axle.set_minor_locator(NullLocator())
             else:
-                axes.decades(axle)
+                axes.label_decades(axle)
 
 
 def number(value: Any) -> bool:
@@ -241,9 +257,9 @@ def unit_of(name: str, outcome: Outcome) -> str:
     if name == "iterations" or name in outcome.own.columns:
         return "1"
     first = [result for results in outcome.runs.values() for result in results[:1]]
-    return unit({"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name), first)
+    return metric_unit({"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name), first)
 
 
 def title(name: str, of: str) -> str:
     """The label of an axis: column and unit."""
-    return metrics.title({"seconds": "elapsed_seconds"}.get(name, name), of)
+    return metrics.metric_title({"seconds": "elapsed_seconds"}.get(name, name), of)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpifed import Array, Problem, Result
 from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.housing import gathered
+from mpifed.experiment.housing import prepare_in_process
 from mpifed.federation.host import Host
 from mpifed.kernels.blocks import Block
 
@@ -36,7 +36,7 @@ def clients_of(result: Result) -> Clients:
 def load(text: str) -> Clients:
     """Load the clients of an experiment file."""
     config: Experiment = experiment(tomllib.loads(text))
-    parts = gathered(config)
+    parts = prepare_in_process(config)
     host, sizes = cast(Host, parts.host), parts.data.sizes
     r = max(float(config.problem.lipschitz(block).max()) for block in host.blocks)
     return Clients(config.problem, host.blocks, host.ids, parts.setup.start, int(np.sum(sizes)), r)

@@ -20,7 +20,7 @@ from benchmarks.expressions import PaperMeasures
 from benchmarks.grid import Cell
 from benchmarks.parts import Block
 from mpifed import Result, UserError
-from mpifed.core.files import replacing
+from mpifed.core.files import replace_file
 
 ABSENT = "no rows: it was not run with these settings"
 
@@ -180,7 +180,7 @@ def write(name: str, rows: Rows) -> Path:
     lines = [head, *(msgspec.structs.replace(row, numbers=spelt(row.numbers)) for row in rows.runs)]
     file = path(name)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file, True) as part:
+    with replace_file(file, True) as part:
         # No time in the head of the packed file: the same rows are the same bytes.
         part.write_bytes(gzip.compress(b"\n".join(map(msgspec.json.encode, lines)) + b"\n", 9, mtime=0))
     return file

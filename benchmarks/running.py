@@ -16,16 +16,16 @@ import msgspec
 from benchmarks.grid import Run
 from benchmarks.optimum import Optima
 from mpifed import UserError
-from mpifed.experiment.progress import duration
-from mpifed.mpi.launcher import announced
+from mpifed.experiment.progress import format_duration
+from mpifed.mpi.launcher import read_launcher
 from mpifed.mpi.world import World
-from mpifed.results.result import read
-from mpifed.results.validate import attributes
+from mpifed.results.result import read_result_file
+from mpifed.results.validate import read_attributes
 from mpifed.sweeps import slurm
 from mpifed.sweeps.cost import cost
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.runner import Layout, carried_out
-from mpifed.sweeps.runs import FAILED, Overall, Runs, difference
+from mpifed.sweeps.runner import SweepLayout, run_points
+from mpifed.sweeps.runs import FAILED, PointRunner, SweepProgress, first_difference
 
 
 def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, str]]:
@@ -58,9 +58,9 @@ def do(todo: Sequence[Point], folder: Path, world: World, processes: int) -> dic
     lanes = 1 if world.size > 1 else processes
     progress = Remaining(sys.stderr if left else None, [point.name for point in left], len(todo), lanes)
     with closing(progress):
-        for ended in carried_out(left, Runs(folder, world, True, progress), Layout(lanes)):
+        for ended in run_points(left, PointRunner(folder, world, True, progress), SweepLayout(lanes)):
             progress.finished(ended.point.name, ended.seconds)
-            if ended.what == FAILED:
+            if ended.status == FAILED:
                 failed[ended.point.name] = ended.text
     return failed
 
@@ -80,7 +80,7 @@ def pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 def side_by_side(call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], processes: int) -> Iterator[Any]:
     """Call ``call`` for every task in several processes, or in this one under mpirun. Yields the results in order."""
-    if announced()[0] is not None or min(processes, len(tasks)) < 2:
+    if read_launcher()[0] is not None or min(processes, len(tasks)) < 2:
         yield from (call(*task) for task in tasks)
         return
     with pool(min(processes, len(tasks))) as workers:
@@ -93,13 +93,13 @@ def done(point: Point, folder: Path) -> bool:
     if not path.exists():
         return False
     try:
-        attrs = read(path, attributes)
-        return attrs.get("status") in ("finished", "failed") and not difference(point.config, attrs, str(path))
+        attrs = read_result_file(path, read_attributes)
+        return attrs.get("status") in ("finished", "failed") and not first_difference(point.config, attrs, str(path))
     except UserError:
         return False
 
 
-class Remaining(Overall):
+class Remaining(SweepProgress):
     """Progress with the time left, estimated from other seeds of the same cell, or from the mean of all runs."""
 
     def __init__(self, stream: TextIO | None, names: Sequence[str], total: int, processes: int) -> None:
@@ -112,7 +112,7 @@ class Remaining(Overall):
         """Count a finished run, which took so many seconds in one process."""
         self.open[cell(name)] -= 1
         self.took.setdefault(cell(name), []).append(seconds)
-        self.over(0.0, 0.0)
+        self.count_end(0.0, 0.0)
 
     def head(self) -> str:
         """For example "12 of 60, about 3 min left"."""
@@ -120,7 +120,7 @@ class Remaining(Overall):
             return f"{self.done} of {self.total}"
         usual = fmean(chain(*self.took.values()))
         left = sum(count * fmean(self.took.get(name, [usual])) for name, count in self.open.items())
-        return f"{self.done} of {self.total}, about {duration(left / self.processes)} left"
+        return f"{self.done} of {self.total}, about {format_duration(left / self.processes)} left"
 
 
 def cell(name: str) -> str:
@@ -130,4 +130,4 @@ def cell(name: str) -> str:
 
 def array(todo: Sequence[Point], folder: Path, words: Sequence[str], tasks: int | None) -> Path:
     """Write the array job whose tasks call ``python -m benchmarks words --part i/n``. Returns its path."""
-    return slurm.write(todo, folder, words, "grid", slurm.Size(tasks), program="benchmarks")
+    return slurm.write_script(todo, folder, words, "grid", slurm.ArraySize(tasks), program="benchmarks")

@@ -9,7 +9,7 @@ from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED
 from benchmarks.outcome import Outcome
 from benchmarks.parts import ON_OTHER_DATA, Claim
 from benchmarks.verdict import OTHER
-from mpifed.report.names import setting
+from mpifed.report.names import setting_title
 
 PARTLY = "partly"
 MARKS = {HOLDS: "✓", TIE: "≈", FAILS: "✗", PARTLY: "~", OTHER: ON_OTHER_DATA, UNDECIDED: "?"}
@@ -19,7 +19,7 @@ SHOWN = 3  # most cases whose numbers are written out, of those that agree and o
 def said(found: Outcome) -> list[str]:
     """A sentence for each claim of a benchmark."""
     columns = found.bench.columns
-    return [sentence(finding, setting(columns.short) if columns else "") for finding in found.findings]
+    return [sentence(finding, setting_title(columns.short) if columns else "") for finding in found.findings]
 
 
 def sentence(finding: Finding, along: str) -> str:

@@ -11,7 +11,7 @@ from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.parts import ON_OTHER_DATA, Block, Number, Printed
 from benchmarks.verdict import MARKS, NONE, OFF, OPEN, Sample
-from mpifed.report.names import setting
+from mpifed.report.names import setting_title
 
 LEGEND = (
     "mean ± standard deviation over the seeds [the paper's number] {the number of the authors' trace or of an "
@@ -49,7 +49,7 @@ def tables(outcome: Outcome, block: Block) -> list[Table]:
         table(
             outcome,
             block,
-            [expressions.title(measure), *(f"{setting(columns.short)} = {value}" for value in columns.values)],
+            [expressions.title(measure), *(f"{setting_title(columns.short)} = {value}" for value in columns.values)],
             [(row, [(Cell(block.name, row, value), measure) for value in columns.values]) for row in rows],
         )
         for measure in outcome.bench.measures

@@ -12,7 +12,7 @@ from benchmarks.outcome import Outcome
 from benchmarks.parts import Block
 from benchmarks.tables import Table, markdown
 from benchmarks.verdict import AGREES, ALIKE, FITTED, NONE, OFF, OPEN, OTHER, TIME
-from mpifed.report.names import setting
+from mpifed.report.names import setting_title
 
 CELLS = {
     AGREES: "cells agree",
@@ -80,7 +80,7 @@ def explained(block: Block, row: str, measure: str, kind: str) -> str:
 def placed(outcome: Outcome, cell: Cell) -> str:
     """The column of a cell, for example "k₀ = 5: "."""
     columns = outcome.bench.columns
-    return "" if columns is None else f"{setting(columns.short)} = {cell.value}: "
+    return "" if columns is None else f"{setting_title(columns.short)} = {cell.value}: "
 
 
 def unsettled_claim(finding: Finding) -> str:

@@ -15,14 +15,14 @@ import msgspec
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.cli import describe
-from mpifed.cli.describe import KINDS, option, paper, sentence
-from mpifed.core.component import Table
-from mpifed.features.matching import matrix
+from mpifed.cli.describe import KINDS, find_paper, first_sentence, option_row
+from mpifed.core.component import StudyTable
+from mpifed.features.matching import build_matrix
 from mpifed.features.settings import Checkpoint, Evaluate, Experiment, Objective, Record
-from mpifed.features.stop import Stop
+from mpifed.features.stop import StopRules
 from mpifed.results import columns
 from mpifed.results.certificate_group import CERTIFICATE
-from mpifed.results.columns import Column
+from mpifed.results.columns import ColumnInfo
 
 HERE = Path(__file__).parent
 FIELD = runpy.run_path(str(HERE / "field.py"))
@@ -30,8 +30,8 @@ COMBINATIONS = runpy.run_path(str(HERE / "combinations.py"))
 PROMISES = runpy.run_path(str(HERE / "promises.py"))
 OUTCOMES = runpy.run_path(str(HERE / "outcomes.py"))
 
-TABLES: dict[str, type[Table]] = {
-    "stop": Stop,
+TABLES: dict[str, type[StudyTable]] = {
+    "stop": StopRules,
     "objective": Objective,
     "evaluate": Evaluate,
     "record": Record,
@@ -78,7 +78,7 @@ Everything that an experiment file can name, with options, defaults and formulas
 RESULTS = """# Result files
 
 A result is an HDF5 file. Open it with `mpifed.load("out.h5")`, h5py, HDFView or
-`xarray.open_dataset("out.h5", group="rounds", engine="h5netcdf")`. Every dataset has the attributes `units`, in the
+`xarray.open_dataset("out.h5", group="rounds", engine="h5netcdf")`. Every dataset has the attributes `repeats`, in the
 notation of UDUNITS, and `description`. `xarray.open_datatree` opens all groups at once. A file can be read during the
 run, by these programs too, and a run that is killed at any moment leaves a file that opens. As long as a run can be
 resumed, its checkpoint is in the folder `out.h5.checkpoint` beside the file; that may be a link to a folder on another
@@ -99,17 +99,17 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return ["", *("| " + "".join(f"{cell} | ".lstrip() for cell in row).rstrip() for row in [head, rule, *cells])]
 
 
-def options(cls: type[Table], leave: Sequence[str] = ()) -> list[str]:
+def options(cls: type[StudyTable], leave: Sequence[str] = ()) -> list[str]:
     """The options of a class; nothing where it has none."""
-    rows = [option(field) for field in msgspec.structs.fields(cls) if field.name not in leave]
+    rows = [option_row(field) for field in msgspec.structs.fields(cls) if field.name not in leave]
     cells = [(f"`{key}`", f"`{default}`", meaning) for key, default, meaning in rows]
     return table(("key", "default", "meaning"), cells) if cells else []
 
 
-def entry(cls: type[Table], up: str) -> list[str]:
+def entry(cls: type[StudyTable], up: str) -> list[str]:
     """A class: its module, its paper if it has one, its docstring, its options. ``up`` leads to the repository."""
     module = f"[`{cls.__module__}`]({up}{cls.__module__.replace('.', '/')}.py)"
-    if (source := paper(cls)) is not None:
+    if (source := find_paper(cls)) is not None:
         module += ": " + source.citation.replace(source.number, f"[{source.number}]({source.link})")
     return ["", module, "", "```text", (inspect.getdoc(cls) or "").split("\n\n    >>>")[0], "```", *options(cls)]
 
@@ -138,7 +138,7 @@ def what_goes_with_what() -> list[str]:
 
 def combinations() -> list[str]:
     """Which algorithm runs on which problem, and why not."""
-    found = matrix()
+    found = build_matrix()
     lines = ["# Algorithms and problems", "", "Which algorithm runs on which problem, with default options."]
     cells = [(f"[`{name}`](algorithms/{name}.md)", *row) for name, row in found.cells.items()]
     lines += table(("", *found.problems), cells)
@@ -199,7 +199,7 @@ def index() -> list[str]:
             lines.append(f"| [{title(kind)}]({page(kind)}.md) | `{PLACES[kind]}`: {named} |")
     lines += ["| [Result files](../results.md) | every attribute and column |", "", "## Algorithms", ""]
     found = {name: Algorithm.member(name, "algorithm") for name in Algorithm.choices}
-    return lines + [f"- [`{name}`](algorithms/{name}.md): {sentence(cls)}" for name, cls in found.items()]
+    return lines + [f"- [`{name}`](algorithms/{name}.md): {first_sentence(cls)}" for name, cls in found.items()]
 
 
 def reference() -> dict[str, list[str]]:
@@ -211,13 +211,13 @@ def reference() -> dict[str, list[str]]:
     return {f"reference/{name}.md": lines for name, lines in found.items()}
 
 
-def group(name: str, text: str, members: Mapping[str, Column]) -> list[str]:
+def group(name: str, text: str, members: Mapping[str, ColumnInfo]) -> list[str]:
     """A group of the result file and its datasets."""
     rows = [(f"`{key}`", column.unit, kind(column), column.description) for key, column in members.items()]
     return ["", f"## {name}", "", text, *table(("dataset", "units", "type", "description"), rows)]
 
 
-def kind(column: Column) -> str:
+def kind(column: ColumnInfo) -> str:
     return "integer" if column.integer else ""
 
 

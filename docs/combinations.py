@@ -15,7 +15,7 @@ from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.features.listed import refuse_counts, refuse_study
-from mpifed.features.matching import missing
+from mpifed.features.matching import missing_methods
 from mpifed.problems.problem import Problem
 
 FIELD = runpy.run_path(str(Path(__file__).parent / "field.py"))
@@ -94,7 +94,7 @@ def answer(method: Algorithm, ways: Sequence[dict[str, Any]]) -> tuple[str, str]
 
 def refused(method: Algorithm, settings: dict[str, Any]) -> str:
     """Why a method does not go with settings; empty where it does."""
-    problem = next(name for name in Problem.choices if not missing(method, Problem.member(name, "problem")))
+    problem = next(name for name in Problem.choices if not missing_methods(method, Problem.member(name, "problem")))
     base = {"selection": "all", "problem": problem, "graph": "ring" if isinstance(method, GraphAlgorithm) else None}
     table = {key: value for key, value in (base | settings).items() if value is not None}
     own = {key: value for key, value in msgspec.to_builtins(method).items() if value is not None}

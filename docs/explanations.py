@@ -11,7 +11,7 @@ from PIL import Image
 
 import mpifed
 from mpifed.report.palette import COLOURS
-from mpifed.report.style import drawing
+from mpifed.report.style import matplotlib_style
 
 TARGET = Path(__file__).resolve().parent / "pictures" / "explanations"
 WIDTH = 7.0  # inches
@@ -25,7 +25,7 @@ CONSTANT = {"name": "constant", "a": 0.3}
 def main() -> None:
     """Write docs/pictures/explanations/*.png."""
     TARGET.mkdir(exist_ok=True)
-    with drawing() as matplotlib:
+    with matplotlib_style() as matplotlib:
         for name, draw in (("drift", drift), ("heterogeneity", heterogeneity), ("costs", costs)):
             figure = matplotlib.figure.Figure(figsize=(WIDTH, 2.6), layout="constrained")
             draw(figure)

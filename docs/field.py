@@ -16,7 +16,7 @@ import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
-from mpifed.cli.describe import paper
+from mpifed.cli.describe import find_paper
 from mpifed.core.methods import METHODS
 from mpifed.core.toml import toml_value
 
@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 MANY = 1000  # parameters, so that what travels is read off as digits: matrices, vectors, numbers
 FEW = 9  # single numbers beside vectors
 SAMPLES = 10**6.0
-PROVED = tomllib.loads((HERE / "field.toml").read_text("utf-8"))  # and what ``work`` cannot say
+PROVED = tomllib.loads((HERE / "field.toml").read_text("utf-8"))  # and what ``sample_gradients`` cannot say
 UNKNOWN = {"convex": "not looked up", "nonconvex": "not looked up"}  # of a method that field.toml has not
 HEAD = ["method", "down; up", "clients keep", "gradients", "takes part", "convex", "non-convex", "privacy", "code"]
 
@@ -88,7 +88,7 @@ def row(name: str) -> list[str]:
     own = cls()
     theorems = PROVED.get(name, UNKNOWN)
     return [
-        f"[{title(name)}]({paper(cls).link}) [`{name}`](algorithms/{name}.md)",
+        f"[{title(name)}]({find_paper(cls).link}) [`{name}`](algorithms/{name}.md)",
         travels(own),
         keeps(cls),
         theorems.get("gradients") or gradients(own),
@@ -107,7 +107,7 @@ def title(name: str) -> str:
 
 def travels(own: Algorithm) -> str:
     """What a selected client receives, and what it sends."""
-    down, up = (amount(count) for count in own.traffic(MANY))
+    down, up = (amount(count) for count in own.message_size(MANY))
     return f"{down} each" if down == up else f"{down}; {up}"
 
 
@@ -138,12 +138,12 @@ def has_state(base: type) -> bool:
 
 def gradients(own: Algorithm) -> str:
     """Sample gradients over samples."""
-    work = own.work(np.array([SAMPLES]))
+    work = own.sample_gradients(np.array([SAMPLES]))
     return "as many as it takes" if work is None else f"{work[0] / SAMPLES:g}"
 
 
 def participation(cls: type[Algorithm]) -> str:
-    return "all, without a server" if issubclass(cls, GraphAlgorithm) else cls.takes.value
+    return "all, without a server" if issubclass(cls, GraphAlgorithm) else cls.participation.value
 
 
 def privacy(cls: type[Algorithm]) -> str:

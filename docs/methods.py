@@ -15,10 +15,10 @@ HEAD = '''"""All methods: generated from the files in mpifed/algorithms by `pyth
 from typing import NamedTuple
 
 
-class Method(NamedTuple):
-    """Where in mpifed/algorithms the class of a method is, its title, and its colour, marker and line in pictures."""
+class MethodEntry(NamedTuple):
+    """The class of a method, "module:Class" in mpifed/algorithms, its title, and its look in pictures."""
 
-    place: str
+    path: str
     title: str
     colour: str
     marker: int
@@ -28,7 +28,7 @@ class Method(NamedTuple):
 METHODS = {
 '''
 TAIL = """}
-CHOICES = {name: f"mpifed.algorithms.{method.place}" for name, method in METHODS.items()}
+CHOICES = {name: f"mpifed.algorithms.{method.path}" for name, method in METHODS.items()}
 """
 
 
@@ -58,9 +58,9 @@ def files() -> dict[Path, str]:
 
 def row(tag: str, module: str, name: str) -> str:
     cls: Any = getattr(importlib.import_module(module), name)
-    look = cls.look
+    look = cls.plot_style
     values = f'"{module.rpartition(".")[2]}:{name}", "{cls.title}", "{look.colour}", {look.marker}, {look.line}'
-    return f'"{tag}": Method({values})'
+    return f'"{tag}": MethodEntry({values})'
 
 
 def write() -> bool:

@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.families import KINDS
 from mpifed.core.component import Component
-from mpifed.core.promises import Keeps, Option
+from mpifed.core.promises import OptionPromises, Supports
 from mpifed.data.dataset import Data
-from mpifed.data.tables.kept import COLUMNS
-from mpifed.features.listed import FEATURES, loaded
-from mpifed.features.promises.keys import KEYS, SPEAKS
+from mpifed.data.tables.promises import COLUMNS
+from mpifed.features.listed import FEATURES, load_class
+from mpifed.features.promises.parts import KEYS, SPEAKS
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.problems.kept import FUNCTIONS
+from mpifed.problems.function_promises import FUNCTION_PROMISES
 from mpifed.statistics.huber import Huber
 
-Row = tuple[str, Keeps]
+Row = tuple[str, Supports]
 PROMISES = {
-    "samples": Keeps.SAMPLES,
-    "clients": Keeps.CLIENTS,
-    "sums": Keeps.SUMS,
-    "double": Keeps.DOUBLE,
-    "bits": Keeps.BITS,
-    "resume": Keeps.RESUME,
-    "survival": Keeps.SURVIVAL,
-    "devices": Keeps.DEVICES,
+    "samples": Supports.SAMPLES,
+    "clients": Supports.CLIENTS,
+    "sums": Supports.SUMS,
+    "double": Supports.DOUBLE,
+    "bits": Supports.BITS,
+    "resume": Supports.RESUME,
+    "survival": Supports.SURVIVAL,
+    "devices": Supports.DEVICES,
 }
 INTRODUCTION = """
 ## What keeps which promise
@@ -44,7 +44,7 @@ def lines(
 ) -> list[str]:
     """The part; ``table`` writes a table of Markdown, ``private`` makes a method with a guarantee."""
     methods = [row for name in Algorithm.choices for row in of_method(name, private)]
-    others = [row for row in [*components(), *settings(), *features()] if row[1] != Keeps.EVERYTHING]
+    others = [row for row in [*components(), *settings(), *features()] if row[1] != Supports.EVERYTHING]
     cells = [
         (part, *("yes" if kind & keeps else "no" for kind in PROMISES.values())) for part, keeps in methods + others
     ]
@@ -54,9 +54,9 @@ def lines(
 def of_method(name: str, private: Callable[[str], list[Algorithm]]) -> Iterator[Row]:
     """A method with its default options, and with those that make its uploads private."""
     method = Algorithm.member(name, "algorithm")()
-    yield f"`{name}`", method.keeps
+    yield f"`{name}`", method.supports
     for other in private(name):
-        yield f"`{name}`, uploads that are private", other.keeps
+        yield f"`{name}`, uploads that are private", other.supports
 
 
 def components() -> Iterator[Row]:
@@ -64,27 +64,27 @@ def components() -> Iterator[Row]:
     for kind, family in KINDS.items():
         for name in () if family is Algorithm else family.choices:
             cls: type[Component] = family.member(name, kind)
-            said = vars(cls)["keeps"]
-            yield f"{kind.replace('_', ' ')}: `{name}`", cls().keeps if isinstance(said, property) else said
-    yield "selections: `importance` with `odds`", Importance(odds=(1.0,)).keeps
-    yield 'problems: `huber` with `scale = "residuals"`', Huber(scale="residuals").keeps
-    for name, option in FUNCTIONS.items():
-        yield f"methods that need `{name}` of a problem", option.keeps
+            said = vars(cls)["supports"]
+            yield f"{kind.replace('_', ' ')}: `{name}`", cls().supports if isinstance(said, property) else said
+    yield "selections: `importance` with `odds`", Importance(odds=(1.0,)).supports
+    yield 'problems: `huber` with `scale = "residuals"`', Huber(scale="residuals").supports
+    for name, option in FUNCTION_PROMISES.items():
+        yield f"methods that need `{name}` of a problem", option.supports
 
 
 def settings() -> Iterator[Row]:
     """Options of data, columns of samples and other keys."""
-    options: dict[str, Option] = {}
+    options: dict[str, OptionPromises] = {}
     for name in Data.choices:
         for base in Data.member(name, "data").__mro__:
             options |= vars(base).get("options", {})
     for key, option in options.items():
         name, _, value = key.partition(" = ")
-        yield f'`data.{name} = "{value}"`' if value else f"`data.{name}`", option.keeps
+        yield f'`data.{name} = "{value}"`' if value else f"`data.{name}`", option.supports
     for name, option in COLUMNS.items():
-        yield f"samples with {name}", option.keeps
+        yield f"samples with {name}", option.supports
     for key, option in KEYS.items():
-        yield f"`{key}`", option.keeps
+        yield f"`{key}`", option.supports
 
 
 def features() -> Iterator[Row]:
@@ -92,4 +92,4 @@ def features() -> Iterator[Row]:
     for place in FEATURES:
         folder = place.split(":")[0].split(".")[-2]
         keys = ", ".join(f"`{key}`" for key, speaks in SPEAKS.items() if speaks == folder)
-        yield keys or folder.replace("_", " "), loaded(place).keeps
+        yield keys or folder.replace("_", " "), load_class(place).supports

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mpifed.mpi.launcher import announced
+from mpifed.mpi.launcher import read_launcher
 
 __version__ = "0.1.0"
 
@@ -26,16 +26,13 @@ __all__ = ["__version__", *PUBLIC]
 
 
 # here, and not in a run: a program may fail on one rank before its first run
-if (announced()[0] or 1) > 1:
-    importlib.import_module("mpifed.mpi.program_end").install(announced()[1])
+if (read_launcher()[0] or 1) > 1:
+    importlib.import_module("mpifed.mpi.program_end").install(read_launcher()[1])
 
 
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
-        new = importlib.import_module("mpifed.core.deprecated").public_name(name)
-        if new is None:
-            raise AttributeError(f"module 'mpifed' has no attribute {name!r}")
-        return getattr(importlib.import_module("mpifed"), new)
+        raise AttributeError(f"module 'mpifed' has no attribute {name!r}")
     home = PUBLIC[name]
     if home in PACKAGES:
         found = importlib.import_module(f"{home}.{name}")

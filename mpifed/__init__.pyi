@@ -32,8 +32,8 @@ from mpifed.api.sweep import sweep as sweep
 from mpifed.compressors.compressor import Compressor as Compressor
 from mpifed.core.errors import RunError as RunError
 from mpifed.core.errors import UserError as UserError
-from mpifed.core.promises import Keeps as Keeps
-from mpifed.core.promises import keeping as keeping
+from mpifed.core.promises import Supports as Supports
+from mpifed.core.promises import supporting as supporting
 from mpifed.core.streams import stream as stream
 from mpifed.core.typing import Array as Array
 from mpifed.data.dataset import Data as Data
@@ -44,22 +44,22 @@ from mpifed.data.sources.arrays import arrays as arrays
 from mpifed.data.sources.frame import table as table
 from mpifed.data.sources.torch_dataset import datasets as datasets
 from mpifed.features.attack.attacks import Attack as Attack
-from mpifed.features.feature import Feature as Feature
+from mpifed.features.feature import Plugin as Plugin
 from mpifed.features.robust.means import RobustMean as RobustMean
 from mpifed.features.simulated_time.distributions import Distribution as Distribution
 from mpifed.federation.ending import Ending as Ending
 from mpifed.federation.local import Local as Local
 from mpifed.federation.participation.selection import Selection as Selection
 from mpifed.federation.participation.selection import Selector as Selector
+from mpifed.federation.peers.graph_federation import GraphFederation as GraphFederation
 from mpifed.federation.peers.neighbourhood import Neighbours as Neighbours
-from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.server import Federation as Federation
 from mpifed.federation.traits import Max as Max
-from mpifed.federation.traits import Mean as Mean
-from mpifed.federation.traits import Need as Need
-from mpifed.federation.traits import Refused as Refused
+from mpifed.federation.traits import MeanEstimate as MeanEstimate
+from mpifed.federation.traits import Participation as Participation
+from mpifed.federation.traits import Requirement as Requirement
 from mpifed.federation.traits import Sum as Sum
-from mpifed.federation.traits import Takes as Takes
+from mpifed.federation.traits import Unsupported as Unsupported
 from mpifed.federation.traits import Upload as Upload
 from mpifed.graphs.graph import Edges as Edges
 from mpifed.graphs.graph import Graph as Graph
@@ -69,6 +69,6 @@ from mpifed.problems.problem import Problem as Problem
 from mpifed.theory.statements import Bound as Bound
 from mpifed.theory.statements import Certificate as Certificate
 from mpifed.theory.statements import Condition as Condition
-from mpifed.theory.statements import Known as Known
+from mpifed.theory.statements import StudyConstants as StudyConstants
 
 __version__: str

@@ -19,7 +19,7 @@ from mpifed.experiment import config
 from mpifed.features.attack.attacks import Attack
 from mpifed.features.robust.means import RobustMean
 from mpifed.federation.participation.selection import Selection
-from mpifed.sweeps.search import from_file
+from mpifed.sweeps.search import read_methods
 from tests.helpers.commands import ROOT
 from tests.test_house import ARROWS
 
@@ -164,7 +164,7 @@ def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
     known = {(number_of(work["url"]), work["year"], work["title"]): work for work in cited}
     found = set()
     for name in Algorithm.choices:
-        source = describe.paper(Algorithm.member(name, "algorithm"))
+        source = describe.find_paper(Algorithm.member(name, "algorithm"))
         parts = re.fullmatch(
             r".+, (?:Algorithms? [\d.]+(?: and [\d.]+)?|the method) of "
             r'(.+), "(.+)", (arXiv:\d{4}\.\d{4,5}|doi:\S+) \((\d{4})\)\.',
@@ -246,7 +246,7 @@ def test_experiment_files_in_the_pages_are_valid(page, tmp_path):
         table = tomllib.loads(block)
         if "method" in table:
             (tmp_path / "methods.toml").write_text(block)
-            assert len(from_file(str(tmp_path / "methods.toml"), 4)) == len(table["method"])
+            assert len(read_methods(str(tmp_path / "methods.toml"), 4)) == len(table["method"])
         elif "project" not in table and ".py:" not in block:
             config.experiment(table)
 

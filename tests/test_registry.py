@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
-from mpifed.federation.traits import Look, Refused, Takes
+from mpifed.federation.traits import PlotStyle, Unsupported, Participation
 
 
 class Client(NamedTuple):
@@ -36,13 +36,13 @@ class Halved(Algorithm, tag="halved"):
 
     title = "Halved GD"
     look = Look("sky", 1, 3)
-    theorem = Refused("it is an example")
-    takes = Takes.ALL
+    theorem = Unsupported("it is an example")
+    participation = Participation.ALL
 
-    def join(self, f):
+    def init_client(self, f):
         return Client()
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial())
 
     def round(self, fed, server):
@@ -51,7 +51,8 @@ class Halved(Algorithm, tag="halved"):
     def gradient(self, f, client, x):
         return client, f.grad(x)
 '''
-DRAWN = "from mpifed.report import names, palette; print(names.method('halved'), palette.own('halved').colour)"
+DRAWN = """from mpifed.report import names, palette
+print(names.method_title('halved'), palette.method_style('halved').colour)"""
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.system import System
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
 CACHE = Cache()
 NUMBER = 8  # bytes of one
@@ -33,7 +33,7 @@ class Curve(NamedTuple):
 class Ended(NamedTuple):
     """A run with all that its costs follow from; ``tables``: the [system] of every score in seconds."""
 
-    result: Result
+    result: RunRecord
     config: Experiment
     tables: dict[str, dict[str, Any]]
 
@@ -95,7 +95,7 @@ def curve(of: Ended, seed: int) -> Curve:
     return Curve(f, {"bits": bits, "passes": running(passes), **{key: running(of) for key, of in seconds.items()}})
 
 
-def done(result: Result, config: Experiment, rows: list[Array]) -> list[float] | None:
+def done(result: RunRecord, config: Experiment, rows: list[Array]) -> list[float] | None:
     """FedADMM's share of the work that its rules allow, by the inner steps that all clients of a round took.
 
     The first gradient of all k0 iterations is the same, so steps s make 1 + s − k0 passes of a client.
@@ -104,14 +104,14 @@ def done(result: Result, config: Experiment, rows: list[Array]) -> list[float] |
     if not isinstance(algorithm, FedADMM):
         return None
     steps = np.diff(result.rounds["inner_steps"]) / [max(1, len(who)) for who in rows]
-    most = float(algorithm.work(np.ones(1))[0])
+    most = float(algorithm.sample_gradients(np.ones(1))[0])
     found: list[float] = ((1 + steps - algorithm.k0) / most).tolist()
     return found
 
 
-def selections(result: Result, config: Experiment) -> list[Array]:
+def selections(result: RunRecord, config: Experiment) -> list[Array]:
     """The ids of those who compute in every round, from the first one."""
-    if not config.algorithm.takes.selections:
+    if not config.algorithm.participation.selections:
         return [np.arange(result.m)] * result.cr
     return [result.selected(round) for round in range(1, result.cr + 1)]
 
@@ -124,16 +124,18 @@ def running(values: Any) -> Array:
 class Times:
     """How long the clients of a run take on the devices of a system; what a round takes is as in ``DeviceRounds``."""
 
-    def __init__(self, system: System, result: Result, config: Experiment, seed: int) -> None:
+    def __init__(self, system: System, result: RunRecord, config: Experiment, seed: int) -> None:
         sizes = np.asarray(result.clients["samples"])
         m = len(sizes)
         assert result.x is not None
-        down, up = (numbers * NUMBER for numbers in config.algorithm.traffic(result.x.size))
-        drawn = {key: system.drawn(seed, key, m) for key in ("speed", "bandwidth_down", "bandwidth_up", "latency")}
-        self.work = system.worked(config.algorithm, sizes)
+        down, up = (numbers * NUMBER for numbers in config.algorithm.message_size(result.x.size))
+        drawn = {
+            key: system.draw_property(seed, key, m) for key in ("speed", "bandwidth_down", "bandwidth_up", "latency")
+        }
+        self.work = system.count_work(config.algorithm, sizes)
         self.computing = self.work / drawn["speed"]
         self.away = 2 * drawn["latency"] + down / drawn["bandwidth_down"] + up / drawn["bandwidth_up"]
-        self.everyone = config.algorithm.takes.everyone
+        self.everyone = config.algorithm.participation.everyone
 
     def waited(self, who: Array) -> Any:
         """Whom the server waits for."""

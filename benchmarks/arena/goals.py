@@ -13,7 +13,7 @@ from benchmarks.running import side_by_side
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.experiment import config as configuration
-from mpifed.experiment.housing import gathered
+from mpifed.experiment.housing import prepare_in_process
 
 POWER = 30  # iterations for the curvature of a network
 STEP = 1e-6  # of differences between gradients; with longer ones the kinks of ReLU count as curvature
@@ -31,7 +31,7 @@ class Pooled:
     def __init__(self, workload: Workload) -> None:
         table = {key: value for key, value in workload.study.items() if key != "system"}
         self.config = configuration.experiment(CALM | table | {"seed": rules().goal.seed} | GAMMA)
-        self.parts = gathered(self.config, CACHE)
+        self.parts = prepare_in_process(self.config, CACHE)
         assert self.parts.host is not None
         self.blocks = self.parts.host.blocks
         self.start: Array = self.parts.setup.start

@@ -19,9 +19,9 @@ from benchmarks.arena.results import FEW, of_score, pairs
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import MISS, names
 from benchmarks.arena.sentences import SCORE_WORDS, choices, headline, weaknesses
-from mpifed.core.files import replacing
+from mpifed.core.files import replace_file
 from mpifed.report import profile
-from mpifed.report.statistics import LEVEL, holm
+from mpifed.report.statistics import LEVEL, holm_correction
 from mpifed.report.style import DOUBLE, save
 
 DOCS = HERE.parent.parent / "docs" / "studies"
@@ -48,7 +48,7 @@ def written(judged: Outcome, told: dict[str, object], folder: Path) -> Path:
     for score in tables.DRAWN:
         draw(judged, score, folder / "pictures" / f"arena-{score}.png")
     for name, content in {"arena.md": text(judged, told), "arena-explore.html": explore(judged)}.items():
-        with replacing(folder / name, True) as part:
+        with replace_file(folder / name, True) as part:
             part.write_text(content, "utf-8")
     return folder / "arena.md"
 
@@ -61,7 +61,7 @@ def draw(judged: Outcome, score: str, path: Path) -> None:
         groups.setdefault(one.workload, []).append(row)
     names = [table(label)["name"] for label in judged.labels]
     costs = profile.Costs(list(judged.labels), names, [np.array(rows) for rows in groups.values()])
-    save(profile.draw(costs, SCORE_WORDS[score], width=DOUBLE, band="none"), path, force=True)
+    save(profile.plot_profile(costs, SCORE_WORDS[score], width=DOUBLE, band="none"), path, force=True)
 
 
 def text(judged: Outcome, told: dict[str, object]) -> str:
@@ -110,7 +110,7 @@ def tested(both: Sequence[Case], judged: Outcome, decisions: Decisions) -> dict[
     if mixed.installed():
         checks = {score: mixed.checks(own, judged.entries, labels, decisions.skew) for score, own in by_score.items()}
     found = [one.p for lot in tests.values() for one in lot] + [one.p for lot in checks.values() for one in lot]
-    corrected = holm(found)
+    corrected = holm_correction(found)
     # Of too few workloads no test of signed ranks is significant, not even as the last that Holm's correction takes.
     left = len(found) - sum(p <= 1 - LEVEL for p in corrected)
     after = iter(corrected)

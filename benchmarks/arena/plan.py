@@ -16,10 +16,10 @@ from scipy.stats import qmc
 from benchmarks.arena.rules import Facts, Rules, Workload
 from mpifed import UserError
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.toml import flat
+from mpifed.core.toml import flatten
 from mpifed.experiment import config as configuration
-from mpifed.federation.traits import needs
-from mpifed.sweeps.search import as_range, assign
+from mpifed.federation.traits import required_methods
+from mpifed.sweeps.search import assign, parse_range
 
 HERE = Path(__file__).parent
 TUNING, HELD = "tuning", "held-out"
@@ -111,7 +111,7 @@ def shares(label: str, count: int) -> list[list[float]]:
 
 def ranges(label: str) -> list[str]:
     """The options of a method that are tuned."""
-    return [key for key, value in flat(table(label)).items() if ranged(value)]
+    return [key for key, value in flatten(table(label)).items() if ranged(value)]
 
 
 def numbers(label: str, count: int) -> range:
@@ -121,14 +121,14 @@ def numbers(label: str, count: int) -> range:
 
 def ranged(value: Any) -> bool:
     """Whether a value of rules.toml is a range."""
-    return isinstance(value, str) and as_range(UNIT.sub(r"\1", value), value) is not None
+    return isinstance(value, str) and parse_range(UNIT.sub(r"\1", value), value) is not None
 
 
 def setting(label: str, number: int, r: float) -> Setting:
     """Try ``number``, from 0, of a method where the unit is ``r``."""
     coordinates = iter(shares(label, number + 1)[number] if ranges(label) else [])
     algorithm: dict[str, Any] = {}
-    for key, value in flat({key: value for key, value in table(label).items() if key not in OWN}).items():
+    for key, value in flatten({key: value for key, value in table(label).items() if key not in OWN}).items():
         assign(algorithm, key, at(value, next(coordinates), r) if ranged(value) else value)
     return Setting(label, number, algorithm)
 
@@ -136,7 +136,7 @@ def setting(label: str, number: int, r: float) -> Setting:
 def at(text: str, share: float, r: float) -> float | int:
     """The number at a share of the way through a range such as "0.3..10 / r"."""
     scaled = UNIT.fullmatch(text)
-    found = as_range(scaled[1] if scaled else text, text)
+    found = parse_range(scaled[1] if scaled else text, text)
     assert found is not None, text
     value = found._replace(whole=False).at(share)
     if scaled:
@@ -154,8 +154,8 @@ def available(name: str, label: str) -> bool:
     if own.get("curvature") and known.n > rules().curvature.most:
         return False
     config = configuration.experiment(study(workload, setting(label, 0, known.r), 0))
-    able = all(config.problem.has(need) for need in needs(config.algorithm))
-    return able and not (config.algorithm.takes.everyone and "dropout" in workload.study.get("system", {}))
+    able = all(config.problem.has(need) for need in required_methods(config.algorithm))
+    return able and not (config.algorithm.participation.everyone and "dropout" in workload.study.get("system", {}))
 
 
 def random(name: str, label: str) -> bool:
@@ -163,7 +163,7 @@ def random(name: str, label: str) -> bool:
     workload, own = workloads()[name], table(label)
     config = configuration.experiment(study(workload, setting(label, 0, facts()[name].r), 0))
     batches = bool(workload.batch) and "batch_size" in config.algorithm.__struct_fields__
-    selected = config.algorithm.takes.selections and workload.study["selection"] != "all"
+    selected = config.algorithm.participation.selections and workload.study["selection"] != "all"
     drawn = batches or selected or workload.group in ("absent", "network")
     return drawn or bool(own.get("random")) or ":" in own["name"]
 

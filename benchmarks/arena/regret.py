@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.arena.decide import Pick, always
 from benchmarks.arena.outcome import Case
 from benchmarks.arena.results import interval
-from mpifed.report.statistics import Band
+from mpifed.report.statistics import BootstrapBand
 
 
 class Regret(NamedTuple):
@@ -46,7 +46,7 @@ def hindsight(cases: Sequence[Case], labels: Sequence[str]) -> str:
     return max(labels, key=lambda label: (found[label].within, -found[label].missed - found[label].unable))
 
 
-def difference(cases: Sequence[Case], first: Pick, second: Pick) -> Band:
+def difference(cases: Sequence[Case], first: Pick, second: Pick) -> BootstrapBand:
     """By how much the share of cases within twice the least is larger of the first choice, with its interval."""
     by_name: dict[str, list[float]] = {}
     for one in cases:

@@ -14,7 +14,7 @@ from benchmarks.arena.outcome import Case, cases, without
 from benchmarks.arena.scores import CARRIED, MISS, OWN, Final
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.report.statistics import DRAWS, LEVEL, Band, signed_ranks
+from mpifed.report.statistics import DRAWS, LEVEL, BootstrapBand, signed_rank_test
 
 FEW = 5  # workloads on which two methods must run to be compared
 TAIL = (1 - LEVEL) / 2
@@ -33,7 +33,7 @@ def by_workload(found: Sequence[Case], labels: Sequence[str], value: Callable[[C
     return np.array([np.mean(part, axis=0) for part in rows.values()])
 
 
-def interval(values: Array) -> Band:
+def interval(values: Array) -> BootstrapBand:
     """The mean over workloads of values (workloads, …), without those that are nan, and its bootstrap interval."""
     units = len(values)
     drawn = stream(0, "bootstrap", units).integers(units, size=(DRAWS, units))
@@ -49,7 +49,7 @@ def interval(values: Array) -> Band:
     # A draw may lack all workloads on which a value is known.
     found = np.where(np.isnan(found), np.nan_to_num(middle), found)
     low, high = np.quantile(found, [TAIL, 1 - TAIL], axis=0)
-    return Band(middle, low, high)
+    return BootstrapBand(middle, low, high)
 
 
 class Standing(NamedTuple):
@@ -58,7 +58,7 @@ class Standing(NamedTuple):
     ``where``: on how many workloads each method can run.
     """
 
-    within: Band
+    within: BootstrapBand
     best: list[bool]
     where: list[int]
 
@@ -91,7 +91,7 @@ def pairs(found: Sequence[Case], labels: Sequence[str]) -> list[Pair]:
             apart = apart[np.isfinite(apart)]
             if len(apart) >= FEW:
                 counts = int(np.sum(apart < 0)), int(np.sum(apart > 0))
-                pair = Pair(first, labels[b], *counts, signed_ranks(apart))
+                pair = Pair(first, labels[b], *counts, signed_rank_test(apart))
                 tests.append(pair if apart.mean() <= 0 else Pair(labels[b], first, *counts[::-1], pair.p))
     return tests
 
@@ -160,7 +160,7 @@ class Gain(NamedTuple):
     workloads: int
     carried: float
     own: float
-    ratio: Band
+    ratio: BootstrapBand
 
 
 def gain(final: Final, label: str) -> Gain | None:
@@ -178,7 +178,7 @@ def gain(final: Final, label: str) -> Gain | None:
     mean = np.array([np.mean(rows, axis=0) for rows in both.values()])
     ratio = interval(mean[:, 2])
     carried, tuned_there = mean[:, :2].mean(axis=0).tolist()
-    return Gain(len(both), carried, tuned_there, Band(*map(np.exp, ratio)))
+    return Gain(len(both), carried, tuned_there, BootstrapBand(*map(np.exp, ratio)))
 
 
 def logarithm(carried: Case, own: Case, label: str) -> float:

@@ -17,7 +17,7 @@ from benchmarks.arena.costs import Ended, curve, hits, run
 from benchmarks.arena.lock import refuse_unlocked
 from benchmarks.arena.plan import available, facts, key, numbers, random, setting, workloads
 from benchmarks.running import pool
-from mpifed.experiment.progress import duration
+from mpifed.experiment.progress import format_duration
 
 CHUNK = 10  # runs of one workload and method that a process does before its rows are written
 
@@ -139,7 +139,7 @@ def do(tasks: Sequence[Task], table: Table, processes: int) -> None:
         table.add(rows)
         done += len(rows)
         left = (time.monotonic() - begun) / done * (total - done)
-        print(f"arena: {done} of {total} runs, about {duration(left)} left", file=sys.stderr)
+        print(f"arena: {done} of {total} runs, about {format_duration(left)} left", file=sys.stderr)
 
 
 def ended(todo: Sequence[list[Task]], processes: int) -> Iterator[list[Row]]:

@@ -8,7 +8,7 @@ from benchmarks.arena import decide
 from benchmarks.arena.decide import Decisions, always
 from benchmarks.arena.outcome import COUNTED, Case
 from benchmarks.arena.regret import Regret, difference, hindsight, regret
-from mpifed.report.statistics import Band
+from mpifed.report.statistics import BootstrapBand
 
 SCORE_WORDS = {
     "bits": "bits",
@@ -47,7 +47,7 @@ class Choices(NamedTuple):
     single: Regret
     label: str
     hindsight: Regret
-    apart: Band
+    apart: BootstrapBand
 
 
 def choices(cases: Sequence[Case], entries: decide.Entries, labels: Sequence[str], decisions: Decisions) -> Choices:

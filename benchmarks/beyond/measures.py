@@ -13,15 +13,15 @@ from benchmarks.feddcd.theory import above_rounding
 from mpifed import Array, Result, stream
 from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.experiment import config as configuration
-from mpifed.experiment.optimum import alone
+from mpifed.experiment.optimum import build_local_federation
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
-from mpifed.features.simulated_time.devices import Devices
-from mpifed.features.simulated_time.distributions import Constant, Lognormal
+from mpifed.features.simulated_time.devices import SimulatedDevices
+from mpifed.features.simulated_time.distributions import ConstantDistribution, Lognormal
 from mpifed.features.simulated_time.system import RATES, System
-from mpifed.federation.participation.selection import Uniform
-from mpifed.federation.setup import Setup
+from mpifed.federation.participation.selection import UniformSelection
+from mpifed.federation.setup import RunSpec
 from mpifed.results.columns import ALL
 from mpifed.theory import feddcd
 
@@ -37,15 +37,15 @@ def seconds_without_stragglers(result: Result) -> Array:
     assert config.system is not None
     assert result.x is not None
     model = np.zeros(len(result.x), config.dtype)
-    setup = Setup(config.problem, algorithm, config.seed, len(sizes), model)
-    schedule = DeviceRounds(Devices(equal(config.system), setup, sizes), algorithm, len(sizes))
+    setup = RunSpec(config.problem, algorithm, config.seed, len(sizes), model)
+    schedule = DeviceRounds(SimulatedDevices(equal(config.system), setup, sizes), algorithm, len(sizes))
     seconds = [0.0]
     for round in range(1, len(result.rounds["round"])):
         schedule.begin(round)
         row = result.selection[round]
         selected = None if row[0] == ALL else row[row >= 0]
-        for _ in range(algorithm.takes.selections):
-            schedule.asked = schedule.reply(selected, units(algorithm, config.seed, round))
+        for _ in range(algorithm.participation.selections):
+            schedule.requested_clients = schedule.reply(selected, units(algorithm, config.seed, round))
             schedule.again += 1
         seconds.append(schedule.seconds)
     return np.array(seconds)
@@ -62,14 +62,16 @@ def units(algorithm: Any, seed: int, round: int) -> int:
 def equal(system: System) -> System:
     """The same devices with the median of each property for all clients."""
     drawn = {key: getattr(system, key) for key in (*RATES, "latency")}
-    even: dict[str, Any] = {key: Constant(value=median(own)) for key, own in drawn.items() if own is not None}
+    even: dict[str, Any] = {
+        key: ConstantDistribution(value=median(own)) for key, own in drawn.items() if own is not None
+    }
     return msgspec.structs.replace(system, jitter=0.0, **even)
 
 
 def median(own: Any) -> float:
     """The median of a property."""
-    assert isinstance(own, Constant | Lognormal), f"the median of {own} is not known here"
-    return own.value if isinstance(own, Constant) else own.median
+    assert isinstance(own, ConstantDistribution | Lognormal), f"the median of {own} is not known here"
+    return own.value if isinstance(own, ConstantDistribution) else own.median
 
 
 class Dual(NamedTuple):
@@ -88,7 +90,7 @@ class Dual(NamedTuple):
     @property
     def uniform(self) -> float:
         """(3)."""
-        return feddcd.factor((self.tau - 1) / (self.N - 1), self.alpha, self.beta)
+        return feddcd.contraction_factor((self.tau - 1) / (self.N - 1), self.alpha, self.beta)
 
 
 @lru_cache(maxsize=4)
@@ -98,11 +100,13 @@ def dual(result: Result) -> Dual:
     if run.problem.label() == "quadratic":
         known = theory(result)
         return Dual(known.alpha, largest(result), known.beta, known.tau, known.f)
-    fed, _ = alone(run)
+    fed, _ = build_local_federation(run)
     betas, alpha = (
         fed.inspect(method) for method in (run.algorithm.certify_smoothness, run.algorithm.certify_curvature)
     )
-    return Dual(float(np.min(alpha)), np.ravel(betas), float(np.max(betas)), fed.cohort, run.stop.optimum or 0.0)
+    return Dual(
+        float(np.min(alpha)), np.ravel(betas), float(np.max(betas)), fed.clients_per_round, run.stop.optimum or 0.0
+    )
 
 
 def dual_gap(result: Result) -> Array:
@@ -142,7 +146,7 @@ def proven_factor(result: Result) -> float:
         return factors.by_importance(np.full(known.N, known.alpha), known.betas, known.tau)
     if isinstance(selection, Greedy):
         return factors.by_steps(known.alpha, known.beta, known.N, known.tau) if selection.uniform == 1 else math.nan
-    return known.uniform if isinstance(selection, Uniform) else math.nan
+    return known.uniform if isinstance(selection, UniformSelection) else math.nan
 
 
 def largest(result: Result) -> Array:

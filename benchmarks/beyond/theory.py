@@ -7,7 +7,7 @@ import numpy as np
 from mpifed import Result
 from mpifed.experiment import config as configuration
 from mpifed.report.least_time import seconds_to
-from mpifed.theory.least_time import Setting, bound
+from mpifed.theory.least_time import LeastTimeInputs, lower_bound
 
 EPS = 1e-3
 
@@ -21,10 +21,10 @@ def over_least(result: Result) -> float:
     assert config.system is not None
     n, m = data["features"], data["clients"]
     L, delta = (1 + math.cos(math.pi / (n + 1))) / 2, n / (8 * (n + 1))
-    tau = n / config.system.drawn(config.seed, "speed", m)
+    tau = n / config.system.draw_property(config.seed, "speed", m)
     variance = n * result.config["problem"].get("noise", 0.0) ** 2
-    setting = Setting(np.asarray(tau), L, delta, variance, not data.get("spread"), {})
-    return seconds_to(result, EPS) / bound(setting, EPS)
+    setting = LeastTimeInputs(np.asarray(tau), L, delta, variance, not data.get("spread"), {})
+    return seconds_to(result, EPS) / lower_bound(setting, EPS)
 
 
 MEASURES = {"over_least": over_least}

@@ -59,11 +59,11 @@ class Balanced(FedGiA):
     unit: Literal["t", "beta"] = "t"
     mu: Annotated[float, Meta(ge=1, description="how far p and d may be apart")] = 5.0
 
-    def traffic(self, n: int) -> tuple[float, float]:
+    def message_size(self, n: int) -> tuple[float, float]:
         return n, n + 1
 
-    def start(self, fed: Federation) -> Any:
-        server = super().start(fed)
+    def init_server(self, fed: Federation) -> Any:
+        server = super().init_server(fed)
         return Balance(server.x, server.sigma, float(fed.max(self.smoothness)))
 
     def round(self, fed: Federation, server: Any) -> Any:

@@ -41,12 +41,12 @@ class Theory(NamedTuple):
     @property
     def a(self) -> float:
         """a of Algorithm 2."""
-        return feddcd.momentum(self.r, self.alpha / self.beta)
+        return feddcd.momentum_weight(self.r, self.alpha / self.beta)
 
     @property
     def upper(self) -> float:
         """The guaranteed factor per iteration: 1 − r α/β by (3), 1 − a by (10)."""
-        return 1 - self.a if self.accelerated else feddcd.factor(self.r, self.alpha, self.beta)
+        return 1 - self.a if self.accelerated else feddcd.contraction_factor(self.r, self.alpha, self.beta)
 
     @property
     def delta(self) -> float:
@@ -59,7 +59,7 @@ class Theory(NamedTuple):
         """The term missing in (10) for z = 0: (a² + b)/(2r²α)·‖y*‖² with b = a r² α/β; 0 without acceleration."""
         if not self.accelerated:
             return 0.0
-        return feddcd.lost(self.a, self.r, self.alpha / self.beta, self.alpha, float(np.sum(self.y**2)))
+        return feddcd.missing_term(self.a, self.r, self.alpha / self.beta, self.alpha, float(np.sum(self.y**2)))
 
 
 @lru_cache(maxsize=4)

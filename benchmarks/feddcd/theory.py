@@ -134,7 +134,7 @@ def primal_bound(result: Result) -> float:
     """
     known, found = theory(result), gap(result)
     first = float(np.sum(known.y**2)) / (2 * known.alpha) + known.lost
-    bound = feddcd.distance(first, known.N, known.alpha, 1.0, 0) * factors(result)
+    bound = feddcd.distance_bound(first, known.N, known.alpha, 1.0, 0) * factors(result)
     return float(np.nanmax(found[1:] / (known.beta / 2 * bound)))
 
 

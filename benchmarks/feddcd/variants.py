@@ -9,8 +9,8 @@ from msgspec import Meta
 from mpifed import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.algorithms import accfeddcd, feddcd
 from mpifed.algorithms.bases.dual_method import DualState
-from mpifed.data.formats.images import pixels
-from mpifed.data.partition import edges
+from mpifed.data.formats.images import scale_pixels
+from mpifed.data.partition import even_edges
 from mpifed.data.sources.public_images import IdxImages, Mnist
 from mpifed.kernels.blocks import Block
 from mpifed.networks.mlp import MLP
@@ -40,12 +40,12 @@ class MnistHalves(MnistScale):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         (path, X, y), (_, X_test, y_test) = (self.read(part) for part in self.parts())
-        rule = self.partition or self.usual
+        rule = self.partition or self.default_partition
         order, sizes = rule.split(y, self.clients, stream(seed if self.seed is None else self.seed, "partition"))
-        tests = np.diff(edges(len(y_test), self.clients))
-        test = pixels(X_test, *self.scale), y_test, None, tests
-        pool = Pool(pixels(X, *self.scale), y, order, sizes, dtype, test)
-        pool.source, pool.division = str(path), rule.words()
+        tests = np.diff(even_edges(len(y_test), self.clients))
+        test = scale_pixels(X_test, *self.scale), y_test, None, tests
+        pool = Pool(scale_pixels(X, *self.scale), y, order, sizes, dtype, test)
+        pool.source, pool.division = str(path), rule.describe()
         return pool
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from benchmarks.repeating import Key, agree
 from mpifed import Array, Problem
 from mpifed.experiment import config
-from mpifed.experiment.optimum import alone
-from mpifed.features.certificate.constants import known
-from mpifed.features.certificate.minimum import minimum
+from mpifed.experiment.optimum import build_local_federation
+from mpifed.features.certificate.constants import compute_constants
+from mpifed.features.certificate.minimum import find_minimum
 from mpifed.kernels.blocks import Block
 from mpifed.theory import fedepm
-from mpifed.theory.statements import Known
+from mpifed.theory.statements import StudyConstants
 
 
 class Setting(NamedTuple):
@@ -26,7 +26,7 @@ class Setting(NamedTuple):
     problem: Problem
     blocks: list[Block]
     ids: Array  # (m,) in the order of the blocks
-    known: Known
+    known: StudyConstants
     first: Array  # x⁰
     x: Array  # x*
     lam: float
@@ -48,16 +48,16 @@ class Trace(NamedTuple):
 def setting(key: Key) -> Setting:
     """Load the clients of a run and find x*."""
     run = config.experiment(key.result.config)
-    fed, data = alone(run)
+    fed, data = build_local_federation(run)
     host = fed._transport.host  # type: ignore[attr-defined]
-    constants, options = known(run, fed, data.sizes, key.result.cr), cast(Any, run.algorithm)
+    constants, options = compute_constants(run, fed, data.sizes, key.result.cr), cast(Any, run.algorithm)
     assert constants.convex
-    lam, eta = fedepm.penalties(options, fed.m, fed.cohort)
+    lam, eta = fedepm.penalty_weights(options, fed.m, fed.clients_per_round)
     lam = getattr(options, "ratio", lam / constants.largest) * constants.largest
-    ids = np.concatenate([np.asarray(ids) for _, _, ids in host.whole])
+    ids = np.concatenate([np.asarray(ids) for _, _, ids in host.full_blocks])
     d = np.asarray(data.sizes, float)[ids][:, None]
     mu = options.mu0 / (d if options.step_scale == "samples" else np.ones_like(d))
-    x = minimum(fed, options, fed.initial()).x
+    x = find_minimum(fed, options, fed.initial()).x
     return Setting(run.problem, host.blocks, ids, constants, fed.initial(), x, lam, eta, mu, options)
 
 

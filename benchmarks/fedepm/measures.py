@@ -11,7 +11,7 @@ def gradients(result: Result) -> float:
 
     Source: fedepm, section IV.B, the computational complexity that Table I shows in seconds.
     """
-    passes = config.experiment(result.config).algorithm.work(np.ones(1))
+    passes = config.experiment(result.config).algorithm.sample_gradients(np.ones(1))
     return float("nan") if passes is None else float(passes[0])
 
 

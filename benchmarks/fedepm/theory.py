@@ -93,7 +93,7 @@ def growths(result: Result) -> Array:
     """Σ r_i²/(2 μ_{i,0} c α^{k+1}), by iteration.  (32)"""
     s, count = setting(Key(result)), len(trace(Key(result)).shifted)
     r = s.known.r[s.ids]  # type: ignore[index]
-    first = fedepm.growth(s.mu[:, 0], s.options.c, s.options.alpha, r)
+    first = fedepm.growth_bound(s.mu[:, 0], s.options.c, s.options.alpha, r)
     return first / s.options.alpha ** np.arange(count)
 
 

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from mpifed import Federation
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.features.certificate.minimum import minimum
+from mpifed.features.certificate.minimum import find_minimum
 
 
 class Threshold(FedEPM):
@@ -14,7 +14,7 @@ class Threshold(FedEPM):
 
     ratio: Annotated[float, Meta(gt=0, description="λ/λ*")] = 1.0
 
-    def start(self, fed: Federation) -> Any:
-        x = minimum(fed, self, fed.initial()).x
+    def init_server(self, fed: Federation) -> Any:
+        x = find_minimum(fed, self, fed.initial()).x
         _, largest = fed.inspect(self.certify_gradients, args=(x.astype(fed.dtype),))
-        return super().start(fed)._replace(lam=self.ratio * float(largest.max()))
+        return super().init_server(fed)._replace(lam=self.ratio * float(largest.max()))

@@ -13,7 +13,7 @@ from benchmarks.repeating import Clients, Stationarity, clients_of, gradients_le
 from mpifed import Array, Result
 from mpifed.theory import fedgia
 from mpifed.theory import rates as fit
-from mpifed.theory.rates import Line
+from mpifed.theory.rates import FittedLine
 
 VISIBLE = 1e-9  # decreases of the Lagrangian below this share of L(Z⁰) − f* are rounding
 HALF_TAIL = 1e-14  # the line is fitted to ‖∇f‖² down to this share, if f* is unknown
@@ -39,7 +39,7 @@ def lowest(result: Result) -> Array:
 def bound(result: Result) -> Array:
     """Upper bound of ``lowest``: 100 m σ k0 (L(Z⁰) − f*)/k, which is 100 t r (L(Z⁰) − f*)/R.  (Theorem IV.3)"""
     R = np.asarray(result.rounds["round"], float)
-    return np.concatenate([[np.nan], fedgia.bound(penalty(result), start_gap(result), R[1:])])
+    return np.concatenate([[np.nan], fedgia.gradient_bound(penalty(result), start_gap(result), R[1:])])
 
 
 def ratios(result: Result) -> Array:
@@ -100,11 +100,11 @@ def ending(result: Result) -> Stationarity:
     return stationarity(clients_of(result), *found.state, found.x)
 
 
-def line(result: Result) -> Line:
+def line(result: Result) -> FittedLine:
     """Fit a line to log10(f − f*), or to log10 ‖∇f‖² if f* is unknown, between the shares ``fit.TAIL``."""
     optimum_given = "objective_gap" in result.rounds
     gap = np.asarray(result.rounds["objective_gap" if optimum_given else "grad_norm_sq"], float)
-    return fit.line(result.rounds["round"], gap, fit.TAIL[0], fit.TAIL[1] if optimum_given else HALF_TAIL)
+    return fit.fit_line(result.rounds["round"], gap, fit.TAIL[0], fit.TAIL[1] if optimum_given else HALF_TAIL)
 
 
 def slope(result: Result) -> float:
@@ -142,7 +142,7 @@ def slack(result: Result) -> float:
     clients = clients_of(result)
     m = len(clients.ids)
     sigma = penalty(result) / m
-    factor = fedgia.factor(m, sigma, fedgia.steepness(hessian(clients, result), sigma))
+    factor = fedgia.rate_factor(m, sigma, fedgia.steepness(hessian(clients, result), sigma))
     return math.log(factor) / (slope(result) * math.log(10))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mpifed import Array, Local
 from mpifed.algorithms import flame, pfedme
-from mpifed.federation.traits import Max, Recorded, Sum
+from mpifed.federation.traits import Max, RecordValues, Sum
 
 VISIBLE = 1e-20  # changes of θ_i below this share of ‖θ_i‖² are rounding
 
@@ -24,15 +24,15 @@ def own(f: Local) -> Array:
 class OwnStart(flame.Flame):
     """FLAME whose personal models start from separate random weights, as in the released program."""
 
-    def join(self, f: Local) -> flame.Client:
-        return super().join(f)._replace(theta=own(f))
+    def init_client(self, f: Local) -> flame.Client:
+        return super().init_client(f)._replace(theta=own(f))
 
 
 class OwnStartPFedMe(pfedme.PFedMe):
     """pFedMe whose personal models start from separate random weights, as in the released program."""
 
-    def join(self, f: Local) -> pfedme.Client:
-        return super().join(f)._replace(theta=own(f))
+    def init_client(self, f: Local) -> pfedme.Client:
+        return super().init_client(f)._replace(theta=own(f))
 
 
 class Client(NamedTuple):
@@ -53,14 +53,14 @@ class Released(flame.Flame):
     Source: the released program, src/update.py (test_acc_global), src/utils.py (average_loss_acc).
     """
 
-    def join(self, f: Local) -> Any:
-        return Client(*super().join(f)._replace(theta=own(f)), seen=f.initial())
+    def init_client(self, f: Local) -> Any:
+        return Client(*super().init_client(f)._replace(theta=own(f)), seen=f.initial())
 
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
         state, z = super().update(f, flame.Client(*client[:4]), w)
         return Client(*state, seen=np.tile(w, (len(f), 1))), z
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
         return {"released_accuracy": Sum(f.accuracy(client.seen)[0]), "released_objective": Sum(f.value(client.seen))}
 
     def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
@@ -98,8 +98,8 @@ class Checked(flame.Flame):
     lagrangian: bool = True
     convex: bool = True
 
-    def join(self, f: Local) -> Any:
-        return CheckedClient(*super().join(f), *(f.zeros(1) for _ in range(6)))
+    def init_client(self, f: Local) -> Any:
+        return CheckedClient(*super().init_client(f), *(f.zeros(1) for _ in range(6)))
 
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
         state, z = super().update(f, flame.Client(*client[:4]), w)
@@ -124,7 +124,7 @@ class Checked(flame.Flame):
         """∇_θ L_i = α(∇f_i(θ_i) + λ(θ_i − w_i))."""
         return (f.grad(theta) + self.lam * (theta - centre)) / f.m
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
         away = client.w - x
         slope_w = self.lam / f.m * (client.w - client.theta) + client.pi + self.rho * away
         slopes = (self.slope(f, client.theta, client.w), slope_w, away)

@@ -28,9 +28,9 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from benchmarks.speed.measuring import LAUNCHER, cores, parser, starter
-from mpifed.core.processor import CPUS, block_size
-from mpifed.mpi.library import library
-from mpifed.results.provenance import cpus, git_commit, installed, versions
+from mpifed.core.processor import CPUS, choose_block_size
+from mpifed.mpi.library import library_version
+from mpifed.results.provenance import describe_cpus, git_commit, installed_version, library_versions
 
 NOTED = 0.05  # cores that others use
 INFO, STAT = Path("/proc/cpuinfo"), Path("/proc/stat")
@@ -135,16 +135,16 @@ def describe() -> str:
     facts = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "processor": processor(),
-        "cores": f"{len(cores())} ({cpus()})" if cpus() else str(len(cores())),
+        "cores": f"{len(cores())} ({describe_cpus()})" if describe_cpus() else str(len(cores())),
         "caches": ", ".join(caches()) or "unknown",
-        "blocks": f"{block_size().bytes:,} bytes ({block_size().reason})",
+        "blocks": f"{choose_block_size().bytes:,} bytes ({choose_block_size().reason})",
         "memory": f"{gigabytes:.1f} GB",
         "load": f"{loads} (of 1, 5 and 15 minutes)",
         "system": platform.platform(),
         "BLAS": blas(),
         "MPI": mpi(),
     }
-    found = facts | versions() | {"numba": installed("numba"), "commit": commit()}
+    found = facts | library_versions() | {"numba": installed_version("numba"), "commit": commit()}
     return "".join(f"{name}: {value}\n" for name, value in found.items())
 
 
@@ -181,7 +181,7 @@ def blas() -> str:
 def mpi() -> str:
     """The MPI library, or none."""
     try:
-        return library()
+        return library_version()
     except (ImportError, RuntimeError):
         return "none"
 

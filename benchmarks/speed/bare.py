@@ -14,7 +14,7 @@ from benchmarks.speed.plain import GAMMA, MU, STEPS
 from mpifed import Array
 from mpifed.experiment.config import Experiment
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.plan import clients_in, dense_block
+from mpifed.kernels.plan import clients_per_block, make_dense_block
 
 BYTES = 1 << 22  # of a block: of the powers of 2 the fastest in case A, float32, on an AMD EPYC with 1 MB of L2
 Gradient = Callable[[Array], Array]
@@ -28,10 +28,10 @@ def bare_loop(setup: Experiment, compiled: bool) -> Callable[[], tuple[float, Ar
     data = setup.data.load(setup.seed, setup.dtype)
     X, y = data.rows(0, data.m)
     d = len(y) // data.m
-    whole = dense_block(data.sizes, data.n, np.dtype(setup.dtype))
+    whole = make_dense_block(data.sizes, data.n, np.dtype(setup.dtype))
     whole.A[:, :d] = X.reshape(data.m, d, data.n)
     whole.b[:, :d] = y.reshape(data.m, d)
-    count = clients_in(BYTES, whole.A[0].nbytes)
+    count = clients_per_block(BYTES, whole.A[0].nbytes)
     gradient = by_kernel if compiled else by_numpy
     gradients = [gradient(whole.part(slice(k, k + count))) for k in range(0, data.m, count)]
 
@@ -66,8 +66,8 @@ def by_numpy(block: Block) -> Gradient:
 def by_kernel(block: Block) -> Gradient:
     """Gradients by the compiled kernel, one pass over the samples."""
     # not above: it needs numba
-    from mpifed.kernels.compiled.compiling import LOGISTIC, kernel
+    from mpifed.kernels.compiled.compiling import LOGISTIC, get_kernel
 
-    one_pass: Any = kernel(block.b.dtype)
+    one_pass: Any = get_kernel(block.b.dtype)
     ridge = block.real(MU / block.d)[:, None]
     return lambda w: one_pass(block.A, w, block.b, block.w, ridge, LOGISTIC)[1]

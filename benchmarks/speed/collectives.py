@@ -35,9 +35,9 @@ from mpifed.data.sources.gaussian import Gaussian
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.participation.selection import Biased, Cover, Uniform
+from mpifed.federation.participation.selection import Biased, Cover, UniformSelection
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.transport import InProcess
 from mpifed.problems.logistic import Logistic
 
@@ -61,7 +61,7 @@ class Client(NamedTuple):
 class Idle(mpifed.Algorithm):
     """Clients without work of their own: they send back what they receive, or the numbers of their samples."""
 
-    def join(self, f: Any) -> Client:
+    def init_client(self, f: Any) -> Client:
         return Client(f.zeros())
 
     def echo(self, f: Any, client: Client, x: np.ndarray) -> tuple[Client, np.ndarray]:
@@ -70,7 +70,7 @@ class Idle(mpifed.Algorithm):
     def idle(self, f: Any, client: Client) -> tuple[Client, np.ndarray]:
         return client, f.d.astype(float)
 
-    def start(self, fed: Federation) -> Any:
+    def init_server(self, fed: Federation) -> Any:
         raise AssertionError("nothing is run")
 
     def round(self, fed: Federation, server: Any) -> Any:
@@ -92,7 +92,7 @@ def rounds(world: Any, setup: Experiment, n: int, count: int, reproducible: bool
     from mpifed.mpi.channel import Server, Service
 
     data = setup.data.load(0, "float64")
-    cuts, agreed = sums.cuts(data.sizes, world.size - 1), Setup(setup.problem, Idle(), 0, data.m, np.zeros(n))
+    cuts, agreed = sums.rank_offsets(data.sizes, world.size - 1), RunSpec(setup.problem, Idle(), 0, data.m, np.zeros(n))
     if world.rank:
         host = Host(agreed, data, cuts[world.rank - 1], cuts[world.rank])
         host.join()
@@ -120,7 +120,7 @@ def empty(args: argparse.Namespace) -> None:
     world = Communicator()
     data = {"name": "gaussian", "clients": world.size - 1, "samples": 1, "features": 1}
     setup = experiment({"data": data, "problem": "logistic"})
-    crowded = ", which share cores: an idle round is mostly switching between them" if world.crowded() else ""
+    crowded = ", which share cores: an idle round is mostly switching between them" if world.shares_cores() else ""
     if world.rank == 0:
         print(f"{world.size} ranks{crowded}; microseconds, and ratios to the bare pair")
         columns = {"n": 9, "bare": 7, "plain": 7, "plain : bare": 22, "reproducible": 7, "reproducible : bare": 22}
@@ -191,11 +191,11 @@ def measure(m: int, count: int, rounds: int) -> Picked:
     """Measure ``rounds`` rounds that select ``count`` of m clients."""
     begun = time.perf_counter()
     data = Gaussian(clients=m, samples=SIDE, features=SIDE).load(1, "float64")
-    setup = Setup(Logistic(), Idle(), 1, m, np.zeros(SIDE))
+    setup = RunSpec(Logistic(), Idle(), 1, m, np.zeros(SIDE))
     host = Host(setup, data, 0, m)
     host.join()
     load = time.perf_counter() - begun
-    uniform = Uniform(count=count).selector(1, m, rounds)
+    uniform = UniformSelection(count=count).selector(1, m, rounds)
     cover = Cover(count=count).selector(1, m, rounds)
     biased = Biased(count=count, candidates=min(m, CANDIDATES * count)).selector(1, m, rounds)
     fed = Federation(InProcess(host), setup, uniform, data.sizes)

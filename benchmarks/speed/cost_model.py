@@ -3,8 +3,8 @@
 Messages follow LogGP: A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman, "LogGP: Incorporating long messages
 into the LogP model", SPAA 1995. Broadcasts are as in R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
 communication operations in MPICH", IJHPCA 19 (2005); its α is L + 2o, its β is G. Replies take the way that mpifed
-chooses, at the time that ``mpifed.mpi.loggp`` gives for it. The numbers of bytes are those that the room ``mpifed.mpi``
-sends. Under mpirun -n 2 this program measures bare messages of two ranks, and additions, for ``fit``.
+chooses, at the time that ``mpifed.mpi.reduction_choice`` gives for it. The numbers of bytes are those that the room
+``mpifed.mpi`` sends. Under mpirun -n 2 this program measures bare messages of two ranks, and additions, for ``fit``.
 """
 
 import json
@@ -21,10 +21,9 @@ from scipy.optimize import nnls
 from benchmarks.speed.measuring import printed, starter
 from mpifed.core.typing import Array
 from mpifed.federation import sums
-from mpifed.federation.sums import depth
-from mpifed.mpi.loggp import Link, check, reduce_scatter
+from mpifed.federation.sums import tree_depth
 from mpifed.mpi.plan import BIG
-from mpifed.mpi.reduction_choice import SLICES, Choice
+from mpifed.mpi.reduction_choice import SLICES, Link, ReductionChoice, check_amount, predict_reduce_scatter
 
 LONG = 1e-3  # seconds of computing from which on waiting ranks sleep, as in mpifed.mpi.channel
 HEAD = 64  # bytes of a request without its arrays, which start at multiples of 64
@@ -67,8 +66,8 @@ def broadcast(machine: Machine, size: float, ranks: int) -> float:
     min(⌈lg P⌉ (L + 2o + kG), 2 ⌈lg P⌉ (L + 2o) + 2 (P-1)/P kG). ValueError: size < 0 or ranks < 1. Source: Thakur et
     al.
     """
-    check(size, ranks)
-    alpha, stages = machine.L + 2 * machine.o, depth(ranks)
+    check_amount(size, ranks)
+    alpha, stages = machine.L + 2 * machine.o, tree_depth(ranks)
     return min(stages * (alpha + size * machine.G), 2 * stages * alpha + 2 * (ranks - 1) / ranks * size * machine.G)
 
 
@@ -78,21 +77,23 @@ def reduce(link: Link | Machine, size: float, ranks: int) -> float:
     min(⌈lg P⌉ (L + 2o + k (G + γ)), 2 ⌈lg P⌉ (L + 2o) + (P-1)/P k (2G + γ)). ValueError: size < 0 or ranks < 1.
     Source: Thakur et al.
     """
-    check(size, ranks)
+    check_amount(size, ranks)
     alpha = link.L + 2 * link.o
-    stages = depth(ranks)
-    halving = reduce_scatter(Link(*link[:4]), size, ranks) + stages * alpha + (ranks - 1) / ranks * size * link.G
+    stages = tree_depth(ranks)
+    halving = (
+        predict_reduce_scatter(Link(*link[:4]), size, ranks) + stages * alpha + (ranks - 1) / ranks * size * link.G
+    )
     return min(stages * (alpha + size * (link.G + link.gamma)), halving)
 
 
 @cache
-def choice(cuts: tuple[int, ...], together: bool) -> Choice:
+def choice(cuts: tuple[int, ...], together: bool) -> ReductionChoice:
     """The ways of replies from hosts with these runs of clients, all on one machine or each on its own."""
-    trees = [sums.nodes(lo, hi, cuts[-1]) for lo, hi in pairwise(cuts)]
-    return Choice([0] * len(cuts) if together else range(len(cuts)), [[], *trees])
+    trees = [sums.find_subtrees(lo, hi, cuts[-1]) for lo, hi in pairwise(cuts)]
+    return ReductionChoice([0] * len(cuts) if together else range(len(cuts)), [[], *trees])
 
 
-def reduction(machine: Machine, ways: Choice, size: int, reduce: str = "sum") -> tuple[float, int]:
+def reduction(machine: Machine, ways: ReductionChoice, size: int, reduce: str = "sum") -> tuple[float, int]:
     """Cost of a sum of ``size`` bytes on the way that mpifed chooses: seconds in MPI, and the number of stages.
 
     A stage is one level of the tree of ranks or, of slices, the exchange, the gather and the levels of the reports.
@@ -120,7 +121,7 @@ class Study(NamedTuple):
 
     def check(self) -> None:
         """ValueError: no rank, core, number or client, more hosts than clients, or work < 0."""
-        check(self.work, self.ranks, "work")
+        check_amount(self.work, self.ranks, "work")
         if min(self.n, self.m, self.itemsize, 1 if self.cores is None else self.cores) < 1:
             sizes = f"n = {self.n}, m = {self.m}, cores = {self.cores} and itemsize = {self.itemsize}"
             raise ValueError(f"{sizes} must be at least 1")
@@ -139,7 +140,7 @@ def round_seconds(machine: Machine, study: Study) -> Round:
     study.check()
     ranks, size = study.ranks, study.n * study.itemsize
     share = 1 if study.cores is None else -(-ranks // study.cores)
-    cuts = sums.cuts(np.ones(study.m), max(ranks - 1, 1))
+    cuts = sums.rank_offsets(np.ones(study.m), max(ranks - 1, 1))
     alone = machine.compute * study.work * max(b - a for a, b in pairwise(cuts))
     asleep = alone > LONG
     local = alone * (max(1.0, (ranks - 1) / (study.cores or ranks)) if asleep else share)

@@ -31,12 +31,12 @@ from benchmarks.speed.measuring import among, cores, everyone, kernels, parser, 
 from benchmarks.speed.pictures import Ceiling, Point, draw_roofline
 from benchmarks.speed.plain import gradient
 from benchmarks.speed.printing import Table, spread, tiny, told
-from mpifed.core.processor import CPUS, block_size, in_bytes
+from mpifed.core.processor import CPUS, choose_block_size, parse_size
 from mpifed.core.typing import Array
 from mpifed.data.pool import Pool
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.fill import Layout, fill
-from mpifed.kernels.plan import SPARSE, plan
+from mpifed.kernels.fill import BlockLayout, fill_blocks
+from mpifed.kernels.plan import SPARSE_FACTOR, plan_blocks
 from mpifed.problems.problem import Problem
 
 CLASSES = 10
@@ -103,9 +103,11 @@ class Task(NamedTuple):
         if share < 1:
             X = sp.csr_array(np.where(rng.random(X.shape) < share, X, 0))
         data = Pool(X, rng.integers(0, max(2, self.classes), rows).astype(self.dtype), None, sizes, self.dtype)
-        groups = list(plan(sizes, n, X.dtype.itemsize, block_size().bytes * (SPARSE if share < 1 else 1)))
+        groups = list(
+            plan_blocks(sizes, n, X.dtype.itemsize, choose_block_size().bytes * (SPARSE_FACTOR if share < 1 else 1))
+        )
         labels = self.build().labels
-        blocks = fill(data, data.rows, Layout(0, sizes, groups, X.dtype, kernels=self.kind), labels)
+        blocks = fill_blocks(data, data.rows, BlockLayout(0, sizes, groups, X.dtype, kernels=self.kind), labels)
         return Clients(blocks, groups, [data.rows(i, i + 1) for i in range(m)])
 
     def amounts(self) -> tuple[float, float]:
@@ -158,7 +160,7 @@ def caches() -> dict[str, int]:
     found = {}
     for index in sorted((CPUS / "cpu0" / "cache").glob("index*")):
         if (index / "type").read_text().strip() in ("Data", "Unified"):
-            found[f"L{(index / 'level').read_text().strip()}"] = in_bytes((index / "size").read_text())
+            found[f"L{(index / 'level').read_text().strip()}"] = parse_size((index / "size").read_text())
     return found or ASSUMED
 
 

@@ -47,7 +47,7 @@ from mpifed.experiment import config
 from mpifed.experiment import rounds as round_loop
 from mpifed.experiment import run as launch
 from mpifed.experiment.job import Job
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
 GROUP = 25  # clients of a pass of vmap, of 5, 10, 25 and 50 the best for MLP on an AMD EPYC with 512 KB of L2
 CLOSEST = 1e-9  # deviation of models in double precision
@@ -125,7 +125,7 @@ class Ours(NamedTuple):
     """Seconds of a round after the first, and the result."""
 
     round: float
-    result: Result
+    result: RunRecord
 
     @property
     def x(self) -> np.ndarray:
@@ -138,7 +138,7 @@ def ours(setup: config.Experiment, clock: Callable[[], float]) -> Ours:
 
     A round lasts until the next one begins, so that it has everything that a run does, and evaluating is not in it.
     """
-    played, evaluated = round_loop.played, round_loop.evaluated
+    played, evaluated = round_loop.play_round, round_loop.evaluate_round
     rounds: list[float] = []
     evaluations: list[float] = []
 
@@ -152,8 +152,8 @@ def ours(setup: config.Experiment, clock: Callable[[], float]) -> Ours:
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch.object(round_loop, "played", marked),
-        patch.object(round_loop, "evaluated", clocked),
+        patch.object(round_loop, "play_round", marked),
+        patch.object(round_loop, "evaluate_round", clocked),
     ):
         recorder = launch.start(Job(setup, os.path.join(folder, "out.h5")))
         assert recorder is not None

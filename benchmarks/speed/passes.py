@@ -45,7 +45,7 @@ class Clock(TorchDispatchMode):  # type: ignore[misc]
 def watched(task: Task) -> dict[str, float]:
     """CPU seconds a round of the parts, without the rest."""
     clock = Clock()
-    played, step = round_loop.played, Optimizer.step
+    played, step = round_loop.play_round, Optimizer.step
     rounds = iter(range(task.rounds + 1))
 
     def marked(*args: Any) -> Any:
@@ -61,7 +61,7 @@ def watched(task: Task) -> dict[str, float]:
             clock.seconds[STEP] += time.process_time() - begun
         return found
 
-    with clock, patch.object(round_loop, "played", marked), patch.object(Optimizer, "step", clocked):
+    with clock, patch.object(round_loop, "play_round", marked), patch.object(Optimizer, "step", clocked):
         ours(task.study(), time.process_time)
     seconds = {name: value / (task.rounds - 1) for name, value in clock.seconds.items()}
     found = {"products": sum(seconds.pop(name, 0.0) for name in PRODUCTS), "gradient": seconds.pop("cat", 0.0)}

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.speed.printing import Spread
 from mpifed.core.typing import Array
 from mpifed.report.palette import BLUE, GREEN, MARKERS, ORANGE, SKY, VERMILION
-from mpifed.report.style import drawing
+from mpifed.report.style import matplotlib_style
 
 LEFT, RIGHT = 0.03, 40  # flops for each byte
 COLOURS = {"numpy": BLUE, "compiled": VERMILION}
@@ -30,7 +30,7 @@ def page(path: Path, height: float) -> Iterator[Any]:
     """A page that is written to ``path`` at the end; it needs matplotlib."""
     import matplotlib.figure
 
-    with drawing():
+    with matplotlib_style():
         found = matplotlib.figure.Figure(figsize=(7.2, height), layout="constrained", dpi=150)
         yield found
         found.savefig(path, dpi=150)

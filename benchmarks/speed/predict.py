@@ -41,8 +41,7 @@ from benchmarks.speed.measuring import LAUNCHER, averaging, cores, launched, par
 from benchmarks.speed.pictures import page
 from benchmarks.speed.printing import Table, figure, told
 from mpifed.federation import sums
-from mpifed.mpi.loggp import NETWORK
-from mpifed.mpi.reduction_choice import Choice
+from mpifed.mpi.reduction_choice import NETWORK, ReductionChoice
 from mpifed.report.palette import BLACK, BLUE, ORANGE, VERMILION
 
 CLIENTS = 64
@@ -168,8 +167,10 @@ class Prediction(NamedTuple):
 def predictions(clients: int) -> Iterator[Prediction]:
     """The predicted times of all sizes."""
     for ranks in SUM_RANKS:
-        cuts = sums.cuts(np.ones(clients), ranks - 1)
-        choice = Choice(range(ranks), [[], *(sums.nodes(lo, hi, clients) for lo, hi in pairwise(cuts))])
+        cuts = sums.rank_offsets(np.ones(clients), ranks - 1)
+        choice = ReductionChoice(
+            range(ranks), [[], *(sums.find_subtrees(lo, hi, clients) for lo, hi in pairwise(cuts))]
+        )
         for n in LENGTHS:
             found = choice.seconds("sum", 8 * n, choice.link)
             found[BARE] = model.reduce(NETWORK, 8 * n, ranks)

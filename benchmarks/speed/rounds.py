@@ -41,9 +41,9 @@ from mpifed import stream
 from mpifed.experiment import config, serving
 from mpifed.experiment import run as launch
 from mpifed.experiment.job import Job
-from mpifed.experiment.rounds import rounds
+from mpifed.experiment.rounds import run_rounds
 from mpifed.features.block_sizes.block_sizes import SIZES
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
 CASES = {  # clients, samples, features, and how many clients take part
     "A": (128, 70, 1024, None),
@@ -91,17 +91,17 @@ class Task(NamedTuple):
         return config.experiment(config.override(table, [*self.settings, *more]))
 
 
-def timed(setup: config.Experiment) -> tuple[Result, float]:
+def timed(setup: config.Experiment) -> tuple[RunRecord, float]:
     """Run mpifed in this process: the result, and the CPU seconds of its rounds, without loading the data."""
     spent = []
 
     def clocked(*args: Any) -> Any:
         begun = time.process_time()
-        outcome = rounds(*args)
+        outcome = run_rounds(*args)
         spent.append(time.process_time() - begun)
         return outcome
 
-    with tempfile.TemporaryDirectory() as folder, patch.object(serving, "rounds", clocked):
+    with tempfile.TemporaryDirectory() as folder, patch.object(serving, "run_rounds", clocked):
         recorder = launch.start(Job(setup, os.path.join(folder, "out.h5")))
         assert recorder is not None
         return recorder.result(), spent[0]

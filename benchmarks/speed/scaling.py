@@ -41,7 +41,7 @@ from benchmarks.speed.measuring import LAUNCHER, averaging, children, cores, lau
 from benchmarks.speed.pictures import Scaled, draw_scaling
 from benchmarks.speed.printing import Spread, Table, spread, told, write_csv
 from mpifed import Result
-from mpifed.core.processor import listed
+from mpifed.core.processor import parse_cpu_list
 from mpifed.core.typing import Array
 
 CASES = {"A": (128, 70, 1024), "B": (10_000, 20, 20)}
@@ -78,7 +78,7 @@ def shared_cores(result: Result) -> int | None:
     cores: dict[str, set[int]] = {}
     hosts = [str(host) for host in result.ranks["hostname"]]
     for host, allowed in zip(hosts, result.ranks["cpus"], strict=True):
-        cores.setdefault(host, set()).update(listed(str(allowed)) if len(allowed) else ())
+        cores.setdefault(host, set()).update(parse_cpu_list(str(allowed)) if len(allowed) else ())
     crowded = any(hosts.count(host) > len(own) > 0 for host, own in cores.items())
     return sum(map(len, cores.values())) if crowded else None
 

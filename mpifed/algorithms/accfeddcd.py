@@ -6,16 +6,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Share
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, UnitFraction
 from mpifed.algorithms.bases.dual_method import DualMethod
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Takes, Theorem
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Participation, PlotStyle, Theorem, Unsupported
 
 
 class Client(NamedTuple):
     y: Array  # (c, n) dual variables
     z: Array  # (c, n) second sequence
-    v: Array  # (c, n) where gradients are taken
+    v: Array  # (c, n) points of the gradients
     w: Array  # (c, n) last local model
 
 
@@ -38,22 +38,22 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
     """
 
     title = "AccFedDCD"
-    look = Look("wine", 0, 1)
-    # Three sequences of each client and six numbers of the server are all of a round.
+    plot_style = PlotStyle("wine", 0, 1)
+    # A round reads three sequences of each client and six numbers of the server.
     # α and β are exact maxima of data: no privacy.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.feddcd:accfeddcd")
 
-    r: Annotated[Share | None, Meta(description="r (default: (τ−1)/(N−1))")] = None
-    kappa: Annotated[Share | None, Meta(description="κ (default: α/β)")] = None
-    takes = Takes.TWICE
-    asynchronous = Refused("every round moves v_i of all clients, at which those under way solve (1)")
+    r: Annotated[UnitFraction | None, Meta(description="r (default: (τ−1)/(N−1))")] = None
+    kappa: Annotated[UnitFraction | None, Meta(description="κ (default: α/β)")] = None
+    participation = Participation.TWICE
+    asynchronous = Unsupported("every round moves v_i of all clients, at which those under way solve (1)")
 
-    def join(self, f: Local) -> Client:
-        self.check(f)
+    def init_client(self, f: Local) -> Client:
+        self.require_strong_convexity(f)
         return Client(y=f.zeros(), z=f.zeros(), v=f.zeros(), w=f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         alpha, beta, share = self.constants(fed)
         r, kappa = self.r or share, self.kappa or alpha / beta
         a = np.sqrt(kappa) / (1 / r + np.sqrt(kappa))
@@ -64,7 +64,7 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
         b = server.b
         r = server.r
         eta = self.rate(fed)
-        alpha = self.common(server)
+        alpha = self.common_alpha(server)
         fed.call(self.extrapolate, a, b)  # lines 17–18, 26, 29
         first = self.select(fed, server)  # line 19
         server = server._replace(x=self.collect(fed, server, first))  # lines 20–22
@@ -72,21 +72,21 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
         second = self.select(fed, server)  # line 31
         mean = self.collect(fed, server, second)  # lines 32–34
         fed.call(self.step_z, mean, eta * (alpha * a * r / (a * a + b)), to=second)  # lines 35–39
-        return server._replace(x=self.output(fed, mean, second))  # line 42
+        return server._replace(x=self.output_model(fed, mean, second))  # line 42
 
     def extrapolate(self, f: Local, client: Client, a: float, b: float) -> tuple[Client, None]:
-        """v, and y and z of the clients that are not selected."""
+        """Compute v_i, and y_i and z_i as unselected clients keep them."""
         v = (1 - a) * client.y + a * client.z
         u = (a * a * client.z + b * v) / (a * a + b)
         return client._replace(v=v, y=v, z=u), None
 
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
-        """(1) at v."""
+        """Solve (1) at v_i and upload w_i."""
         w = self.solver.minimise(f, client.v, client.w, alpha, beta, share)
-        return client._replace(w=w), self.share(f, w)
+        return client._replace(w=w), self.weighted_model(f, w)
 
     def step_y(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
-        return client._replace(y=client.y - self.descent(f, client.w, mean, scale)), None
+        return client._replace(y=client.y - self.dual_step(f, client.w, mean, scale)), None
 
     def step_z(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
-        return client._replace(z=client.z - self.descent(f, client.w, mean, scale)), None
+        return client._replace(z=client.z - self.dual_step(f, client.w, mean, scale)), None

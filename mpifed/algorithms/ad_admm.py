@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, tuned
-from mpifed.algorithms.parts.local_solvers import Newton, Penalised, Solver
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Theorem, Upload
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, PositiveFloat, to_tune
+from mpifed.algorithms.parts.local_solvers import NewtonSolver, RegularisedLocal, Solver
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -35,46 +35,46 @@ class ADADMM(Algorithm, tag="ad-admm"):
     """
 
     title = "AD-ADMM"
-    look = Look("vermilion", 4, 3)
+    plot_style = PlotStyle("vermilion", 4, 3)
     # The server adds up last uploads, which clients keep in z, so that late ones come out of a checkpoint too.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.ad_admm:certificate", delayed=True)
 
-    rho: Annotated[Positive | None, tuned("penalty ρ (default: max r_i/4)")] = None
+    rho: Annotated[PositiveFloat | None, to_tune("penalty ρ (default: max r_i/4)")] = None
     gamma: Annotated[float, Meta(ge=0, description="weight γ of the server's proximal term")] = 0.0
-    solver: Annotated[Solver, Meta(description="how clients minimise over x")] = Newton()
+    solver: Annotated[Solver, Meta(description="how clients minimise over x")] = NewtonSolver()
 
-    requires = (Need("lipschitz"),)
-    upload = Upload(kept="z")
+    requires = (Requirement("lipschitz"),)
+    upload = Upload(last_upload="z")
     asynchronous = True
 
-    def work(self, d: Array) -> Array | None:
-        return self.solver.work(d)
+    def sample_gradients(self, d: Array) -> Array | None:
+        return self.solver.sample_gradients(d)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(lam=f.zeros(), w=f.initial(), z=f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         L = float(fed.max(self.smoothness))
         return Server(x=fed.initial(), rho=self.penalty(L), L=L)
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, server.rho, server.L, to=fed.select(server.x))
         z = fed.mean(of=fed.arrivals(), last="z")
-        share = self.gamma / (fed.m * server.rho + self.gamma)
-        return server._replace(x=(1 - share) * z + share * server.x)
+        weight = self.gamma / (fed.m * server.rho + self.gamma)
+        return server._replace(x=(1 - weight) * z + weight * server.x)
 
     def proximal_step(self, server: Server, m: int) -> float:
-        """m/(mρ + γ): with h, x₀⁺ = argmin m h(x₀) + Σ (ρ/2)‖z_i − x₀‖² + (γ/2)‖x₀ − x₀ᵏ‖², as f_i is not divided."""
+        """Return t = m/(mρ + γ): x₀⁺ = argmin m h(x₀) + Σ (ρ/2)‖z_i − x₀‖² + (γ/2)‖x₀ − x₀ᵏ‖², f_i undivided."""
         return m / (m * server.rho + self.gamma)
 
     def update(self, f: Local, client: Client, x: Array, rho: float, L: float) -> tuple[Client, Array]:
-        """The worker's step, from the model x₀ that it was sent."""
-        w = self.solver.minimise(Penalised(f, rho), rho * x - client.lam, client.w, rho, rho + L, 1.0)
+        """Solve the worker's problem at the received model x₀, step λ_i, and upload z_i."""
+        w = self.solver.minimise(RegularisedLocal(f, rho), rho * x - client.lam, client.w, rho, rho + L, 1.0)
         lam = client.lam + rho * (w - x)
         z = w + lam / rho
         return Client(lam, w, z), z
 
     def penalty(self, L: float) -> float:
-        """ρ for L = max r_i."""
+        """Return ρ for L = max r_i."""
         return L / 4 if self.rho is None else self.rho

@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class Client(NamedTuple):
@@ -26,42 +26,42 @@ class APFL(FedAvg, tag="apfl"):
     """
 
     title = "APFL"
-    look = Look("brown", 4, 4)
+    plot_style = PlotStyle("brown", 4, 4)
     # Step sizes count rounds from f.round, not from a counter of its own.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "those of arXiv:2003.13461 ask for step sizes by a theorem, and for bounds of variance and diversity"
     )
 
     alpha: Annotated[float, Meta(ge=0, le=1, description="share α of the own model in the personal one")] = 0.5
 
-    def work(self, d: Array) -> Array:
-        return 2 * super().work(d)
+    def sample_gradients(self, d: Array) -> Array:
+        return 2 * super().sample_gradients(d)
 
-    def join(self, f: Local) -> Any:
+    def init_client(self, f: Local) -> Any:
         return Client(w=f.initial(), v=f.initial())
 
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
-        """k0 iterations of both models, or at most as many as each client may take."""
+        """Take k0 local steps of both models, or at most ``most`` for each client, and upload w_i."""
         w = x
         v = client.v
         memory = None
-        own = None
+        memory_v = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             g = self.alpha * batch.grad(self.mixture(v, w))
-            v, own = self.optimizer.step(v, g, self.rate(f, gamma), own)
+            v, memory_v = self.optimizer.step(v, g, self.rate(f, gamma), memory_v)
             w, memory = self.iterate(batch, w, x, gamma, memory)
         return Client(w, v), w
 
     def mixture(self, v: Array, w: Array) -> Array:
         return self.alpha * v + (1 - self.alpha) * w
 
-    def personalised(self, f: Local, client: Any) -> Array:
+    def personal_models(self, f: Local, client: Any) -> Array:
         return self.mixture(client.v, client.w)
 
-    def personal_from(self, f: Local, x: Array) -> Array:
-        """The mixture after the local iterations of the next round, from v_i = x."""
-        begun = Client(w=x, v=f.xp.tile(x, (len(f), 1)))
-        client, _ = self.update(f, begun, x, int(np.max(f.round)) * (self.epochs or self.k0))
-        return self.personalised(f, client)
+    def newcomer_models(self, f: Local, x: Array) -> Array:
+        """Return the mixtures that the local steps of the next round make from v_i = x: (c, n)."""
+        client = Client(w=x, v=f.xp.tile(x, (len(f), 1)))
+        client, _ = self.update(f, client, x, int(np.max(f.round)) * (self.epochs or self.k0))
+        return self.personal_models(f, client)

@@ -3,10 +3,10 @@ optimization under uncoordinated constant stepsizes", doi:10.1109/CDC.2015.74025
 
 from typing import Annotated, NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused, Upload
+from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, Server
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -16,33 +16,33 @@ class Client(NamedTuple):
 
 
 class AugDGM(GraphAlgorithm, tag="aug-dgm"):
-    """Gradient tracking that mixes what it steps to, and the estimate of the mean gradient with its newest part.
+    """Gradient tracking that mixes new models and, in a second message, the estimates of the mean gradient.
 
     x_i⁺ = Σ_j W_ij (x_j − γs_j);  s_i⁺ = Σ_j W_ij (s_j + ∇f_j(x_j⁺) − ∇f_j(x_j)),  s_i = ∇f_i(x_i) at first. The second
     message waits for the first: a round is two exchanges. The mean of all s_i is that of all gradients in every round,
-    also where W changes. By default γ = 1/(4 max r_i), which is ours.
+    also where W changes. By default γ = 1/(4 max r_i) (mpifed's choice).
     Source: the library decent_bench, for the paper, whose text was not at hand, with one γ for all nodes.
     """
 
     title = "Aug-DGM"
-    look = Look("sky", 2, 6)
+    plot_style = PlotStyle("sky", 2, 6)
     # Gradients of the round before are kept, so that the estimate of their mean goes on.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of doi:10.1109/CDC.2015.7402509 could not be read")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of doi:10.1109/CDC.2015.7402509 could not be read")
 
-    gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(4 max r_i))")] = None
+    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(4 max r_i))")] = None
 
     upload = Upload(vectors=2)
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         g = f.grad(f.initial())
         return Client(x=f.initial(), s=g, g=g)
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         return Server(net.initial(), self.gamma or 1 / float(4 * net.max(self.smoothness)))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.descend, server.gamma)
         net.mix("x", self.track)
         net.mix("s")

@@ -3,16 +3,16 @@ algorithms with compressed communication", arXiv:1902.00340 (2019)."""
 
 from typing import Annotated, NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
+from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
 from mpifed.algorithms.bases.compressed_differences import CompressedDifferences
-from mpifed.algorithms.bases.graph_algorithm import Network
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.algorithms.bases.graph_algorithm import GraphFederation
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class Client(NamedTuple):
     x: Array  # (c, n) model
-    h: Array  # (c, n) what neighbours know of it
+    h: Array  # (c, n) neighbours' copy of x
 
 
 class Server(NamedTuple):
@@ -22,40 +22,40 @@ class Server(NamedTuple):
 
 
 class Choco(CompressedDifferences, tag="choco"):
-    """Gradient steps, and a part of the way to the mean of what nodes know of each other by compressed messages.
+    """Gradient steps, then a step towards the mean of the copies that nodes keep by compressed messages.
 
     x_i ← x_i − η∇f_i(x_i);  h_i ← h_i + C(x_i − h_i);  x_i ← x_i + γ Σ_j W_ij (h_j − h_i), h_i = 0 at first. Nodes end
     within O(η) of each other and of the minimiser, as those of dgd; with C(x) = x and γ = 1 it is dgd's order
-    "adapt-combine". By default γ is δ of the compressor and η = 1/(2 max r_i), which is ours: Theorem 2 has a γ that is
+    "adapt-combine". By default γ is δ of the compressor and η = 1/(2 max r_i) (mpifed's choice): γ of Theorem 2 is
     smaller by the square of W's spectral gap.
-    Source: Algorithm 2; that nodes keep h_j of each neighbour, in the place of sums of them, changes no number.
+    Source: Algorithm 2; that nodes keep h_j of each neighbour, in place of sums of them, changes no number.
     """
 
     title = "CHOCO-SGD"
-    look = Look("wine", 4, 5)
-    # What neighbours know is state of the node that sent it.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of arXiv:1902.00340 are about steps that fall and a weighted mean of all models")
+    plot_style = PlotStyle("wine", 4, 5)
+    # A copy that neighbours keep is state of the node that sent it.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("those of arXiv:1902.00340 are about steps that fall and a weighted mean of all models")
 
-    eta: Annotated[Positive | None, tuned("step size η (default: 1/(2 max r_i))")] = None
+    eta: Annotated[PositiveFloat | None, to_tune("step size η (default: 1/(2 max r_i))")] = None
 
-    upload = Upload(kind="compressed")
+    upload = Upload(content="compressed")
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial(), h=f.zeros())
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         eta = self.eta or 1 / float(2 * net.max(self.smoothness))
-        return Server(net.initial(), eta, self.mixing(net))
+        return Server(net.initial(), eta, self.mixing_step(net))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.descend, server.eta)
         net.mix("h", self.gossip, server.gamma, bits=self.bits(net))
         return server
 
     def descend(self, f: Local, client: Client, eta: float) -> tuple[Client, None]:
         x = client.x - eta * self.gradient(f, client.x)
-        return Client(x, self.sent(f, x, client.h)), None
+        return Client(x, self.update_copy(f, x, client.h)), None
 
     def gossip(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:
         return client._replace(x=client.x + gamma * (mixed - client.h)), None

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server, StepSize
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, GraphStepSize, Server
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
 
 
 class Client(NamedTuple):
@@ -27,44 +27,46 @@ class DGD(GraphAlgorithm, tag="dgd"):
     """
 
     title = "DGD"
-    look = Look("orange", 4, 2)
+    plot_style = PlotStyle("orange", 4, 2)
     # Nodes keep models alone, and W follows from seed and round.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of arXiv:1310.7063 lead to a distance of order γ, and need the least value of every f_i")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
+        "those of arXiv:1310.7063 lead to a distance of order γ, and need the least value of every f_i"
+    )
 
-    gamma: StepSize = None
+    gamma: GraphStepSize = None
     order: Annotated[
         Literal["combine-adapt", "adapt-combine"], Meta(description="mix first, or take the gradient step first")
     ] = "combine-adapt"
     k0: Annotated[int, Meta(ge=1, description='gradient steps before mixing, with order = "adapt-combine"')] = 1
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
 
     def __post_init__(self) -> None:
         if self.k0 > 1 and self.order == "combine-adapt":
             raise ValueError(f'k0 = {self.k0} needs order = "adapt-combine"')
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.k0 * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial())
 
-    def start(self, net: Network) -> Server:
-        return Server(net.initial(), self.gamma or (1 + net.least) / float(2 * net.max(self.smoothness)))
+    def init_server(self, net: GraphFederation) -> Server:
+        return Server(net.initial(), self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         if self.order == "combine-adapt":
-            net.mix("x", self.combined, server.gamma)
+            net.mix("x", self.combine, server.gamma)
         else:
-            net.local(self.adapted, server.gamma)
+            net.local(self.adapt, server.gamma)
             net.mix("x")
         return server
 
-    def combined(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:
+    def combine(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:
         return Client(x=mixed - gamma * f.grad(client.x)), None
 
-    def adapted(self, f: Local, client: Client, gamma: float) -> tuple[Client, None]:
+    def adapt(self, f: Local, client: Client, gamma: float) -> tuple[Client, None]:
         x = client.x
         for _ in range(self.k0):
             x = x - gamma * f.grad(x)

@@ -7,8 +7,8 @@ import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class Client(NamedTuple):
@@ -25,22 +25,22 @@ class Diana(CompressedGradients, tag="diana"):
     """Clients upload their gradient less a shift, compressed without bias; the shift learns the gradient.
 
     m_i = C(∇f_i(x) − h_i);  x⁺ = x − γ(h + mean m_i);  h_i ← h_i + α m_i,  h = mean of all h_i, from 0;  α = 1/(1 + ω).
-    By default γ = 1/((1 + 6ω/m) max r_i), with (1 + ω)m/|S| − 1 in the place of ω where |S| < m clients are selected,
-    which is ours.  Source: Algorithm 1 without momentum and regulariser, for any unbiased C as
+    By default γ = 1/((1 + 6ω/m) max r_i), with (1 + ω)m/|S| − 1 in place of ω where |S| < m clients are selected
+    (mpifed's choice).  Source: Algorithm 1 without momentum and regulariser, for any unbiased C as
     in E. Gorbunov, F. Hanzely, P. Richtárik, "A unified theory of SGD", arXiv:1905.11261 (2019), which has this γ.
     """
 
     title = "DIANA"
-    look = Look("purple", 1, 2)
+    plot_style = PlotStyle("purple", 1, 2)
     # Shifts learn from what was sent, so that server and clients never disagree after a checkpoint; C draws from f.rng.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     upload = COMPRESSED
-    theorem = Refused("that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one")
+    theorem = Unsupported("that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one")
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(h=f.zeros())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         return Server(x, h=0 * x, gamma=self.rate(fed))
 
@@ -48,17 +48,17 @@ class Diana(CompressedGradients, tag="diana"):
         selected = fed.select(server.x)
         mean = fed.mean(self.difference, server.x, to=selected, bits=self.bits(fed))
         x = server.x - server.gamma * (server.h + mean)
-        share = fed.share(selected)
+        share = fed.fraction(selected)
         return server._replace(x=x, h=server.h + self.alpha(fed.n) * share * mean)
 
     def difference(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """m_i, and the new shift."""
-        m = self.compressed(f, f.grad(x) - client.h)
+        """Return the new shift and the upload m_i."""
+        m = self.compress(f, f.grad(x) - client.h)
         return Client(h=client.h + self.alpha(f.n) * m), m
 
     def alpha(self, n: int) -> float:
-        """The step size of the shifts."""
+        """Return the step size α of the shifts."""
         return 1 / (1 + (self.compressor.omega(n) or 0))
 
-    def theory(self, fed: Federation, r: Array) -> float:
-        return float(1 / ((1 + 6 * self.variance(fed) / fed.m) * np.max(r)))
+    def theory_gamma(self, fed: Federation, r: Array) -> float:
+        return float(1 / ((1 + 6 * self.total_omega(fed) / fed.m) * np.max(r)))

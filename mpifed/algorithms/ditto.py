@@ -5,10 +5,10 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, passes
+from mpifed.algorithms.bases.algorithm import Array, Local, count_gradients
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class Client(NamedTuple):
@@ -25,10 +25,10 @@ class Ditto(FedAvg, tag="ditto"):
     """
 
     title = "Ditto"
-    look = Look("brown", 6, 3)
+    plot_style = PlotStyle("brown", 6, 3)
     # Personal models are in the state of clients; memories of optimisers begin anew in every round.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "those of arXiv:2012.04221 begin from a rate of the global model, and bound norms of all iterates"
     )
 
@@ -36,30 +36,30 @@ class Ditto(FedAvg, tag="ditto"):
     lr: Annotated[float, Meta(gt=0, description="step size of personal models")] = 0.01
     inner: Annotated[int, Meta(ge=1, description="steps of a personal model a round")] = 5
 
-    def work(self, d: Array) -> Array:
-        return super().work(d) + passes(d, self.inner, 0, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return super().sample_gradients(d) + count_gradients(d, self.inner, 0, self.batch_size)
 
     def local_steps(self, d: Array) -> Array | None:
         return None  # the personal model takes all of its steps
 
-    def join(self, f: Local) -> Any:
-        return Client(super().join(f).w, theta=f.initial())
+    def init_client(self, f: Local) -> Any:
+        return Client(super().init_client(f).w, theta=f.initial())
 
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
-        """The local model for the server, and the personal model."""
+        """Train the local model, which is uploaded, and the personal model."""
         client, w = super().update(f, client, x, k, most)
-        return client._replace(theta=self.near(f, client.theta, x)), w
+        return client._replace(theta=self.train_personal(f, client.theta, x)), w
 
-    def near(self, f: Local, theta: Array, x: Array) -> Array:
-        """The personal models (c, n) after ``inner`` steps, close to x."""
+    def train_personal(self, f: Local, theta: Array, x: Array) -> Array:
+        """Return the personal models after ``inner`` steps near x: (c, n)."""
         memory = None
         for _, batch, has in f.steps(self.inner, 0, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - x)
             theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
         return theta
 
-    def personalised(self, f: Local, client: Any) -> Array:
+    def personal_models(self, f: Local, client: Any) -> Array:
         return client.theta
 
-    def personal_from(self, f: Local, x: Array) -> Array:
-        return self.near(f, f.xp.tile(x, (len(f), 1)), x)
+    def newcomer_models(self, f: Local, x: Array) -> Array:
+        return self.train_personal(f, f.xp.tile(x, (len(f), 1)), x)

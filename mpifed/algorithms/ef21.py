@@ -10,12 +10,12 @@ from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class Client(NamedTuple):
-    g: Array  # (c, n) what the server knows of ∇f_i
+    g: Array  # (c, n) server's estimate of ∇f_i
 
 
 class Server(NamedTuple):
@@ -25,7 +25,7 @@ class Server(NamedTuple):
 
 
 class ErrorFeedback(CompressedGradients):
-    """Methods whose clients upload what the server lacks of a gradient, compressed by a contractive C.
+    """Base of methods whose clients upload the server's error of their gradient, compressed by a contractive C.
 
     The field is ``begin`` because ``start`` is a method; in experiment files it is ``start``.
     """
@@ -37,61 +37,61 @@ class ErrorFeedback(CompressedGradients):
 
     biased = True
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(g=f.zeros())
 
     def first(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """g_i at the start."""
+        """Return the first g_i, compressed or in full."""
         g = f.grad(x)
-        c = g if self.begin == "full" else self.contracted(f, g)
+        c = g if self.begin == "full" else self.contract(f, g)
         return Client(g=client.g + c), c
 
     def refine(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """C(∇f_i(x) − g_i)."""
-        c = self.contracted(f, self.gradient(f, x) - client.g)
+        """Add C(∇f_i(x) − g_i) to g_i, and upload it."""
+        c = self.contract(f, self.gradient(f, x) - client.g)
         return Client(g=client.g + c), c
 
     def gradient(self, f: Local, x: Array) -> Array:
-        """What g_i is to come close to: (c, n)."""
+        """Return the gradients that g_i approximate: (c, n)."""
         return f.grad(x)
 
-    def contracted(self, f: Local, rows: Array) -> Array:
-        """C of rows (c, n), or C/(1 + ω) of them where C is unbiased."""
+    def contract(self, f: Local, rows: Array) -> Array:
+        """Apply C to rows (c, n); an unbiased C is divided by 1 + ω."""
         scale, _ = self.compressor.contraction(f.n)
-        return scale * self.compressed(f, rows)
+        return scale * self.compress(f, rows)
 
-    def left(self, fed: Federation) -> float:
-        """√(1 − δ) of C and of the selection."""
+    def error_factor(self, fed: Federation) -> float:
+        """Return √(1 − δ) of C and selection together."""
         _, delta = self.compressor.contraction(fed.n)
-        return float(np.sqrt(1 - delta * fed.cohort / fed.m))
+        return float(np.sqrt(1 - delta * fed.clients_per_round / fed.m))
 
-    def theory(self, fed: Federation, r: Array) -> float:
-        """Theorem 1: √(β/θ) = √(1 − δ)/(1 − √(1 − δ))."""
-        left = self.left(fed)
+    def theory_gamma(self, fed: Federation, r: Array) -> float:
+        """Return γ of Theorem 1: √(β/θ) = √(1 − δ)/(1 − √(1 − δ))."""
+        left = self.error_factor(fed)
         return float(1 / (np.mean(r) + np.sqrt(np.mean(r * r)) * left / (1 - left)))
 
 
 class EF21(ErrorFeedback, tag="ef21"):
-    """Error feedback: clients upload what the server lacks of their gradient, compressed; later uploads have the rest.
+    """Error feedback: clients upload the server's error of their gradient, compressed; later rounds send the rest.
 
     x⁺ = x − γ mean g_i;  g_i ← g_i + C(∇f_i(x⁺) − g_i) of the selected clients, from g_i = C(∇f_i(x)) at the start,
     or with start = "full" from ∇f_i(x), as the authors' programs do; what travels before round one is not charged.
     C is contractive; an unbiased one is divided by 1 + ω. By default γ = 1/(L + L̃√(1 − δ)/(1 − √(1 − δ))), with L the
-    mean of r_i and L̃ the root of the mean of r_i², and δ|S|/m in the place of δ where |S| < m clients are selected,
-    which is ours.  Source: Algorithm 2, Theorem 1; partial participation as in
+    mean of r_i and L̃ the root of the mean of r_i², and δ|S|/m in place of δ where |S| < m clients are selected
+    (mpifed's choice).  Source: Algorithm 2, Theorem 1; partial participation as in
     I. Fatkhullin et al., arXiv:2110.03294 (2021), Algorithm 4.
     """
 
     title = "EF21"
-    look = Look("purple", 0, 1)
-    # What the server knows of gradients is kept on both sides, and each side is in the checkpoint.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    plot_style = PlotStyle("purple", 0, 1)
+    # The server's estimates are kept on both sides, and each side is in the checkpoint.
+    supports = Supports.REPEATED | Supports.DEVICES
     upload = COMPRESSED
-    theorem = Refused(
+    theorem = Unsupported(
         "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is"
     )
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         return Server(x, g=fed.mean(self.first, x), gamma=self.rate(fed))
 

@@ -10,8 +10,8 @@ from mpifed.algorithms.bases.algorithm import Array, Federation
 from mpifed.algorithms.ef21 import ErrorFeedback
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Takes, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Participation, PlotStyle, Unsupported, Upload
 
 OWN = "it compresses them itself: algorithm.{key} says how"
 
@@ -19,40 +19,40 @@ OWN = "it compresses them itself: algorithm.{key} says how"
 class Server(NamedTuple):
     x: Array  # (n,) model
     w: Array  # (n,) mean of all g_i
-    g: Array  # (n,) what clients know of it
+    g: Array  # (n,) clients' copy of w
     gamma: float  # step size γ
 
 
 class EF21BC(ErrorFeedback, tag="ef21-bc"):
-    """EF21 both ways: the server too sends what is lacking, compressed; all clients take part.
+    """EF21 both ways: the server too sends compressed what clients lack; all clients take part.
 
     x⁺ = x − γ g;  g_i ← g_i + C(∇f_i(x⁺) − g_i);  w = mean g_i;  g ← g + b, b = D(w − g), from g = w at the start.
-    Clients compute x⁺ from the b of the round before, so that b is what a download is charged for. D is contractive as
+    Clients compute x⁺ from the b of the round before, so a download is charged for b. D is contractive as
     C is. By default γ = 1/(L + L̃√(16 B + 2A(1 + 8B))), L, L̃ as in ef21, A = β/θ of C, B that of D: derived as the
-    theorem of EF21 is, with ‖C(v)‖² <= 4‖v‖², and ours.  Source: Algorithm 5.
+    theorem of EF21 is, with ‖C(v)‖² <= 4‖v‖² (mpifed's choice).  Source: Algorithm 5.
     """
 
     title = "EF21-BC"
-    look = Look("purple", 5, 5)
-    # What server and clients know of one another is in the checkpoint; D draws from fed.rng.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    plot_style = PlotStyle("purple", 5, 5)
+    # Estimates at server and clients are in the checkpoint; D draws from fed.rng.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "that of arXiv:2110.03294 bounds the gradient at a random one of all iterates, which no model of a run is"
     )
 
     down: Annotated[Compressor, Meta(description="contractive compressor D of downloads")] = TopK(k="0.1n")
 
-    takes = Takes.ALL
-    upload = Upload(kind="compressed", exact={"up": OWN.format(key="compressor"), "down": OWN.format(key="down")})
+    participation = Participation.ALL
+    upload = Upload(content="compressed", exact={"up": OWN.format(key="compressor"), "down": OWN.format(key="down")})
 
     def verify(self, selected: int) -> None:
         super().verify(selected)
         self.down.verify()
 
-    def traffic(self, n: int) -> tuple[float, float]:
-        return self.down.numbers(n), super().traffic(n)[1]
+    def message_size(self, n: int) -> tuple[float, float]:
+        return self.down.numbers(n), super().message_size(n)[1]
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         w = fed.mean(self.first, x)
         return Server(x, w, g=w, gamma=self.rate(fed))
@@ -65,13 +65,13 @@ class EF21BC(ErrorFeedback, tag="ef21-bc"):
         b = scale * self.down.compress((w - server.g)[None], lambda: [fed.rng])[0]
         return server._replace(x=x, w=w, g=server.g + b)
 
-    def theory(self, fed: Federation, r: Array) -> float:
-        up, down = (bound(C, fed.n) for C in (self.compressor, self.down))
+    def theory_gamma(self, fed: Federation, r: Array) -> float:
+        up, down = (error_bound(C, fed.n) for C in (self.compressor, self.down))
         return float(1 / (np.mean(r) + np.sqrt(np.mean(r * r) * (16 * down + 2 * up * (1 + 8 * down)))))
 
 
-def bound(C: Compressor, n: int) -> float:
-    """β/θ of a contractive compressor, all clients taking part."""
+def error_bound(C: Compressor, n: int) -> float:
+    """Return β/θ of a contractive compressor where all clients take part."""
     _, delta = C.contraction(n)
     left = np.sqrt(1 - delta)
     return float((left / (1 - left)) ** 2)

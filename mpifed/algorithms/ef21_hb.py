@@ -9,8 +9,8 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Federation
 from mpifed.algorithms.bases.compressed_gradients import COMPRESSED
 from mpifed.algorithms.ef21 import ErrorFeedback
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class Server(NamedTuple):
@@ -25,23 +25,23 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
 
     x⁺ = x − γ v;  g_i ← g_i + C(∇f_i(x⁺) − g_i) of the selected clients;  v ← η v + mean g_i, from v = mean g_i.
     By default γ = (1 − η)/(L/(1 − η) + L̃√(1 − δ)/(1 − √(1 − δ))), L, L̃ and δ as in ef21, whose γ it is where η = 0: of
-    the order of the paper's Corollary 1, and ours. For z = x − γη/(1 − η) v of a round before, z⁺ = z − γ/(1 − η) g,
-    and with Γ = γ/(1 − η) f falls over all rounds if LΓ + Γ²(L̃√(β/θ) + Lη/(1 − η))² <= 1. The authors' program has the
-    γ of ef21, which is longer.  Source: Algorithm 6.
+    the order of the paper's Corollary 1 (mpifed's choice). For z = x − γη/(1 − η) v of a round before, z⁺ = z − Γg with
+    Γ = γ/(1 − η), and f falls over all rounds if LΓ + Γ²(L̃√(β/θ) + Lη/(1 − η))² <= 1. The authors' program has the γ of
+    ef21, which is longer.  Source: Algorithm 6.
     """
 
     title = "EF21-HB"
-    look = Look("purple", 3, 6)
+    plot_style = PlotStyle("purple", 3, 6)
     # As ef21, with a direction of the server in its state.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     upload = COMPRESSED
-    theorem = Refused(
+    theorem = Unsupported(
         "that of arXiv:2110.03294 bounds the gradient at a random one of all iterates, which no model of a run is"
     )
 
     eta: Annotated[float, Meta(ge=0, lt=1, description="momentum η")] = 0.5
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         g = fed.mean(self.first, x)
         return Server(x, g, v=g, gamma=self.rate(fed))
@@ -52,6 +52,6 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
         g = server.g + c / fed.m
         return server._replace(x=x, g=g, v=self.eta * server.v + g)
 
-    def theory(self, fed: Federation, r: Array) -> float:
-        left, slow = self.left(fed), 1 - self.eta
+    def theory_gamma(self, fed: Federation, r: Array) -> float:
+        left, slow = self.error_factor(fed), 1 - self.eta
         return float(slow / (np.mean(r) / slow + np.sqrt(np.mean(r * r)) * left / (1 - left)))

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, minibatch, passes
+from mpifed.algorithms.bases.algorithm import Array, Local, count_gradients, minibatch
 from mpifed.algorithms.ef21 import EF21
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class EF21SGD(EF21, tag="ef21-sgd"):
@@ -16,24 +16,26 @@ class EF21SGD(EF21, tag="ef21-sgd"):
 
     x⁺ = x − γ mean g_i;  g_i ← g_i + C(∇f_B(x⁺) − g_i) of the selected clients, B being B_i random samples of client i
     without replacement. At the start, g_i = C(∇f_i(x)) of all samples, or ∇f_i(x) in full. It ends where the noise of
-    mini-batches lets it. By default γ is that of ef21, which is ours: the paper's has bounds of this noise.
+    mini-batches lets it. By default γ is that of ef21 (mpifed's choice): the paper's has bounds of this noise.
     Source: Algorithm 2.
     """
 
     title = "EF21-SGD"
-    look = Look("orange", 6, 6)
+    plot_style = PlotStyle("orange", 6, 6)
     # As ef21; mini-batches come from f.rng.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:2110.03294 needs bounds of the gradients of single samples, which no run shows")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
+        "that of arXiv:2110.03294 needs bounds of the gradients of single samples, which no run shows"
+    )
 
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 32
 
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, 1, 0, self.batch_size)
 
     def gradient(self, f: Local, x: Array) -> Array:
         return self.batch(f).grad(x)
 
     def batch(self, f: Local) -> Local:
-        """f on the mini-batch of this round."""
+        """Return f on the mini-batch of this round."""
         return minibatch(f, self.batch_size)

@@ -4,9 +4,9 @@ consensus optimization", arXiv:1404.6264 (2014)."""
 from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server, StepSize
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, GraphStepSize, Server
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
 
 
 class Client(NamedTuple):
@@ -25,29 +25,29 @@ class Extra(GraphAlgorithm, tag="extra"):
     """
 
     title = "EXTRA"
-    look = Look("orange", 0, 3)
+    plot_style = PlotStyle("orange", 0, 3)
     # The correction is a sum over rounds, which u has; W is the same in all.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "those of arXiv:1404.6264 bound norms of the models and duals of all nodes, which no model of a run is"
     )
 
-    gamma: StepSize = None
+    gamma: GraphStepSize = None
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
     fixed_weights = "its correction takes the same weights in all rounds"
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial(), u=f.initial())
 
-    def start(self, net: Network) -> Server:
-        return Server(net.initial(), self.gamma or (1 + net.least) / float(2 * net.max(self.smoothness)))
+    def init_server(self, net: GraphFederation) -> Server:
+        return Server(net.initial(), self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)))
 
-    def round(self, net: Network, server: Server) -> Server:
-        net.mix("x", self.corrected, server.gamma)
+    def round(self, net: GraphFederation, server: Server) -> Server:
+        net.mix("x", self.correct, server.gamma)
         return server
 
-    def corrected(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:
+    def correct(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:
         step = gamma * f.grad(client.x)
-        both = client.x + mixed
-        return Client(x=both - step - client.u, u=both / 2 - step), None
+        total = client.x + mixed
+        return Client(x=total - step - client.u, u=total / 2 - step), None

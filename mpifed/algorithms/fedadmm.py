@@ -4,11 +4,11 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, tuned
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, to_tune
 from mpifed.algorithms.bases.inexact_admm import InexactADMM
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Recorded, Sum, Theorem, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, RecordValues, Requirement, Sum, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -33,45 +33,45 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     """
 
     title = "FedADMM"
-    look = Look("vermilion", 1)
+    plot_style = PlotStyle("vermilion", 1)
     # Accuracies and inner steps of clients are arrays of their state, not counters of the process.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.fedadmm:certificate")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
-    r0: Annotated[float, tuned("σ_i = r0·r_i/m", gt=0)] = 0.2
+    r0: Annotated[float, to_tune("σ_i = r0·r_i/m", gt=0)] = 0.2
     nu: Annotated[float, Meta(gt=0, lt=1, description="ν, the shrinking of ε_i")] = 0.95
     eps0: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="first ε_i (default: k0²)")] = None
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps an iteration")] = 3
-    requires = (Need("lipschitz"),)
-    upload = Upload(kept="z")
+    requires = (Requirement("lipschitz"),)
+    upload = Upload(last_upload="z")
     asynchronous = True
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         eps = f.xp.full(len(f), float(self.k0**2 if self.eps0 is None else self.eps0))
-        pi = self.duals(f)
+        pi = self.first_duals(f)
         return Client(pi, z=self.sigma(f)[:, None] * f.initial() + pi, eps=eps, steps=f.xp.zeros(len(f)))
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         sigma = float(fed.sum(self.penalty))
-        return Server(self.joint(fed, sigma), sigma)  # (3.3) at k = 0
+        return Server(self.first_model(fed, sigma), sigma)  # (3.3) at k = 0
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, to=fed.select(server.x))
         return server._replace(x=fed.sum(of=fed.arrivals(), last="z") / server.sigma)  # (3.3)
 
     def proximal_step(self, server: Server, m: int) -> float:
-        """1/σ: with h, (3.3) is w = argmin h(w) + Σ (σ_i/2)‖z_i/σ_i − w‖², as in ADMM with a regulariser."""
+        """Return 1/σ: with h, (3.3) is w = argmin h(w) + Σ (σ_i/2)‖z_i/σ_i − w‖², as in ADMM with a regulariser."""
         return 1 / server.sigma
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
-        """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""
+        """Apply (3.4)–(3.7) k0 times; the first gradient of each iteration is the one at w."""
         xp = f.xp
-        both = f.lipschitz() / f.m, self.sigma(f)
-        r, sigma = (xp.repeat(xp.astype(a[:, None], w.dtype), f.n, axis=1) for a in both)
+        pair = f.lipschitz() / f.m, self.sigma(f)
+        r, sigma = (xp.repeat(xp.astype(a[:, None], w.dtype), f.n, axis=1) for a in pair)
         lagrangian = AugmentedLagrangian(f, w, r, sigma, f.grad(w) / f.m, r * w + sigma * w)
         pi = client.pi
         eps = client.eps
@@ -84,10 +84,10 @@ class FedADMM(InexactADMM, tag="fedadmm"):
         z = sigma * wi + pi  # (3.7)
         return Client(pi, z, eps, steps), z
 
-    def record(self, f: Local, client: Client, x: Array) -> Recorded:
+    def record(self, f: Local, client: Client, x: Array) -> RecordValues:
         return {"inner_steps": Sum(client.steps)} | super().record(f, client, x)
 
-    def local(self, f: Local, client: Client) -> tuple[Array, Array]:
+    def local_variables(self, f: Local, client: Client) -> tuple[Array, Array]:
         sigma = self.sigma(f)
         return (client.z - client.pi) / sigma[:, None], sigma  # (3.7)
 

@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, to_tune
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -24,28 +24,28 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     """
 
     title = "FedADMM (deep)"
-    look = Look("vermilion", 6, 1)
+    plot_style = PlotStyle("vermilion", 6, 1)
     # Duals and last uploads are kept, optimisers begin anew in every round.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("its local problems are solved by epochs of SGD, to an accuracy that nothing controls")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("its local problems are solved by epochs of SGD, to an accuracy that nothing controls")
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
-    lr: Annotated[float, tuned("step size of the local epochs", gt=0)] = 0.01
+    lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
 
-    upload = Upload(kept="z")
+    upload = Upload(last_upload="z")
     asynchronous = True
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.epochs * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(pi=f.zeros(), z=f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -53,14 +53,14 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
         return Server(x=fed.mean(of=fed.arrivals(), last="z"))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
-        """Local epochs, dual step and upload."""
+        """Run local epochs, step the dual variables, and upload z_i."""
         theta = self.descend(f, client, w)
         pi = client.pi + self.rho * (theta - w)
         z = theta + pi / self.rho
         return Client(pi, z), z
 
     def descend(self, f: Local, client: Client, w: Array) -> Array:
-        """The local models after all epochs."""
+        """Return the local models after all epochs: (c, n)."""
         theta = f.xp.broadcast_to(w, client.pi.shape)
         memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):

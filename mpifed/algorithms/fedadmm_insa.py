@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, to_tune
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, RecordValues, Requirement, Sum, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -20,7 +20,7 @@ class Client(NamedTuple):
 
 
 class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
-    """ADMM whose clients say themselves when their local problem is solved well enough, and what its penalty is.
+    """ADMM whose clients decide when their local problem is solved well enough, and adapt its penalty.
 
     w_i: ‖e_i(w_i)‖ ≤ θ_i ‖e_i(w)‖, e_i(v) = ∇f_i(v) + π_i + β_i(v − w), θ_i = 0.999/(1 + √(β_i/2c_i));
     π_i ← π_i + β_i(w_i − w);  p = β_i‖w_i − w_i⁻‖, d = ‖w_i − w‖: β_i ← tau β_i if mu p < d, β_i/tau if mu d < p;
@@ -29,32 +29,32 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
     """
 
     title = "FedADMM-InSa"
-    look = Look("vermilion", 3, 4)
+    plot_style = PlotStyle("vermilion", 3, 4)
     # Penalties adapt to residuals that a client computes from its own state, β and w, alone.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:2402.13989, for strongly convex f_i, could not be read")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:2402.13989, for strongly convex f_i, could not be read")
 
-    r0: Annotated[float, tuned("first β_i = r0·r_i", gt=0)] = 0.2
+    r0: Annotated[float, to_tune("first β_i = r0·r_i", gt=0)] = 0.2
     mu: Annotated[float, Meta(ge=1, description="how far p and d may be apart; huge: β_i stays")] = 5.0
     tau: Annotated[float, Meta(gt=1, description="factor of β_i")] = 2.0
     memory: Annotated[float, Meta(ge=0, description="weight of the old model")] = 0.01
     c: Annotated[float, Meta(gt=0, description="c_i of θ_i: the strong convexity of f_i, or a guess")] = 0.01
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps a round")] = 10
-    requires = (Need("lipschitz"),)
-    upload = Upload(kept="z")
+    requires = (Requirement("lipschitz"),)
+    upload = Upload(last_upload="z")
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.inner_max * d  # at most
 
-    def traffic(self, n: int) -> tuple[float, float]:
+    def message_size(self, n: int) -> tuple[float, float]:
         return n, n + 1
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         w = f.initial()
         beta = f.xp.astype(self.r0 * f.lipschitz(), w.dtype)[:, None]
         return Client(f.zeros(), w, beta, z=f.xp.concat([beta * w, beta], axis=1), steps=f.xp.zeros(len(f)))
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -62,10 +62,10 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
         return Server((z[:-1] / z[-1] + self.memory * server.x) / (1 + self.memory))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
-        """Steps until the test holds, the dual variables, and the penalty of the next round."""
+        """Descend until the test holds, step the dual variables, and adapt the penalty for the next round."""
         xp = f.xp
-        own = xp.astype(f.lipschitz()[:, None], w.dtype)
-        beta, r = (xp.repeat(a, f.n, axis=1) / f.m for a in (client.beta, own))
+        curvature = xp.astype(f.lipschitz()[:, None], w.dtype)
+        beta, r = (xp.repeat(a, f.n, axis=1) / f.m for a in (client.beta, curvature))
         pi, g = client.pi / f.m, f.grad(w) / f.m
         eps = (0.999 / (1 + xp.sqrt(client.beta[:, 0] / (2 * self.c)))) ** 2 * xp.vecdot(g + pi, g + pi)
         wi, taken = AugmentedLagrangian(f, w, r, beta, g, r * w + beta * w).descend(pi, eps, self.inner_max)
@@ -76,5 +76,5 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
         factor = xp.where(p < d / self.mu, self.tau * one, xp.where(d < p / self.mu, 1 / self.tau * one, one))
         return Client(pi, wi, client.beta * factor, z, client.steps + taken), z
 
-    def record(self, f: Local, client: Client, x: Array) -> Recorded:
+    def record(self, f: Local, client: Client, x: Array) -> RecordValues:
         return {"inner_steps": Sum(client.steps)}

@@ -5,11 +5,11 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, counted, passes, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, count_gradients, count_steps, to_tune
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import MeanEstimate, PlotStyle, Theorem, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -22,42 +22,42 @@ class Server(NamedTuple):
 
 
 class LocalSteps(Algorithm):
-    """Methods whose clients take k0 gradient steps, or some epochs, from the server's model."""
+    """Base of methods whose clients take k0 gradient steps, or some epochs, from the server's model."""
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    step: Annotated[Step, tuned("step size γ_k, k over the whole run")] = Log2()
+    step: Annotated[Step, to_tune("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    def work(self, d: Array) -> Array:
-        return passes(d, self.k0, self.epochs, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
     def local_steps(self, d: Array) -> Array | None:
-        return counted(d, self.k0, self.epochs, self.batch_size)
+        return count_steps(d, self.k0, self.epochs, self.batch_size)
 
-    def join(self, f: Local) -> Client:
-        return Client(w=f.initial() if self.remembers() else f.zeros(0))
+    def init_client(self, f: Local) -> Client:
+        return Client(w=f.initial() if self.keeps_models() else f.zeros(0))
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), k=0)
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
-        """k0 iterations from the server's model, or at most as many as each client may take."""
-        w = self.origin(client, x)
+        """Take k0 local steps from the server's model, or at most ``most`` for each client, and upload w_i."""
+        w = self.first_point(client, x)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
-        return (client._replace(w=w) if self.remembers() else client), w
+        return (client._replace(w=w) if self.keeps_models() else client), w
 
-    def remembers(self) -> bool:
+    def keeps_models(self) -> bool:
         return self.aggregate == "all"  # whether clients keep their last local models
 
-    def origin(self, client: Client, x: Array) -> Array:
-        """Where the first iteration of a round begins: (n,) or (c, n)."""
+    def first_point(self, client: Client, x: Array) -> Array:
+        """Return the models at which a round begins: (n,) or (c, n)."""
         return x
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
@@ -75,13 +75,13 @@ class FedAvg(LocalSteps, tag="fedavg"):
     """
 
     title = "FedAvg"
-    look = Look("black", 5)
+    plot_style = PlotStyle("black", 5)
     # Optimisers begin anew in every round and mini-batches come from f.rng: a round reads x and k.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:fedavg")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem: ClassVar[Theorem | Unsupported] = Theorem("mpifed.theory.gradient_descent:fedavg")
 
-    mean = Mean.UNBIASED
-    upload = Upload(kept="w", when={"aggregate": "all"}, averaged=True, one_mean={"aggregate": "chosen"})
+    mean_estimate = MeanEstimate.UNBIASED
+    upload = Upload(last_upload="w", when={"aggregate": "all"}, averaged=True, one_mean={"aggregate": "chosen"})
     asynchronous = True
 
     def round(self, fed: Federation, server: Server) -> Server:

@@ -6,10 +6,19 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, passes, tuned
+from mpifed.algorithms.bases.algorithm import (
+    Algorithm,
+    Array,
+    Client,
+    Federation,
+    Local,
+    Server,
+    count_gradients,
+    to_tune,
+)
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class FedBuff(Algorithm, tag="fedbuff"):
@@ -27,13 +36,13 @@ class FedBuff(Algorithm, tag="fedbuff"):
     """
 
     title = "FedBuff"
-    look = Look("sky", 4, 2)
-    # Changes that are under way are kept where clients live, and how old they are follows from arrivals.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients")
+    plot_style = PlotStyle("sky", 4, 2)
+    # Changes under way are kept with the clients, and their ages follow from arrivals.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5
-    lr: Annotated[float, tuned("step size of the local iterations", gt=0)] = 0.01
+    lr: Annotated[float, to_tune("step size of the local iterations", gt=0)] = 0.01
     server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
     a: Annotated[float, Meta(ge=0, description="exponent of the weights 1/(1 + s)^a")] = 0.5
     weight: Annotated[
@@ -43,16 +52,16 @@ class FedBuff(Algorithm, tag="fedbuff"):
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    upload = Upload(kind="change", averaged=True)
+    upload = Upload(content="change", averaged=True)
     asynchronous = True
 
-    def work(self, d: Array) -> Array:
-        return passes(d, self.k0, self.epochs, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -64,7 +73,7 @@ class FedBuff(Algorithm, tag="fedbuff"):
         return Server(x=server.x + self.server_lr * change)
 
     def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """Local iterations from the model x that the client was sent: how far they go."""
+        """Take local steps from the received model x, and upload the change."""
         w = x
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size):

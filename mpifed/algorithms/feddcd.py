@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.dual_method import DualMethod
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Theorem
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Theorem
 
 
 class Client(NamedTuple):
@@ -33,33 +33,33 @@ class FedDCD(DualMethod, tag="feddcd"):
     """
 
     title = "FedDCD"
-    look = Look("wine", 7)
-    # Σ y_i = 0 holds to rounding whatever dies: duals go back to the checkpoint together.
+    plot_style = PlotStyle("wine", 7)
+    # Σ y_i = 0 holds to rounding when ranks die: all duals go back to the checkpoint together.
     # α and β are exact extremes of data: no privacy.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.feddcd:feddcd", delayed=True)
 
     asynchronous = True
 
-    def join(self, f: Local) -> Client:
-        self.check(f)
+    def init_client(self, f: Local) -> Client:
+        self.require_strong_convexity(f)
         return Client(y=f.zeros(), w=f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(fed.initial(), *self.constants(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.solve, server.alpha, server.beta, server.share, to=self.select(fed, server))  # lines 4–5
         arrived = fed.arrivals()
         mean = self.average(fed, arrived)  # line 6
-        fed.call(self.ascend, mean, self.rate(fed) * self.common(server), to=arrived)  # lines 7–12
-        return server._replace(x=self.output(fed, mean, arrived))  # line 14
+        fed.call(self.ascend, mean, self.rate(fed) * self.common_alpha(server), to=arrived)  # lines 7–12
+        return server._replace(x=self.output_model(fed, mean, arrived))  # line 14
 
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
-        """(1) from the client's own last w_i."""
+        """Solve (1) from the client's last w_i."""
         w = self.solver.minimise(f, client.y, client.w, alpha, beta, share)
-        return client._replace(w=w), self.share(f, w)
+        return client._replace(w=w), self.weighted_model(f, w)
 
     def ascend(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
-        """(2) and the step of the dual variables."""
-        return client._replace(y=client.y - self.descent(f, client.w, mean, scale)), None
+        """Apply (2) and step the dual variables."""
+        return client._replace(y=client.y - self.dual_step(f, client.w, mean, scale)), None

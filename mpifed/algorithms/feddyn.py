@@ -5,11 +5,11 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, count_gradients, to_tune
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import MeanEstimate, PlotStyle, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -30,46 +30,46 @@ class FedDyn(Algorithm, tag="feddyn"):
     """
 
     title = "FedDyn"
-    look = Look("green", 0, 1)
+    plot_style = PlotStyle("green", 0, 1)
     # Linear terms of clients and their mean at the server come from one checkpoint.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "those of arXiv:2111.04263 ask for the exact minimiser of the local problem, which steps do not give"
     )
 
     alpha: Annotated[float, Meta(gt=0, description="weight α of the penalty")] = 0.1
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    step: Annotated[Step, tuned("step size γ_k, k over the whole run")] = Log2()
+    step: Annotated[Step, to_tune("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     upload = Upload(feedback="error")
-    mean = Mean.UNBIASED  # at the fixed point all θ_i agree
+    mean_estimate = MeanEstimate.UNBIASED  # at the fixed point all θ_i agree
 
-    def work(self, d: Array) -> Array:
-        return passes(d, self.k0, self.epochs, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(h=f.zeros())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), h=0 * fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
         theta = fed.mean(self.update, server.x, server.k, to=selected)
-        share = fed.share(selected)
+        share = fed.fraction(selected)
         h = server.h - self.alpha * share * (theta - server.x)
         return Server(x=theta - h / self.alpha, h=h, k=server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
-        """Local steps, and the new linear term."""
+        """Take local steps, renew the linear term, and upload θ_i."""
         theta = self.descend(f, client, x, k)
         return Client(h=client.h - self.alpha * (theta - x)), theta
 
     def descend(self, f: Local, client: Client, x: Array, k: int) -> Array:
-        """The local models after all steps."""
+        """Return the local models after all steps: (c, n)."""
         theta = f.xp.broadcast_to(x, client.h.shape)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, PositiveFloat, to_tune
 from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
-from mpifed.algorithms.parts.noise import NOISES, Guaranteed, Noise, NoiseSeed, Noisy
-from mpifed.core.promises import Keeps
+from mpifed.algorithms.parts.noise import NOISES, LaplaceNoise, NoiseChoice, NoiseSeed, NoisyAlgorithm
+from mpifed.core.promises import Supports
 from mpifed.core.soft_threshold import soft
-from mpifed.federation.traits import Look, Need, Theorem, Upload
-from mpifed.theory.fedepm import penalties
+from mpifed.federation.traits import PlotStyle, Requirement, Theorem, Upload
+from mpifed.theory.fedepm import penalty_weights
 
 
 class Client(NamedTuple):
@@ -30,29 +30,29 @@ class Server(NamedTuple):
     uploads: Array  # (m,) noisy uploads so far
 
 
-class ExactPenalty(Noisy):
-    """The options of FedEPM and of its form on graphs."""
+class ExactPenalty(NoisyAlgorithm):
+    """Options of FedEPM and of its form on graphs."""
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
-    lam: Annotated[Positive | None, Meta(description="λ (default: η/2)")] = None
-    eta: Annotated[Positive | None, Meta(description="η (default: (0.02 m + 1)(ρ + 0.1)·1e-5)")] = None
-    mu0: Annotated[float, tuned("μ_0", gt=0)] = 0.05
+    lam: Annotated[PositiveFloat | None, Meta(description="λ (default: η/2)")] = None
+    eta: Annotated[PositiveFloat | None, Meta(description="η (default: (0.02 m + 1)(ρ + 0.1)·1e-5)")] = None
+    mu0: Annotated[float, to_tune("μ_0", gt=0)] = 0.05
     alpha: Annotated[float, Meta(ge=1, description="growth α of μ_i")] = 1.001
     c: Annotated[float, Meta(ge=0, description="weight c of ‖w_i − x‖² in μ_i (noise = clipped: 0)")] = 1e-8
     step_scale: Annotated[Literal["samples", "one"], Meta(description="μ_i over d_i, or μ_i as printed")] = "samples"
     epsilon: Annotated[float, Meta(gt=0, description="ε that the noise of one upload names")] = 0.1
-    noise: Guaranteed = "released"
+    noise: NoiseChoice = "released"
     noise_seed: NoiseSeed = None
     clip: Annotated[float, Meta(gt=0, description="bound of samples' gradients, 1-norm (noise = clipped)")] = 1.0
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the composed budget is reported")] = 1e-5
 
-    requires = (Need("clipped_grad", when={"noise": "clipped"}),)
+    requires = (Requirement("clipped_grad", when={"noise": "clipped"}),)
 
-    def mechanism(self) -> Noise:
+    def mechanism(self) -> LaplaceNoise:
         return NOISES[self.noise](self.epsilon, self.mu0, self.clip, self.delta, self.noise_seed)
 
-    def unreached(self, f: Local) -> Array:
-        """The reach (c,) before the first step, 0. UserError where models are too long for the noise."""
+    def first_reach(self, f: Local) -> Array:
+        """Return the first reach, 0 for each client: (c,); raise UserError where models are too long for the noise."""
         self.mechanism().verify_size(f.n)
         return f.xp.zeros(len(f))
 
@@ -65,22 +65,22 @@ class FedEPM(ExactPenalty, tag="fedepm"):
     """
 
     title = "FedEPM"
-    look = Look("purple", 6)
+    plot_style = PlotStyle("purple", 6)
     theorem = Theorem("mpifed.theory.fedepm:certificate")
 
-    upload = Upload(kept="z", known="z", single={})
+    upload = Upload(last_upload="z", server_copy="z", single={})
 
     @property
-    def keeps(self) -> Keeps:
-        # η and λ follow from numbers of clients, the first upload from no data, μ_i with clipped noise from k and d_i:
-        # of samples there is what is in z_i. Steps are sized for n and d_i, which are public.
-        return self.mechanism().keeps
+    def supports(self) -> Supports:
+        # η and λ follow from numbers of clients, μ_i with clipped noise from k and d_i, the first upload from no data:
+        # only z_i depends on samples. Steps of the grid follow from n and d_i, which are public.
+        return self.mechanism().supports
 
-    def join(self, f: Local) -> Client:
-        return Client(w=f.initial(), z=f.zeros(), reach=self.unreached(f), ratio=f.xp.full(len(f), math.inf))
+    def init_client(self, f: Local) -> Client:
+        return Client(w=f.initial(), z=f.zeros(), reach=self.first_reach(f), ratio=f.xp.full(len(f), math.inf))
 
-    def start(self, fed: Federation) -> Server:
-        lam, eta = penalties(self, fed.m, fed.cohort)
+    def init_server(self, fed: Federation) -> Server:
+        lam, eta = penalty_weights(self, fed.m, fed.clients_per_round)
         return Server(fed.solve(self.first, eta, lam, last="z", then=self.model), 0, eta, lam, np.zeros(fed.m))
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -91,18 +91,18 @@ class FedEPM(ExactPenalty, tag="fedepm"):
         return elastic_net_mean(Z, lam=args[-1], eta=args[-2])  # (19) for w columns of all last uploads: (m, w) -> (w,)
 
     def update(self, f: Local, client: Client, x: Array, k: int, eta: float, lam: float) -> tuple[Client, Array]:
-        """(20), k0 times, and (21)."""
+        """Apply (20) k0 times, and (21)."""
         noise = self.mechanism()
         w = client.w
         reach = client.reach
         g = noise.gradient(f, x)
         over = f.d if self.step_scale == "samples" else f.xp.ones(len(f))
         for j in range(self.k0):
-            away = w - x
-            mu = self.mu0 * (1 + self.c * noise.square(away)) * self.alpha ** (k + j + 1)
+            difference = w - x
+            mu = self.mu0 * (1 + self.c * noise.squared_distance(difference)) * self.alpha ** (k + j + 1)
             step = f.xp.astype((mu / over)[:, None], x.dtype)
-            w = x + soft(step * away - g, lam) / (eta + step)  # (20)
-            reach = noise.grow(reach, step[:, 0], eta, f.d)
+            w = x + soft(step * difference - g, lam) / (eta + step)  # (20)
+            reach = noise.grow_reach(reach, step[:, 0], eta, f.d)
         z, ratio = noise.upload(
             f, w, noise.rate(1, over) * (2 * f.xp.sum(f.xp.abs(g), axis=1) / mu), reach
         )  # (21), (39)

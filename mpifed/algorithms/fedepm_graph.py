@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
 from mpifed.algorithms.fedepm import ExactPenalty, Server
-from mpifed.algorithms.parts.budget import Counting
-from mpifed.algorithms.parts.elastic_nets import elastic_nets
-from mpifed.algorithms.parts.noise import Noisy
-from mpifed.core.promises import Keeps
+from mpifed.algorithms.parts.budget import UploadCounts
+from mpifed.algorithms.parts.elastic_nets import build_elastic_nets
+from mpifed.algorithms.parts.noise import NoisyAlgorithm
+from mpifed.core.promises import Supports
 from mpifed.federation.peers.neighbourhood import Neighbours
-from mpifed.federation.traits import Look, Recorded, Refused, Takes, Upload
-from mpifed.theory.fedepm import penalties
+from mpifed.federation.traits import Participation, PlotStyle, RecordValues, Unsupported, Upload
+from mpifed.theory.fedepm import penalty_weights
 
 
 class Client(NamedTuple):
@@ -36,61 +36,61 @@ class FedEPMGraph(ExactPenalty, GraphAlgorithm, tag="fedepm-graph"):
     """
 
     title = "FedEPM, graph"
-    look = Look("purple", 4, 4)
-    theorem = Refused("those of FedEPM are about one server's model, and nodes have one each")
+    plot_style = PlotStyle("purple", 4, 4)
+    theorem = Unsupported("those of FedEPM are about one server's model, and nodes have one each")
 
-    takes = Takes.SELECTED
+    participation = Participation.SELECTED
     upload = Upload(vectors=2)
 
     @property
-    def keeps(self) -> Keeps:
-        # Copies, which nodes send too, are made of noisy uploads alone; survival is what the graph says.
-        return self.mechanism().keeps
+    def supports(self) -> Supports:
+        # Copies, which nodes send too, are made of noisy uploads alone; survival follows from the graph.
+        return self.mechanism().supports
 
-    def join(self, f: Local) -> Client:
-        return Client(f.initial(), f.zeros(), f.initial(), reach=self.unreached(f), ratio=f.xp.full(len(f), math.inf))
+    def init_client(self, f: Local) -> Client:
+        return Client(f.initial(), f.zeros(), f.initial(), reach=self.first_reach(f), ratio=f.xp.full(len(f), math.inf))
 
-    def start(self, net: Network) -> Server:
-        lam, eta = penalties(self, net.m, net.cohort)
-        net.local(self.noised)
+    def init_server(self, net: GraphFederation) -> Server:
+        lam, eta = penalty_weights(self, net.m, net.clients_per_round)
+        net.local(self.add_noise)
         net.gather("z", self.average, eta, lam)
         return Server(net.initial(), 0, eta, lam, np.zeros(net.m))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         selected = net.select(server.x)
         net.gather("x", self.iterate, *server[1:4], to=selected)
         net.gather("z", self.average, *server[2:4], of=selected)
         return server._replace(k=server.k + self.k0, uploads=server.uploads + net.mask(selected))
 
-    def noised(self, f: Local, client: Client) -> tuple[Client, None]:
+    def add_noise(self, f: Local, client: Client) -> tuple[Client, None]:
         return self.first(f, client)[0], None
 
-    def average(self, f: Local, client: Client, near: Neighbours, eta: float, lam: float) -> tuple[Client, None]:
-        return client._replace(x=elastic_nets(near, client.z).minimiser(lam, eta)), None  # (19)
+    def average(self, f: Local, client: Client, neighbours: Neighbours, eta: float, lam: float) -> tuple[Client, None]:
+        return client._replace(x=build_elastic_nets(neighbours, client.z).minimise(lam, eta)), None  # (19)
 
     def iterate(
-        self, f: Local, client: Client, near: Neighbours, k: int, eta: float, lam: float
+        self, f: Local, client: Client, neighbours: Neighbours, k: int, eta: float, lam: float
     ) -> tuple[Client, None]:
-        """(20), k0 times, and (21)."""
+        """Apply (20) k0 times, and (21)."""
         noise = self.mechanism()
         w = client.w
         reach = client.reach
-        copies = elastic_nets(near, client.x)
+        copies = build_elastic_nets(neighbours, client.x)
         x = copies.mean()
         g = noise.gradient(f, x)
         over = f.d if self.step_scale == "samples" else f.xp.ones(len(f))
         for j in range(self.k0):
-            mu = self.mu0 * (1 + self.c * noise.square(w - x)) * self.alpha ** (k + j + 1)
+            mu = self.mu0 * (1 + self.c * noise.squared_distance(w - x)) * self.alpha ** (k + j + 1)
             step = f.xp.astype((mu / over)[:, None], x.dtype)
-            w = copies.minimiser(lam, eta, step, w - g / step)  # (20)
-            reach = noise.grow(reach, step[:, 0], eta, f.d)
+            w = copies.minimise(lam, eta, step, w - g / step)  # (20)
+            reach = noise.grow_reach(reach, step[:, 0], eta, f.d)
         z, ratio = noise.upload(
             f, w, noise.rate(1, over) * (2 * f.xp.sum(f.xp.abs(g), axis=1) / mu), reach
         )  # (21), (39)
         return client._replace(w=w, z=z, reach=reach, ratio=ratio), None
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        return Noisy.record(self, f, client, x) | GraphAlgorithm.record(self, f, client, x)
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
+        return NoisyAlgorithm.record(self, f, client, x) | GraphAlgorithm.record(self, f, client, x)
 
-    def report(self, server: Counting, row: dict[str, float], m: int) -> dict[str, float]:  # type: ignore[override]
-        return Noisy.report(self, server, row, m) | GraphAlgorithm.report(self, server, row, m)
+    def report(self, server: UploadCounts, row: dict[str, float], m: int) -> dict[str, float]:  # type: ignore[override]
+        return NoisyAlgorithm.report(self, server, row, m) | GraphAlgorithm.report(self, server, row, m)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedgia import OneGradientADMM, Server
-from mpifed.algorithms.parts.metric import inverse
+from mpifed.algorithms.parts.fedgia_metric import invert_metric
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -20,22 +20,24 @@ class Client(NamedTuple):
 
 
 class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
-    """FedGiA in which clients that do not take part rest: their last upload stays in the mean.
+    """FedGiA in which unselected clients rest: their last upload stays in the mean.
 
     x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), k0 times;  z_i = x_i + π_i/σ;  x⁺ = (1/m) Σ z_i over
-    all m;  ḡ_i = ∇f_i(x)/m at the model x that the client was sent, σ = t·max r_i/m.  Source: (11)–(14); what (15)–(17)
-    ask of the others, a gradient at the new model, cannot be there in time. For many steps k0, or H_i/m = σI, z_i is
+    all m;  ḡ_i = ∇f_i(x)/m at the model x that the client was sent, σ = t·max r_i/m.  Source: (11)–(14); (15)–(17)
+    need gradients of the others at the new model, which come too late. For many steps k0, or H_i/m = σI, z_i is
     x − ḡ_i/σ: once every client has uploaded, gradient descent with the last gradient of each, which no delay makes
     diverge where f_i is strongly convex and t >= ½(1 + α/r).
     """
 
     title = "FedGiA (async)"
-    look = Look("blue", 2, 1)
+    plot_style = PlotStyle("blue", 2, 1)
     # The last uploads that the server adds up are kept where clients live.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of FedGiA need a gradient of every client at the new model, which is not there in time")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
+        "those of FedGiA need a gradient of every client at the new model, which is not there in time"
+    )
 
-    upload = Upload(kept="z")
+    upload = Upload(last_upload="z")
     asynchronous = True
 
     def verify(self, selected: int) -> None:
@@ -45,17 +47,17 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
                 "curvature; fedgia has adaptive"
             )
 
-    def join(self, f: Local) -> Client:  # type: ignore[override]
-        pi, w = super().join(f)
+    def init_client(self, f: Local) -> Client:  # type: ignore[override]
+        pi, w = super().init_client(f)
         return Client(pi, w, z=f.initial())
 
-    def start(self, fed: Federation) -> Any:
-        server = super().start(fed)
+    def init_server(self, fed: Federation) -> Any:
+        server = super().init_server(fed)
         fed.call(self.first_upload, server.sigma)
         return server
 
     def first_upload(self, f: Local, client: Client, sigma: float) -> tuple[Client, None]:
-        """z_i at k = 0, which the server has."""
+        """Set z_i of k = 0, which the server knows."""
         return client._replace(z=client.z + client.pi / sigma), None
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -63,10 +65,10 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
         return server._replace(x=fed.mean(of=fed.arrivals(), last="z"))  # (11)
 
     def steps(self, f: Local, client: Client, x: Array, sigma: float) -> tuple[Client, Array]:
-        """(12)–(14): k0 steps with the gradient at x."""
+        """Apply (12)–(14): k0 steps with the gradient at x."""
         g = f.grad(x) / f.m
         pi = client.pi
-        solve = inverse(f, self.H, sigma)
+        solve = invert_metric(f, self.H, sigma)
         for _ in range(self.k0):
             step = -solve(g + pi)  # (12): x_i − x
             pi = pi + sigma * step  # (13)

@@ -6,17 +6,17 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, tuned
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
-from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Takes
+from mpifed.algorithms.bases.algorithm import Array, Local, to_tune
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
+from mpifed.algorithms.parts.fedgia_metric import NEEDS, MetricChoice, invert_metric
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Participation, PlotStyle, Unsupported
 
 
 class Client(NamedTuple):
     x: Array  # (c, n) the node's copy of the server's model, and what travels
     pi: Array  # (c, n) dual variables
-    z: Array  # (c, n) what FedGiA uploads
+    z: Array  # (c, n) upload of FedGiA
 
 
 class Server(NamedTuple):
@@ -35,30 +35,30 @@ class FedGiAGraph(GraphAlgorithm, tag="fedgia-graph"):
     """
 
     title = "FedGiA, graph"
-    look = Look("blue", 1, 2)
+    plot_style = PlotStyle("blue", 1, 2)
     # Copies, duals and uploads of nodes are state; W follows from seed and round.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of FedGiA take all gradients at one model, and nodes have one each")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("those of FedGiA take all gradients at one model, and nodes have one each")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
-    H: Metric = "diagonal"
-    t: Annotated[float, tuned("σ = t·max r_i/m", gt=0)] = 1.0
+    H: MetricChoice = "diagonal"
+    t: Annotated[float, to_tune("σ = t·max r_i/m", gt=0)] = 1.0
     mixes: Annotated[int, Meta(ge=1, description="mixes a round; an odd number needs eigenvalues of W above −1/3")] = 2
     average: Annotated[Literal["tracked", "plain"], Meta(description="exact, or W z as the mean")] = "tracked"
 
     requires = NEEDS
-    takes = Takes.SELECTED_AND_ALL
+    participation = Participation.SELECTED_AND_ALL
 
-    def traffic(self, n: int) -> tuple[float, float]:
+    def message_size(self, n: int) -> tuple[float, float]:
         return self.mixes * n, self.mixes * n
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial(), pi=f.zeros(), z=f.initial())
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         return Server(net.initial(), self.t * float(net.max(self.smoothness)) / net.m)
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         selected = net.mask(net.select(server.x))
         net.local(self.iterate, server.sigma, to=np.flatnonzero(selected))
         net.local(self.descend, server.sigma, to=np.flatnonzero(~selected))
@@ -67,19 +67,19 @@ class FedGiAGraph(GraphAlgorithm, tag="fedgia-graph"):
         return server
 
     def iterate(self, f: Local, client: Client, sigma: float) -> tuple[Client, None]:
-        """(12)–(14), k0 times."""
+        """Apply (12)–(14) k0 times."""
         g = f.grad(client.x) / f.m
         pi = client.pi
-        solve = inverse(f, self.H, sigma)
+        solve = invert_metric(f, self.H, sigma)
         for _ in range(self.k0):
             step = -solve(g + pi)  # (12)
             pi = pi + sigma * step  # (13)
-        return self.after(client, pi, client.x + step + pi / sigma)  # (14)
+        return self.next_state(client, pi, client.x + step + pi / sigma)  # (14)
 
     def descend(self, f: Local, client: Client, sigma: float) -> tuple[Client, None]:
-        """(15)–(17)."""
+        """Apply (15)–(17)."""
         g = f.grad(client.x) / f.m
-        return self.after(client, -g, client.x - g / sigma)
+        return self.next_state(client, -g, client.x - g / sigma)
 
-    def after(self, client: Client, pi: Array, z: Array) -> tuple[Client, None]:
+    def next_state(self, client: Client, pi: Array, z: Array) -> tuple[Client, None]:
         return Client(z if self.average == "plain" else client.x + (z - client.z), pi, z), None

@@ -6,11 +6,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
 from mpifed.compressors.compressor import Compressor, Identity
-from mpifed.core.promises import Keeps
-from mpifed.core.symmetric import add_diagonal, entries, unpack
-from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+from mpifed.core.promises import Supports
+from mpifed.core.symmetric import add_diagonal, packed_size, unpack
+from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -36,22 +36,22 @@ class FedNew(Algorithm, tag="fednew"):
     """
 
     title = "FedNew"
-    look = Look("green", 1, 5)
+    plot_style = PlotStyle("green", 1, 5)
     # y_i and λ_i of clients and the direction at the server come from one checkpoint; matrices are those of numpy.
-    keeps = Keeps.REPEATED
-    theorem = Refused(
+    supports = Supports.REPEATED
+    theorem = Unsupported(
         "that of arXiv:2206.08829 is about the limit, by its abstract, and no rate that a run could be held to"
     )
 
-    rho: Annotated[float, tuned("penalty ρ of the directions", gt=0)] = 0.1
+    rho: Annotated[float, to_tune("penalty ρ of the directions", gt=0)] = 0.1
     alpha: Annotated[float, Meta(gt=0, description="regularisation α of the Hessians")] = 0.1
     period: Annotated[int, Meta(ge=0, description="rounds from one renewal of Hessians to the next; 0: never")] = 1
     compressor: Annotated[Compressor, Meta(description="C, for changes of the directions")] = Identity()
 
-    requires = (Need("hess"),)
-    takes = Takes.ALL
+    requires = (Requirement("hess"),)
+    participation = Participation.ALL
     upload = Upload(
-        kind="compressed",
+        content="compressed",
         exact={
             "up": "it compresses them itself: algorithm.compressor says how",
             "down": "clients move their models by the directions that they receive",
@@ -61,16 +61,16 @@ class FedNew(Algorithm, tag="fednew"):
     def verify(self, selected: int) -> None:
         self.compressor.verify()
 
-    def work(self, d: Array) -> None:
-        """Unknown: a Hessian is no sample gradient."""
+    def sample_gradients(self, d: Array) -> None:
+        """Return None, because a Hessian is no sample gradient."""
 
-    def traffic(self, n: int) -> tuple[float, float]:
+    def message_size(self, n: int) -> tuple[float, float]:
         return n, self.compressor.numbers(n)
 
-    def join(self, f: Local) -> Client:
-        return Client(x=f.initial(), H=f.zeros(entries(f.n)), lam=f.zeros(), y=f.zeros())
+    def init_client(self, f: Local) -> Client:
+        return Client(x=f.initial(), H=f.zeros(packed_size(f.n)), lam=f.zeros(), y=f.zeros())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         return Server(x=x, y=0 * x, k=0)
 
@@ -82,15 +82,15 @@ class FedNew(Algorithm, tag="fednew"):
         return Server(server.x - y, y, k)
 
     def renew(self, f: Local, client: Client, y: Array) -> tuple[Client, Array]:
-        """The same as ``pull`` with a new Hessian."""
+        """Compute a new Hessian, then act as ``pull``."""
         return self.pull(f, client._replace(H=f.packed_hess(client.x - y)), y)
 
     def pull(self, f: Local, client: Client, y: Array) -> tuple[Client, Array]:
-        """C(y_i⁺ − y_i), once x and λ_i are those of the last direction y."""
+        """Apply the last direction y to x and λ_i, and upload C(y_i⁺ − y_i)."""
         x = client.x - y
         lam = client.lam + self.rho * (client.y - y)
         H = unpack(client.H, f.n)
         add_diagonal(H, np.array(self.alpha + self.rho, H.dtype))
-        own = np.linalg.solve(H, (f.grad(x) - lam + self.rho * y)[..., None])[..., 0]
-        change = self.compressor.compress(own - client.y, lambda: f.rng)
+        y_new = np.linalg.solve(H, (f.grad(x) - lam + self.rho * y)[..., None])[..., 0]
+        change = self.compressor.compress(y_new - client.y, lambda: f.rng)
         return Client(x, client.H, lam, client.y + change), change

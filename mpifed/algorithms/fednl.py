@@ -8,13 +8,13 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
 from mpifed.algorithms.parts.newton_steps import backtrack
-from mpifed.core.promises import Keeps
-from mpifed.core.symmetric import entries, frobenius
-from mpifed.federation.traits import Look, Need, Refused, Takes
+from mpifed.core.promises import Supports
+from mpifed.core.symmetric import frobenius, packed_size
+from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported
 
 
 class Client(NamedTuple):
-    H: Array  # (c, n(n+1)/2) what the server knows of ∇²f_i, packed
+    H: Array  # (c, n(n+1)/2) server's estimate of ∇²f_i, packed
 
 
 class Server(NamedTuple):
@@ -37,10 +37,10 @@ class FedNL(LearnedHessians, tag="fednl"):
     """
 
     title = "FedNL"
-    look = Look("green", 7, 3)
+    plot_style = PlotStyle("green", 7, 3)
     # The H_i of clients and their mean come from one checkpoint; packed matrices are those of numpy: no devices.
-    keeps = Keeps.REPEATED
-    theorem = Refused(
+    supports = Supports.REPEATED
+    theorem = Unsupported(
         "those of arXiv:2106.02969 hold near x*, in a ball of which they need Lipschitz constants of ∇²f_i"
     )
 
@@ -51,13 +51,13 @@ class FedNL(LearnedHessians, tag="fednl"):
     c: Annotated[float, Meta(gt=0, lt=0.5, description="line search: share of the slope by which f must fall")] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="line search: factor of the step after a failure")] = 0.5
 
-    requires = (Need("hess", also=REGULAR), Need("convexity", when={"option": "A"}))
-    takes = Takes.ALL
+    requires = (Requirement("hess", also=REGULAR), Requirement("convexity", when={"option": "A"}))
+    participation = Participation.ALL
 
-    def join(self, f: Local) -> Client:
-        return Client(H=f.zeros(entries(f.n)))
+    def init_client(self, f: Local) -> Client:
+        return Client(H=f.zeros(packed_size(f.n)))
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         mu = self.strong_convexity(fed) if self.option == "A" else 0.0
         return Server(x=x, H=fed.mean(self.first, x, charge=True), mu=mu, step=0.0)
@@ -72,13 +72,13 @@ class FedNL(LearnedHessians, tag="fednl"):
         return server._replace(x=x + step * d, H=H + self.rate(fed.n) * S, step=step)
 
     def learn(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, ...]]:
-        """The gradient, the compressed difference and the norm of the whole one; with line search f_i(x) too."""
+        """Upload the gradient, C(D) and ‖D‖_F of D = ∇²f_i − H_i; with line search f_i(x) too."""
         value, g = f.value_grad(x) if self.line_search else (None, f.grad(x))
-        D, S, H = self.learned(f, client.H, x)
+        D, S, H = self.learn_hessian(f, client.H, x)
         return Client(H), (g, S, frobenius(D, f.n), *([] if value is None else [value]))
 
     def value(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """f_i at a point of the line search."""
+        """Return f_i at a point of the line search."""
         return client, f.value(x)
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:

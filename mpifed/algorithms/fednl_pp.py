@@ -7,13 +7,13 @@ import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
-from mpifed.core.promises import Keeps
-from mpifed.core.symmetric import entries, frobenius, unpack
-from mpifed.federation.traits import Look, Need, Refused
+from mpifed.core.promises import Supports
+from mpifed.core.symmetric import frobenius, packed_size, unpack
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
 
 
 class Client(NamedTuple):
-    H: Array  # (c, n(n+1)/2) what the server knows of ∇²f_i, packed
+    H: Array  # (c, n(n+1)/2) server's estimate of ∇²f_i, packed
     l: Array  # (c,) ‖H_i − ∇²f_i(w_i)‖_F at the last model w_i of this client
     g: Array  # (c, n) (H_i + l_i I)w_i − ∇f_i(w_i)
 
@@ -35,23 +35,23 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
     """
 
     title = "FedNL-PP"
-    look = Look("green", 3, 4)
-    # As in fednl; what clients that rest have sent is in the means of the server.
-    keeps = Keeps.REPEATED
-    theorem = Refused("those of arXiv:2106.02969 hold near x*, as those of fednl")
+    plot_style = PlotStyle("green", 3, 4)
+    # As fednl; the server's means hold the last uploads of clients that rest.
+    supports = Supports.REPEATED
+    theorem = Unsupported("those of arXiv:2106.02969 hold near x*, as those of fednl")
 
-    requires = (Need("hess", also=REGULAR),)
+    requires = (Requirement("hess", also=REGULAR),)
 
-    def join(self, f: Local) -> Client:
-        return Client(H=f.zeros(entries(f.n)), l=f.zeros(1)[:, 0], g=f.zeros())
+    def init_client(self, f: Local) -> Client:
+        return Client(H=f.zeros(packed_size(f.n)), l=f.zeros(1)[:, 0], g=f.zeros())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         H, g = fed.mean(self.first, x, charge=True)
         return Server(x=x, H=H, l=0.0, g=g)
 
     def first(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array]]:
-        """H_i⁰ and g_i⁰; l_i⁰ is 0."""
+        """Return H_i⁰ and g_i⁰; l_i⁰ is 0."""
         H = f.packed_hess(x)
         g = np.matvec(unpack(H, f.n), x) - f.grad(x)
         return Client(H, client.l, g), (H, g)
@@ -63,8 +63,8 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
         return Server(x, H + self.rate(fed.n) / fed.m * S, l + float(dl) / fed.m, g + dg / fed.m)
 
     def learn(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array, Array]]:
-        """The compressed difference, and the changes of l_i and g_i."""
-        D, S, H = self.learned(f, client.H, x)
+        """Upload the compressed difference, and the changes of l_i and g_i."""
+        D, S, H = self.learn_hessian(f, client.H, x)
         l = frobenius(D - (H - client.H), f.n)
         g = np.matvec(unpack(H, f.n), x) + l[:, None] * x - f.grad(x)
         return Client(H, l, g), (S, l - client.l, g - client.g)

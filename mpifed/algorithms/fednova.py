@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedavg import Client, LocalSteps, Server
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class FedNova(LocalSteps, tag="fednova"):
@@ -20,15 +20,17 @@ class FedNova(LocalSteps, tag="fednova"):
     """
 
     title = "FedNova"
-    look = Look("sky", 5, 3)
+    plot_style = PlotStyle("sky", 5, 3)
     # The number of local steps follows from samples and options, not from time that is measured.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
+        "those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show"
+    )
 
     aggregate: Annotated[Literal["chosen"], Meta(description="means are over the selected clients")] = "chosen"
 
-    mean = Refused("its step is the product of two means over the selected")
-    upload = Upload(kind="change", averaged=True)
+    mean_estimate = Unsupported("its step is the product of two means over the selected")
+    upload = Upload(content="change", averaged=True)
     asynchronous = True
 
     def __post_init__(self) -> None:
@@ -38,7 +40,7 @@ class FedNova(LocalSteps, tag="fednova"):
                 "so it must be sgd, or momentum without weight decay, and without clip"
             )
 
-    def traffic(self, n: int) -> tuple[int, int]:
+    def message_size(self, n: int) -> tuple[int, int]:
         return n, n + 1
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -47,14 +49,14 @@ class FedNova(LocalSteps, tag="fednova"):
         return Server(x=server.x + norm * d, k=server.k + (self.epochs or self.k0))
 
     def normalised(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:
-        """d_i and ‖a_i‖₁: n + 1 numbers."""
+        """Upload d_i and ‖a_i‖₁: n + 1 numbers."""
         w = x
         memory = None
         a = f.zeros(1)
-        own = None
+        memory_a = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
-            a, own = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), own)
+            a, memory_a = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), memory_a)
         # a schedule may come down to γ = 0: then w_i = x, and d_i is 0
         return client, ((w - x) / f.xp.where(a < 0, -a, 1.0), -a[:, 0])

@@ -6,19 +6,19 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, to_tune
 from mpifed.algorithms.bases.learned_hessians import REGULAR
-from mpifed.algorithms.parts.newton_steps import direction, regular
+from mpifed.algorithms.parts.newton_steps import is_regular, newton_direction
 from mpifed.core.errors import RunError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.symmetric import add_diagonal, pack, unpack
-from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
 
-ENOUGH = 4  # rows of all sketches for each coefficient: of half as many steps are twice as long as they should be
+ENOUGH = 4  # rows of all sketches per coefficient; with half as many, steps are twice too long
 
 
 class FedNS(Algorithm, tag="fedns"):
-    """Newton's method with sketched Hessians: k rows of n numbers go up in the place of a matrix; all take part.
+    """Newton's method with sketched Hessians: k rows of n numbers go up in place of a matrix; all take part.
 
     B_i = S_i (∇²f_i(x) − α_i I)^{1/2}, with k × n entries of S_i drawn from N(0, 1/k) in every round;
     x⁺ = x − μ (mean of B_iᵀB_i + α_i I)⁻¹ mean ∇f_i(x).  α_i is the strong convexity that the problem knows of f_i,
@@ -28,60 +28,62 @@ class FedNS(Algorithm, tag="fedns"):
     """
 
     title = "FedNS"
-    look = Look("green", 6, 6)
+    plot_style = PlotStyle("green", 6, 6)
     # Sketches come from f.rng, and a round reads x alone; roots of matrices are computed by numpy: no devices.
-    keeps = Keeps.REPEATED
-    theorem = Refused("those of arXiv:2401.02734 could not be read")
+    supports = Supports.REPEATED
+    theorem = Unsupported("those of arXiv:2401.02734 could not be read")
 
     k: Annotated[int, Meta(ge=1, description="rows k of a sketch")] = 10
-    mu: Annotated[float, tuned("step size μ", gt=0)] = 1.0
+    mu: Annotated[float, to_tune("step size μ", gt=0)] = 1.0
     regulariser: Annotated[
         Literal["outside", "inside"], Meta(description="whether α_i I is added at the server or sketched too")
     ] = "outside"
 
-    requires = (Need("hess", also=REGULAR),)
-    takes = Takes.ALL
-    upload = Upload(kind="compressed", exact=dict.fromkeys(("up", "down"), "its sketches are short messages already"))
+    requires = (Requirement("hess", also=REGULAR),)
+    participation = Participation.ALL
+    upload = Upload(
+        content="compressed", exact=dict.fromkeys(("up", "down"), "its sketches are short messages already")
+    )
 
-    def work(self, d: Array) -> None:
-        """Unknown: a Hessian is no sample gradient."""
+    def sample_gradients(self, d: Array) -> None:
+        """Return None, because a Hessian is no sample gradient."""
 
-    def traffic(self, n: int) -> tuple[int, int]:
+    def message_size(self, n: int) -> tuple[int, int]:
         return n, (self.k + 1) * n
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
-        # a client uploads B_i; what is added up on the way are the matrices that the server would make of them
+        # clients upload B_i; the sums on the way are those of the matrices that the server would make of them
         bits = 8 * fed.dtype.itemsize * (self.k + 1) * fed.n
         g, H = fed.mean(self.sketch, server.x, bits=bits)
         H = unpack(H, fed.n)
-        # of few rows the mean is singular, or its inverse so large that steps are too long, whatever the data are
-        if self.k * fed.m < ENOUGH * fed.n and not regular(H):
+        # with few rows the mean is singular, or its inverse so large that steps are too long, for any data
+        if self.k * fed.m < ENOUGH * fed.n and not is_regular(H):
             enough = -(-ENOUGH * fed.n // fed.m)
             raise RunError(
                 f"fedns finds no step: algorithm.k = {self.k} rows from each of {fed.m} clients are {self.k * fed.m}, "
                 f"too few for {fed.n} coefficients: set algorithm.k = {enough}, so that they are {ENOUGH} for each"
             )
-        return Server(server.x + self.mu * direction(H, g, self.label(), server.x))
+        return Server(server.x + self.mu * newton_direction(H, g, self.label(), server.x))
 
     def sketch(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array]]:
-        """∇f_i, and B_iᵀB_i + α_i I, packed."""
+        """Return ∇f_i and the packed B_iᵀB_i + α_i I."""
         H = f.hess(x)
-        own = f.zeros(1)
+        alpha = f.zeros(1)
         if self.regulariser == "outside" and f.problem.has("convexity"):
-            own = f.convexity()[:, None].astype(H.dtype)
-        add_diagonal(H, -own)
+            alpha = f.convexity()[:, None].astype(H.dtype)
+        add_diagonal(H, -alpha)
         values, Q = np.linalg.eigh(H)
         # an eigenvalue that is 0 but for rounding would have a root far above rounding
-        least = f.n * np.finfo(H.dtype).eps * values[:, -1:]
-        root = (Q * np.sqrt(np.where(values > least, values, 0))[:, None, :]) @ Q.mT
+        smallest = f.n * np.finfo(H.dtype).eps * values[:, -1:]
+        root = (Q * np.sqrt(np.where(values > smallest, values, 0))[:, None, :]) @ Q.mT
         S = np.stack([rng.standard_normal((self.k, f.n)) for rng in f.rng]) / np.sqrt(self.k)
         B = S.astype(H.dtype) @ root
         H = B.mT @ B
-        add_diagonal(H, own)
+        add_diagonal(H, alpha)
         return client, (f.grad(x), pack(H))

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.personal import square
+from mpifed.algorithms.bases.personal import squared_norms
 from mpifed.algorithms.fedavg import Client, LocalSteps
-from mpifed.algorithms.parts.server_optimizers import Adam, Memory, ServerOptimizer
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Refused, Upload
+from mpifed.algorithms.parts.server_optimizers import Memory, ServerAdam, ServerOptimizer
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import MeanEstimate, PlotStyle, Unsupported, Upload
 
 
 class Server(NamedTuple):
@@ -29,24 +29,24 @@ class FedOpt(LocalSteps, tag="fedopt"):
     """
 
     title = "FedOpt"
-    look = Look("black", 3, 2)
+    plot_style = PlotStyle("black", 3, 2)
     # The memory of the server's optimiser is a part of its state.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "those of arXiv:2003.00295 and 2301.09604 ask for bounds of gradients and of variances that no run shows"
     )
 
-    server: Annotated[ServerOptimizer, Meta(description="optimiser of the server")] = Adam()
+    server: Annotated[ServerOptimizer, Meta(description="optimiser of the server")] = ServerAdam()
     aggregate: Annotated[Literal["chosen"], Meta(description="Δ is a mean over the selected clients")] = "chosen"
 
-    mean = Mean.UNBIASED
+    mean_estimate = MeanEstimate.UNBIASED
     upload = Upload(averaged=True, one_mean={})
-    asynchronous = Refused("Δ is the step from the server's model, which moves on while clients compute")
+    asynchronous = Unsupported("Δ is the step from the server's model, which moves on while clients compute")
 
-    def traffic(self, n: int) -> tuple[int, int]:
+    def message_size(self, n: int) -> tuple[int, int]:
         return n, n + self.server.spread
 
-    def start(self, fed: Federation) -> Any:
+    def init_server(self, fed: Federation) -> Any:
         u, v = self.server.begin(fed.initial())
         return Server(fed.initial(), 0, u, v, 1.0)
 
@@ -64,9 +64,9 @@ class FedOpt(LocalSteps, tag="fedopt"):
         return Server(server.x + eta * d, server.k + (self.epochs or self.k0), u, v, eta)
 
     def measured(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:
-        """The local model and ‖w_i − x‖²."""
+        """Upload the local model and ‖w_i − x‖²."""
         client, w = self.update(f, client, x, k, most)
-        return client, (w, square(w - x))
+        return client, (w, squared_norms(w - x))
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
         return {"server_step": server.eta} if self.server.spread else {}

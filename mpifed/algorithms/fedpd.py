@@ -5,12 +5,12 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
 from mpifed.algorithms.fedavg import Server
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -27,29 +27,29 @@ class FedPD(Algorithm, tag="fedpd"):
     """
 
     title = "FedPD"
-    look = Look("green", 2)
+    plot_style = PlotStyle("green", 2)
     # Duals and last uploads are state of clients, and step sizes follow from the server's k.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "that of arXiv:2005.11418 asks for an accuracy of the local problems that a number of steps does not give"
     )
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
     eta: Annotated[float, Meta(gt=0, description="η, the inverse of the penalty")] = 1.0
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
-    step: Annotated[Step, tuned("step size γ_k of the inner descent, k over the whole run")] = Log2()
+    step: Annotated[Step, to_tune("step size γ_k of the inner descent, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
 
-    upload = Upload(kept="z")
+    upload = Upload(last_upload="z")
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner - 1)) * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(pi=f.zeros(), z=f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -57,7 +57,7 @@ class FedPD(Algorithm, tag="fedpd"):
         return Server(x=x, k=server.k + self.k0)
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
-        """k0 iterations, each from the global model x."""
+        """Run k0 iterations, each from the global model x, and upload z_i."""
         pi = client.pi
         first = self.data_grad(f, x)
         for j in range(self.k0):

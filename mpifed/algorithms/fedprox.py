@@ -8,8 +8,8 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import Client, FedAvg
 from mpifed.algorithms.parts.optimizers import SGD
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class FedProx(FedAvg, tag="fedprox"):
@@ -21,10 +21,10 @@ class FedProx(FedAvg, tag="fedprox"):
     """
 
     title = "FedProx"
-    look = Look("sky", 4)
+    plot_style = PlotStyle("sky", 4)
     # As fedavg: the proximal term is about the model that was received.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "that of arXiv:1812.06127 needs the dissimilarity B of the f_i at every point, which no run shows"
     )
 
@@ -35,13 +35,13 @@ class FedProx(FedAvg, tag="fedprox"):
         Literal["server", "own"], Meta(description="where a round begins: the server's model or the client's own last")
     ] = "server"
 
-    def work(self, d: Array) -> Array:
-        return self.inner * super().work(d)
+    def sample_gradients(self, d: Array) -> Array:
+        return self.inner * super().sample_gradients(d)
 
-    def remembers(self) -> bool:
-        return self.begin == "own" or super().remembers()
+    def keeps_models(self) -> bool:
+        return self.begin == "own" or super().keeps_models()
 
-    def origin(self, client: Client, x: Array) -> Array:
+    def first_point(self, client: Client, x: Array) -> Array:
         return client.w if self.begin == "own" else x
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.personal import Personal, square
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Recorded, Sum, Theorem, Upload
+from mpifed.algorithms.bases.personal import Personal, squared_norms
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, RecordValues, Sum, Theorem, Upload
 from mpifed.theory.flame import c1
 
 
@@ -20,7 +20,7 @@ class Client(NamedTuple):
 
 
 class MoreauADMM(Personal):
-    """ADMM for the Moreau envelopes of the f_i: FLAME, and what FLAME-DP adds noise to."""
+    """ADMM for the Moreau envelopes of the f_i, the base of FLAME and FLAME-DP."""
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
     center: Annotated[Literal["global", "local"], Meta(description="centre of personal models: w, or own w_i")] = (
@@ -28,7 +28,7 @@ class MoreauADMM(Personal):
     )
     lagrangian: Annotated[bool, Meta(description="record the augmented Lagrangian")] = False
 
-    upload = Upload(kept="z")
+    upload = Upload(last_upload="z")
 
     def advice(self, m: int) -> str | None:
         pull, rho = self.lam / m, self.rho
@@ -39,14 +39,14 @@ class MoreauADMM(Personal):
             f"(lam/m + rho)/2, but rho = {rho:.3g}; no published run satisfies it"
         )
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(theta=f.initial(), w=f.initial(), pi=f.zeros(), z=f.initial())
 
     def centre(self, client: Client, w: Array) -> Array:
         return w if self.center == "global" else client.w
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
-        """Algorithm 1, the local update of selected clients."""
+        """Apply the local update of Algorithm 1 to selected clients."""
         theta = self.train(f, client.theta, self.centre(client, w))  # (9)
         pull = self.lam / f.m
         wi = (pull * theta + self.rho * w - client.pi) / (pull + self.rho)  # (10)
@@ -54,14 +54,14 @@ class MoreauADMM(Personal):
         z = wi + pi / self.rho
         return Client(theta, wi, pi, z), z
 
-    def record(self, f: Local, client: Client, x: Array) -> Recorded:
-        """(6) and (8): with α_i = 1/m, (f_i(θ_i) + (λ/2)‖θ_i − w_i‖²)/m + ⟨π_i, w_i − w⟩ + (ρ/2)‖w_i − w‖²."""
+    def record(self, f: Local, client: Client, x: Array) -> RecordValues:
+        """Return (6) and (8): with α_i = 1/m, (f_i(θ_i) + (λ/2)‖θ_i − w_i‖²)/m + ⟨π_i, w_i − w⟩ + (ρ/2)‖w_i − w‖²."""
         envelope = super().record(f, client, x)
         if not self.lagrangian:
             return envelope
-        away = client.w - x
-        own = (f.value(client.theta) + self.lam / 2 * square(client.theta - client.w)) / f.m
-        return envelope | {"lagrangian": Sum(own + f.xp.vecdot(client.pi, away) + self.rho / 2 * square(away))}
+        gap = client.w - x
+        value = (f.value(client.theta) + self.lam / 2 * squared_norms(client.theta - client.w)) / f.m
+        return envelope | {"lagrangian": Sum(value + f.xp.vecdot(client.pi, gap) + self.rho / 2 * squared_norms(gap))}
 
 
 class Flame(MoreauADMM, tag="flame"):
@@ -73,9 +73,9 @@ class Flame(MoreauADMM, tag="flame"):
     """
 
     title = "FLAME"
-    look = Look("brown", 1)
+    plot_style = PlotStyle("brown", 1)
     # Personal models, duals and last uploads are state. Uploads are exact: no privacy, which flame-dp has.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.flame:certificate")
 
     asynchronous = True

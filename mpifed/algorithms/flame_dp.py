@@ -10,12 +10,12 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Privacy
 from mpifed.algorithms.flame import Client, MoreauADMM
-from mpifed.algorithms.parts.budget import DRAWN_ANEW, accounting, recounted
-from mpifed.algorithms.parts.gaussian import Gaussian
+from mpifed.algorithms.parts.budget import DRAWN_ANEW, count_replayed_uploads, import_accounting
+from mpifed.algorithms.parts.gaussian_mechanism import GaussianMechanism
 from mpifed.algorithms.parts.noise import NoiseSeed
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class Server(NamedTuple):
@@ -35,8 +35,8 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
     """
 
     title = "FLAME-DP"
-    look = Look("brown", 5, 2)
-    theorem = Refused("its uploads are clipped and have noise, of which the theorems of FLAME say nothing")
+    plot_style = PlotStyle("brown", 5, 2)
+    theorem = Unsupported("its uploads are clipped and have noise, of which the theorems of FLAME say nothing")
 
     clip: Annotated[float, Meta(gt=0, description="bound C of ‖z_i − w‖₂")] = 1.0
     noise_multiplier: Annotated[
@@ -53,53 +53,53 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the spent budget is reported")] = 1e-5
     noise_seed: NoiseSeed = None
 
-    asynchronous = Refused("its budget counts the clients that a round selects")
+    asynchronous = Unsupported("its budget counts the clients that a round selects")
 
-    def mechanism(self) -> Gaussian:
-        return Gaussian(self.clip, self.noise_multiplier, self.noise_seed)
+    def mechanism(self) -> GaussianMechanism:
+        return GaussianMechanism(self.clip, self.noise_multiplier, self.noise_seed)
 
     def privacy(self) -> Privacy:
         if not self.noise_multiplier or self.noise_seed is not None:
             return Privacy(False, "there is no noise, or whoever knows algorithm.noise_seed can subtract it")
         released = {"uploads": "each upload", "sum": "each model, but no upload by itself,"}[self.seen]
-        text = f"{released} is ρ-zCDP with {self.promised()} (neighbours: all data of a client replaced)"
+        text = f"{released} is ρ-zCDP with {self.describe_rho()} (neighbours: all data of a client replaced)"
         if self.seen == "uploads":
             return Privacy(True, text, clients=True)
         return Privacy(True, text, double=True, sums=True, clients=True, grid=self.mechanism().step)
 
     @property
-    def keeps(self) -> Keeps:
-        # θ_i, w_i and π_i are exact and stay at home; whatever they are, what is sent is clipped and noisy.
-        private = DRAWN_ANEW | Keeps.CLIENTS | Keeps.SUMS | Keeps.DOUBLE
-        return private if self.privacy().holds else Keeps.REPEATED | Keeps.DEVICES
+    def supports(self) -> Supports:
+        # θ_i, w_i and π_i are exact and never sent; uploads are clipped and noisy, whatever these are.
+        private = DRAWN_ANEW | Supports.CLIENTS | Supports.SUMS | Supports.DOUBLE
+        return private if self.privacy().holds else Supports.REPEATED | Supports.DEVICES
 
-    def promised(self) -> str:
-        """ρ of one release, and to whom."""
+    def describe_rho(self) -> str:
+        """Return ρ of one release as a text, and whom it holds against."""
         rho = f"ρ = {self.mechanism().rho():.3g}"
         if self.seen == "uploads":
             return rho
         outside = f"{rho} to those who are no clients"
         if not self.colluding:
             return outside
-        who = "any other client" if self.colluding == 1 else f"any {self.colluding} other clients together"
-        return f"{rho}·m/(m − {self.colluding}) to {who}, and {outside}"
+        colluders = "any other client" if self.colluding == 1 else f"any {self.colluding} other clients together"
+        return f"{rho}·m/(m − {self.colluding}) to {colluders}, and {outside}"
 
     def verify(self, selected: int) -> None:
         if not self.noise_multiplier:
             return
-        accounting()
-        summed = self.seen == "sum"
-        if summed and self.colluding >= selected:
+        import_accounting()
+        only_sums = self.seen == "sum"
+        if only_sums and self.colluding >= selected:
             raise UserError(
                 f"algorithm.colluding = {self.colluding} is wrong: it must be less than the number of clients, "
                 f"{selected}, for another one is left to protect"
             )
-        self.mechanism().verify(selected if summed else 1)
+        self.mechanism().verify(selected if only_sums else 1)
 
-    def start(self, fed: Federation) -> Any:
+    def init_server(self, fed: Federation) -> Any:
         return Server(fed.initial(), np.zeros(fed.m))
 
-    # the state that a round gets is the one that this class starts with, which has more than that of its base
+    # the state is this class's own, with more fields than that of its base
     def round(self, fed: Federation, server: Server) -> Server:  # type: ignore[override]
         selected = fed.select(server.x)
         x = fed.mean(self.update, server.x, to=selected, last="z")
@@ -107,14 +107,14 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         client, z = super().update(f, client, w)
-        z = self.mechanism().upload(f, z, w, parts=f.m if self.seen == "sum" else 1)
+        z = self.mechanism().upload(f, z, w, summands=f.m if self.seen == "sum" else 1)
         z = f.xp.astype(z, w.dtype)
         return client._replace(z=z), z
 
-    def redrawn(self, server: Server, rounds: int) -> Server:
-        return recounted(server, rounds, self.privacy())
+    def replayed_rounds(self, server: Server, rounds: int) -> Server:
+        return count_replayed_uploads(server, rounds, self.privacy())
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:  # type: ignore[override]
-        left = (m - self.colluding) / m if self.seen == "sum" else 1.0  # share of the noise that others cannot subtract
-        spent = self.mechanism().spent(int(server.uploads.max()), self.delta, left)
+        left = (m - self.colluding) / m if self.seen == "sum" else 1.0  # noise that others cannot subtract
+        spent = self.mechanism().spent_epsilon(int(server.uploads.max()), self.delta, left)
         return super().report(server, row, m) | ({"epsilon_accounted": spent} if self.noise_multiplier else {})

@@ -4,8 +4,8 @@ heterogeneous data", arXiv:1909.04715 (2019)."""
 from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import MeanEstimate, PlotStyle, Requirement, Theorem, Upload
 
 
 class Server(NamedTuple):
@@ -22,21 +22,21 @@ class GD(Algorithm, tag="gd"):
     """
 
     title = "GD"
-    look = Look("black", 0, 3)
+    plot_style = PlotStyle("black", 0, 3)
     # A round reads x alone, and its mean runs along one tree.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.gradient_descent:gd")
 
     gamma: StepSize = None
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
-    mean = Mean.UNBIASED
-    upload = Upload(kind="gradient", one_mean={})
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
+    mean_estimate = MeanEstimate.UNBIASED
+    upload = Upload(content="gradient", one_mean={})
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -45,7 +45,7 @@ class GD(Algorithm, tag="gd"):
         return server._replace(x=server.x - server.gamma * g)
 
     def proximal_step(self, server: Server, m: int) -> float:
-        """γ: with h the round is x⁺ = prox_{γh}(x − γ mean ∇f_i(x)), proximal gradient descent or ISTA."""
+        """Return γ: with h the round is x⁺ = prox_{γh}(x − γ mean ∇f_i(x)), proximal gradient descent or ISTA."""
         return server.gamma
 
     def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused, Upload
+from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, Server
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -29,32 +29,32 @@ class GradientTracking(GraphAlgorithm, tag="gradient-tracking"):
     """
 
     title = "Gradient tracking"
-    look = Look("orange", 2, 4)
+    plot_style = PlotStyle("orange", 2, 4)
     # Gradients of the round before are kept, so that the estimate of their mean goes on.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
 
-    gamma: Annotated[Positive | None, tuned("step size γ (default: (1 + λ)²/(4 max r_i))")] = None
+    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: (1 + λ)²/(4 max r_i))")] = None
 
     order: Annotated[
         Literal["combine-adapt", "adapt-combine"], Meta(description="mix first, or take the step first")
     ] = "combine-adapt"
 
     upload = Upload(vectors=2)
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         g = f.grad(f.initial())
         return Client(x=f.initial(), s=g, g=g)
 
-    def start(self, net: Network) -> Server:
-        return Server(net.initial(), self.gamma or (1 + net.least) ** 2 / float(4 * net.max(self.smoothness)))
+    def init_server(self, net: GraphFederation) -> Server:
+        return Server(net.initial(), self.gamma or (1 + net.min_eigenvalue) ** 2 / float(4 * net.max(self.smoothness)))
 
-    def round(self, net: Network, server: Server) -> Server:
-        net.mix(("x", "s"), self.tracked, server.gamma)
+    def round(self, net: GraphFederation, server: Server) -> Server:
+        net.mix(("x", "s"), self.track, server.gamma)
         return server
 
-    def tracked(self, f: Local, client: Client, x: Array, s: Array, gamma: float) -> tuple[Client, None]:
+    def track(self, f: Local, client: Client, x: Array, s: Array, gamma: float) -> tuple[Client, None]:
         x = x - gamma * (client.s if self.order == "combine-adapt" else s)
         g = f.grad(x)
         return Client(x=x, s=s + g - client.g, g=g), None

@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused, Upload
+from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, Server
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -22,34 +22,34 @@ class KGT(GraphAlgorithm, tag="k-gt"):
 
     w = x_i;  k0 times w ← w − γ(∇f_i(w) + c_i);  z_i = (x_i − w)/(k0 γ);  c_i ← c_i − z_i + Σ_j W_ij z_j;
     x_i ← Σ_j W_ij (x_j − k0 γ η z_j), c_i = 0 at first. γ is the paper's η_c and η its η_s; the corrections add up to 0
-    over the nodes, also where W changes. Two vectors travel along each edge. By default γ = 1/(4 k0 max r_i), which is
-    ours.
+    over the nodes, also where W changes. Two vectors travel along each edge. By default γ = 1/(4 k0 max r_i) (mpifed's
+    choice).
     Source: the library decent_bench, for Algorithm 1 of the paper, whose abstract alone was at hand.
     """
 
     title = "K-GT"
-    look = Look("vermilion", 5, 5)
+    plot_style = PlotStyle("vermilion", 5, 5)
     # Corrections are a sum over rounds, which c has.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of arXiv:2301.01313 could not be read, and its abstract names no conditions")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("those of arXiv:2301.01313 could not be read, and its abstract names no conditions")
 
     k0: Annotated[int, Meta(ge=1, description="gradient steps K between two exchanges")] = 5
-    gamma: Annotated[Positive | None, tuned("step size γ of a local step (default: 1/(4 k0 max r_i))")] = None
+    gamma: Annotated[PositiveFloat | None, to_tune("step size γ of a local step (default: 1/(4 k0 max r_i))")] = None
     eta: Annotated[float, Meta(gt=0, description="η: how far a node goes along the sum of its local steps")] = 1.0
 
     upload = Upload(vectors=2)
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.k0 * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial(), c=f.zeros(), z=f.zeros())
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         return Server(net.initial(), self.gamma or 1 / float(4 * self.k0 * net.max(self.smoothness)))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.train, server.gamma)
         net.mix(("x", "z"), self.track, server.gamma)
         return server

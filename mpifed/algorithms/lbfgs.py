@@ -6,12 +6,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, to_tune
 from mpifed.algorithms.parts.newton_steps import ROUNDING, SMALLEST
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Takes, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Participation, PlotStyle, Unsupported, Upload
 
-FLAT = 1e-8  # cosine of s and y, at most that of a pair that tells nothing of curvature
+FLAT = 1e-8  # cosine of s and y up to which a pair says nothing about curvature
 
 
 class Server(NamedTuple):
@@ -36,79 +36,79 @@ class LBFGS(Algorithm, tag="lbfgs"):
     """
 
     title = "L-BFGS"
-    look = Look("black", 4, 5)
+    plot_style = PlotStyle("black", 4, 5)
     # A round reads the server's state alone, and its means run along one tree.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of doi:10.1007/BF01589116 names no constant of its linear rate")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of doi:10.1007/BF01589116 names no constant of its linear rate")
 
     memory: Annotated[int, Meta(ge=1, description="pairs of steps and differences of gradients")] = 10
-    c: Annotated[float, tuned("share of the slope by which f must go down", gt=0, lt=0.5)] = 1e-4
+    c: Annotated[float, to_tune("share of the slope by which f must go down", gt=0, lt=0.5)] = 1e-4
 
-    takes = Takes.ALL
+    participation = Participation.ALL
     upload = Upload(
-        kind="gradient",
+        content="gradient",
         exact=dict.fromkeys(("up", "down"), "it compares values of f, and reads curvature from differences of ∇f"),
     )
-    no_proximal_step = Refused("its steps are in the metric of past gradients, so they are no proximal steps")
-    asynchronous = Refused("it compares values of f, which must be those of all clients at one model")
+    no_proximal_step = Unsupported("its steps are in the metric of past gradients, so they are no proximal steps")
+    asynchronous = Unsupported("it compares values of f, which must be those of all clients at one model")
 
-    def traffic(self, n: int) -> tuple[int, int]:
+    def message_size(self, n: int) -> tuple[int, int]:
         return n, n + 1
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         f, g = fed.mean(self.derivatives, x, charge=True)
-        none = np.zeros((self.memory, fed.n), fed.dtype)
-        return Server(x, float(f), g, descent(g), 1.0, 0.0, none, none)
+        empty = np.zeros((self.memory, fed.n), fed.dtype)
+        return Server(x, float(f), g, steepest(g), 1.0, 0.0, empty, empty)
 
     def round(self, fed: Federation, server: Server) -> Server:
         trial = server.x + server.step * server.d
         f, g = fed.mean(self.derivatives, trial)
         # at the optimum f cannot fall by more than its rounding
-        most = server.f + self.c * server.step * float(server.g @ server.d) + ROUNDING * float(np.spacing(np.abs(f)))
-        if f > most:
-            # steps that become nothing say that the direction is lost to rounding: the memory begins anew
+        bound = server.f + self.c * server.step * float(server.g @ server.d) + ROUNDING * float(np.spacing(np.abs(f)))
+        if f > bound:
+            # a vanishing step means that the direction is lost to rounding: the memory begins anew
             if server.step < SMALLEST:
-                return server._replace(d=descent(server.g), step=1.0, moved=0.0, S=0 * server.S, Y=0 * server.Y)
+                return server._replace(d=steepest(server.g), step=1.0, moved=0.0, S=0 * server.S, Y=0 * server.Y)
             return server._replace(step=server.step / 2, moved=0.0)
-        S, Y = remembered(server.S, server.Y, trial - server.x, g - server.g)
-        return Server(trial, float(f), g, direction(S, Y, g), 1.0, server.step, S, Y)
+        S, Y = remember_pair(server.S, server.Y, trial - server.x, g - server.g)
+        return Server(trial, float(f), g, lbfgs_direction(S, Y, g), 1.0, server.step, S, Y)
 
     def derivatives(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array]]:
-        """f_i and ∇f_i."""
+        """Return f_i and ∇f_i."""
         return client, f.value_grad(x)
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
         return {"server_step": server.moved}
 
 
-def descent(g: Array) -> Array:
-    """−g, shortened to length 1: (n,)."""
+def steepest(g: Array) -> Array:
+    """Return −g, shortened to length 1: (n,)."""
     return -g / max(1.0, float(np.linalg.norm(g)))
 
 
-def remembered(S: Array, Y: Array, s: Array, y: Array) -> tuple[Array, Array]:
-    """The pairs with a new one in the place of the oldest, if it has positive curvature: (memory, n) each."""
+def remember_pair(S: Array, Y: Array, s: Array, y: Array) -> tuple[Array, Array]:
+    """Return the pairs with a new one for the oldest, if its curvature is positive: (memory, n) each."""
     if not s @ y > FLAT * np.linalg.norm(s) * np.linalg.norm(y):
         return S, Y
     return np.concatenate([S[1:], s[None]]), np.concatenate([Y[1:], y[None]])
 
 
-def direction(S: Array, Y: Array, g: Array) -> Array:
-    """−B g by the two loops over the pairs that are there: (n,)."""
+def lbfgs_direction(S: Array, Y: Array, g: Array) -> Array:
+    """Return −B g by the two loops over the stored pairs: (n,)."""
     curvature = np.vecdot(S, Y)
     pairs = np.flatnonzero(curvature > 0)
     if not len(pairs):
-        return descent(g)
+        return steepest(g)
     q = -g
-    share = np.zeros_like(curvature)
+    a = np.zeros_like(curvature)
     for k in pairs[::-1]:
-        share[k] = S[k] @ q / curvature[k]
-        q = q - share[k] * Y[k]
+        a[k] = S[k] @ q / curvature[k]
+        q = q - a[k] * Y[k]
     q = curvature[-1] / (Y[-1] @ Y[-1]) * q
     for k in pairs:
-        q = q + (share[k] - Y[k] @ q / curvature[k]) * S[k]
+        q = q + (a[k] - Y[k] @ q / curvature[k]) * S[k]
     return q

@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused
+from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
 
 
 class Client(NamedTuple):
@@ -25,34 +25,34 @@ class LED(GraphAlgorithm, tag="led"):
     """Exact diffusion with tau corrected gradient steps between two exchanges.
 
     φ = x_i;  tau times φ ← φ − α∇f_i(φ) − βy_i;  x_i = Σ_j W_ij φ_j;  y_i ← y_i + φ_i − x_i, y_i = 0 at first. The
-    corrections add up to 0 over the nodes. By default α = 1/(2 tau max r_i) and β = 1/(2 tau), which are ours. W must
+    corrections add up to 0 over the nodes. By default α = 1/(2 tau max r_i) and β = 1/(2 tau) (mpifed's choice). W must
     be the same in all rounds.
     Source: the library decent_bench, for Algorithm 1 of the paper, whose abstract alone was at hand.
     """
 
     title = "LED"
-    look = Look("blue", 5, 4)
+    plot_style = PlotStyle("blue", 5, 4)
     # Corrections are a sum over rounds, which y has; W is the same in all.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of arXiv:2302.00620 could not be read, and its abstract names no conditions")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("those of arXiv:2302.00620 could not be read, and its abstract names no conditions")
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5
-    alpha: Annotated[Positive | None, tuned("step size α (default: 1/(2τ max r_i))")] = None
-    beta: Annotated[Positive | None, Meta(description="step size β of the correction (default: 1/(2τ))")] = None
+    alpha: Annotated[PositiveFloat | None, to_tune("step size α (default: 1/(2τ max r_i))")] = None
+    beta: Annotated[PositiveFloat | None, Meta(description="step size β of the correction (default: 1/(2τ))")] = None
 
-    requires = (Need("lipschitz", unless=("alpha",)),)
+    requires = (Requirement("lipschitz", unless=("alpha",)),)
     fixed_weights = "its correction takes the same weights in all rounds"
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.tau * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial(), y=f.zeros())
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         return Server(net.initial(), self.alpha or 1 / float(2 * self.tau * net.max(self.smoothness)))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.train, server.alpha)
         net.mix("x", self.correct)
         return server

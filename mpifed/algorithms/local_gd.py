@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.algorithms.gd import Server
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Need, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import MeanEstimate, PlotStyle, Requirement, Unsupported, Upload
 
 
 class LocalGD(Algorithm, tag="local-gd"):
@@ -19,26 +19,26 @@ class LocalGD(Algorithm, tag="local-gd"):
     """
 
     title = "Local GD"
-    look = Look("black", 2, 4)
+    plot_style = PlotStyle("black", 2, 4)
     # A round reads x alone, without random numbers.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is")
 
     gamma: StepSize = None
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
 
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}
-    requires = (Need("lipschitz", unless=("gamma",)),)
-    mean = Mean.UNBIASED
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
+    mean_estimate = MeanEstimate.UNBIASED
     upload = Upload(one_mean={})
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.k0 * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
 
     def round(self, fed: Federation, server: Server) -> Server:

@@ -5,10 +5,10 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused
+from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
 
 
 class Client(NamedTuple):
@@ -26,37 +26,37 @@ class Server(NamedTuple):
 class LTADMM(GraphAlgorithm, tag="lt-admm"):
     """ADMM with a constraint x_i = x_j for each edge, solved by tau gradient steps between two exchanges.
 
-    φ = x_i;  tau times φ ← φ − γ∇f_i(φ) − β(a_i + Σ_j (x_i − x_j));  x_i = φ;  a_i ← a_i + Σ_j (x_i − x_j).  a_i and
-    the sum over neighbours are what the paper's z_ij add up to at node i, and β is its βρ/2: ρ appears in no other
-    place. With tau = 1 and equal weights W_ij = 2β, it is extra. By default γ = 1/(2 tau max r_i) and
+    φ = x_i;  tau times φ ← φ − γ∇f_i(φ) − β(a_i + Σ_j (x_i − x_j));  x_i = φ;  a_i ← a_i + Σ_j (x_i − x_j).  The
+    paper's z_ij add up to a_i and the sum over neighbours at node i, and β is its βρ/2: ρ appears in no other place.
+    With tau = 1 and equal weights W_ij = 2β, it is extra. By default γ = 1/(2 tau max r_i) and
     β = 1/(2 tau (max d_i + 1)).
     Source: the library decent_bench, for Algorithm 1 and (3b) of the paper, whose text was not at hand;
     docs/studies/graph-methods.md.
     """
 
     title = "LT-ADMM"
-    look = Look("wine", 3, 2)
+    plot_style = PlotStyle("wine", 3, 2)
     # The sum of corrections over all rounds is state of nodes.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("those of arXiv:2501.13516 could not be read, and its abstract names no conditions")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("those of arXiv:2501.13516 could not be read, and its abstract names no conditions")
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5
-    gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2τ max r_i))")] = None
-    beta: Annotated[Positive | None, Meta(description="step size β (default: 1/(2τ(max d_i + 1)))")] = None
+    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(2τ max r_i))")] = None
+    beta: Annotated[PositiveFloat | None, Meta(description="step size β (default: 1/(2τ(max d_i + 1)))")] = None
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.tau * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial(), apart=f.zeros(), a=f.zeros())
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         gamma = self.gamma or 1 / float(2 * self.tau * net.max(self.smoothness))
         return Server(net.initial(), gamma, self.beta or 1 / float(2 * self.tau * (net.max(self.degrees) + 1)))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.train, server.gamma, server.beta)
         net.add("x", self.compare)
         return server
@@ -72,5 +72,5 @@ class LTADMM(GraphAlgorithm, tag="lt-admm"):
         return client._replace(apart=apart, a=client.a + apart), None
 
     def degrees(self, f: Local, client: Any) -> tuple[Any, Array]:
-        """d_i, to be called before round one: (c,)."""
+        """Return the number d_i of neighbours, called before round one: (c,)."""
         return client, f.neighbours[:, 0]

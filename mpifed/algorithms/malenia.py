@@ -6,15 +6,15 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, StepSize, minibatch, passes
-from mpifed.core.promises import Keeps
-from mpifed.core.typing import Count
-from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, StepSize, count_gradients, minibatch
+from mpifed.core.promises import Supports
+from mpifed.core.typing import PositiveInt
+from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
 
 
 class Client(NamedTuple):
     z: Array  # (c, n) mean of the gradients at the last model
-    sent: Array  # (c, 1) how many these are
+    sent: Array  # (c, 1) number of these gradients
     k: Array  # (c, 1) the round of that model
 
 
@@ -26,37 +26,37 @@ class Server(NamedTuple):
 class Malenia(Algorithm, tag="malenia"):
     """A gradient step as soon as every client has sent a gradient at the newest model; fast ones send more meanwhile.
 
-    x⁺ = x − γ (1/m) Σ_i z_i, where z_i is the mean of the B_i gradients of client i at x, and the step waits until
-    m/Σ(1/B_i) >= S/m. A client begins anew from x as soon as it has sent one, and sends the mean of those so far.
-    One that still worked on an older model finishes it in vain, and begins anew; with ``stop`` all clients drop their
+    x⁺ = x − γ (1/m) Σ_i z_i, with z_i the mean of the B_i gradients of client i at x; the step waits until
+    m/Σ(1/B_i) >= S/m. A client that has sent a gradient begins anew from x, and sends the mean of its gradients at x.
+    One that still works on an older model finishes it in vain, and begins anew; with ``stop`` all clients drop their
     work at every step. A round is a step. With full gradients it is gradient descent that waits for the slowest client.
     By default γ = 1/L with L = max r_i.
     Source: the method, and γ for exact gradients, from memory.
     """
 
     title = "Malenia"
-    look = Look("blue", 3, 5)
-    # Means that the server adds up are kept where clients live, and which of them are new follows from arrivals.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:2305.12387 is about gradients that are drawn")
+    plot_style = PlotStyle("blue", 3, 5)
+    # Clients keep the means that the server adds up; arrivals decide which are new.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:2305.12387 is about gradients that are drawn")
 
     gamma: StepSize = None
-    S: Annotated[Count | None, Meta(description="gradients at the newest model for a step (default: m)")] = None
+    S: Annotated[PositiveInt | None, Meta(description="gradients at the newest model for a step (default: m)")] = None
     stop: Annotated[bool, Meta(description="at every step all clients drop their work and begin anew")] = False
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
-    takes = Takes.ALL
-    upload = Upload(kind="gradient", kept="z")
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
+    participation = Participation.ALL
+    upload = Upload(content="gradient", last_upload="z")
     asynchronous = True
 
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, 1, 0, self.batch_size)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(z=f.zeros(), sent=f.zeros(1), k=f.zeros(1))
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -72,7 +72,7 @@ class Malenia(Algorithm, tag="malenia"):
         return server._replace(x=server.x - server.gamma * g)
 
     def gradient(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
-        """The mean of the client's gradients at the model of round k, with a new one."""
+        """Add a new gradient to the client's mean at the model of round k, and upload the mean."""
         batch = minibatch(f, self.batch_size)
         before = f.xp.where(client.k == k, client.sent, f.zeros(1))
         z = (before * client.z + batch.grad(x)) / (before + 1)

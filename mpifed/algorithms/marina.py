@@ -6,10 +6,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Client, Federation, Local, Share
+from mpifed.algorithms.bases.algorithm import Array, Client, Federation, Local, UnitFraction
 from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Takes
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Participation, PlotStyle, Unsupported
 
 
 class Server(NamedTuple):
@@ -24,41 +24,41 @@ class Marina(CompressedGradients, tag="marina"):
     x⁺ = x − γ g;  with probability p  g = mean ∇f_i(x⁺) over all clients, otherwise, over the selected ones,
     g ← g + mean C(∇f_i(x⁺) − ∇f_i(x)).  The coin is the server's. Clients keep nothing and get x⁺ and x. By default
     p = 1/(1 + ω), γ = 1/(L̃(1 + √((1 − p)ω/(pm)))) with L̃² the mean of r_i²; where |S| < m clients are selected, in γ
-    (1 + ω)m/|S| − 1 is in the place of ω, which is ours.  Source: Algorithms 1 and 4, Theorem 2.1.
+    (1 + ω)m/|S| − 1 is in place of ω (mpifed's choice).  Source: Algorithms 1 and 4, Theorem 2.1.
     """
 
     title = "MARINA"
-    look = Look("purple", 2, 3)
+    plot_style = PlotStyle("purple", 2, 3)
     # Its coin comes from fed.rng; gradients of the last model are computed again, not kept.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     upload = COMPRESSED
-    theorem = Refused("that of arXiv:2102.07845 bounds an expectation at a random one of all iterates")
+    theorem = Unsupported("that of arXiv:2102.07845 bounds an expectation at a random one of all iterates")
 
-    p: Annotated[Share | None, Meta(description="probability p of whole gradients (default: 1/(1 + ω))")] = None
+    p: Annotated[UnitFraction | None, Meta(description="probability p of whole gradients (default: 1/(1 + ω))")] = None
 
-    takes = Takes.SELECTED_OR_ALL
+    participation = Participation.SELECTED_OR_ALL
 
-    def units(self) -> float:
-        """Gradients of a round on average, where p is an option: 1 with whole gradients, otherwise 2."""
+    def repeats(self) -> float:
+        """Return the mean gradients of a round, if p is an option: full rounds count 1, others 2."""
         return 2 - (self.p or 0.0)
 
-    def traffic(self, n: int) -> tuple[float, float]:
-        """On average over the coin: x down and ∇f_i up, or x⁺ and x down and the compressed change up."""
-        p, (_, up) = self.chance(n), super().traffic(n)
+    def message_size(self, n: int) -> tuple[float, float]:
+        """Return (down, up), the mean over the coin: x and ∇f_i, or x⁺, x and the compressed change."""
+        p, (_, up) = self.full_probability(n), super().message_size(n)
         return (2 - p) * n, p * n + (1 - p) * up
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         return Server(x, g=fed.mean(self.whole, x), gamma=self.rate(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = server.x - server.gamma * server.g
-        whole = fed.rng.random() < self.chance(fed.n)
-        selected = fed.select(x, units=1 if whole else 2)
-        if whole:
+        full = fed.rng.random() < self.full_probability(fed.n)
+        selected = fed.select(x, repeats=1 if full else 2)
+        if full:
             return server._replace(x=x, g=fed.mean(self.whole, x))
         fed.send(self.change, x, server.x, to=selected, bits=self.bits(fed))
         change = fed.estimate(0.0, of=fed.arrivals())
@@ -68,13 +68,13 @@ class Marina(CompressedGradients, tag="marina"):
         return client, f.grad(x)
 
     def change(self, f: Local, client: Client, x: Array, before: Array) -> tuple[Client, Array]:
-        """C(∇f_i(x⁺) − ∇f_i(x))."""
-        return client, self.compressed(f, f.grad(x) - f.grad(before))
+        """Upload C(∇f_i(x⁺) − ∇f_i(x))."""
+        return client, self.compress(f, f.grad(x) - f.grad(before))
 
-    def chance(self, n: int) -> float:
-        """p."""
+    def full_probability(self, n: int) -> float:
+        """Return p."""
         return self.p or 1 / (1 + (self.compressor.omega(n) or 0))
 
-    def theory(self, fed: Federation, r: Array) -> float:
-        p = self.chance(fed.n)
-        return float(1 / (np.sqrt(np.mean(r * r)) * (1 + np.sqrt((1 - p) / p * self.variance(fed) / fed.m))))
+    def theory_gamma(self, fed: Federation, r: Array) -> float:
+        p = self.full_probability(fed.n)
+        return float(1 / (np.sqrt(np.mean(r * r)) * (1 + np.sqrt((1 - p) / p * self.total_omega(fed) / fed.m))))

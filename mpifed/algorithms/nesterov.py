@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
 
 
 class Server(NamedTuple):
@@ -32,10 +32,10 @@ class Nesterov(Algorithm, tag="nesterov"):
     """
 
     title = "Nesterov"
-    look = Look("black", 1, 6)
+    plot_style = PlotStyle("black", 1, 6)
     # A round reads the last two models and t_k, and its mean runs along one tree.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "mpifed has not written out Theorem 4.4 of doi:10.1137/080716542, f − f* <= 2L‖x⁰ − x*‖²/(k + 1)²"
     )
 
@@ -45,21 +45,21 @@ class Nesterov(Algorithm, tag="nesterov"):
         Meta(description='strong convexity μ of f for a constant momentum; "mean": that of the clients; 0: none'),
     ] = 0.0
 
-    requires = (Need("lipschitz", unless=("gamma",)), Need("convexity", when={"mu": "mean"}))
-    takes = Takes.ALL
-    upload = Upload(kind="gradient", one_mean={})
+    requires = (Requirement("lipschitz", unless=("gamma",)), Requirement("convexity", when={"mu": "mean"}))
+    participation = Participation.ALL
+    upload = Upload(content="gradient", one_mean={})
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         gamma = self.gamma or float(1 / fed.max(self.smoothness))
         mu = float(fed.mean(self.curvature)) if self.mu == "mean" else self.mu
         root = math.sqrt(gamma * mu)
         if root > 1:
             raise UserError(f"algorithm.mu = {self.mu} is wrong: it must be at most 1/γ, which is {1 / gamma:.3g}")
-        # a constant momentum of 0, where γμ = 1, is kept above 0, which says that it follows from t_k
+        # beta = 0 means that it follows from t_k, so a constant momentum of 0 (γμ = 1) is kept above 0
         return Server(x, x, 0.0, gamma, max((1 - root) / (1 + root), 1e-300) if root else 0.0)
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -70,12 +70,12 @@ class Nesterov(Algorithm, tag="nesterov"):
         return server._replace(x=y - server.gamma * g, before=server.x, t=t)
 
     def proximal_step(self, server: Server, m: int) -> float:
-        """γ: with h the round is x⁺ = prox_{γh}(y − γ mean ∇f_i(y)), FISTA."""
+        """Return γ: with h the round is x⁺ = prox_{γh}(y − γ mean ∇f_i(y)), FISTA."""
         return server.gamma
 
     def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         return client, f.grad(x)
 
     def curvature(self, f: Local, client: Client) -> tuple[Client, Array]:
-        """α_i: (c,)."""
+        """Return α_i: (c,)."""
         return client, f.convexity()

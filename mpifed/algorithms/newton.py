@@ -5,12 +5,12 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, to_tune
 from mpifed.algorithms.bases.learned_hessians import REGULAR
-from mpifed.algorithms.parts.newton_steps import backtrack, direction
-from mpifed.core.promises import Keeps
-from mpifed.core.symmetric import entries, unpack
-from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
+from mpifed.algorithms.parts.newton_steps import backtrack, newton_direction
+from mpifed.core.promises import Supports
+from mpifed.core.symmetric import packed_size, unpack
+from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
 
 
 class Server(NamedTuple):
@@ -27,44 +27,44 @@ class Newton(Algorithm, tag="newton"):
     """
 
     title = "Newton"
-    look = Look("green", 5, 2)
+    plot_style = PlotStyle("green", 5, 2)
     # A round reads x alone. Hessians are computed in memory by the problem, and the server factorises them: no devices.
-    keeps = Keeps.REPEATED
-    theorem = Refused("that of section 9.5.3 needs a Lipschitz constant of ∇²f, which no problem tells")
+    supports = Supports.REPEATED
+    theorem = Unsupported("that of section 9.5.3 needs a Lipschitz constant of ∇²f, which no problem tells")
 
-    c: Annotated[float, tuned("share of the slope by which f must go down", gt=0, lt=0.5)] = 0.49
+    c: Annotated[float, to_tune("share of the slope by which f must go down", gt=0, lt=0.5)] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="factor from one trial step to the next")] = 0.5
 
-    requires = (Need("hess", also=REGULAR),)
-    takes = Takes.ALL
+    requires = (Requirement("hess", also=REGULAR),)
+    participation = Participation.ALL
     upload = Upload(exact=dict.fromkeys(("up", "down"), "fednl is Newton's method with compressed Hessians"))
 
-    def work(self, d: Array) -> None:
-        """Unknown: a Hessian is no sample gradient, and trial points are as many as it takes."""
+    def sample_gradients(self, d: Array) -> None:
+        """Return None: a Hessian is no sample gradient, and the number of trial points is not known."""
 
-    def traffic(self, n: int) -> tuple[int, int]:
-        """With one trial point."""
-        return 2 * n, 2 + n + entries(n)
+    def message_size(self, n: int) -> tuple[int, int]:
+        """Return (down, up) with one trial point."""
+        return 2 * n, 2 + n + packed_size(n)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), step=0.0)
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = server.x
         f, g, H = fed.mean(self.derivatives, x)
-        d = direction(unpack(H, fed.n), g, self.label(), x)
+        d = newton_direction(unpack(H, fed.n), g, self.label(), x)
         step = backtrack(lambda s: fed.mean(self.value, x + s * d), f, g @ d, self.c, self.shrink)
         return Server(x + step * d, step)
 
     def derivatives(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array, Array]]:
-        """f_i, ∇f_i and the upper triangle of ∇²f_i."""
+        """Return f_i, ∇f_i and the upper triangle of ∇²f_i."""
         return client, (*f.value_grad(x), f.packed_hess(x))
 
     def value(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """f_i at a trial point."""
+        """Return f_i at a trial point."""
         return client, f.value(x)
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:

@@ -4,9 +4,9 @@ network independent step-sizes and separated convergence rates", arXiv:1704.0780
 from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Array, Local, StepSize
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network, Server
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, Server
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
 
 
 class Client(NamedTuple):
@@ -24,25 +24,25 @@ class NIDS(GraphAlgorithm, tag="nids"):
     """
 
     title = "NIDS"
-    look = Look("blue", 4, 3)
+    plot_style = PlotStyle("blue", 4, 3)
     # The correction is a sum over rounds, which y has; W is the same in all.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "those of arXiv:1704.07807 bound norms of the models and duals of all nodes, which no model of a run is"
     )
 
     gamma: StepSize = None
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
     fixed_weights = "its correction takes the same weights in all rounds"
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(x=f.initial(), y=f.initial())
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         return Server(net.initial(), self.gamma or 1 / float(net.max(self.smoothness)))
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.correct, server.gamma)
         if net.round > 1:
             net.mix("x", self.halve)

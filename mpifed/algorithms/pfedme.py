@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -26,10 +26,10 @@ class PFedMe(Personal, tag="pfedme"):
     """
 
     title = "pFedMe"
-    look = Look("brown", 2, 1)
+    plot_style = PlotStyle("brown", 2, 1)
     # Personal models are state, and the inner problem is solved anew.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "that of arXiv:2006.08848 asks for an accuracy of θ_i and bounds of variance that epochs do not give"
     )
 
@@ -39,14 +39,14 @@ class PFedMe(Personal, tag="pfedme"):
         Meta(description="where rounds begin: at the last θ_i or at w"),
     ] = "own"
 
-    upload = Upload(kept="z", averaged=True)
+    upload = Upload(last_upload="z", averaged=True)
     asynchronous = True
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(theta=f.initial(), z=f.initial())
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
-        """Personal model, then the step of the local model."""
+        """Train the personal model, then step the local model and upload it."""
         theta = self.train(f, client.theta if self.begin == "own" else f.xp.broadcast_to(w, client.theta.shape), w)
         z = w - self.eta * self.lam * (w - theta)
         return Client(theta, z), z

@@ -6,10 +6,26 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Share, StepSize, passes
+from mpifed.algorithms.bases.algorithm import (
+    Algorithm,
+    Array,
+    Federation,
+    Local,
+    StepSize,
+    UnitFraction,
+    count_gradients,
+)
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload, demands, needs
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import (
+    MeanEstimate,
+    PlotStyle,
+    Requirement,
+    Theorem,
+    Upload,
+    further_requirements,
+    required_methods,
+)
 
 
 class Client(NamedTuple):
@@ -24,7 +40,7 @@ class Server(NamedTuple):
 
 
 class ProxSkip(Algorithm, tag="proxskip"):
-    """Corrected local steps, after each of which one coin for all clients decides whether they are averaged (Scaffnew).
+    """Corrected local steps; after each, one coin for all clients decides whether to average (Scaffnew).
 
     x̂_i = x_i − γ(∇f_i(x_i) − h_i);  with probability p, x_i = mean x̂_j, h_i ← h_i + (p/γ)(x_i − x̂_i); else x_i = x̂_i.
     A round is the steps up to a mean; their number, drawn by the server, is not charged. As Σ h_i = 0, a mean of all
@@ -32,56 +48,58 @@ class ProxSkip(Algorithm, tag="proxskip"):
     """
 
     title = "ProxSkip"
-    look = Look("orange", 1, 1)
+    plot_style = PlotStyle("orange", 1, 1)
     # The number of steps of a round is drawn from fed.rng; control variates are state.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.proxskip:certificate")
 
     gamma: StepSize = None
-    p: Annotated[Share | None, Meta(description="probability of a mean (default: √(min α_i/max r_i))")] = None
+    p: Annotated[UnitFraction | None, Meta(description="probability of a mean (default: √(min α_i/max r_i))")] = None
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
     requires = (
-        Need("convexity", unless=("p",), also="algorithm.p where the f_i are not strongly convex"),
-        Need("lipschitz", unless=("gamma", "p")),
+        Requirement("convexity", unless=("p",), also="algorithm.p where the f_i are not strongly convex"),
+        Requirement("lipschitz", unless=("gamma", "p")),
     )
-    mean = Mean.COUPLED
-    upload = Upload(known="x", exact={"down": "Σ h_i = 0 must hold, which takes the mean itself"})
+    mean_estimate = MeanEstimate.COUPLED
+    upload = Upload(server_copy="x", exact={"down": "Σ h_i = 0 must hold, which takes the mean itself"})
 
-    def units(self) -> float:
-        """Steps of a round on average: 1/p; 1 where p follows from the problem."""
+    def repeats(self) -> float:
+        """Return the mean number of steps of a round: 1/p; 1 where p follows from the problem."""
         return 1 / (self.p or 1.0)
 
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, 1, 0, self.batch_size)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         if self.p is None and not f.xp.all(f.convexity() > 0):
-            raise UserError(f"proxskip cannot run on {f.problem.label()} as it stands: it needs {demands(self)}")
+            raise UserError(
+                f"proxskip cannot run on {f.problem.label()} as it stands: it needs {further_requirements(self)}"
+            )
         return Client(h=f.zeros(), x=f.initial())
 
-    def start(self, fed: Federation) -> Server:
-        L, least = fed.max(self.constants)
-        return Server(fed.initial(), self.gamma or float(1 / L), self.p or float(np.sqrt(-least / L)))
+    def init_server(self, fed: Federation) -> Server:
+        L, minus_alpha = fed.max(self.constants)
+        return Server(fed.initial(), self.gamma or float(1 / L), self.p or float(np.sqrt(-minus_alpha / L)))
 
     def constants(self, f: Local, client: Client) -> tuple[Client, tuple[Array, Array]]:
-        """r_i and −α_i, or 1 for what is not needed."""
-        r = f.lipschitz() if "lipschitz" in needs(self) else f.xp.ones(len(f))
+        """Return r_i and −α_i, with 1 for those that are not needed: (c,) each."""
+        r = f.lipschitz() if "lipschitz" in required_methods(self) else f.xp.ones(len(f))
         return client, (r, -f.convexity() if self.p is None else f.xp.ones(len(f)))
 
     def round(self, fed: Federation, server: Server) -> Server:
         steps = int(fed.rng.geometric(server.p))  # up to the coin that says 1
-        selected = fed.select(server.x, units=steps)
+        selected = fed.select(server.x, repeats=steps)
         x = fed.mean(self.descend, server.x, server.gamma, steps, to=selected)
         fed.call(self.correct, x, server.p / server.gamma, to=selected, charge=selected is not None)
         return server._replace(x=x)
 
     def descend(self, f: Local, client: Client, x: Array, gamma: float, steps: int) -> tuple[Client, Array]:
-        """Steps between two coins that say 1."""
+        """Take local steps up to the coin that says mean, and upload x̂_i."""
         for _, batch, _ in f.steps(steps, 0, self.batch_size):
             x = x - gamma * (batch.grad(x) - client.h)
         return client._replace(x=x), x
 
     def correct(self, f: Local, client: Client, x: Array, factor: float) -> tuple[Client, None]:
-        """h_i, from the mean: all clients get it with the next round, those of a selection in a second download."""
+        """Update h_i from the mean; all clients get it with the next round, selected ones in a second download."""
         return client._replace(h=client.h + factor * (x - client.x)), None

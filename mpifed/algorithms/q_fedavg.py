@@ -13,18 +13,18 @@ from mpifed.algorithms.bases.algorithm import (
     Federation,
     Local,
     Server,
-    counted,
-    passes,
-    tuned,
+    count_gradients,
+    count_steps,
+    to_tune,
 )
-from mpifed.algorithms.bases.personal import square
+from mpifed.algorithms.bases.personal import squared_norms
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.errors import RunError
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Max, Recorded, Refused, Sum, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Max, PlotStyle, RecordValues, Sum, Unsupported, Upload
 
 LEAST = 1e-10  # a smaller f_i counts as this, so that no weight is 0
-LARGE = 10  # a larger q makes powers that no number holds, unless the f_i are divided by the largest of them
+LARGE = 10  # for larger q powers overflow, unless the f_i are divided by the largest of them
 
 
 class QFedAvg(Algorithm, tag="q-fedavg"):
@@ -39,35 +39,35 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     """
 
     title = "q-FedAvg"
-    look = Look("sky", 1, 4)
+    plot_style = PlotStyle("sky", 1, 4)
     # Mini-batches come from f.rng, and a round reads x alone.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("arXiv:1905.10497 proves that f_i become even, not how fast the method converges")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("arXiv:1905.10497 proves that f_i become even, not how fast the method converges")
 
     q: Annotated[float, Meta(ge=0, description="fairness q; 0: a plain mean")] = 1.0
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    lr: Annotated[float, tuned("step size of the local iterations, 1/L", gt=0)] = 0.01
+    lr: Annotated[float, to_tune("step size of the local iterations, 1/L", gt=0)] = 0.01
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    mean = Refused("its step is the quotient of two means over the selected")
-    upload = Upload(kind="change", averaged=True)
-    asynchronous = Refused("changes count by f_i at the server's model, which moves on while clients compute")
+    mean_estimate = Unsupported("its step is the quotient of two means over the selected")
+    upload = Upload(content="change", averaged=True)
+    asynchronous = Unsupported("changes count by f_i at the server's model, which moves on while clients compute")
 
-    def work(self, d: Array) -> Array:
-        return (2 * d if self.q > LARGE else d) + passes(d, self.k0, self.epochs, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return (2 * d if self.q > LARGE else d) + count_gradients(d, self.k0, self.epochs, self.batch_size)
 
     def local_steps(self, d: Array) -> Array | None:
-        return counted(d, self.k0, self.epochs, self.batch_size)
+        return count_steps(d, self.k0, self.epochs, self.batch_size)
 
-    def traffic(self, n: int) -> tuple[int, int]:
+    def message_size(self, n: int) -> tuple[int, int]:
         return (2 * n + 1, n + 2) if self.q > LARGE else (n, n + 1)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -81,17 +81,17 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
         return Server(x - change / length)
 
     def loss(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """f_i(x), of which the server takes the largest."""
+        """Return f_i(x), of which the server takes the largest."""
         return client, f.xp.maximum(self.losses(f, x), LEAST)
 
     def scaled(self, f: Local, client: Client, x: Array, top: float, most: Array | None = None) -> tuple[Client, Any]:
-        """The same as ``update`` over top^q."""
+        """Call ``update`` with f_i divided by ``top``."""
         return self.update(f, client, x, most, top)
 
     def update(
         self, f: Local, client: Client, x: Array, most: Array | None = None, top: float = 1.0
     ) -> tuple[Client, Any]:
-        """f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr: n + 1 numbers, over top^q."""
+        """Upload f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr, divided by top^q: n + 1 numbers."""
         F = f.xp.maximum(self.losses(f, x), LEAST) / top
         w = x
         memory = None
@@ -99,26 +99,26 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
             w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
         d = (x - w) / self.lr
         weight = F**self.q
-        return client, (weight[:, None] * d, self.q * F ** (self.q - 1) / top * square(d) + weight / self.lr)
+        return client, (weight[:, None] * d, self.q * F ** (self.q - 1) / top * squared_norms(d) + weight / self.lr)
 
-    def record(self, f: Local, client: Client, x: Array) -> Recorded:
+    def record(self, f: Local, client: Client, x: Array) -> RecordValues:
         F = self.losses(f, x)
         if self.q <= LARGE:
             return {"fair_objective": Sum(F ** (self.q + 1) / (self.q + 1), weighted=True)}
-        # no clients' number may be infinite, and the objective is where the largest power is
+        # recorded numbers must be finite; the objective is infinite where the largest power is
         with np.errstate(over="ignore"):
             powers = F ** (self.q + 1) / (self.q + 1)
-        known = f.xp.isfinite(powers)
+        finite = f.xp.isfinite(powers)
         return {
-            "fair_objective": Sum(f.xp.where(known, powers, 0), weighted=True),
-            "too_large": Max(1.0 * ~known),
+            "fair_objective": Sum(f.xp.where(finite, powers, 0), weighted=True),
+            "too_large": Max(1.0 * ~finite),
         }
 
     def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
         return {"fair_objective": np.inf if row.get("too_large") else row["fair_objective"] / m}
 
     def losses(self, f: Local, x: Array) -> Array:
-        """f_i(x) (c,); RunError where one is below 0, so that its powers make no sense."""
+        """Return f_i(x): (c,); raise RunError where one is below 0, because its powers make no sense."""
         F = f.value(x)
         if self.q and (F < 0).any():
             raise RunError(

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, StepSize
 from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class Server(NamedTuple):
@@ -17,7 +17,7 @@ class Server(NamedTuple):
 
 
 class Rennala(ArrivingGradients, tag="rennala"):
-    """A gradient step with the first B gradients at the newest model, of which a fast client may send several.
+    """A gradient step with the first B gradients at the newest model; a fast client may send several.
 
     x⁺ = x − (γ/B) Σ ∇f_i(x) over the first B of them to arrive, or more where several arrive at once. A client begins
     anew from x as soon as it has sent one. One that still worked on an older model finishes it, its gradient is
@@ -28,18 +28,18 @@ class Rennala(ArrivingGradients, tag="rennala"):
     """
 
     title = "Rennala"
-    look = Look("sky", 0, 5)
-    # A gradient depends on the model that its client was sent, and which of them are used on arrivals.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:2305.12387 is about one f that all clients share")
+    plot_style = PlotStyle("sky", 0, 5)
+    # Gradients depend on the models that clients were sent; arrivals decide which are used.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:2305.12387 is about one f that all clients share")
 
     gamma: StepSize = None
     B: Annotated[int, Meta(ge=1, description="gradients at the newest model for a step")] = 1
     stop: Annotated[bool, Meta(description="at every step all clients drop their work and begin anew")] = False
 
-    upload = Upload(kind="gradient", exact={"up": "clients that drop their work would have compressed it already"})
+    upload = Upload(content="gradient", exact={"up": "clients that drop their work would have compressed it already"})
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
 
     def round(self, fed: Federation, server: Server) -> Server:

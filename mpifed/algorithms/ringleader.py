@@ -5,17 +5,17 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Positive, tuned
+from mpifed.algorithms.bases.algorithm import Array, Federation, PositiveFloat, to_tune
 from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Takes, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Participation, PlotStyle, Unsupported, Upload
 
 
 class Server(NamedTuple):
     x: Array  # (n,) model
     gamma: float  # step size γ
-    G: Array  # (m, n) sums of the gradients that have come too early, of each client
-    b: Array  # (m,) how many these are
+    G: Array  # (m, n) sums of early gradients of each client
+    b: Array  # (m,) number of gradients in each sum
 
 
 class Ringleader(ArrivingGradients, tag="ringleader"):
@@ -31,17 +31,17 @@ class Ringleader(ArrivingGradients, tag="ringleader"):
     """
 
     title = "Ringleader"
-    look = Look("blue", 6, 6)
-    # The table lives at the server, and what it takes follows from arrivals.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:2509.22860 could not be read")
+    plot_style = PlotStyle("blue", 6, 6)
+    # The table is state of the server, and arrivals decide what enters it.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:2509.22860 could not be read")
 
-    gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2m max r_i))")] = None
+    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(2m max r_i))")] = None
 
-    takes = Takes.ALL
-    upload = Upload(kind="gradient", single={})
+    participation = Participation.ALL
+    upload = Upload(content="gradient", single={})
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         gamma = self.gamma or float(1 / (2 * fed.m * fed.max(self.smoothness)))
         return Server(x, gamma, G=np.zeros((fed.m, fed.n), x.dtype), b=np.zeros(fed.m, x.dtype))
@@ -53,10 +53,10 @@ class Ringleader(ArrivingGradients, tag="ringleader"):
         had_turn = np.zeros(fed.m, bool)
         while not had_turn.all():
             fed.send(self.gradient, x, to=fed.free)
-            there = fed.arrivals()
-            arrived = fed.mask(there)
+            ids = fed.arrivals()
+            arrived = fed.mask(ids)
             g = np.zeros_like(G)
-            g[arrived] = fed.call(of=there)
+            g[arrived] = fed.call(of=ids)
             late, due = arrived & had_turn, arrived & ~had_turn
             later.G[late] += g[late]
             later.b[late] += 1

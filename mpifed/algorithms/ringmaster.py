@@ -5,11 +5,11 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Positive, tuned
+from mpifed.algorithms.bases.algorithm import Array, Federation, PositiveFloat, to_tune
 from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
-from mpifed.core.promises import Keeps
-from mpifed.core.typing import Count
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.core.typing import PositiveInt
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 
 class Server(NamedTuple):
@@ -19,10 +19,10 @@ class Server(NamedTuple):
 
 
 class Ringmaster(ArrivingGradients, tag="ringmaster"):
-    """Asynchronous gradient steps, without the gradients from models that are R or more steps old.
+    """Asynchronous gradient steps that ignore gradients from models R or more steps old.
 
-    A gradient g = ∇f_i(x_s) arrives that was begun s steps ago: x⁺ = x − γ g where s < R, otherwise it is ignored, and
-    the server waits for the next one. Client i begins anew from the newest model. With ``stop`` clients do not finish
+    When a gradient g = ∇f_i(x_s), begun s steps ago, arrives, x⁺ = x − γ g if s < R; otherwise it is ignored, and the
+    server waits for the next one. Client i begins anew from the newest model. With ``stop`` clients do not finish
     what would be ignored: after R steps they drop it and begin anew. Where several arrive at once, the step is the mean
     of those used. A round is a step. Fast clients count for more, so with unlike f_i the model has their bias.
     By default γ = 1/(2RL) with L = max r_i.
@@ -30,18 +30,18 @@ class Ringmaster(ArrivingGradients, tag="ringmaster"):
     """
 
     title = "Ringmaster"
-    look = Look("vermilion", 0, 6)
-    # A gradient depends on the model that its client was sent, and who is too late on arrivals.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:2501.16168 is about one f that all clients share")
+    plot_style = PlotStyle("vermilion", 0, 6)
+    # Gradients depend on the models that clients were sent; arrivals decide which are too old.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:2501.16168 is about one f that all clients share")
 
-    gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2R max r_i))")] = None
-    R: Annotated[Count | None, Meta(description="steps from which on a gradient is too old (default: m)")] = None
+    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(2R max r_i))")] = None
+    R: Annotated[PositiveInt | None, Meta(description="steps from which on a gradient is too old (default: m)")] = None
     stop: Annotated[bool, Meta(description="clients drop what is too old, in place of finishing it in vain")] = False
 
-    upload = Upload(kind="gradient", exact={"up": "clients that drop their work would have compressed it already"})
+    upload = Upload(content="gradient", exact={"up": "clients that drop their work would have compressed it already"})
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         R = self.R or fed.m
         return Server(fed.initial(), self.gamma or float(1 / (2 * R * fed.max(self.smoothness))), R)
 

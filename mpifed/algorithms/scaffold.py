@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, count_gradients, to_tune
 from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Mean, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import MeanEstimate, PlotStyle, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -22,55 +22,55 @@ class Server(NamedTuple):
 
 
 class Scaffold(Algorithm, tag="scaffold"):
-    """Local steps corrected by control variates, which are renewed from the steps themselves (option II).
+    """Local steps corrected by control variates, which the steps themselves renew (option II).
 
     y ← y − γ(∇f_i(y) − c_i + c), from y = x;  c_i⁺ = c_i − c + (x − y)/Σγ;  over the selected clients S,
     x⁺ = x + server_lr · mean(y − x), c⁺ = c + (|S|/m) mean(c_i⁺ − c_i).  Source: Algorithm 1, as compared in feddcd.
     """
 
     title = "SCAFFOLD"
-    look = Look("orange", 3)
+    plot_style = PlotStyle("orange", 3)
     # Control variates of clients and their mean come from one checkpoint.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("that of arXiv:1910.06378 holds up to constants that it does not state")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("that of arXiv:1910.06378 holds up to constants that it does not state")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    step: Annotated[Step, tuned("step size γ, k over the whole run")] = Log2()
+    step: Annotated[Step, to_tune("step size γ, k over the whole run")] = Log2()
     server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    upload = Upload(kind="change", vectors=2, feedback="error", averaged=True)
-    mean = Mean.UNBIASED  # at the fixed point all c_i are exact
+    upload = Upload(content="change", vectors=2, feedback="error", averaged=True)
+    mean_estimate = MeanEstimate.UNBIASED  # at the fixed point all c_i are exact
     refused: ClassVar[dict[str, str]] = {
         "optimizer": "(x − y)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only"
     }
 
-    def work(self, d: Array) -> Array:
-        return passes(d, self.k0, self.epochs, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(c=f.zeros())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), c=0 * fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
         dy, dc = fed.mean(self.update, server.x, server.c, server.k, to=selected)
         x = server.x + self.server_lr * dy
-        c = server.c + fed.share(selected) * dc
+        c = server.c + fed.fraction(selected) * dc
         return Server(x, c, server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
-        """Local steps and the new control variate."""
+        """Take local steps, renew the control variate, and upload both changes."""
         y, total = self.descend(f, client, x, c, k)
         # a schedule may come down to γ = 0: such steps tell nothing, and c_i stays
         new = f.xp.where(total > 0, client.c - c + (x - y) / f.xp.where(total > 0, total, 1.0), client.c)
         return Client(c=new), (y - x, new - client.c)
 
     def descend(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Array, Array]:
-        """The local models after all steps, and the sum of their sizes."""
+        """Return the local models after all steps (c, n), and the sum of step sizes."""
         y, total = f.xp.broadcast_to(x, client.c.shape), f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, tuned
-from mpifed.algorithms.parts.noise import NOISES, Noise, Noisy, Unproven
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, to_tune
+from mpifed.algorithms.parts.noise import NOISES, LaplaceNoise, NoisyAlgorithm, UnprovenNoise
 from mpifed.algorithms.parts.step_sizes import SqrtSamples, Step
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused, Upload
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported, Upload
 
 MU0 = 0.05
 ALPHA = 1.001
@@ -29,7 +29,7 @@ class Server(NamedTuple):
     uploads: Array  # (m,) noisy uploads so far
 
 
-class SFedAvg(Noisy, tag="sfedavg"):
+class SFedAvg(NoisyAlgorithm, tag="sfedavg"):
     """Selected clients take k0 gradient steps from the server's model and upload with noise.
 
     w_i ← w_i − γ_i ∇f_i(w_i), from w_i = x;  z_i = w_i + noise;  x⁺ = mean of z_i over the clients that trained, or, as
@@ -37,29 +37,29 @@ class SFedAvg(Noisy, tag="sfedavg"):
     """
 
     title = "SFedAvg"
-    look = Look("black", 7, 1)
-    # Noise comes from f.rng, which the seed tells: it repeats, and guarantees no privacy.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("the FedEPM paper states none for it")
+    plot_style = PlotStyle("black", 7, 1)
+    # Noise comes from f.rng, which follows from the seed: it repeats, and guarantees no privacy.
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("the FedEPM paper states none for it")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
-    step: Annotated[Step, tuned("step size γ_i")] = SqrtSamples()
+    step: Annotated[Step, to_tune("step size γ_i")] = SqrtSamples()
     epsilon: Annotated[float, Meta(gt=0, description="ε that the noise of one upload names")] = 0.1
-    noise: Unproven = "released"
+    noise: UnprovenNoise = "released"
     average: Annotated[Literal["trained", "new"], Meta(description="over the old or the new selection")] = "trained"
-    upload = Upload(known="z", single={"average": "new"})
+    upload = Upload(server_copy="z", single={"average": "new"})
     refused: ClassVar[dict[str, str]] = {"optimizer": "the noise is calibrated for plain gradient steps"}
 
-    def mechanism(self) -> Noise:
+    def mechanism(self) -> LaplaceNoise:
         return NOISES[self.noise](self.epsilon, MU0)
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return (self.k0 + self.mechanism().gradients) * d
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(w=f.initial(), z=f.initial(), ratio=f.xp.full(len(f), math.inf))
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.mean(self.first), k=0, uploads=np.zeros(fed.m))
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -74,21 +74,21 @@ class SFedAvg(Noisy, tag="sfedavg"):
         return client, client.z
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
-        """(35) or (36), k0 times, and (37)."""
+        """Apply (35) or (36) k0 times, and (37)."""
         noise = self.mechanism()
         w = x
         before = client.w
         for j in range(self.k0):
             before = w if j else before
             w = self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))
-        mu = MU0 * (1 + C * noise.square(before - x)) * ALPHA ** (k + self.k0)
+        mu = MU0 * (1 + C * noise.squared_distance(before - x)) * ALPHA ** (k + self.k0)
         rate = noise.rate(1 / mu, self.rate(f, k))
         norm = 2 * f.xp.sum(f.xp.abs(f.grad(x)), axis=1) if noise.gradients else f.xp.zeros(len(f))
         z, ratio = noise.upload(f, w, norm * rate)  # (37), (39)
         return Client(w, z, ratio), z
 
     def rate(self, f: Local, k: int) -> Array:
-        """γ_k of each client, or of all: (c,) or (1,)."""
+        """Return γ_k of each client (c,), or of all (1,)."""
         gamma = self.step.gamma(k, self.k0, f.samples)
         return f.xp.reshape(f.xp.asarray(gamma), (-1,))
 

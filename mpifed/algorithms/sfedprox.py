@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.sfedavg import SFedAvg
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Refused
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Unsupported
 
 
 class SFedProx(SFedAvg, tag="sfedprox"):
@@ -19,16 +19,16 @@ class SFedProx(SFedAvg, tag="sfedprox"):
     """
 
     title = "SFedProx"
-    look = Look("sky", 3, 1)
+    plot_style = PlotStyle("sky", 3, 1)
     # As sfedavg, with other local steps.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused("the FedEPM paper states none for it")
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported("the FedEPM paper states none for it")
 
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-5
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 3
 
-    def work(self, d: Array) -> Array:
-        return super().work(d) + self.k0 * (self.inner - 1) * d
+    def sample_gradients(self, d: Array) -> Array:
+        return super().sample_gradients(d) + self.k0 * (self.inner - 1) * d
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         for _ in range(self.inner):

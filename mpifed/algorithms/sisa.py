@@ -5,9 +5,18 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, minibatch, passes, tuned
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Look, Need, Refused, Upload
+from mpifed.algorithms.bases.algorithm import (
+    Algorithm,
+    Array,
+    Federation,
+    Local,
+    PositiveFloat,
+    count_gradients,
+    minibatch,
+    to_tune,
+)
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import PlotStyle, Requirement, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -33,14 +42,14 @@ class SISA(Algorithm, tag="sisa"):
     """
 
     title = "SISA"
-    look = Look("vermilion", 2, 2)
+    plot_style = PlotStyle("vermilion", 2, 2)
     # Second moments and penalties of clients are state, and so is γ^k.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
-    theorem = Refused(
+    supports = Supports.REPEATED | Supports.DEVICES
+    theorem = Unsupported(
         "that of arXiv:2502.10784 could not be read; its abstract speaks of a bounded region, which no run shows"
     )
 
-    sigma: Annotated[Positive | None, tuned("first penalty s_i (default: r_i)")] = None
+    sigma: Annotated[PositiveFloat | None, to_tune("first penalty s_i (default: r_i)")] = None
     gamma: Annotated[float, Meta(gt=0, le=1, description="γ: the penalties grow by 1/γ a round")] = 1.0
     preconditioner: Annotated[Literal["second-moment", "smoothness"], Meta(description="Q_i: diag(√m_i) or r_i I")] = (
         "second-moment"
@@ -48,18 +57,21 @@ class SISA(Algorithm, tag="sisa"):
     rho: Annotated[float, Meta(ge=0, description="weight ρ of Q_i; 0: no preconditioner")] = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="memory β of the second moments")] = 0.9
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
-    requires = Need("lipschitz", unless=("sigma",)), Need("lipschitz", when={"preconditioner": "smoothness"})
-    upload = Upload(kept="z")
+    requires = (
+        Requirement("lipschitz", unless=("sigma",)),
+        Requirement("lipschitz", when={"preconditioner": "smoothness"}),
+    )
+    upload = Upload(last_upload="z")
 
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, 1, 0, self.batch_size)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         s = f.zeros(1) + 1
         s *= f.lipschitz()[:, None] if self.sigma is None else self.sigma
         return Client(pi=f.zeros(), m=f.zeros(), s=s, z=s * f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(fed.initial(), total=float(fed.sum(self.penalty)), growth=1.0)
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -71,7 +83,7 @@ class SISA(Algorithm, tag="sisa"):
         return client, client.s[:, 0]
 
     def update(self, f: Local, client: Client, w: Array, growth: float) -> tuple[Client, Array]:
-        """One step of w_i and π_i from w, with a new Q_i."""
+        """Renew Q_i, take one step of w_i and π_i from w, and upload z_i."""
         pi, m, s, _ = client
         batch = minibatch(f, self.batch_size)
         u, sigma = pi + batch.grad(w), s * growth

@@ -1,13 +1,21 @@
 """Distributions by their classes: ``mpifed.distributions.Lognormal(median=1e4)``."""
 
 from mpifed.features.simulated_time.distributions import (
-    Constant,
-    Exponential,
-    File,
-    Listed,
+    ConstantDistribution,
+    ExponentialDistribution,
+    FileDistribution,
+    ListDistribution,
     Lognormal,
     Pareto,
-    Uniform,
+    UniformDistribution,
 )
 
-__all__ = ["Constant", "Exponential", "File", "Listed", "Lognormal", "Pareto", "Uniform"]
+__all__ = [
+    "ConstantDistribution",
+    "ExponentialDistribution",
+    "FileDistribution",
+    "ListDistribution",
+    "Lognormal",
+    "Pareto",
+    "UniformDistribution",
+]

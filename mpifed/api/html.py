@@ -5,15 +5,15 @@ from html import escape
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.report.curves import logarithmic
-from mpifed.report.layout import amount, number
-from mpifed.report.metrics import column, title
-from mpifed.report.settings import shown
-from mpifed.report.summary import DRAWN, called, span
-from mpifed.results.result import Result
+from mpifed.report.curves import spans_decades
+from mpifed.report.layout import format_bytes, format_number
+from mpifed.report.metrics import metric_info, metric_title
+from mpifed.report.settings import summary_settings
+from mpifed.report.summary import DRAWN, column_title, format_span
+from mpifed.results.result import RunRecord
 
 WIDTH, HEIGHT = 280, 150  # of a curve, in pixels
-LEFT = 52  # the space beside the curve, and below
+LEFT = 52  # the margins of the curve
 RIGHT = 8
 TOP = BOTTOM = 20
 POINTS = 200  # of a curve, at most
@@ -22,59 +22,67 @@ LONGEST = 32  # characters of a value
 HEADLINE = ("algorithm", "problem", "data")
 
 
-def page(result: Result, headline: str) -> str:
-    """The table and the curves side by side, or one below the other where there is no room."""
-    parts = "".join([table(result), *(curve(result, name) for name in drawn(result))])
+def page(result: RunRecord, headline: str) -> str:
+    """Return the table and the curves side by side, or one below the other where there is no room."""
+    parts = "".join([summary_table(result), *(svg_curve(result, name) for name in curve_columns(result))])
     style = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
     return f"<div><b>{escape(headline)}</b><div style='{style}'>{parts}</div></div>"
 
 
-def drawn(result: Result) -> list[str]:
-    """The columns with a curve: f, and accuracy or else ‖∇f‖²."""
+def curve_columns(result: RunRecord) -> list[str]:
+    """Return the columns with a curve: f, and accuracy or else ‖∇f‖²."""
     second = "accuracy" if "accuracy" in result.rounds else "grad_norm_sq"
-    return [name for name in ("objective", second) if finite(result, name)[0].size > 1]
+    return [name for name in ("objective", second) if finite_values(result, name)[0].size > 1]
 
 
-def table(result: Result) -> str:
-    """Outcome, cost and the settings that were set or matter."""
-    rows = [(called(result, name), span(result.rounds[name])) for name in DRAWN if finite(result, name)[0].size]
+def summary_table(result: RunRecord) -> str:
+    """Return a table of outcome, cost, and the settings that were changed or matter."""
+    rows = [
+        (column_title(result, name), format_span(result.rounds[name]))
+        for name in DRAWN
+        if finite_values(result, name)[0].size
+    ]
     rows += [("why it ended", result.stop_reason)] if result.stop_reason else []
-    sent = [amount(result.rounds[key][-1]) for key in ("bytes_up", "bytes_down") if len(result.rounds.get(key, ()))]
+    sent = [
+        format_bytes(result.rounds[key][-1]) for key in ("bytes_up", "bytes_down") if len(result.rounds.get(key, ()))
+    ]
     rows += [("bytes up, down", ", ".join(sent))] if sent else []
-    rows += [("TCT, LCT", f"{number(result.tct)} s, {number(result.lct)} s")] if len(result.rounds) else []
-    settings = [(key, value) for key, value in shown(result).items() if key not in HEADLINE]
+    rows += (
+        [("TCT, LCT", f"{format_number(result.tct)} s, {format_number(result.lct)} s")] if len(result.rounds) else []
+    )
+    settings = [(key, value) for key, value in summary_settings(result).items() if key not in HEADLINE]
     rows += sorted(settings, key=lambda setting: not setting[0].startswith("algorithm"))[:SHOWN]
     cell = "<tr><td style='text-align:left'>{}</td><td style='text-align:left'>{}</td></tr>"
     cut = ((key, value if len(value) <= LONGEST else value[: LONGEST - 1] + "…") for key, value in rows)
     return f"<table>{''.join(cell.format(escape(key), escape(value)) for key, value in cut)}</table>"
 
 
-def finite(result: Result, name: str) -> tuple[Array, Array]:
-    """Round and value where a column is finite."""
+def finite_values(result: RunRecord, name: str) -> tuple[Array, Array]:
+    """Return round and value where a column is finite."""
     values = np.asarray(result.rounds.get(name, ()), float)
-    known = np.isfinite(values)
-    return np.asarray(result.rounds["round"][: len(values)], float)[known], values[known]
+    is_finite = np.isfinite(values)
+    return np.asarray(result.rounds["round"][: len(values)], float)[is_finite], values[is_finite]
 
 
-def curve(result: Result, name: str) -> str:
-    """A column by round as an SVG."""
-    x, y = finite(result, name)
-    log = logarithmic([y])
+def svg_curve(result: RunRecord, name: str) -> str:
+    """Draw a column by round as an SVG."""
+    x, y = finite_values(result, name)
+    log = spans_decades([y])
     if len(x) > POINTS:
         keep = np.unique(np.linspace(0, len(x) - 1, POINTS).astype(int))
         x = x[keep]
         y = y[keep]
-    across = LEFT + (WIDTH - LEFT - RIGHT) * share(x)
-    down = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(np.log10(y) if log else y)
+    across = LEFT + (WIDTH - LEFT - RIGHT) * scale(x)
+    down = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * scale(np.log10(y) if log else y)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
-    unit = column(name).unit
-    head = title(name, "" if unit == "1" else unit, [result]) + (", logarithmic" if log else "")
+    unit = metric_info(name).unit
+    head = metric_title(name, "" if unit == "1" else unit, [result]) + (", logarithmic" if log else "")
     words = [
-        text(LEFT - 4, TOP + 8, number(y.max()), "end"),
-        text(LEFT - 4, HEIGHT - BOTTOM, number(y.min()), "end"),
-        text(LEFT, HEIGHT - 5, f"round {x[0]:.0f}", "start"),
-        text(WIDTH - RIGHT, HEIGHT - 5, f"{x[-1]:.0f}", "end"),
-        text(LEFT, TOP - 7, head, "start"),
+        svg_label(LEFT - 4, TOP + 8, format_number(y.max()), "end"),
+        svg_label(LEFT - 4, HEIGHT - BOTTOM, format_number(y.min()), "end"),
+        svg_label(LEFT, HEIGHT - 5, f"round {x[0]:.0f}", "start"),
+        svg_label(WIDTH - RIGHT, HEIGHT - 5, f"{x[-1]:.0f}", "end"),
+        svg_label(LEFT, TOP - 7, head, "start"),
     ]
     frame = f"M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"
     return (
@@ -84,12 +92,12 @@ def curve(result: Result, name: str) -> str:
     )
 
 
-def share(values: Array) -> Array:
-    """Values from 0, the least, to 1, the largest; ½ where all are equal."""
+def scale(values: Array) -> Array:
+    """Scale values linearly to 0 … 1; ½ where all are equal."""
     low, high = values.min(), values.max()
     return np.asarray((values - low) / (high - low) if high > low else np.full(len(values), 0.5))
 
 
-def text(x: float, y: float, words: str, anchor: str) -> str:
-    """A label at a point of an SVG."""
+def svg_label(x: float, y: float, words: str, anchor: str) -> str:
+    """Return a label at a point of an SVG."""
     return f"<text x='{x}' y='{y}' font-size='11' text-anchor='{anchor}' fill='currentColor'>{escape(words)}</text>"

@@ -8,49 +8,49 @@ from typing import Any
 
 from mpifed.api.result import Result, draw, load
 from mpifed.core.errors import UserError
-from mpifed.core.toml import flat, toml_value
+from mpifed.core.toml import flatten, toml_value
 from mpifed.report import compare as tables
 from mpifed.report import settings as groups
-from mpifed.report.metrics import DERIVED, available, column, final
+from mpifed.report.metrics import DERIVED, available_metrics, final_metric, metric_info
 from mpifed.results import result as results
 
-Runs = str | os.PathLike[str] | results.Result | Iterable[str | os.PathLike[str] | results.Result]
+ResultsLike = str | os.PathLike[str] | results.RunRecord | Iterable[str | os.PathLike[str] | results.RunRecord]
 
 OUTCOME = ("status", "stop_reason", "cr", "tct", "lct")
 OVER = ("evaluated_on", "missing")  # attributes about numbers over samples
 
 
-def gathered(runs: Runs) -> list[Result]:
-    """The results that ``runs`` names: a file, a folder, a pattern such as results/*.h5, a result, or several of them.
+def load_results(runs: ResultsLike) -> list[Result]:
+    """Load the results that ``runs`` names: a file, a folder, a pattern such as results/*.h5, a result, or several.
 
     UserError where there is none, and for the first that cannot be read.
     """
-    several = [runs] if isinstance(runs, str | os.PathLike | results.Result) else list(runs)
-    found = list[Result]()
-    for one in several:
-        if isinstance(one, results.Result):
-            found.append(one if isinstance(one, Result) else Result.of(one))
+    several = [runs] if isinstance(runs, str | os.PathLike | results.RunRecord) else list(runs)
+    loaded = list[Result]()
+    for item in several:
+        if isinstance(item, results.RunRecord):
+            loaded.append(item if isinstance(item, Result) else Result.of(item))
         else:
-            found += map(load, files(os.fspath(one)))
-    if not found:
+            loaded += map(load, expand(os.fspath(item)))
+    if not loaded:
         raise UserError("there is no result: give files, a pattern such as results/*.h5, or results")
-    return found
+    return loaded
 
 
-def files(name: str) -> list[str]:
-    """The files of a pattern or in a folder, by name. UserError where there is none."""
+def expand(name: str) -> list[str]:
+    """Return the files of a pattern or in a folder, by name. UserError where there is none."""
     pattern = os.path.join(glob.escape(name), "*.h5") if os.path.isdir(name) else name
-    # a name of a sweep has brackets and stars in it at times: a file of exactly this name comes first
+    # names of a sweep may have brackets and stars: a file of exactly this name comes first
     if (pattern == name and os.path.lexists(name)) or not glob.has_magic(pattern):
         return [name]
-    found = sorted(glob.glob(pattern, recursive=True))
-    if not found:
+    matches = sorted(glob.glob(pattern, recursive=True))
+    if not matches:
         raise UserError(f"there is no file {pattern}")
-    return found
+    return matches
 
 
-def frame(runs: Runs) -> Any:
-    """A pandas DataFrame with one row for each run: ``mpifed.frame("results/*.h5")``.
+def frame(runs: ResultsLike) -> Any:
+    """Return a pandas DataFrame with one row for each run: ``mpifed.frame("results/*.h5")``.
 
     ``runs``: a pattern, a folder, results, or a list of files or results. Columns: the settings in which the runs
     differ, by the last part of their keys where that is enough; ``status``, ``stop_reason``, ``cr``, ``tct`` and
@@ -62,39 +62,39 @@ def frame(runs: Runs) -> Any:
         import pandas
     except ImportError:
         raise UserError('frame needs pandas: pip install "mpifed[frames]"') from None
-    found = gathered(runs)
-    measured = [name for name in available(found) if name not in DERIVED]
-    rows = [groups.settings(result) for result in found]
-    keys = [key for key in groups.differing(rows) if key != "ranks"]
-    over = [name for name in OVER if any(result.attrs.get("evaluated") for result in found)]
-    names = groups.short(keys, [*OUTCOME, *measured, *over, "ranks", "path"])
+    loaded = load_results(runs)
+    measured = [name for name in available_metrics(loaded) if name not in DERIVED]
+    rows = [groups.run_settings(result) for result in loaded]
+    keys = [key for key in groups.differing_keys(rows) if key != "ranks"]
+    over = [name for name in OVER if any(result.attrs.get("evaluated") for result in loaded)]
+    names = groups.short_names(keys, [*OUTCOME, *measured, *over, "ranks", "path"])
     table = []
-    for result in found:
-        row = {names[key]: setting(result, key) for key in keys}
+    for result in loaded:
+        row = {names[key]: setting_value(result, key) for key in keys}
         row |= {name: getattr(result, name) for name in OUTCOME}
-        row |= {name: last(result, name) for name in measured}
+        row |= {name: final_value(result, name) for name in measured}
         row |= {name: result.attrs.get(name) for name in over}
         table.append(row | {"ranks": int(result.attrs.get("ranks", 1)), "path": result.path})
     return pandas.DataFrame(table, columns=[*names.values(), *OUTCOME, *measured, *over, "ranks", "path"])
 
 
-def last(result: results.Result, name: str) -> float:
-    """A column at the end of a run, a count as a whole number."""
-    value = final(result, name)
-    return int(value) if column(name).integer and math.isfinite(value) else value
+def final_value(result: results.RunRecord, name: str) -> float:
+    """Return a column at the end of a run; counts are whole numbers."""
+    value = final_metric(result, name)
+    return int(value) if metric_info(name).integer and math.isfinite(value) else value
 
 
-def setting(result: results.Result, key: str) -> Any:
-    """A setting as a number or a text; None where the run has none."""
-    values = flat(result.config)
+def setting_value(result: results.RunRecord, key: str) -> Any:
+    """Return a setting as a number or a text; None where the run has none."""
+    values = flatten(result.config)
     value = values.get(key, values.get(f"{key}.name"))
-    if value is None and key in groups.settings(result):
+    if value is None and key in groups.run_settings(result):
         return groups.THERE
     return toml_value(value) if isinstance(value, list) else value
 
 
 def compare(
-    runs: Runs,
+    runs: ResultsLike,
     columns: Sequence[str] | None = None,
     *,
     by: Sequence[str] = ("seed",),
@@ -102,19 +102,19 @@ def compare(
     all: bool = False,
     format: str = "terminal",
 ) -> str:
-    """A table of runs, mean ± standard deviation over ``by``, as the command ``compare`` prints it.
+    """Return a table of runs, mean ± standard deviation over ``by``, as the command ``compare`` prints it.
 
     ``mpifed.compare("results/*.h5", ["objective", "rounds"])``.
 
-    ``runs`` as for ``frame``. ``columns``: recorded columns, or rounds, tct, lct and bytes; None: the usual ones.
+    ``runs`` as for ``frame``. ``columns``: recorded columns, or rounds, tct, lct and bytes; None: the default ones.
     ``sort``: a setting, from small to large, or a column, best first. ``all``: count runs that did not finish, too.
     ``format``: terminal, markdown, latex or csv. UserError for a setting or column that no run has.
     """
-    return tables.compare(gathered(runs), tables.Layout(by, columns, sort, all, format))
+    return tables.compare(load_results(runs), tables.TableOptions(by, columns, sort, all, format))
 
 
 def plot(
-    runs: Runs,
+    runs: ResultsLike,
     y: str | Sequence[str] | None = None,
     x: str = "round",
     *,
@@ -122,14 +122,14 @@ def plot(
     force: bool = False,
     **options: Any,
 ) -> Any:
-    """A figure of matplotlib: columns ``y`` against ``x``, a curve for each setting, its mean over seeds.
+    """Plot columns ``y`` against ``x``, a curve for each setting, its mean over seeds; return a figure of matplotlib.
 
     ``mpifed.plot("results/*.h5", "objective", "bytes", log="y")``.
 
     ``runs`` as for ``frame``. ``x`` and ``y``: columns of /rounds, or bytes, seconds, and error, which is f − f*. A
-    panel for each of several ``y``; None: the objective. ``path``: also written there, as PNG, PDF or SVG.
+    panel for each of several ``y``; None: the objective. ``path``: a file for the figure too, as PNG, PDF or SVG.
     ``options``: ``log`` ("x", "y", "xy" or "none"), ``width`` ("single", "double" or inches), ``title``, ``band``
     ("none", "sd" or "minmax"), ``rename`` (old name -> new name), ``all`` (True: show runs that did not finish, too,
     else the figure says how many are left out). UserError for a column that no run has.
     """
-    return draw(gathered(runs), y, x, path, force, **options)
+    return draw(load_results(runs), y, x, path, force, **options)

@@ -1,4 +1,4 @@
-"""How a run of a Python program shows its progress: a bar of tqdm, or the line of the command."""
+"""The progress of a run of a Python program: a bar of tqdm, or the line of the command."""
 
 import sys
 import warnings
@@ -9,38 +9,38 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.experiment.progress import Progress
-from mpifed.sweeps.runs import Overall
+from mpifed.sweeps.runs import SweepProgress
 
-Wish = str | bool | None
+ProgressOption = str | bool | None
 Callback = Callable[[int, Mapping[str, float]], object]
 
 DELAY = 0.5  # seconds that a run takes before its bar appears
 STOPPED = "the callback returned True"
 
 
-def progress(wish: Wish, callback: Callback | None = None) -> Progress:
-    """The progress that a caller wishes. UserError for an unknown wish."""
-    bar, stream = wished(wish)
+def progress(requested: ProgressOption, callback: Callback | None = None) -> Progress:
+    """Make the progress display that a caller requests. UserError for an unknown request."""
+    bar, stream = choose_display(requested)
     shown = Progress(stream) if bar is None else Bar(bar)
     if callback is None:
         return shown
     if not callable(callback):
         raise UserError(f"callback = {callback!r} is wrong: it must be a function of a round and its row")
-    return Watched(shown, callback)
+    return ProgressWithCallback(shown, callback)
 
 
-def wished(wish: Wish) -> tuple[Any, TextIO | None]:
-    """The class of a bar, or None for a line, and where it is written, or None for nothing.
+def choose_display(requested: ProgressOption) -> tuple[Any, TextIO | None]:
+    """Return the class of a bar, or None for a line, and the stream to write to, or None for silence.
 
-    auto: a bar where tqdm is installed and somebody looks, else the line; True or line: the line; False: nothing.
+    auto: a bar where tqdm is installed and the output is seen, else the line; True or line: the line; False: nothing.
     """
-    if wish is None or wish is False:
+    if requested is None or requested is False:
         return None, None
-    if wish is True or wish == "line":
+    if requested is True or requested == "line":
         return None, sys.stderr
-    if wish != "auto":
-        raise UserError(f'progress = {wish!r} is wrong: it must be "auto", "line", True or False')
-    # not imported: where nobody has, this is no notebook
+    if requested != "auto":
+        raise UserError(f'progress = {requested!r} is wrong: it must be "auto", "line", True or False')
+    # from sys.modules: if nobody has imported IPython, this is no notebook
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     in_notebook = shell is not None and "IPKernelApp" in shell.config
@@ -48,8 +48,8 @@ def wished(wish: Wish) -> tuple[Any, TextIO | None]:
 
 
 def tqdm() -> Any:
-    """The class of a bar for a terminal or a notebook, None where tqdm is not installed."""
-    with warnings.catch_warnings(action="ignore"):  # that widgets are not installed: a bar of text does too
+    """Return the class of a bar for a terminal or a notebook, None where tqdm is not installed."""
+    with warnings.catch_warnings(action="ignore"):  # about missing widgets: a bar of text is fine
         try:
             from tqdm.auto import tqdm as bar
         except ImportError:
@@ -78,8 +78,8 @@ class Bar(Progress):
             self.bar = None
 
 
-class Watched(Progress):
-    """The progress ``line``, and a function of the caller that hears of every round and may end the run."""
+class ProgressWithCallback(Progress):
+    """The progress ``line`` with a function of the caller, which is called after every round and may end the run."""
 
     def __init__(self, line: Progress, callback: Callback) -> None:
         super().__init__(None)
@@ -89,7 +89,7 @@ class Watched(Progress):
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         self.line.show(round, rounds, row)
         answer = self.callback(round, dict(row))
-        # True itself, also numpy's: who returns anything else, such as a count, does not mean to end the run
+        # True itself, also numpy's: a function that returns a count, for example, does not mean to end the run
         if answer is True or answer is np.True_:
             self.stop = STOPPED
 
@@ -100,20 +100,20 @@ class Watched(Progress):
         self.line.close()
 
 
-def over_all(wish: Wish, costs: Sequence[float]) -> Overall:
-    """The progress of a sweep whose points cost so much, as a caller wishes it."""
-    bar, stream = wished(wish)
-    return Overall(stream, costs) if bar is None else Points(bar, costs)
+def sweep_progress(requested: ProgressOption, costs: Sequence[float]) -> SweepProgress:
+    """Make the progress display of a sweep with points of these costs, as a caller requests it."""
+    bar, stream = choose_display(requested)
+    return SweepProgress(stream, costs) if bar is None else SweepBar(bar, costs)
 
 
-class Points(Overall):
+class SweepBar(SweepProgress):
     """A bar of tqdm over the points of a sweep, which disappears when the sweep is over."""
 
     def __init__(self, make: Any, costs: Sequence[float]) -> None:
         super().__init__(sys.stderr, costs)
         self.bar: Any = make(total=len(costs), unit="run", delay=DELAY, leave=False, file=sys.stderr)
 
-    def over(self, cost: float, seconds: float | None) -> None:
+    def count_end(self, cost: float, seconds: float | None) -> None:
         self.done += 1
         self.bar.update(1)
 

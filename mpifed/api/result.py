@@ -1,4 +1,4 @@
-"""A result as a Python program meets it: one line, a table and curves in a notebook, a summary, pictures."""
+"""A result of a Python program: one line, a table and curves in a notebook, a summary, pictures."""
 
 import dataclasses
 import io
@@ -10,19 +10,19 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from mpifed.api import html
-from mpifed.api.study import study
-from mpifed.core.errors import UserError, concerning, printable, unknown
-from mpifed.core.guards import message
+from mpifed.api.study import build_table
+from mpifed.core.errors import UserError, errors_about, escape_unprintable, raise_unknown
+from mpifed.core.guards import first_message_line
 from mpifed.core.typing import Array
 from mpifed.experiment.config import experiment
 from mpifed.problems.problem import Problem
 from mpifed.report import style
-from mpifed.report.plot import lines
+from mpifed.report.plot import plot_lines
 from mpifed.report.summary import show
 from mpifed.results import result as results
 from mpifed.results.coefficients import Fit
 from mpifed.results.columns import Columns
-from mpifed.results.over_clients import over_clients
+from mpifed.results.over_clients import summarise_clients
 
 OPTIONS = ("log", "width", "title", "band", "rename", "all")
 
@@ -35,19 +35,19 @@ class WithModule(Protocol):
 
 
 def draw(
-    results: Sequence[results.Result],
+    results: Sequence[results.RunRecord],
     y: str | Sequence[str] | None,
     x: str,
     path: str | os.PathLike[str] | None = None,
     force: bool = False,
     **options: Any,
 ) -> Any:
-    """Columns ``y`` against ``x`` as a figure of matplotlib, also written to ``path``; see ``mpifed.plot``."""
+    """Plot columns ``y`` against ``x``, also to ``path``; return a figure of matplotlib. See ``mpifed.plot``."""
     for name in options:
         if name not in OPTIONS:
-            unknown("option", name, OPTIONS)
+            raise_unknown("option", name, OPTIONS)
     if "width" in options:
-        options["width"] = style.inches(options["width"], "width =")
+        options["width"] = style.parse_width(options["width"], "width =")
     options["everything"] = options.pop("all", False)
     names = options.get("rename")
     if isinstance(names, Mapping):
@@ -55,15 +55,15 @@ def draw(
     if y is not None:
         options["y"] = np.atleast_1d(y).tolist()
     if path is not None:
-        style.kind(os.fspath(path))
-    figure = lines(results, x, **options)
+        style.picture_extension(os.fspath(path))
+    figure = plot_lines(results, x, **options)
     if path is not None:
         style.save(figure, os.fspath(path), force)
 
-    # a figure that no backend of pyplot manages has no picture of its own for a notebook
+    # a figure outside of pyplot has no picture for a notebook by itself
     def png() -> bytes:
         file = io.BytesIO()
-        with style.drawing():
+        with style.matplotlib_style():
             figure.savefig(file, format="png", dpi=150)
         return file.getvalue()
 
@@ -71,7 +71,7 @@ def draw(
     return figure
 
 
-class Result(results.Result):
+class Result(results.RunRecord):
     """Everything that a run recorded, in memory.
 
     ``rounds`` name -> (rounds,), with ``round`` itself; ``about`` name -> unit and description of these columns;
@@ -84,51 +84,51 @@ class Result(results.Result):
         ('finished', 2, (3,), (100,))
     """
 
-    held: Any = None  # arrays or a frame of the run that made it in this program, which fit reads again
+    held: Any = None  # arrays or a frame of a run in this program; fit reads them again
 
     @classmethod
-    def of(cls, other: results.Result) -> Self:
-        """A result of the room ``results`` as one of this class."""
+    def of(cls, other: results.RunRecord) -> Self:
+        """Convert a result of the room ``results`` to this class."""
         return cls(**{field.name: getattr(other, field.name) for field in dataclasses.fields(other)})
 
     def __repr__(self) -> str:
-        return f"<Result of {printable(headline(self))}>"
+        return f"<Result of {escape_unprintable(headline(self))}>"
 
     def _repr_html_(self) -> str:
         return html.page(self, headline(self))
 
     def summary(self) -> str:
-        """Configuration, outcome, communication, times and ranks, as the command ``show`` prints them."""
-        return printable(show(self), "\n")
+        """Return configuration, outcome, communication, times and ranks, as the command ``show`` prints them."""
+        return escape_unprintable(show(self), "\n")
 
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
-        """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
+        """Plot the columns ``y`` against ``x`` and return the figure of matplotlib: see ``mpifed.plot``."""
         return draw([self], y, x, **options)
 
     def over_clients(self, name: str = "accuracy", unseen: bool = False) -> Columns:
-        """A number of each client in every evaluation over all clients: ``result.over_clients("auc")["worst_tenth"]``.
+        """Return statistics over clients, in each evaluation of them: ``result.over_clients("auc")["worst_tenth"]``.
 
         ``round`` (k,) and, (k,) each: ``mean``; ``worst_tenth``, the mean over a tenth of the clients with the worst,
         rounded up; ``sd`` with their number as divisor; ``iqr``, ``min``, ``max``; ``missing``, how many have none.
         ``unseen``: over the clients that never train. UserError for a number that the result does not have.
         """
-        return over_clients(self.unseen if unseen else self.by_client, name)
+        return summarise_clients(self.unseen if unseen else self.by_client, name)
 
     def fit(self, data: Any = None) -> Fit:
-        """Coefficients with standard errors at the final model, as the command ``fit`` prints them.
+        """Return coefficients with standard errors at the final model, as the command ``fit`` prints them.
 
-        The samples of the run are read again. ``data`` says where they are now, where that is not what the result
-        says: ``mpifed.load("out.h5").fit(data=mpifed.arrays(X, y, clients))``, or ``fit(data={"path": "new.csv"})``.
-        Raises UserError where the problem has no Hessian or it is singular at this model, and for other data.
+        The samples of the run are read again; ``data`` says where they are if they have moved:
+        ``mpifed.load("out.h5").fit(data=mpifed.arrays(X, y, clients))``, or ``fit(data={"path": "new.csv"})``. Raises
+        UserError where the problem has no Hessian or it is singular at this model, and for other data.
         """
-        from mpifed.statistics.fitted import again, fitted  # it imports scipy.stats, which takes time
+        from mpifed.statistics.fitted import fit_model, require_same_data  # it imports scipy.stats, which takes time
 
-        with concerning(self.path or ""):
-            config = experiment(study(self.config, {} if data is None else {"data": data}, {}))
-            return fitted(self, again(self, config))
+        with errors_about(self.path or ""):
+            config = experiment(build_table(self.config, {} if data is None else {"data": data}, {}))
+            return fit_model(self, require_same_data(self, config))
 
     def module(self, client: int | None = None) -> Any:
-        """The torch.nn.Module of the run with the final model in it, or with the personal model of ``client``.
+        """Return the torch.nn.Module of the run with the final model, or with the personal model of ``client``.
 
         Frozen parameters and buffers are those of the run, and so is the precision: ``torch.save(result.module()
         .state_dict(), "model.pt")``. Batch normalisation that was trained has no running statistics, as in the run.
@@ -146,11 +146,11 @@ class Result(results.Result):
         try:
             return problem.module_of(int(self.attrs.get("features", 0)), x)
         except (RuntimeError, ValueError) as error:
-            wrong = f"the model of {self.path or 'the result'} is none of its problem, {problem.label()}"
-            raise UserError(f"{wrong}: {message(error)}") from error
+            mistake = f"the model of {self.path or 'the result'} is none of its problem, {problem.label()}"
+            raise UserError(f"{mistake}: {first_message_line(error)}") from error
 
     def _personal(self, client: int) -> Any:
-        """The personal model (n,) of a client. UserError where there is none."""
+        """Return the personal model (n,) of a client. UserError where there is none."""
         if self.personal is None:
             raise UserError(
                 "the result has no personal models: a method that has some stores them with record.personal = true"
@@ -160,8 +160,8 @@ class Result(results.Result):
         return self.personal[client]
 
 
-def headline(result: results.Result) -> str:
-    """fedgia on softmax / digits, 50 clients: finished after 30 rounds, f 0.42."""
+def headline(result: results.RunRecord) -> str:
+    """Return a line such as: fedgia on softmax / digits, 50 clients: finished after 30 rounds, f 0.42."""
     config = result.config
     names = (config.get(key, {}).get("name", "?") for key in ("algorithm", "problem", "data"))
     name, problem, data = (name.rpartition(":")[2] for name in names)  # my_methods.py:MyMethod

@@ -7,27 +7,27 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from mpifed.api.progress import Callback, Wish, progress
+from mpifed.api.progress import Callback, ProgressOption, progress
 from mpifed.api.result import Result
-from mpifed.api.study import Study, study, words
-from mpifed.core.errors import UserError, concerning
-from mpifed.data.sources.held import refuse_others, still
+from mpifed.api.study import StudyLike, build_table, override_words
+from mpifed.core.errors import UserError, errors_about
+from mpifed.data.sources.held import get_held, refuse_others
 from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.run import build, fail, start
+from mpifed.experiment.run import build_experiment, fail, start
 from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 
 
 def run(
-    experiment: Study = None,
+    experiment: StudyLike = None,
     overrides: Mapping[str, Any] | None = None,
     /,
     *,
     path: str | os.PathLike[str] | None = None,
     force: bool = False,
-    progress: Wish = "auto",
+    progress: ProgressOption = "auto",
     callback: Callback | None = None,
     **settings: Any,
 ) -> Result | None:
@@ -48,12 +48,12 @@ def run(
 
     def job(world: World) -> Job:
         with world.agreeing():
-            table = study(experiment, overrides, settings)
+            table = build_table(experiment, overrides, settings)
             if world.first and path is not None and not force and os.path.lexists(path):
                 raise UserError(f"{os.fspath(path)} exists: pass force=True to overwrite it, or another path")
-        return Job(build(agreed(table, world) if world.size > 1 else table, world), path, force)
+        return Job(build_experiment(share_table(table, world) if world.size > 1 else table, world), path, force)
 
-    return carry_out(job, progress, callback)
+    return run_job(job, progress, callback)
 
 
 def resume(
@@ -61,7 +61,7 @@ def resume(
     overrides: Mapping[str, Any] | None = None,
     /,
     *,
-    progress: Wish = "auto",
+    progress: ProgressOption = "auto",
     callback: Callback | None = None,
     **settings: Any,
 ) -> Result | None:
@@ -75,18 +75,18 @@ def resume(
 
     def job(world: World) -> Job:
         with world.agreeing():
-            changes = words(overrides, settings)
+            changes = override_words(overrides, settings)
             table, saved, before = resuming.resume(path, changes) if world.first else ({}, None, None)
         table, saved = world.share((table, saved))
-        return Job(build(table, world), path, True, saved, before)
+        return Job(build_experiment(table, world), path, True, saved, before)
 
-    # the name of the file in front of a mistake: rank 0 reads it deep inside, and the caller may resume many
-    with concerning(os.fspath(path)):
-        return carry_out(job, progress, callback)
+    # errors begin with the name of the file: rank 0 reads it far below, and the caller may resume many
+    with errors_about(os.fspath(path)):
+        return run_job(job, progress, callback)
 
 
-def agreed(table: dict[str, Any], world: World) -> dict[str, Any]:
-    """The table of rank 0, on every rank. UserError where ranks have other arrays."""
+def share_table(table: dict[str, Any], world: World) -> dict[str, Any]:
+    """Return the table of rank 0 on every rank. UserError where ranks have other arrays."""
     first: dict[str, Any] = world.share(table)
     with world.agreeing():
         refuse_others(table, first, world.rank)
@@ -94,9 +94,9 @@ def agreed(table: dict[str, Any], world: World) -> dict[str, Any]:
 
 
 @contextmanager
-def all_ranks() -> Iterator[World]:
-    """The ranks of this program, BLAS on one thread each. An error on one of several, but a UserError, ends all."""
-    world = launcher.connect()
+def connect_ranks() -> Iterator[World]:
+    """Connect all ranks, with one BLAS thread each; an error on one of several, except a UserError, ends all."""
+    world = launcher.connect_ranks()
     try:
         with threadpool_limits(1, "blas"):
             yield world
@@ -105,23 +105,23 @@ def all_ranks() -> Iterator[World]:
     except KeyboardInterrupt:
         world.abort(1)
         raise
-    except BaseException as error:  # also what is no Exception, such as SystemExit and asyncio's CancelledError
+    except BaseException as error:  # others too, such as SystemExit and asyncio's CancelledError
         if world.size > 1:
-            fail(world, error)  # or the other ranks would wait for ever
+            fail(world, error)  # otherwise the other ranks would wait for ever
         raise
 
 
-def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None) -> Result | None:
-    """Make a job and run it, on every rank; the result on rank 0."""
-    with all_ranks() as world:
-        # a wish that makes no sense must not stop rank 0 alone, while the others go on to wait for its study
+def run_job(job: Callable[[World], Job], requested: ProgressOption, callback: Callback | None) -> Result | None:
+    """Make a job and run it, on every rank; return the result on rank 0."""
+    with connect_ranks() as world:
+        # an invalid request must not stop only rank 0, while the others wait for its study
         with world.agreeing():
-            shown = progress(wish, callback) if world.first else Progress(None)
-        begun = job(world)
-        recorder = start(begun, world, shown)
+            display = progress(requested, callback) if world.first else Progress(None)
+        made = job(world)
+        recorder = start(made, world, display)
         if recorder is None:
             return None
         result = Result.of(recorder.result())
-        if begun.config.data.held:
-            result.held = still(begun.config.data)
+        if made.config.data.held:
+            result.held = get_held(made.config.data)
         return result

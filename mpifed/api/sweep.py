@@ -9,32 +9,32 @@ from typing import Any
 
 import msgspec
 
-from mpifed.api.progress import Wish, over_all
+from mpifed.api.progress import ProgressOption, sweep_progress
 from mpifed.api.result import Result, load
-from mpifed.api.run import agreed, all_ranks
-from mpifed.api.study import Study, study
+from mpifed.api.run import connect_ranks, share_table
+from mpifed.api.study import StudyLike, build_table
 from mpifed.core import plugins
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
-from mpifed.core.guards import is_whole
-from mpifed.core.objects import plain
-from mpifed.core.toml import flat, toml_value
+from mpifed.core.guards import is_integer
+from mpifed.core.objects import to_plain
+from mpifed.core.toml import flatten, toml_value
 from mpifed.data.sources.held import IN_PROGRAM
 from mpifed.mpi import launcher
 from mpifed.sweeps import grid as grids
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runner import SweepLayout
 from mpifed.sweeps.runner import sweep as carry_out
 
 
 def sweep(
-    experiment: Study = None,
+    experiment: StudyLike = None,
     grid: Mapping[Any, Any] | None = None,
     *,
     path: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     force: bool = False,
-    progress: Wish = "auto",
+    progress: ProgressOption = "auto",
     **settings: Any,
 ) -> list[Result]:
     """Run every combination of values: ``mpifed.sweep("study.toml", {"algorithm.k0": [1, 5], "seed": range(3)})``.
@@ -46,86 +46,86 @@ def sweep(
     in this process. ``force``: overwrite files of other configurations. ``progress`` as for ``run``.
 
     Returns the results in the order of the grid, at rank 0 under mpirun and nothing elsewhere. A point that fails does
-    not stop the others: it is told as a warning, and its result, if it has one, has the status failed. Raises UserError
+    not stop the others: it is a warning, and its result, if it has one, has the status failed. Raises UserError
     for a mistake in the experiment or the grid, before anything runs, and where all points fail.
     """
     points = list[Point]()
-    with all_ranks() as world, tempfile.TemporaryDirectory(prefix="mpifed-") as temporary:
+    with connect_ranks() as world, tempfile.TemporaryDirectory(prefix="mpifed-") as temporary:
         with world.agreeing():
-            table = study(experiment, None, settings)
+            table = build_table(experiment, None, settings)
             axes = assignments(grid or {})
-        agreed(table, world)
+        share_table(table, world)
         with world.agreeing():
             if world.size > 1 and path is None:
                 raise UserError("a sweep on several ranks needs path=FOLDER for its results")
             if world.first:
                 points = grids.points(table, (), *axes)
-                grids.hosted(points, world.size)
-            layout = wished(jobs, points)
-            shown = over_all(progress if world.first else False, [point.cost for point in points])
+                grids.check_ranks(points, world.size)
+            layout = choose_layout(jobs, points)
+            shown = sweep_progress(progress if world.first else False, [point.cost for point in points])
         folder = Path(temporary if path is None else path)
-        # cheapest first, as the command does; the results come in the order of the grid all the same
-        *lines, _ = carry_out(grids.ordered(points), folder, world, force, shown, layout)  # the last one sums up
-        return collected(points, folder, path is None, [line.text for line in lines if not line.fine])
+        # cheapest first, as the command does; results come in the order of the grid, and the last line is a summary
+        *lines, _ = carry_out(grids.order_points(points), folder, world, force, shown, layout)
+        return collect_results(points, folder, path is None, [line.text for line in lines if not line.fine])
 
 
 def assignments(grid: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
-    """The grids and zips of a mapping, as the command has them. UserError where a key has no values."""
+    """Return the grids and zips of a mapping, as the command has them. UserError where a key has no values."""
     single: list[str] = []
     together: list[str] = []
     for key, values in grid.items():
-        alone = isinstance(key, str)
-        keys = [key] if alone else list(key)
-        rows = [[row] if alone else list(row) for row in several(values, key if alone else keys)]
+        is_single = isinstance(key, str)
+        keys = [key] if is_single else list(key)
+        rows = [[row] if is_single else list(row) for row in as_list(values, key if is_single else keys)]
         if any(len(row) != len(keys) for row in rows):
             raise UserError(f"grid[{key!r}] is wrong: every value must be a tuple of {len(keys)}")
         columns = zip(keys, zip(*rows, strict=True), strict=True)
         texts = [
-            f"{name}={','.join(toml_value(plain(value, name, defaults=False)) for value in column)}"
+            f"{name}={','.join(toml_value(to_plain(value, name, defaults=False)) for value in column)}"
             for name, column in columns
         ]
-        (single if alone else together).append(";".join(texts))
+        (single if is_single else together).append(";".join(texts))
     if not grid:
         raise UserError('a sweep needs a grid, for example grid={"algorithm.k0": [1, 5, 10], "seed": range(20)}')
     return single, together
 
 
-def several(values: Any, key: Any) -> Sequence[Any]:
-    """The values of a key; one that is no list of values stands for itself. UserError where there are none."""
+def as_list(values: Any, key: Any) -> Sequence[Any]:
+    """Return the values of a key as a list; a single value stands for itself. UserError for an empty list."""
     if isinstance(values, str | Mapping | Component) or not isinstance(values, Iterable):
         return [values]
-    found = list(values)
-    if not found:
+    items = list(values)
+    if not items:
         raise UserError(f"grid[{key!r}] has no values")
-    return found
+    return items
 
 
-def wished(jobs: int | None, points: Sequence[Point]) -> Layout:
-    """How points share the machine. UserError where ``jobs`` is impossible."""
-    if jobs is not None and not is_whole(jobs, 1):
+def choose_layout(jobs: int | None, points: Sequence[Point]) -> SweepLayout:
+    """Return the layout of points on the machine. UserError where ``jobs`` is impossible."""
+    if jobs is not None and not is_integer(jobs, 1):
         raise UserError(f"jobs = {jobs!r} is wrong: it must be a whole number, at least 1, or None")
-    if jobs is not None and jobs > 1 and launcher.announced()[0] is not None:
+    if jobs is not None and jobs > 1 and launcher.read_launcher()[0] is not None:
         raise UserError(
             f"jobs = {jobs} is wrong under mpirun, where all ranks run one point after another: leave it out"
         )
-    settings = [pair for point in points for pair in flat(msgspec.to_builtins(point.config)).items()]
-    here = any(str(value).startswith(f"{plugins.HERE}:") for _, value in settings)  # what this program alone has
-    here = here or any(("data.name", name) in settings for name in IN_PROGRAM)
-    return Layout(1 if here else jobs)
+    settings = [pair for point in points for pair in flatten(msgspec.to_builtins(point.config)).items()]
+    local = any(str(value).startswith(f"{plugins.MAIN_MODULE}:") for _, value in settings)  # this program's classes
+    local = local or any(("data.name", name) in settings for name in IN_PROGRAM)
+    return SweepLayout(1 if local else jobs)
 
 
-def collected(points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str]) -> list[Result]:
-    """The results of the points that have one; failures are told as a warning."""
-    found = list[Result]()
+def collect_results(points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str]) -> list[Result]:
+    """Load the results of the points that have one; failures become a warning."""
+    loaded = list[Result]()
     for file in (folder / point.file for point in points):
         if file.exists():
-            found.append(load(file))
-            # the folder is temporary: the bytes of the file are kept for ``save``, and no path says that it is there
+            loaded.append(load(file))
+            # the folder is temporary: keep the bytes of the file for ``save``, and no path
             if in_memory:
-                found[-1].path = None
-                found[-1].image = file.read_bytes()
-    if failures and not found:
+                loaded[-1].path = None
+                loaded[-1].image = file.read_bytes()
+    if failures and not loaded:
         raise UserError(failures[0])
     if failures:
         warnings.warn("; ".join(failures), stacklevel=3)
-    return found
+    return loaded

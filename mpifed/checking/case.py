@@ -1,4 +1,4 @@
-"""A class in a small study: the experiment, its runs, and what they found."""
+"""A class in a small study: the experiment, its runs and their results."""
 
 import copy
 import itertools
@@ -12,31 +12,40 @@ import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.checking.families import MATRICES, Place, Table, graph_of, of_matrices, place_of, pool, sources
-from mpifed.checking.table import Open
+from mpifed.checking.families import (
+    MATRICES,
+    FamilyEntry,
+    StudyDict,
+    data_tables,
+    entry_of,
+    graph_table,
+    is_for_matrices,
+    write_pool,
+)
+from mpifed.checking.table import Inconclusive
 from mpifed.compressors.compressor import Compressor
 from mpifed.core.component import Component, convert
 from mpifed.core.errors import UserError
-from mpifed.core.guards import Slip
+from mpifed.core.guards import UserClassError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Data, Dataset
 from mpifed.data.partition import Partition
-from mpifed.data.reordered import Reordered
+from mpifed.data.reordered import ReorderedDataset
 from mpifed.experiment.config import experiment
-from mpifed.experiment.housing import gathered
+from mpifed.experiment.housing import prepare_in_process
 from mpifed.experiment.job import Job
-from mpifed.experiment.prepare import Prepared
+from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
-Order = Callable[[int], Array]  # m -> the m clients, as their numbers in the data set
+Order = Callable[[int], Array]  # m -> for each of m clients, its number in the data set
 
 
-class Rearranged(Cache):
-    """Data sets of the seed ``seed``, whatever that of the run, with their clients in an order."""
+class ReorderedCache(Cache):
+    """Data sets of the seed ``seed``, whatever seed the run has, with their clients in a given order."""
 
     def __init__(self, seed: int, order: Order = np.arange) -> None:
         super().__init__()
@@ -44,12 +53,12 @@ class Rearranged(Cache):
         self.order = order
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
-        found = data.load(self.seed, dtype)
-        return Reordered(found, self.order(found.m))
+        dataset = data.load(self.seed, dtype)
+        return ReorderedDataset(dataset, self.order(dataset.m))
 
 
 ROUNDS = 6
-FIXED: Table = {  # every round is recorded, and nothing but ``rounds`` ends a run
+FIXED: StudyDict = {  # record every round, and end after ``rounds`` only
     "stop": {"diverged": 0},
     "record": {"models": 1},
     "evaluate": {},
@@ -58,135 +67,135 @@ FIXED: Table = {  # every round is recorded, and nothing but ``rounds`` ends a r
 
 
 class Case:
-    """A component in a study, both as a table and built; ``folder`` is for files that are removed afterwards."""
+    """A component in a small study, as a table and built; ``folder`` is for temporary files."""
 
-    def __init__(self, name: str, component: Component, place: Place, table: Table, folder: Path) -> None:
+    def __init__(self, name: str, component: Component, entry: FamilyEntry, table: StudyDict, folder: Path) -> None:
         self.name = name
         self.component = component
-        self.place = place
+        self.entry = entry
         self.folder = folder
         self.table = table | FIXED | {"rounds": min(ROUNDS, convert(table.get("rounds", ROUNDS), int, "rounds"))}
         self.config: Experiment = experiment(copy.deepcopy(self.table))
 
     @cached_property
-    def prepared(self) -> Prepared:
-        """What the study needs before its first round, with all clients in one host."""
-        return gathered(self.config)
+    def spec(self) -> PreparedRun:
+        """The parts of the study before its first round, with all clients in one host."""
+        return prepare_in_process(self.config)
 
     @property
     def host(self) -> Host:
-        found = self.prepared.host
-        assert found is not None
-        return found
+        assert self.spec.host is not None
+        return self.spec.host
 
     @property
     def title(self) -> str:
-        """What was checked, and on what."""
+        """The component, its study and the number of rounds, as text."""
         config = self.config
         parts = {"algorithm": config.algorithm, "problem": config.problem, "data": config.data}
         others = [f"{key} {part.label()}" for key, part in parts.items() if part.label() != self.name]
         return f"{self.name} with {', '.join(others)}, {config.rounds} rounds"
 
     @cached_property
-    def result(self) -> Result:
+    def result(self) -> RunRecord:
         return self.run()
 
     @cached_property
-    def again(self) -> Result:
+    def second_result(self) -> RunRecord:
         return self.run()
 
-    def run(self, cache: Cache | None = None, path: Path | None = None, **changes: Any) -> Result:
-        """The result of the study with other settings, in this process; Open where these are refused."""
+    def run(self, cache: Cache | None = None, path: Path | None = None, **changes: Any) -> RunRecord:
+        """Run the study with other settings, in this process; Inconclusive where these are refused."""
         config = msgspec.structs.replace(self.config, **changes)
-        # a change that does not go with the study leaves a check open; without changes the study itself is wrong
+        # a change that the study refuses leaves a check open; without changes the study itself is wrong
         try:
-            found = start(Job(config, path, True), cache=cache)
-        except Slip:
+            recorder = start(Job(config, path, True), cache=cache)
+        except UserClassError:
             raise
         except UserError as refusal:
             if not changes:
                 raise
-            raise Open(str(refusal)) from None
-        assert found is not None
-        return found.result()
+            raise Inconclusive(str(refusal)) from None
+        assert recorder is not None
+        return recorder.result()
 
-    def repeated(self) -> Result:
-        """The result, where a second run has the same bits; otherwise nothing can be compared with it."""
+    def reproducible_result(self) -> RunRecord:
+        """Return the result, or raise Inconclusive where a second run has other bits."""
         try:
-            first, second = self.result, self.again
+            first, second = self.result, self.second_result
         except Exception:
-            raise Open("the run fails") from None
+            raise Inconclusive("the run fails") from None
         if difference(first, second):
-            raise Open("two runs with the same seed differ already")
+            raise Inconclusive("two runs with the same seed differ already")
         return first
 
 
-def difference(one: Result, other: Result, rounding: float = 0.0) -> str:
-    """Where the models of two runs differ by more than ``rounding`` times the largest number; empty: nowhere."""
+def difference(one: RunRecord, other: RunRecord, rounding: float = 0.0) -> str:
+    """Describe where the models of two runs differ by more than ``rounding`` times the largest number, or ""."""
     models, others = one.models["x"], other.models["x"]
     if models.shape != others.shape:
         return f"{len(models) - 1} and {len(others) - 1} rounds"
-    apart = abs(models - others).max(axis=1)
+    distance = abs(models - others).max(axis=1)
     allowed = rounding * (1 + abs(models).max(axis=1))
-    wrong = ((apart > allowed) if rounding else (models != others).any(axis=1)).nonzero()[0]
-    return f"the models differ from round {wrong[0]} on, there by {apart[wrong[0]]:.2g}" if wrong.size else ""
+    rounds = ((distance > allowed) if rounding else (models != others).any(axis=1)).nonzero()[0]
+    return f"the models differ from round {rounds[0]} on, there by {distance[rounds[0]]:.2g}" if rounds.size else ""
 
 
-def case_of(cls: type[Component], own: Table, table: Table, folder: Path) -> Case:
-    """The case of a class with the options ``own``, in the study that a table describes, as far as it does.
+def make_case(cls: type[Component], options: StudyDict, table: StudyDict, folder: Path) -> Case:
+    """Build the case of a class with these options, in the study of a table, completed where it is silent.
 
-    Raises UserError for what is wrong in the table.
+    Raises UserError for a mistake in the table.
     """
-    name = str(own["name"])
-    place = place_of(cls)
-    given = table
-    for part in place.key.split("."):
-        given = part_of(given, part)
-    if given.get("name", name) == name:
-        own = own | given
-    component: Any = place.family.build(copy.deepcopy(own), place.key)
-    if place.family is Compressor and of_matrices(component):
-        place = MATRICES
-    graph = graph_of(component) if place.family is Algorithm else {}
-    wholes = [merged(study | graph, table) for study in place.studies]
+    name = str(options["name"])
+    entry = entry_of(cls)
+    chosen = table
+    for part in entry.key.split("."):
+        chosen = part_of(chosen, part)
+    if chosen.get("name", name) == name:
+        options = options | chosen
+    component: Any = entry.family.build(copy.deepcopy(options), entry.key)
+    if entry.family is Compressor and is_for_matrices(component):
+        entry = MATRICES
+    graph = graph_table(component) if entry.family is Algorithm else {}
+    tables = [merge_tables(study | graph, table) for study in entry.studies]
     data = part_of(table, "data")
-    choices = [pool(folder)] if place.family is Partition else sources(place, component)
-    choices = [data] if place.key == "data" or "name" in data else [one | data for one in choices]
-    wrong: UserError | None = None
-    # a method may refuse a problem, and a problem data: the first study that goes together, or else the first reason,
-    # which is about the study that was meant
-    for whole, choice in itertools.product(wholes, choices):
+    choices = [write_pool(folder)] if entry.family is Partition else data_tables(entry, component)
+    choices = [data] if entry.key == "data" or "name" in data else [source | data for source in choices]
+    first_error: UserError | None = None
+    # a method may refuse a problem, and a problem may refuse data: take the first study that works, or else report the
+    # first error, which is about the study that was meant
+    for full, source in itertools.product(tables, choices):
         try:
-            return attempted(name, component, place, put(whole | {"data": choice}, place.key, own), folder)
+            return try_case(name, component, entry, set_part(full | {"data": source}, entry.key, options), folder)
         except UserError as error:
-            wrong = wrong or error
-    assert wrong is not None
-    raise wrong
+            first_error = first_error or error
+    assert first_error is not None
+    raise first_error
 
 
-def attempted(name: str, component: Component, place: Place, table: Table, folder: Path) -> Case:
-    """The case with one source of data. UserError where this cannot be; a slip of a user's class is left to checks."""
-    case = Case(name, component, place, table, folder)
-    with suppress(Slip):
-        case.prepared  # noqa: B018 - made here
+def try_case(name: str, component: Component, entry: FamilyEntry, table: StudyDict, folder: Path) -> Case:
+    """Build the case with one source of data, or raise UserError; a slip of a user's class is left to checks."""
+    case = Case(name, component, entry, table, folder)
+    with suppress(UserClassError):
+        case.spec  # noqa: B018 - made here
     return case
 
 
-def part_of(table: Table, key: str) -> Table:
-    """The table at a key, empty where there is none; a name alone stands for a table that has it."""
+def part_of(table: StudyDict, key: str) -> StudyDict:
+    """Return the table at a key, empty where there is none; a name alone stands for a table with that name."""
     part = table.get(key, {})
     return part if isinstance(part, dict) else {"name": part}
 
 
-def put(table: Table, key: str, value: Any) -> Table:
+def set_part(table: StudyDict, key: str, value: Any) -> StudyDict:
+    """Return a table with ``value`` at a dotted key."""
     name, _, rest = key.partition(".")
-    return table | {name: put(part_of(table, name), rest, value) if rest else value}
+    return table | {name: set_part(part_of(table, name), rest, value) if rest else value}
 
 
-def merged(usual: Table, own: Table) -> Table:
-    """A table whose parts that name nothing else go on from ``usual``."""
-    found = dict(usual)
-    for key, value in own.items():
-        more = isinstance(value, dict) and "name" not in value
-        found[key] = merged(part_of(usual, key), value) if more else value
-    return found
+def merge_tables(defaults: StudyDict, table: StudyDict) -> StudyDict:
+    """Update the table ``defaults`` with ``table``; parts that name no other member are merged."""
+    result = dict(defaults)
+    for key, value in table.items():
+        continues = isinstance(value, dict) and "name" not in value
+        result[key] = merge_tables(part_of(defaults, key), value) if continues else value
+    return result

@@ -1,4 +1,4 @@
-"""The families of components, where an experiment file names a member of each, and the small study that it is in."""
+"""The families of components: the key at which a study names a member, and small studies with one."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.compressors.compressor import Compressor
 from mpifed.core import plugins
 from mpifed.core.component import Component
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import UserError, raise_unknown
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Data
@@ -25,41 +25,41 @@ from mpifed.federation.participation.selection import Selection
 from mpifed.graphs.graph import Graph
 from mpifed.problems.problem import Problem
 
-Table = dict[str, Any]
+StudyDict = dict[str, Any]
 
 
-class Place(NamedTuple):
+class FamilyEntry(NamedTuple):
     """The key at which an experiment names a member of a family, and studies that have it, tried in turn."""
 
     family: type[Component]
     key: str
-    studies: tuple[Table, ...] = ({},)
+    studies: tuple[StudyDict, ...] = ({},)
 
 
 SMALL = {"name": "constant", "a": 0.001}
-FEDAVG: Table = {"algorithm": {"name": "fedavg", "step": SMALL}}
-DUAL: Table = {"algorithm": {"name": "feddcd"}}
-PLACES: tuple[Place, ...] = (
-    Place(Algorithm, "algorithm"),
-    Place(Problem, "problem", (FEDAVG,)),
-    Place(Data, "data", (FEDAVG,)),
-    Place(Partition, "data.partition", (FEDAVG,)),
-    Place(Selection, "selection", (FEDAVG, DUAL)),
-    Place(Step, "algorithm.step", ({"algorithm": {"name": "fedavg"}},)),
-    Place(Solver, "algorithm.solver", (DUAL,)),
-    Place(Optimizer, "algorithm.optimizer", (FEDAVG,)),
-    Place(ServerOptimizer, "algorithm.server", ({"algorithm": {"name": "fedopt", "step": SMALL}},)),
-    Place(Compressor, "compress.up", (FEDAVG,)),
-    Place(Distribution, "system.speed", (FEDAVG,)),
-    Place(Graph, "graph", ({"algorithm": {"name": "dgd"}},)),
-    Place(Attack, "attack", (FEDAVG,)),
-    Place(RobustMean, "robust", (FEDAVG,)),
+FEDAVG: StudyDict = {"algorithm": {"name": "fedavg", "step": SMALL}}
+DUAL: StudyDict = {"algorithm": {"name": "feddcd"}}
+ENTRIES: tuple[FamilyEntry, ...] = (
+    FamilyEntry(Algorithm, "algorithm"),
+    FamilyEntry(Problem, "problem", (FEDAVG,)),
+    FamilyEntry(Data, "data", (FEDAVG,)),
+    FamilyEntry(Partition, "data.partition", (FEDAVG,)),
+    FamilyEntry(Selection, "selection", (FEDAVG, DUAL)),
+    FamilyEntry(Step, "algorithm.step", ({"algorithm": {"name": "fedavg"}},)),
+    FamilyEntry(Solver, "algorithm.solver", (DUAL,)),
+    FamilyEntry(Optimizer, "algorithm.optimizer", (FEDAVG,)),
+    FamilyEntry(ServerOptimizer, "algorithm.server", ({"algorithm": {"name": "fedopt", "step": SMALL}},)),
+    FamilyEntry(Compressor, "compress.up", (FEDAVG,)),
+    FamilyEntry(Distribution, "system.speed", (FEDAVG,)),
+    FamilyEntry(Graph, "graph", ({"algorithm": {"name": "dgd"}},)),
+    FamilyEntry(Attack, "attack", (FEDAVG,)),
+    FamilyEntry(RobustMean, "robust", (FEDAVG,)),
 )
-KINDS = {place.family.kind: place.family for place in PLACES}
-MATRICES = Place(Compressor, "algorithm.compressor", ({"algorithm": {"name": "fednl"}},))  # of these alone
+KINDS = {entry.family.kind: entry.family for entry in ENTRIES}
+MATRICES = FamilyEntry(Compressor, "algorithm.compressor", ({"algorithm": {"name": "fednl"}},))  # for matrices only
 
 CLIENTS = 8
-SOURCES: tuple[Table, ...] = (  # tried in turn where a study names no data
+SOURCES: tuple[StudyDict, ...] = (  # tried in turn where a study names no data
     {"name": "linreg-noniid", "clients": CLIENTS, "features": 5, "least": 6, "most": 20},
     {"name": "gaussian", "clients": CLIENTS, "samples": 11, "features": 5},
     {"name": "gaussian", "clients": CLIENTS, "samples": 11, "features": 5, "task": "positive"},
@@ -69,30 +69,31 @@ SOURCES: tuple[Table, ...] = (  # tried in turn where a study names no data
 )
 
 
-def sources(place: Place, component: Component) -> list[Table]:
-    """Data of small studies, those first that are made for a problem."""
-    if place.family is Attack:  # a tenth of the clients attack where no option says how many: of ten, one
+def data_tables(entry: FamilyEntry, component: Component) -> list[StudyDict]:
+    """Return data of small studies; those made for the problem come first."""
+    if entry.family is Attack:  # by default a tenth of the clients attack: one of ten
         return [one | {"clients": 10} for one in SOURCES]
-    if place.family is not Problem:
+    if entry.family is not Problem:
         return list(SOURCES)
-    own = component.label()
-    return sorted(SOURCES, key=lambda one: Data.member(one["name"], "data").objective != own)
+    name = component.label()
+    return sorted(SOURCES, key=lambda one: Data.member(one["name"], "data").objective != name)
 
 
-def pool(folder: Path) -> Table:
-    """The table of a file with samples of two classes, for a partition to divide."""
+def write_pool(folder: Path) -> StudyDict:
+    """Write a file with samples of two classes, for a partition to divide; return its table."""
     rng = stream(0, "data")
     file = folder / "samples.npz"
     np.savez(file, X=rng.standard_normal((160, 5)), y=rng.integers(0, 2, 160).astype(float))
     return {"name": "file", "path": str(file), "clients": CLIENTS}
 
 
-def place_of(cls: type[Component]) -> Place:
-    return next(place for place in PLACES if issubclass(cls, place.family))
+def entry_of(cls: type[Component]) -> FamilyEntry:
+    """Return the entry of the family to which a class belongs."""
+    return next(entry for entry in ENTRIES if issubclass(cls, entry.family))
 
 
-def of_matrices(component: Compressor) -> bool:
-    """Whether a compressor is for symmetric matrices alone."""
+def is_for_matrices(component: Compressor) -> bool:
+    """Return True if a compressor is for symmetric matrices only."""
     try:
         component.verify()
     except UserError:
@@ -100,22 +101,23 @@ def of_matrices(component: Compressor) -> bool:
     return False
 
 
-def graph_of(component: Algorithm) -> Table:
+def graph_table(component: Algorithm) -> StudyDict:
+    """Return a table with a graph, where the method runs on graphs."""
     return {"graph": {"name": "ring"}} if component.on_graph else {}
 
 
-def members(name: str) -> list[type[Component]]:
-    """The classes that a name stands for: the members of all families called so, or that of path.py:Class."""
-    found = [family.member(name, "name") for family in KINDS.values() if name in family.names()]
-    return found or [outside(name).member(name, "name")]
+def classes_named(name: str) -> list[type[Component]]:
+    """Return the classes with a name: the members of all families called so, or the class of path.py:Class."""
+    classes = [family.member(name, "name") for family in KINDS.values() if name in family.names()]
+    return classes or [external_family(name).member(name, "name")]
 
 
-def outside(name: str) -> type[Component]:
-    """The family of the class that path.py:Class or package.module:Class names."""
+def external_family(name: str) -> type[Component]:
+    """Return the family of the class that path.py:Class or package.module:Class names."""
     if ":" not in name:
-        unknown("name", name, [name for family in KINDS.values() for name in family.names()])
+        raise_unknown("name", name, [name for family in KINDS.values() for name in family.names()])
     try:
-        cls = plugins.load(name)
+        cls = plugins.load_class(name)
     except ValueError as error:
         raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
     families = [family for family in KINDS.values() if issubclass(cls, family)]

@@ -7,17 +7,17 @@ import sys
 from pathlib import Path
 
 from mpifed.checking.case import Case, difference
-from mpifed.checking.table import Check, Found, Open, place
-from mpifed.checking.trace import traced
-from mpifed.core.guards import own
-from mpifed.core.plugins import HERE
+from mpifed.checking.table import Check, CheckFailure, Inconclusive, locate
+from mpifed.checking.trace import trace_rounds
+from mpifed.core.guards import is_user_class
+from mpifed.core.plugins import MAIN_MODULE
 from mpifed.core.toml import to_toml, toml_value
 from mpifed.data.sources.held import IN_PROGRAM
-from mpifed.mpi.launcher import LAUNCHERS, RANKS, announced
+from mpifed.mpi.launcher import LAUNCHERS, RANKS, read_launcher
 from mpifed.results.result import load
 
 PATIENCE = 120.0  # seconds for a run in a process of its own
-ROUTINES = {  # of a family: the methods in which a mistake of the checks below is to be looked for
+ROUTINES = {  # family -> its methods in which the cause of a failure is likely
     "problems": ("value_grad", "slope", "loss"),
     "data": ("load",),
     "partitions": ("deal",),
@@ -40,126 +40,128 @@ ENVIRONMENT = {
 }
 
 
-def returns(case: Case) -> str:
-    """The study runs, and the guards of a user's class find nothing."""
-    return f"{case.result.cr} rounds" + ("" if own(type(case.component)) else " of a class of mpifed's own")
+def check_returns(case: Case) -> str:
+    """Test that the study runs and that the guards of a user's class find no mistake."""
+    return f"{case.result.cr} rounds" + ("" if is_user_class(type(case.component)) else " of a class of mpifed's own")
 
 
-def twice(case: Case) -> str:
+def check_repeatable(case: Case) -> str:
+    """Test that a second run has the same bits."""
     try:
         first = case.result
-    except Exception:  # which is a check of its own
-        raise Open("the run fails") from None
-    apart = difference(first, case.again)
+    except Exception:  # this is a check of its own
+        raise Inconclusive("the run fails") from None
+    text = difference(first, case.second_result)
     privacy = case.config.algorithm.privacy()
-    if apart and privacy is not None and privacy.holds:
-        raise Open("its noise is secret: an option such as algorithm.noise_seed gives it a seed")
-    if apart:
-        raise Found(
-            f"two runs with the same seed: {apart}; random numbers come from f.rng, fed.rng or mpifed.stream, and what "
+    if text and privacy is not None and privacy.holds:
+        raise Inconclusive("its noise is secret: an option such as algorithm.noise_seed gives it a seed")
+    if text:
+        raise CheckFailure(
+            f"two runs with the same seed: {text}; random numbers come from f.rng, fed.rng or mpifed.stream, and what "
             "changes belongs to the state",
-            culprit(case),
+            likely_location(case),
         )
     return "the same bits"
 
 
-def blocks(case: Case) -> str:
-    """Clients in one block each have the same bits as many in a block."""
-    apart = difference(case.repeated(), case.run(block_bytes=1))
-    if apart:
-        raise Found(
-            f"with block_bytes = 1, so that every client is alone in its block: {apart}; a client's row must not "
+def check_blocks(case: Case) -> str:
+    """Test that clients alone in their blocks have the same bits as many in a block."""
+    text = difference(case.reproducible_result(), case.run(block_bytes=1))
+    if text:
+        raise CheckFailure(
+            f"with block_bytes = 1, so that every client is alone in its block: {text}; a client's row must not "
             "depend on the other rows",
-            culprit(case, of_clients=True),
+            likely_location(case, of_clients=True),
         )
     return "block_bytes = 1: the same bits"
 
 
-def ranks(case: Case) -> str:
-    first = case.repeated()
-    refuse_unnamed(case)
+def check_ranks(case: Case) -> str:
+    first = case.reproducible_result()
+    require_importable(case)
     mpirun = launcher()
-    if announced()[0] is not None:
-        raise Open("this process was itself started by a launcher of MPI")
+    if read_launcher()[0] is not None:
+        raise Inconclusive("this process was itself started by a launcher of MPI")
     if mpirun is None:
-        raise Open("there is no mpirun")
+        raise Inconclusive("there is no mpirun")
     out = case.folder / "ranks.h5"
     # on the command line and not in a file, so that paths stay relative to this folder
     words = [f"{key}={toml_value(value)}" for key, value in case.table.items()]
-    count = min(3, case.prepared.setup.m + 1)
-    outside([mpirun, "-n", str(count), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(out)])
-    apart = difference(first, load(out))
-    if apart:
-        raise Found(f"one process and {count} ranks: {apart}", culprit(case))
+    count = min(3, case.spec.setup.m + 1)
+    run_command([mpirun, "-n", str(count), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(out)])
+    text = difference(first, load(out))
+    if text:
+        raise CheckFailure(f"one process and {count} ranks: {text}", likely_location(case))
     return f"{count} ranks: the same bits"
 
 
-def resumed(case: Case) -> str:
-    """Half of the rounds, and the others in another process, have the bits of all rounds in one go."""
-    first = case.repeated()
-    refuse_unnamed(case)
+def check_resume(case: Case) -> str:
+    """Test that half of the rounds, resumed in another process, give the bits of an uninterrupted run."""
+    first = case.reproducible_result()
+    require_importable(case)
     half = case.config.rounds // 2
     out = case.folder / "half.h5"
     if not half:
-        raise Open("it takes at least 2 rounds")
+        raise Inconclusive("it takes at least 2 rounds")
     # in another process, because what a method keeps in a global variable is still there in this one
     case.run(path=out, rounds=half)
-    outside([sys.executable, "-m", "mpifed", "resume", str(out), f"rounds={case.config.rounds}", "-q"])
-    apart = difference(first, load(out))
-    if apart:
-        raise Found(
-            f"stopped after round {half} and resumed in another process: {apart}; what a round keeps for the next one "
+    run_command([sys.executable, "-m", "mpifed", "resume", str(out), f"rounds={case.config.rounds}", "-q"])
+    text = difference(first, load(out))
+    if text:
+        raise CheckFailure(
+            f"stopped after round {half} and resumed in another process: {text}; what a round keeps for the next one "
             "must be in the state",
-            culprit(case),
+            likely_location(case),
         )
     return f"stopped after round {half} of {case.config.rounds}: the same bits"
 
 
-def culprit(case: Case, of_clients: bool = False) -> str:
-    """File and line of the methods in which a mistake is likely; of a method ``round`` too, if not ``of_clients``."""
-    kind = case.place.family.kind
-    if kind != "algorithms":
-        return place(case.component, *ROUTINES[kind])
-    names = traced(case, 1).rounds[0].methods
-    return place(case.component, *([] if of_clients else ["round"]), *names)
+def likely_location(case: Case, of_clients: bool = False) -> str:
+    """Return file and line of the methods in which a mistake is likely; ``round`` among them unless ``of_clients``."""
+    family = case.entry.family.kind
+    if family != "algorithms":
+        return locate(case.component, *ROUTINES[family])
+    names = trace_rounds(case, 1).rounds[0].methods
+    return locate(case.component, *([] if of_clients else ["round"]), *names)
 
 
-def refuse_unnamed(case: Case) -> None:
-    """Open where another process could not find the classes or data of the study."""
+def require_importable(case: Case) -> None:
+    """Raise Inconclusive where another process could not find the classes or data of the study."""
     if case.config.data.label() in IN_PROGRAM:
-        raise Open("data of mpifed.arrays and mpifed.table are in this program alone")
-    if f"{HERE}:" in to_toml(case.table):
-        raise Open("a class that a script or a notebook defines is in this program alone: put it into a file")
+        raise Inconclusive("data of mpifed.arrays and mpifed.table are in this program alone")
+    if f"{MAIN_MODULE}:" in to_toml(case.table):
+        raise Inconclusive("a class that a script or a notebook defines is in this program alone: put it into a file")
 
 
-def outside(words: list[str]) -> None:
-    """Run a command in a process of its own. Found where mpifed says what is wrong, Open where nothing could start."""
-    # as if no launcher had started this process: the child would take its rank and its size for its own
+def run_command(words: list[str]) -> None:
+    """Run a command in another process. CheckFailure where mpifed reports a mistake, else Inconclusive on failure."""
+    # without the variables of a launcher: the child would take the rank and size of this process for its own
     environment = {key: value for key, value in os.environ.items() if key not in (*LAUNCHERS, *RANKS)}
     environment = ENVIRONMENT | environment | {"PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Open(f"{Path(words[0]).name} did not end: {error}") from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        said = next((line.partition("mpifed: ")[2] for line in lines if "mpifed: " in line), "")
-        if said:
-            raise Found(f"{'on ranks' if '-n' in words else 'in another process'}: {said}")
-        raise Open(f"{Path(words[0]).name} ended with {done.returncode}: {' '.join(lines[-1:])}")
+        raise Inconclusive(f"{Path(words[0]).name} did not end: {error}") from None
+    if process.returncode:
+        lines = [line for line in process.stderr.splitlines() if line.strip()]
+        reported = next((line.partition("mpifed: ")[2] for line in lines if "mpifed: " in line), "")
+        if reported:
+            raise CheckFailure(f"{'on ranks' if '-n' in words else 'in another process'}: {reported}")
+        raise Inconclusive(f"{Path(words[0]).name} ended with {process.returncode}: {' '.join(lines[-1:])}")
 
 
 def launcher() -> str | None:
+    """Return the path of mpirun: the one beside this Python, else the first on the path."""
     beside = Path(sys.executable).with_name("mpirun")
     return str(beside) if beside.exists() else shutil.which("mpirun")
 
 
 EVERY: list[Check] = [
-    ("what it returns", returns),
-    ("two runs, same bits", twice),
-    ("blocks of other sizes", blocks),
-    ("1 and 3 ranks", ranks),
-    ("stopped and resumed", resumed),
+    ("what it returns", check_returns),
+    ("two runs, same bits", check_repeatable),
+    ("blocks of other sizes", check_blocks),
+    ("1 and 3 ranks", check_ranks),
+    ("stopped and resumed", check_resume),
 ]

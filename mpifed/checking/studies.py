@@ -1,4 +1,4 @@
-"""Checks of data, partitions, selections and graphs: what they say twice, in parts and out of turn."""
+"""Checks of data, partitions, selections and graphs: their results repeated, in parts and out of turn."""
 
 from typing import Any
 
@@ -6,130 +6,135 @@ import numpy as np
 import scipy.sparse as sp
 
 from mpifed.checking.case import Case
-from mpifed.checking.table import Check, Found, Open, place
+from mpifed.checking.table import Check, CheckFailure, Inconclusive, locate
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array, Matrix
+from mpifed.core.typing import Array, SampleMatrix
 from mpifed.federation.participation.selection import Selector
 from mpifed.graphs.weights import Weights
 
-TIMES = 2000  # rounds in which selections are counted
-TURNS = (5, 1, 12, 3)  # rounds that are asked for out of turn
-DEVIATIONS = 5.0  # standard deviations that a count may be off
+TRIALS = 2000  # rounds in which selections are counted
+TURNS = (5, 1, 12, 3)  # rounds requested out of turn
+DEVIATIONS = 5.0  # allowed error of a count, in standard deviations
 
 
-def dense(rows: Matrix) -> Array:
+def dense(rows: SampleMatrix) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
 
 
-def samples(case: Case) -> str:
-    """Rows are finite, the same when they are read twice, and the same client by client as all together."""
+def check_samples(case: Case) -> str:
+    """Test that rows are finite, equal when read twice, and equal client by client and all together."""
     data: Any = case.component
     one, other = (data.load(case.config.seed, "float64") for _ in range(2))
     X, y = one.rows(0, one.m)
     parts = [other.rows(i, i + 1) for i in range(one.m)]
-    apart = [np.concatenate([dense(X) for X, _ in parts]), np.concatenate([y for _, y in parts])]
-    for name, whole, single in (("X", dense(X), apart[0]), ("y", np.asarray(y), apart[1])):
-        if whole.tobytes() != single.astype(whole.dtype).tobytes():
-            raise Found(
+    joined = [np.concatenate([dense(X) for X, _ in parts]), np.concatenate([y for _, y in parts])]
+    for name, full, single in (("X", dense(X), joined[0]), ("y", np.asarray(y), joined[1])):
+        if full.tobytes() != single.astype(full.dtype).tobytes():
+            raise CheckFailure(
                 f"{name} of all clients read at once and of each client read alone, from a second load, differ: rows "
                 "of a client depend on nothing but the seed and its number",
-                place(data, "load"),
+                locate(data, "load"),
             )
-        if not np.isfinite(whole).all():
-            raise Found(f"{name} has numbers that are not finite", place(data, "load"))
+        if not np.isfinite(full).all():
+            raise CheckFailure(f"{name} has numbers that are not finite", locate(data, "load"))
     return f"{len(y)} samples of {one.m} clients, client by client and at once: the same"
 
 
-def dealt(case: Case) -> str:
+def check_partition(case: Case) -> str:
+    """Test that a partition repeats itself with the same generator, and uses no row twice."""
     rule: Any = case.component
     y = stream(0, "check").integers(0, 3, 90).astype(float)
     first, second = (rule.split(y, 6, stream(case.config.seed, "check", 1)) for _ in range(2))
     if any(a.tobytes() != b.tobytes() for a, b in zip(first, second, strict=True)):
-        raise Found("two deals from the same generator differ: random numbers come from rng", place(rule, "deal"))
+        raise CheckFailure(
+            "two deals from the same generator differ: random numbers come from rng", locate(rule, "deal")
+        )
     order, sizes = first
     if len(np.unique(order[: sizes.sum()])) < sizes.sum():
-        raise Found("a row is dealt twice", place(rule, "deal"))
+        raise CheckFailure("a row is dealt twice", locate(rule, "deal"))
     return f"{sizes.sum()} of {len(y)} rows to 6 clients, {sizes.min()} to {sizes.max()} each"
 
 
-def turns(case: Case) -> str:
-    """Who is selected in a round does not depend on the rounds that were asked for before."""
-    m = case.prepared.setup.m
+def check_out_of_turn(case: Case) -> str:
+    """Test that the selection of a round does not depend on the rounds requested before."""
+    m = case.spec.setup.m
     last = max(TURNS)
     try:
-        selector, fresh = (selectors(case, m, last) for _ in range(2))
-    except UserError:  # a recorded selection has the rounds of the study alone
+        selector, fresh = (selector_of_run(case, m, last) for _ in range(2))
+    except UserError:  # a recorded selection has only the rounds of the study
         last = case.config.rounds
-        selector, fresh = (selectors(case, m, last) for _ in range(2))
-    wanted = [round for round in TURNS if round <= last]
-    found = {round: selector.select(round, 0) for round in range(1, last + 1)}
-    for round in wanted:
-        ids = selected_numbers(found[round], m)
-        again = selected_numbers(fresh.select(round, 0), m)
-        if ids != again:
-            raise Found(
-                f"round {round} selects {ids} in turn and {again} out of turn: a run that is resumed would go on with "
+        selector, fresh = (selector_of_run(case, m, last) for _ in range(2))
+    requested = [round for round in TURNS if round <= last]
+    selections = {round: selector.select(round, 0) for round in range(1, last + 1)}
+    for round in requested:
+        ids = selected_numbers(selections[round], m)
+        alone = selected_numbers(fresh.select(round, 0), m)
+        if ids != alone:
+            raise CheckFailure(
+                f"round {round} selects {ids} in turn and {alone} out of turn: a run that is resumed would go on with "
                 "others",
-                place(case.component, "selector"),
+                locate(case.component, "selector"),
             )
-    return f"rounds {', '.join(map(str, wanted))} in turn and out of turn: the same"
+    return f"rounds {', '.join(map(str, requested))} in turn and out of turn: the same"
 
 
-def selectors(case: Case, m: int, rounds: int) -> Selector:
-    """The selector of a run of ``rounds`` rounds; Open for one that learns from the clients first."""
+def selector_of_run(case: Case, m: int, rounds: int) -> Selector:
+    """Return the selector of a run of ``rounds`` rounds; Inconclusive for one that learns from the clients first."""
     rule: Any = case.component
-    found: Selector = rule.selector(case.config.seed, m, rounds)
-    if found.learn is not None:
-        raise Open("the clients tell it its odds when a run begins")
-    return found
+    selector: Selector = rule.selector(case.config.seed, m, rounds)
+    if selector.learn is not None:
+        raise Inconclusive("the clients tell it its odds when a run begins")
+    return selector
 
 
 def selected_numbers(ids: Array | None, m: int) -> list[int]:
-    """The numbers of selected clients."""
+    """Return the numbers of selected clients."""
     return list(range(m)) if ids is None else np.sort(np.asarray(ids)).tolist()
 
 
-def odds(case: Case) -> str:
-    """How often each client is selected, against ``weights``, which are 1/(m p_i)."""
-    m = case.prepared.setup.m
-    selector = selectors(case, m, case.config.rounds)
+def check_odds(case: Case) -> str:
+    """Compare how often each client is selected with ``weights``, which are 1/(m p_i)."""
+    m = case.spec.setup.m
+    selector = selector_of_run(case, m, case.config.rounds)
     if selector.weights is None:
-        raise Open("its selector has no weights")
+        raise Inconclusive("its selector has no weights")
     counts = np.zeros(m)
-    for round in range(1, TIMES + 1):
+    for round in range(1, TRIALS + 1):
         counts[selected_numbers(selector.select(round, 0), m)] += 1
     p = selector.size / (m * selector.weights)
-    off = np.abs(counts / TIMES - p) - DEVIATIONS * np.sqrt(p * np.clip(1 - p, 0, 1) / TIMES)
-    i = int(off.argmax())
-    if off[i] > 1e-3:
-        raise Found(
-            f"client {i} is selected in {counts[i] / TIMES:.3g} of {TIMES} rounds, and weights say {p[i]:.3g}",
-            place(case.component, "selector"),
+    excess = np.abs(counts / TRIALS - p) - DEVIATIONS * np.sqrt(p * np.clip(1 - p, 0, 1) / TRIALS)
+    i = int(excess.argmax())
+    if excess[i] > 1e-3:
+        raise CheckFailure(
+            f"client {i} is selected in {counts[i] / TRIALS:.3g} of {TRIALS} rounds, and weights say {p[i]:.3g}",
+            locate(case.component, "selector"),
         )
-    return f"in {TIMES} rounds each client is selected as often as weights say"
+    return f"in {TRIALS} rounds each client is selected as often as weights say"
 
 
-def weights(case: Case) -> str:
-    """W follows from the seed alone, and is connected."""
+def check_graph(case: Case) -> str:
+    """Test that W follows from the seed alone, and that its graph is connected."""
     seed = case.config.seed
-    m = case.prepared.setup.m
+    m = case.spec.setup.m
     graph: Any = case.component
     first, second = (Weights(graph, seed, m) for _ in range(2))
     for round in (1, 2):
-        one, other = (found.at(round) for found in (first, second))
+        one, other = (graph_weights.at(round) for graph_weights in (first, second))
         if not np.array_equal(one.degrees, other.degrees) or one.edges != other.edges:
-            raise Found("two graphs with the same seed differ: random numbers come from rng", place(graph, "edges"))
-    # graphs that change each round need be connected only over time
+            raise CheckFailure(
+                "two graphs with the same seed differ: random numbers come from rng", locate(graph, "edges")
+            )
+    # graphs that change each round need to be connected only over time
     gap = first.spectrum.gap
-    if not gap > 1e-9 and not graph.changing:
-        raise Found(f"W has the spectral gap {gap:.2g}: the graph is not connected", place(graph, "edges"))
+    if not gap > 1e-9 and not graph.is_changing:
+        raise CheckFailure(f"W has the spectral gap {gap:.2g}: the graph is not connected", locate(graph, "edges"))
     return f"{first.at(1).edges} edges, spectral gap {gap:.3g}"
 
 
 CHECKS: dict[str, list[Check]] = {
-    "data": [("samples", samples)],
-    "partitions": [("parts", dealt)],
-    "selections": [("rounds out of turn", turns), ("odds", odds)],
-    "graphs": [("weights", weights)],
+    "data": [("samples", check_samples)],
+    "partitions": [("parts", check_partition)],
+    "selections": [("rounds out of turn", check_out_of_turn), ("odds", check_odds)],
+    "graphs": [("weights", check_graph)],
 }

@@ -1,4 +1,4 @@
-"""What a check is, how it ends, and the table of all checks of a class."""
+"""Checks, their outcomes, and the table of all checks of a class."""
 
 import inspect
 import os
@@ -12,32 +12,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.errors import RunError, UserError
-from mpifed.core.guards import Slip, message, own
+from mpifed.core.guards import UserClassError, first_message_line, is_user_class
 
 PASSED = "passed"
 FAILED = "failed"
 OPEN = "could not be checked"
-PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # and no other folder of this name, such as that of a clone
-LIBRARIES = ("site-packages", sysconfig.get_path("stdlib"))  # parts of the names of files that users do not write
+PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # this folder, and no other one named mpifed, such as a clone
+LIBRARIES = ("site-packages", sysconfig.get_path("stdlib"))  # parts of the paths of files that users do not write
 NAME = 26  # characters of the name of a check
 WIDTH = 110
 
-Check = tuple[str, Callable[[Any], str]]  # what is checked, and a function of a case that returns words about it
+Check = tuple[str, Callable[[Any], str]]  # its name, and a function of a case that returns a text on success
 
 
-class Found(Exception):
-    """A check has failed; the text has its numbers, and ``place`` the user's method, or ""."""
+class CheckFailure(Exception):
+    """The failure of a check; the text has its numbers, and ``location`` the user's method, or ""."""
 
-    def __init__(self, text: str, place: str = "") -> None:
-        super().__init__(f"{place}: {text}" if place else text)
-
-
-class Open(Exception):
-    """Something could not be checked; the text says why."""
+    def __init__(self, text: str, location: str = "") -> None:
+        super().__init__(f"{location}: {text}" if location else text)
 
 
-class Row(NamedTuple):
-    """What was checked, how it ended, and numbers or reasons."""
+class Inconclusive(Exception):
+    """The reason why a check could not be carried out."""
+
+
+class CheckRow(NamedTuple):
+    """A check, its outcome, and numbers or a reason."""
 
     check: str
     outcome: str
@@ -50,13 +50,13 @@ class Row(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The table of all checks of a class; true where nothing failed."""
+    """The table of all checks of a class; true if none failed."""
 
     title: str
-    rows: list[Row]
+    rows: list[CheckRow]
 
     @property
-    def failed(self) -> list[Row]:
+    def failed(self) -> list[CheckRow]:
         return [row for row in self.rows if row.outcome == FAILED]
 
     def __bool__(self) -> bool:
@@ -68,59 +68,60 @@ class Report(NamedTuple):
         return "\n".join([self.title, "", *lines, "", ", ".join(counts)])
 
 
-def carried_out(checks: Sequence[Check], case: Any) -> Iterator[Row]:
-    """The rows of checks, made one after the other; what failed already is not told again."""
-    told: set[str] = set()
+def run_checks(checks: Sequence[Check], case: Any) -> Iterator[CheckRow]:
+    """Run checks one after the other and yield their rows; a repeated failure is not reported again."""
+    reported: set[str] = set()
     for name, check in checks:
-        row = ended(name, check, case)
-        if row.outcome == FAILED and row.about in told:
-            row = Row(name, OPEN, "it fails as above")
-        told.add(row.about)
+        row = run_check(name, check, case)
+        if row.outcome == FAILED and row.about in reported:
+            row = CheckRow(name, OPEN, "it fails as above")
+        reported.add(row.about)
         yield row
 
 
-def ended(name: str, check: Callable[[Any], str], case: Any) -> Row:
+def run_check(name: str, check: Callable[[Any], str], case: Any) -> CheckRow:
     try:
-        # what is not finite fails a check with a sentence of its own, and warnings of numpy would stand between them
+        # numbers that are not finite fail a check with a sentence; warnings of numpy would stand in between
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return Row(name, PASSED, check(case))
-    except Open as why:
-        return Row(name, OPEN, str(why))
-    except Slip as slip:
+            return CheckRow(name, PASSED, check(case))
+    except Inconclusive as why:
+        return CheckRow(name, OPEN, str(why))
+    except UserClassError as slip:
         where = f" (line {slip.line})" if slip.line else ""
-        return Row(name, FAILED, f"{slip}{where}")
-    except (Found, UserError, RunError) as mistake:
-        return Row(name, FAILED, str(mistake))
+        return CheckRow(name, FAILED, f"{slip}{where}")
+    except (CheckFailure, UserError, RunError) as mistake:
+        return CheckRow(name, FAILED, str(mistake))
     except Exception as error:
-        return Row(name, FAILED, raised(error))
+        return CheckRow(name, FAILED, describe_error(error))
 
 
-def raised(error: Exception) -> str:
-    """An error in a user's code, with the last line outside of mpifed and its libraries that it passed."""
+def describe_error(error: Exception) -> str:
+    """Describe an error in a user's code, with the last line outside of mpifed and its libraries."""
     frames = traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in frames if users(frame.filename)]
-    where = f"{os.path.basename(mine[-1].filename)}:{mine[-1].lineno} {mine[-1].name}: " if mine else ""
-    return f"{where}{type(error).__name__}: {message(error)}".removesuffix(": ")
+    user_frames = [frame for frame in frames if is_user_file(frame.filename)]
+    where = "".join(f"{os.path.basename(one.filename)}:{one.lineno} {one.name}: " for one in user_frames[-1:])
+    return f"{where}{type(error).__name__}: {first_message_line(error)}".removesuffix(": ")
 
 
-def users(file: str) -> bool:
-    """Whether a user has written the code in a file: not mpifed, no library and no program ("<string>")."""
+def is_user_file(file: str) -> bool:
+    """Return True if a file is a user's: neither of mpifed, nor of a library or a program ("<string>")."""
     return not file.startswith((PACKAGE, "<")) and not any(part in file for part in LIBRARIES)
 
 
-def place(component: Any, *names: str) -> str:
-    """File and line of methods of a component, as in my.py:31 round, or of its class; its name where there is none."""
+def locate(component: Any, *names: str) -> str:
+    """Return file and line of methods of a component, as in my.py:31 round, or of its class, or just its name."""
     cls: Any = type(component)
     codes = {name: getattr(inspect.unwrap(getattr(cls, name, None) or str), "__code__", None) for name in names}
-    there = {name: code for name, code in codes.items() if code is not None}
-    mine = {name: code for name, code in there.items() if not code.co_filename.startswith(PACKAGE)}
-    if own(cls) and not mine:
+    existing = {name: code for name, code in codes.items() if code is not None}
+    users = {name: code for name, code in existing.items() if not code.co_filename.startswith(PACKAGE)}
+    if is_user_class(cls) and not users:
         try:
             line = inspect.getsourcelines(cls)[1]
             return f"{os.path.basename(inspect.getfile(cls))}:{line} {cls.__name__}"
         except (OSError, TypeError):
             return cls.__name__
     lines = [
-        f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} {name}" for name, code in (mine or there).items()
+        f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} {name}"
+        for name, code in (users or existing).items()
     ]
     return ", ".join(lines) or cls.__name__

@@ -1,4 +1,4 @@
-"""What a method does in its first rounds: how often it selects, whom it asks, what travels, what it needs."""
+"""A trace of the first rounds of a method: its selections, the clients it asks, messages, and what it requires."""
 
 import inspect
 import sys
@@ -11,9 +11,9 @@ import numpy as np
 
 from mpifed.checking.case import Case
 from mpifed.core.typing import Array
-from mpifed.experiment.housing import federation
-from mpifed.experiment.rounds import played
-from mpifed.federation.counted import Tally
+from mpifed.experiment.housing import build_federation
+from mpifed.experiment.rounds import play_round
+from mpifed.federation.gradient_counter import GradientCounter
 from mpifed.federation.host import Host
 from mpifed.federation.method import ServerState
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request, is_charged
@@ -22,43 +22,43 @@ from mpifed.federation.transport import InProcess
 from mpifed.problems.problem import Problem
 
 ROUNDS = 3
-NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # method -> the one that ``requires`` names
+NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # method -> its name in ``requires``
 
 
-class Watch:
-    """What a function of sys.setprofile sees of a run: needs of the problem, as need -> method, and selections.
+class CallRecorder:
+    """A profile function (sys.setprofile) that notes selections, and the methods of the problem with their callers.
 
-    Watched from outside, problem and federation are those of any run, and no call of theirs takes another way.
+    Problem and federation are those of any run, and their calls are not redirected.
     """
 
     def __init__(self, case: Case, fed: Federation, names: dict[str, str] = NEEDS) -> None:
         self.fed = fed
-        self.names = names  # method of a problem -> need
-        self.method = codes(type(case.config.algorithm))
-        self.problem = codes(type(case.config.problem)) | codes(type(case.prepared.setup.problem))
+        self.names = names  # method of a problem -> requirement
+        self.method = method_codes(type(case.config.algorithm))
+        self.problem = method_codes(type(case.config.problem)) | method_codes(type(case.spec.setup.problem))
         self.select = type(fed).select.__code__
-        self.called: dict[str, str] = {}
+        self.callers: dict[str, str] = {}
         self.selections: list[Array] = []
-        self.units = np.zeros(fed.m)
+        self.repeats = np.zeros(fed.m)
 
-    def __call__(self, frame: FrameType, event: str, found: Any) -> None:
+    def __call__(self, frame: FrameType, event: str, value: Any) -> None:
         need = self.names.get(self.problem.get(frame.f_code, ""), "")
-        if event == "call" and need and need not in self.called and (caller := self.caller(frame.f_back)):
-            self.called[need] = caller
+        if event == "call" and need and need not in self.callers and (caller := self.caller(frame.f_back)):
+            self.callers[need] = caller
         if event == "return" and frame.f_code is self.select:
-            chosen = self.fed.mask(found)
-            self.selections.append(chosen)
-            self.units += chosen * frame.f_locals["units"]
+            selected = self.fed.mask(value)
+            self.selections.append(selected)
+            self.repeats += selected * frame.f_locals["repeats"]
 
     def begin(self, always: bool) -> None:
-        """Begin a round, in which all clients are charged where no selection is made."""
+        """Begin a round; all clients are charged in it if ``always``, for methods that select none."""
         self.selections = []
-        self.units = np.full(self.fed.m, float(always))
+        self.repeats = np.full(self.fed.m, float(always))
 
     def caller(self, frame: FrameType | None) -> str:
-        """The method of the algorithm from which a call comes, ``round`` where it is none; empty: from the problem."""
+        """Return the method of the algorithm that makes a call, by default ``round``; "" if the problem makes it."""
         while frame is not None and frame.f_code not in self.method:
-            # a problem may build one of its methods from others, which is no need of the algorithm
+            # a problem may build one of its methods from others, which is no requirement of the algorithm
             if frame.f_code in self.problem:
                 return ""
             frame = frame.f_back
@@ -66,7 +66,8 @@ class Watch:
 
 
 @contextmanager
-def watching(watch: Watch) -> Iterator[None]:
+def profiling(watch: CallRecorder) -> Iterator[None]:
+    """Profile all calls in the block with ``watch``."""
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
@@ -75,15 +76,15 @@ def watching(watch: Watch) -> Iterator[None]:
         sys.setprofile(before)
 
 
-def codes(cls: type) -> dict[CodeType, str]:
-    """The names of the methods of a class, its bases included, by their code."""
-    # unwrapped: around the methods of a user's own class stand guards, which all have one code
+def method_codes(cls: type) -> dict[CodeType, str]:
+    """Map the code of each method of a class, bases included, to its name."""
+    # unwrapped, because the guards around the methods of a user's class all have the same code
     methods = [(name, inspect.unwrap(method)) for base in cls.__mro__ for name, method in vars(base).items()]
     return {method.__code__: name for name, method in methods if inspect.isfunction(method)}
 
 
-class Watching(InProcess):
-    """A transport to the host in this process that notes to whom real numbers go, and who sends some."""
+class RecordingTransport(InProcess):
+    """A transport to the host in this process that records the requests that send or return real numbers."""
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
@@ -91,19 +92,19 @@ class Watching(InProcess):
 
     def send(self, request: Request) -> Reply:
         reply = super().send(request)
-        # numbers of rounds, seeds and counts go to every client: only arrays of real numbers say that it takes part
-        told = any(is_charged(value) for value in (*request.args, request.each))
-        travels = told or reply.rows.size > 0
-        if travels and request.verb not in FOR_THE_RECORD and request.method not in SCORES:
+        # rounds, seeds and counts go to every client: only arrays of real numbers show that a client takes part
+        sends_numbers = any(is_charged(value) for value in (*request.args, request.each))
+        has_numbers = sends_numbers or reply.rows.size > 0
+        if has_numbers and request.request_type not in FOR_THE_RECORD and request.method not in SCORES:
             self.asked.append(request)
         return reply
 
 
-class Round(NamedTuple):
-    """A round: its selections, each a mask (m,), the clients asked (m,), by which methods, and the numbers sent.
+class RoundTrace(NamedTuple):
+    """A traced round: selections, each a mask (m,), the clients asked (m,), the client methods, and the numbers sent.
 
-    ``units`` (m,): how many times ``work`` each client is charged with, ``gradients`` (m,) those of samples that it has
-    computed.
+    ``repeats`` (m,): how many times ``sample_gradients`` each client is charged; ``gradients`` (m,): the sample
+    gradients it computed.
     """
 
     selections: list[Array]
@@ -111,61 +112,63 @@ class Round(NamedTuple):
     methods: tuple[str, ...]
     down: float
     up: float
-    units: Array
+    repeats: Array
     gradients: Array
 
 
 class Trace(NamedTuple):
-    """The first rounds of a method; ``sizes`` of the server's state.
+    """The first rounds of a method; ``sizes``: those of the fields of the state of the server.
 
-    ``called``: the methods of the problem that it called, and in which of its own it did so first; ``second``: second
+    ``callers``: method of the problem -> the method of the algorithm that called it first; ``second``: the second
     derivatives among them.
     """
 
     fed: Federation
-    rounds: list[Round]
-    called: dict[str, str]
+    rounds: list[RoundTrace]
+    callers: dict[str, str]
     sizes: list[dict[str, int]]
     second: tuple[str, ...]
 
 
-def traced(case: Case, rounds: int = ROUNDS) -> Trace:
-    """Watch a method from its start."""
+def trace_rounds(case: Case, rounds: int = ROUNDS) -> Trace:
+    """Trace a method from its start."""
     config = case.config
-    transport = Watching(case.host)
-    fed = federation(config, transport, case.prepared)
-    watch = Watch(case, fed)
+    transport = RecordingTransport(case.host)
+    fed = build_federation(config, transport, case.spec)
+    watch = CallRecorder(case, fed)
     server: ServerState | None = None
-    found = []
+    traces = []
     sizes = []
-    tally = Tally(fed.m)
-    with watching(watch), counting(case.host, tally):
-        case.host.join()  # once more: what a method needs of the problem may be asked for here alone
+    tally = GradientCounter(fed.m)
+    with profiling(watch), count_gradients(case.host, tally):
+        case.host.join()  # once more, because join may be the only place that calls a method of the problem
         for number in range(rounds + 1):
             before = fed.ledger.bytes_down, fed.ledger.bytes_up
             transport.asked.clear()
-            watch.begin(not config.algorithm.takes.selections)
+            watch.begin(not config.algorithm.participation.selections)
             tally.clear()
-            server, _ = played(config.algorithm, fed, number, server, 0)
-            server = fed.observed(server)
+            server, _ = play_round(config.algorithm, fed, number, server, 0)
+            server = fed.transform_state(server)
             if number:
-                found.append(seen(watch, transport.asked, tally.clear(), before))
-                fed.evaluate(server.x)  # what the method records may need more of the problem
+                traces.append(summarise_round(watch, transport.asked, tally.clear(), before))
+                fed.evaluate(server.x)  # the record of the method may call further methods of the problem
                 sizes.append({name: np.size(value) for name, value in server._asdict().items()})
-    return Trace(fed, found, watch.called, sizes, tuple(tally.second))
+    return Trace(fed, traces, watch.callers, sizes, tuple(tally.second))
 
 
 @contextmanager
-def counting(host: Host, tally: Tally) -> Iterator[None]:
-    host.wraps.append(tally.wrap)
+def count_gradients(host: Host, tally: GradientCounter) -> Iterator[None]:
+    host.middleware.append(tally.wrap)
     try:
         yield
     finally:
-        host.wraps.remove(tally.wrap)
+        host.middleware.remove(tally.wrap)
 
 
-def seen(watch: Watch, requests: list[Request], gradients: Array, before: tuple[int, int]) -> Round:
-    """What a round did, with ``before`` bytes sent down and up until then."""
+def summarise_round(
+    watch: CallRecorder, requests: list[Request], gradients: Array, before: tuple[int, int]
+) -> RoundTrace:
+    """Summarise a round from the requests; ``before``: bytes sent down and up until it began."""
     fed = watch.fed
     asked = np.zeros(fed.m, bool)
     for request in requests:
@@ -175,4 +178,4 @@ def seen(watch: Watch, requests: list[Request], gradients: Array, before: tuple[
         for now, then in zip((fed.ledger.bytes_down, fed.ledger.bytes_up), before, strict=True)
     )
     methods = tuple(dict.fromkeys(request.method for request in requests))
-    return Round(watch.selections, asked, methods, down, up, watch.units, gradients)
+    return RoundTrace(watch.selections, asked, methods, down, up, watch.repeats, gradients)

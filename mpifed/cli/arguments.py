@@ -1,27 +1,60 @@
-"""The commands with their options and help texts, and the functions that carry them out, as "file:function".
+"""The command line: the commands with their options and help texts, and the parser.
 
-The files of the commands are imported when they are needed, so that help is there at once.
+The functions that carry out commands are named as "file:function"; their files are imported when they are needed, so
+that help is there at once.
 """
 
-from collections.abc import Callable
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Add = Callable[..., Any]  # add_argument of a parser
-Options = Callable[[Add], None]
+from mpifed.cli.mistakes import refuse_command, refuse_options
+from mpifed.core.errors import UserError
+
+Add = Callable[..., Any]  # the method add_argument of a parser
+AddOptions = Callable[[Add], None]
 DATA = "download a data set (get), or describe data and how they are divided among clients (info)"
 OVERWRITE = "overwrite results of other configurations"
 STUDY = {"nargs": "*", "metavar": "study.toml | KEY=VALUE", "help": "experiment file, then overrides: algorithm.k0=5"}
-EVERY: list[tuple[str, str, str, Options]] = []  # name, who carries it out, a line about it, options
+EVERY: list[tuple[str, str, str, AddOptions]] = []  # name, "file:function" that runs it, help, options
+RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the round that they are in
+WITHOUT_RANKS = ("dry_run", "slurm")  # with these options of sweep nothing runs
+ABOUT = ("-h", "--help", "--version")  # options in place of a command
+NEEDED = {  # command -> example of its required arguments
+    **dict.fromkeys(("resume", "show"), "out.h5"),
+    **dict.fromkeys(("compare", "plot"), "results/*.h5"),
+    "check": "my_methods.py:MyMethod",
+    "describe": "fedgia",
+    "data": "info digits",
+    "completion": "bash",
+}
+EXAMPLES = """examples:
+  mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
+  mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5
+  python -m mpifed run algorithm=fedadmm data=qot       without MPI: server and clients in one process
+  mpirun -n 5 python -m mpifed resume out.h5 rounds=2000
+  mpirun -n 5 python -m mpifed sweep study.toml --grid algorithm.k0=1,5,10 --grid seed=0:20 -o results
+  python -m mpifed tune study.toml --method 'fedgia t=0.001..1 k0=1,5' --method fedavg -j 2
+  python -m mpifed show out.h5                          configuration, outcome, counters, timers
+  python -m mpifed compare results/*.h5                 a table, mean ± sd over seeds
+  python -m mpifed certify study.toml algorithm.t=6     the conditions of the method's theorem, both sides
+  python -m mpifed fit out.h5                           coefficients, standard errors, p, distance from the optimum
+  python -m mpifed check my_methods.py:MyMethod         a class of yours against what it says of itself
+  python -m mpifed plot results/*.h5 --x bytes --y error -o figure.pdf
+  python -m mpifed list algorithms
+  python -m mpifed describe fedgia                      formula, options, defaults, source
+"""
 
 
-def command(name: str, act: str, help: str) -> Callable[[Options], Options]:
-    """Make a command of a function that adds its options, and whose docstring is what its help says first."""
+def command(name: str, act: str, help: str) -> Callable[[AddOptions], AddOptions]:
+    """Register a command: the decorated function adds its options, and its docstring begins the help."""
 
-    def kept(options: Options) -> Options:
-        EVERY.append((name, act, help, options))
-        return options
+    def register(add_options: AddOptions) -> AddOptions:
+        EVERY.append((name, act, help, add_options))
+        return add_options
 
-    return kept
+    return register
 
 
 @command("run", "run:run", "run an experiment (the default command)")
@@ -30,7 +63,7 @@ def run(add: Add) -> None:
     add("study", **STUDY)
     add("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
     add("--force", action="store_true", help="overwrite the result file")
-    common(add)
+    add_run_options(add)
 
 
 @command("resume", "run:run", "continue from the last checkpoint of a result file")
@@ -41,10 +74,11 @@ def resume(add: Add) -> None:
     """
     add("result", help="result file of the run")
     add("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
-    common(add)
+    add_run_options(add)
 
 
-def common(add: Add) -> None:
+def add_run_options(add: Add) -> None:
+    """Add the options of run and resume."""
     add("-q", "--quiet", action="store_true", help="print neither progress nor summary")
     add("-v", "--verbose", action="store_true", help="print the complete configuration first, and all settings last")
     add("--survive", action="store_true", help="continue when client ranks die (Open MPI's mpirun --with-ft ulfm)")
@@ -60,7 +94,7 @@ def sweep(add: Add) -> None:
     add("-o", "--output", default="results", metavar="FOLDER", help="folder of results (default: results)")
     add("--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or the order of the grids")
     add("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
-    share(add)
+    add_parallel_options(add)
     add("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
     add("--dry-run", action="store_true", help="print what would be run, and run nothing")
     add("--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing")
@@ -70,7 +104,8 @@ def sweep(add: Add) -> None:
     add("-q", "--quiet", action="store_true", help="print only failures")
 
 
-def share(add: Add) -> None:
+def add_parallel_options(add: Add) -> None:
+    """Add the options of how many points run at a time."""
     jobs = "run N points at a time, each in one process (default: the cores; fewer for a few seconds of work)"
     add("-j", "--jobs", type=int, metavar="N", help=jobs)
     each = "under mpirun: groups of R ranks for clients and one for the server run a point each (0: one for all)"
@@ -92,7 +127,7 @@ def tune(add: Add) -> None:
     add("--seeds", default="100:103", metavar="VALUES", help="seeds of every setting (default: 100:103)")
     add("--median", action="store_true", help="compare medians over seeds, not means")
     add("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
-    share(add)
+    add_parallel_options(add)
     add("--force", action="store_true", help=OVERWRITE)
     add("-q", "--quiet", action="store_true", help="print only the table and failures")
 
@@ -181,12 +216,12 @@ def plot(add: Add) -> None:
     add("--force", action="store_true", help="overwrite the picture")
 
 
-@command("list", "describe:described", "list what an experiment file can name")
+@command("list", "describe:list_or_describe", "list what an experiment file can name")
 def names(add: Add) -> None:
     add("kind", nargs="?", help="algorithms, problems, data, partitions, selections … or matrix: algorithms × problems")
 
 
-@command("describe", "describe:described", "formula, options and source of an algorithm, a problem …")
+@command("describe", "describe:list_or_describe", "formula, options and source of an algorithm, a problem …")
 def describe(add: Add) -> None:
     add("name")
 
@@ -222,3 +257,68 @@ def schema(add: Add) -> None:
 def completion(add: Add) -> None:
     """Print a script that completes the command mpifed: eval "$(mpifed completion bash)" loads it."""
     add("shell", choices=("bash", "zsh", "tcsh"), help="bash, zsh or tcsh")
+
+
+COMMANDS = tuple(name for name, *_ in EVERY)
+
+
+def starts_runs(words: Sequence[str]) -> bool:
+    """Return True if a command line starts runs; it does not parse, because it is called before other imports."""
+    options_without_runs = {f"--{option.replace('_', '-')}" for option in WITHOUT_RANKS}
+    other_commands = {*COMMANDS, *ABOUT} - {*RUNS}
+    return not words or (words[0] not in other_commands and not options_without_runs.intersection(words))
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises UserError for a wrong command line."""
+
+    commands: Mapping[str, argparse.ArgumentParser]  # of the top parser
+
+    def error(self, message: str) -> Any:
+        number = re.fullmatch(r"argument (?:\S+/)?(--\S+): invalid int value: '(.*)'", message)
+        if number:
+            raise UserError(f"{number[1]} {number[2]} is wrong: it must be a whole number")
+        missing = re.fullmatch(r"the following arguments are required: ([^,|]*).*", message)
+        if missing:
+            command = self.prog.rpartition(" ")[2]
+            what = {"result": "a result file", "action": "get or info", "my.py:Class": "a class"}
+            raise UserError(
+                f"{command} needs {what.get(missing[1], f'a {missing[1]}')}, as in: {self.prog} {NEEDED[command]}"
+            )
+        raise UserError(message.replace("argument command: ", "").removesuffix(", KEY=VALUE"))
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; without a command, as one of ``run``. UserError where it is wrong."""
+    if not words or words[0] not in (*COMMANDS, *ABOUT):
+        if words and not words[0].startswith("-"):
+            refuse_command(words[0], COMMANDS)
+        words = ["run", *words]
+    top = parser()
+    # argparse assigns the words before the first option to ``study``, and later ones to nothing
+    args, unknown = top.parse_known_args(words)
+    if unknown:
+        target = "study" if hasattr(args, "study") else "overrides"
+        if not hasattr(args, target) or not all("=" in word and word[0] != "-" for word in unknown):
+            options = top.commands[args.command]._option_string_actions if args.command else ()
+            refuse_options(unknown, words, args.command, options)
+        vars(args)[target] += unknown
+    return args
+
+
+def parser() -> Parser:
+    top = Parser(
+        prog="python -m mpifed",
+        description="Federated optimisation on an MPI cluster.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
+    top.set_defaults(act="describe:versions", parser=top)
+    commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
+    for name, act, help, options in EVERY:
+        command = commands.add_parser(name, help=help, description=options.__doc__)
+        command.set_defaults(act=act)
+        options(command.add_argument)
+    top.commands = commands.choices
+    return top

@@ -1,4 +1,4 @@
-"""The command data: download a data set, or describe one and how it is divided among clients."""
+"""The command data: download a data set, or describe one and its division among clients."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.cli.describe import sentence
+from mpifed.cli.describe import first_sentence
 from mpifed.core import plugins
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
-from mpifed.core.files import checked_target
+from mpifed.core.files import check_target
 from mpifed.core.toml import toml_value
 from mpifed.data import download
 from mpifed.data.dataset import Data, Dataset
-from mpifed.data.info import Survey, describe, missing_cells, survey
-from mpifed.data.labels import fitted, noted
+from mpifed.data.info import Survey, describe, describe_missing_cells, survey
+from mpifed.data.labels import add_note, fit_labels
 from mpifed.data.tables.missing import MissingCells
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment, experiment
@@ -36,77 +36,79 @@ def data(args: argparse.Namespace) -> str:
 
 def info(args: argparse.Namespace) -> str:
     if args.output is not None:
-        style.kind(args.output)
-        checked_target(args.output, args.force)
-    table = study(args.name, args.overrides)
-    meant = "problem" in table
+        style.picture_extension(args.output)
+        check_target(args.output, args.force)
+    table = study_of_word(args.name, args.overrides)
+    has_problem = "problem" in table
     config = experiment(table)
-    about = [] if config.data.label() == "file" else [f"{config.data.label()}: {sentence(type(config.data))}"]
+    introduction = (
+        [] if config.data.label() == "file" else [f"{config.data.label()}: {first_sentence(type(config.data))}"]
+    )
     try:
-        dataset = labelled(config, meant)
-    except MissingCells as refused:  # which a user counts before saying what to do about them
+        dataset = load_with_labels(config, has_problem)
+    except MissingCells as refused:  # a user counts missing cells before deciding what to do about them
         if args.output is not None:
             raise
-        return "\n\n".join([*about, missing_cells(refused)])
-    found = survey(dataset)
-    lines = [*about, describe(dataset, found)]
+        return "\n\n".join([*introduction, describe_missing_cells(refused)])
+    statistics = survey(dataset)
+    lines = [*introduction, describe(dataset, statistics)]
     if args.output is not None:
-        draw(dataset, found, config, args)
+        draw(dataset, statistics, config, args)
         lines.append(f"written to {args.output}")
     return "\n\n".join(lines)
 
 
-def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
-    """The table of an experiment with the data that a word names, and with overrides."""
+def study_of_word(name: str, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the table of an experiment with the data that a word names, and with overrides."""
     if "=" in name:
         table = {}
         overrides = [name, *overrides]
     elif name.endswith(".toml"):
-        table = configuration.read(name)
-    elif (name in Data.names() and name != "file") or plugins.FILE.fullmatch(name):
+        table = configuration.read_experiment(name)
+    elif (name in Data.names() and name != "file") or plugins.FILE_REFERENCE.fullmatch(name):
         table = {"data": {"name": name}}
     elif Path(name).suffix:
         table = {"data": {"name": "file", "path": name}}
     else:
         choices = ", ".join(Data.names())
         raise UserError(f"{name!r} is neither a data file nor a data set; the data sets are {choices}")
-    wrong = next((word for word in overrides if "=" not in word), None)
-    if wrong is not None:
-        raise UserError(f"{wrong!r} is not an override: after {name!r} write KEY=VALUE, for example data.clients=10")
+    mistake = next((word for word in overrides if "=" not in word), None)
+    if mistake is not None:
+        raise UserError(f"{mistake!r} is not an override: after {name!r} write KEY=VALUE, for example data.clients=10")
     return configuration.override(table, overrides)
 
 
-def labelled(config: Experiment, meant: bool) -> Dataset:
-    """The data set with labels as the problem takes them, where one is ``meant``, and notes on labels."""
+def load_with_labels(config: Experiment, has_problem: bool) -> Dataset:
+    """Load the data set with labels as the problem takes them, if the study has one, and with notes on labels."""
     dataset = config.data.load(config.seed, config.dtype)
     if not config.problem.sampled and config.problem.takes() == "numbers":
-        return noted(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
+        return add_note(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
     try:
-        if meant:
-            return config.problem.fitted(dataset)
+        if has_problem:
+            return config.problem.fit_labels(dataset)
         values = dataset.values()
-        two = values is not None and len(values) == 2
-        notes = fitted(dataset, "binary" if two else "classes").notes[len(dataset.notes) :]
+        is_binary = values is not None and len(values) == 2
+        notes = fit_labels(dataset, "binary" if is_binary else "classes").notes[len(dataset.notes) :]
     except UserError as error:
-        return noted(dataset, str(error))
+        return add_note(dataset, str(error))
     except ValueError:
         return dataset
     for note in notes:
-        dataset = noted(dataset, f"where a problem has classes, {note}")
+        dataset = add_note(dataset, f"where a problem has classes, {note}")
     return dataset
 
 
-def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Namespace) -> None:
-    spread = np.stack([found.mean, found.deviation, found.low, found.high])
-    view = partition.Division(dataset.sizes, found.names, found.counts, spread)
-    rule = dataset.division or ", ".join(settings(config.data))
+def draw(dataset: Dataset, statistics: Survey, config: Experiment, args: argparse.Namespace) -> None:
+    spread = np.stack([statistics.mean, statistics.deviation, statistics.low, statistics.high])
+    division = partition.Division(dataset.sizes, statistics.names, statistics.counts, spread)
+    rule = dataset.division or ", ".join(changed_options(config.data))
     seed = config.seed if config.data.seed is None else config.data.seed
     title = ", ".join([f"{args.name}: {dataset.m} clients", *([rule] if rule else []), f"seed = {seed}"])
-    style.save(partition.picture(view, title), args.output, args.force)
+    style.save(partition.plot_partition(division, title), args.output, args.force)
 
 
-def settings(source: Data) -> list[str]:
-    """The options of a data set that are not at their defaults, but for those in the title and for tables."""
+def changed_options(source: Data) -> list[str]:
+    """Return the options of a data set that differ from their defaults, except those in the title and tables."""
     fields = {key: field for key, field in fields_of(type(source)).items() if key not in ("clients", "seed")}
     changed = {key: value for key, field in fields.items() if (value := getattr(source, key)) != field.default}
     return [f"{key} = {toml_value(value)}" for key, value in changed.items() if isinstance(value, int | float | str)]

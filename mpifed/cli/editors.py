@@ -1,21 +1,21 @@
-"""The commands schema and completion: what editors and shells need to know about mpifed."""
+"""The commands schema and completion, for editors and shells."""
 
 import argparse
 import json
 from pathlib import Path
 
 from mpifed.core.errors import UserError
-from mpifed.core.files import replacing
+from mpifed.core.files import replace_file
 from mpifed.experiment.schema import schema as experiments
 
 
 def schema(args: argparse.Namespace) -> str:
-    """The schema as JSON, or where it was written. UserError where it cannot be written."""
+    """Return the schema as JSON, or write it. UserError where it cannot be written."""
     text = json.dumps(experiments(), indent=2, ensure_ascii=False)
     if args.output is None:
         return text
     path = Path(args.output)
-    with replacing(path, args.force) as part:
+    with replace_file(path, args.force) as part:
         part.write_text(text + "\n", "utf-8")
     return f"written to {path}"
 

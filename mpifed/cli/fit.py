@@ -4,15 +4,15 @@ import argparse
 import sys
 
 from mpifed.cli.mistakes import is_result
-from mpifed.cli.run import study
-from mpifed.core.errors import UserError, concerning, printable
+from mpifed.cli.run import read_study
+from mpifed.core.errors import UserError, errors_about, escape_unprintable
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import experiment, override
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
-from mpifed.report.fit_page import page
+from mpifed.report.fit_page import format_fit
 from mpifed.results.result import load
-from mpifed.statistics.fitted import again, fitted
+from mpifed.statistics.fitted import fit_model, require_same_data
 
 
 def fit(args: argparse.Namespace) -> str:
@@ -25,17 +25,17 @@ def fit(args: argparse.Namespace) -> str:
                 "are now"
             )
         result = load(first)
-        with concerning(first):
-            config = again(result, experiment(override(result.config, words)))
-            found = fitted(result, config, cache)
+        with errors_about(first):
+            config = require_same_data(result, experiment(override(result.config, words)))
+            coefficients = fit_model(result, config, cache)
     else:
-        config = experiment(study(args.study))
+        config = experiment(read_study(args.study))
         recorder = start(Job(config), cache=cache)
         assert recorder is not None
         result = recorder.result()
-        found = fitted(result, config, cache)
+        coefficients = fit_model(result, config, cache)
     name, problem, data = (part.label().rpartition(":")[2] for part in (config.algorithm, config.problem, config.data))
-    if args.format == "csv":  # a table alone, which notes would spoil
-        for note in found.notes:
-            sys.stderr.write(f"mpifed: {printable(note)}\n")
-    return page(f"{problem} on {data} by {name}: {result.status}", found, args.format)
+    if args.format == "csv":  # notes would spoil the table
+        for note in coefficients.notes:
+            sys.stderr.write(f"mpifed: {escape_unprintable(note)}\n")
+    return format_fit(f"{problem} on {data} by {name}: {result.status}", coefficients, args.format)

@@ -1,4 +1,4 @@
-"""The command jobs: the scripts for batch systems, copied out of the package."""
+"""The command jobs: copies the scripts for batch systems out of the package."""
 
 import argparse
 import shutil
@@ -7,11 +7,11 @@ from pathlib import Path
 from mpifed.core.errors import UserError, reason
 
 PACKAGE = Path(__file__).resolve().parent.parent
-HOMES = (PACKAGE / "jobs", PACKAGE.parent / "jobs")  # in a wheel; beside the package in a clone
+HOMES = (PACKAGE / "jobs", PACKAGE.parent / "jobs")  # in a wheel, or beside the package in a clone
 
 
 def jobs(args: argparse.Namespace) -> str:
-    """Copy the scripts to the folder jobs in ``--to``; where they are. UserError where one is there already."""
+    """Copy the scripts to the folder jobs in ``--to``; return their path. UserError where one is there already."""
     source = next((home for home in HOMES if (home / "single.sbatch").exists()), None)
     if source is None:
         raise UserError("the scripts of jobs/ are not in this installation of mpifed: take them from its repository")
@@ -19,9 +19,9 @@ def jobs(args: argparse.Namespace) -> str:
         raise UserError(f"--to {args.to} is wrong: there is no such folder")
     target = Path(args.to, "jobs")
     names = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    there = [name for name in names if (target / name).exists()]
-    if there and (not args.force or target.samefile(source)):
-        raise UserError(f"{target / there[0]} exists; say --force to overwrite it or --to for another folder")
+    existing = [name for name in names if (target / name).exists()]
+    if existing and (not args.force or target.samefile(source)):
+        raise UserError(f"{target / existing[0]} exists; say --force to overwrite it or --to for another folder")
     try:
         for name in names:
             (target / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a compressor is: a rule that makes messages short, with its error and its exact bits."""
+"""The base of compressors: rules that shorten messages, with their errors and exact bits."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ import numpy as np
 from mpifed.core import symmetric as packed
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 
 Generators = Sequence[np.random.Generator]
-Draws = Callable[[], Generators]  # makes one generator a row, where a compressor asks for them
+Draws = Callable[[], Generators]  # makes one generator for each row, when called
 
 
 class Compressor(Component):
@@ -39,7 +39,7 @@ class Compressor(Component):
         "randseqk": "mpifed.compressors.sparse:RandSeqK",
         "natural": "mpifed.compressors.rounding:Natural",
         "dither": "mpifed.compressors.rounding:Dither",
-        "uniform": "mpifed.compressors.rounding:Uniform",
+        "uniform": "mpifed.compressors.rounding:UniformQuantization",
         "rank": "mpifed.compressors.rank:Rank",
     }
     default: ClassVar[str] = "identity"
@@ -47,9 +47,9 @@ class Compressor(Component):
     checks: ClassVar[str] = "mpifed.compressors.compressor_guards"
 
     def compress(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
-        """C of each row: (c, N), zeros where nothing is sent. A row that is not finite stays as it is."""
-        # A sum of squares is finite only if all numbers are, and takes no array of as many answers. Where it overflows
-        # though all are finite, the slower way below says so.
+        """Return C of each row: (c, N), 0 for numbers not sent. A row that is not finite is returned unchanged."""
+        # A sum of squares is finite only if all numbers are, and needs no array of booleans. If it overflows although
+        # all are finite, the slower way below is right too.
         if np.isfinite(np.vecdot(rows, rows)).all():
             return self.message(rows, rngs, symmetric)
         good = np.isfinite(rows).all(axis=1, keepdims=True)
@@ -57,26 +57,26 @@ class Compressor(Component):
 
     @abstractmethod
     def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
-        """C of each row, all finite: (c, N). It may be ``rows`` itself, which is never written to."""
+        """Return C of each row, all finite: (c, N). It may return ``rows`` itself, which is never written to."""
 
     @abstractmethod
     def bits(self, N: int, itemsize: int, symmetric: bool = False) -> int:
-        """The bits of one message of N numbers of ``itemsize`` bytes."""
+        """Return the bits of one message of N numbers of ``itemsize`` bytes."""
 
     def numbers(self, N: int, vectors: int = 1) -> float:
-        """The length of a message of so many ``vectors`` of N numbers in numbers of 64 bits, up to a whole byte."""
+        """Return the length of a message of ``vectors`` of N numbers, in numbers of 64 bits, rounded up to a byte."""
         return -(-vectors * self.bits(N, 8) // 8) / 8
 
     def delta(self, N: int, symmetric: bool = False) -> float | None:
-        """δ, the largest that is known; None where C is not contractive."""
+        """Return the largest known δ; None if C is not contractive."""
         return None
 
     def omega(self, N: int, symmetric: bool = False) -> float | None:
-        """ω, the smallest that is known; None where C is biased."""
+        """Return the smallest known ω; None if C is biased."""
         return None
 
     def contraction(self, N: int, symmetric: bool = False) -> tuple[float, float]:
-        """A factor a with which a·C is contractive, and its δ: 1 and δ of C itself, or both 1/(1 + ω)."""
+        """Return a factor a for which a·C is contractive, and its δ: 1 and δ of C itself, or both 1/(1 + ω)."""
         delta = self.delta(N, symmetric)
         if delta is not None:
             return 1.0, delta
@@ -86,14 +86,14 @@ class Compressor(Component):
         return 1 / (1 + omega), 1 / (1 + omega)
 
     def verify(self, symmetric: bool = False) -> None:
-        """Refuse messages that this compressor is not made for (UserError)."""
+        """Raise UserError for messages that this compressor cannot compress."""
 
 
 class Identity(Compressor, tag="identity"):
-    """C(x) = x: δ = 1, ω = 0, all N numbers are sent."""
+    """The identity C(x) = x: δ = 1, ω = 0, all N numbers are sent."""
 
-    # What travels is what was uploaded.
-    keeps = Keeps.EVERYTHING
+    # Messages are the uploads themselves.
+    supports = Supports.EVERYTHING
 
     def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
         return rows
@@ -108,16 +108,16 @@ class Identity(Compressor, tag="identity"):
         return 0.0
 
 
-def order(N: int) -> int:
-    """n of a symmetric matrix that is packed into N = n(n + 1)/2 numbers (UserError)."""
+def matrix_order(N: int) -> int:
+    """Return n of a symmetric matrix packed into N = n(n + 1)/2 numbers; raise UserError if N is no such number."""
     try:
-        return packed.order(N)
+        return packed.order_of_packed(N)
     except ValueError:
         raise UserError(f"{N} numbers are no packed symmetric matrix: a matrix of order n has n(n + 1)/2") from None
 
 
-def above(key: str, C: Compressor, numbers: int) -> list[str]:
-    """A sentence where a compressor keeps ``k`` entries of messages that have fewer ``numbers``."""
+def note_large_k(key: str, C: Compressor, numbers: int) -> list[str]:
+    """Return a note in a list if a compressor keeps ``k`` entries of messages with fewer ``numbers``, else []."""
     k = getattr(C, "k", None)
     if not isinstance(k, int) or k <= numbers:
         return []

@@ -1,4 +1,4 @@
-"""Compressors that send some of the numbers: the largest, random ones, or a random run of them."""
+"""Compressors that send some of the numbers: the largest, random ones, or consecutive ones."""
 
 import math
 import re
@@ -8,18 +8,18 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from mpifed.compressors.compressor import Compressor, Draws, order
-from mpifed.core.promises import Keeps
+from mpifed.compressors.compressor import Compressor, Draws, matrix_order
+from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 
-AT_ONCE = 1 << 15  # numbers whose largest are found together: they stay in the L2 cache of a core
+AT_ONCE = 1 << 15  # numbers whose largest are found together, which fit into the L2 cache of a core
 SEED = 64  # bits of a seed
 MULTIPLE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)n")
 
 
-class Sparse(Compressor):
-    """C keeps k of the N numbers, in places that ``places`` chooses."""
+class SparseCompressor(Compressor):
+    """The base of compressors that keep k of the N numbers, at positions that ``places`` chooses."""
 
     k: Annotated[
         int | str,
@@ -39,20 +39,20 @@ class Sparse(Compressor):
             raise ValueError(f"k = {self.k} is wrong: it must be at least 1")
 
     def count(self, N: int, symmetric: bool = False) -> int:
-        """k for messages of N numbers."""
+        """Return k for messages of N numbers."""
         multiple = MULTIPLE.fullmatch(str(self.k))
         if multiple is None:
             return min(int(self.k), N)
-        n = order(N) if symmetric else N
-        # 0.07 times 100 is 7.000000000000001, of which the next whole number would be 8.
+        n = matrix_order(N) if symmetric else N
+        # 0.07 times 100 is 7.000000000000001, which would be rounded up to 8.
         return max(math.ceil(min(float(multiple[1]) * n - 1e-9, N)), 1)
 
     @abstractmethod
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
-        """The places of the numbers that are sent, rising in each row: (c, k)."""
+        """Return the positions of the numbers that are sent, rising in each row: (c, k)."""
 
     def factor(self, N: int, symmetric: bool = False) -> float:
-        """What the numbers sent are multiplied by."""
+        """Return the factor of the numbers sent."""
         return 1.0
 
     def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
@@ -61,8 +61,8 @@ class Sparse(Compressor):
             return rows
         picked = self.places(rows, rngs, symmetric) + N * np.arange(len(rows))[:, None]
         sent = np.zeros_like(rows)
-        # Flat indices: to take by rows and columns costs twice the time. The factor in the type of the rows, which
-        # would else be in double precision.
+        # Flat indices take half the time of rows and columns. The factor has the type of the rows, or the product
+        # would be in double precision.
         sent.ravel()[picked] = rows.ravel()[picked] * rows.dtype.type(self.factor(N, symmetric))
         return sent
 
@@ -72,27 +72,27 @@ class Sparse(Compressor):
 
     @abstractmethod
     def indices(self, N: int, k: int) -> int:
-        """The bits that say which k < N numbers are sent."""
+        """Return the bits of a message that encode which k < N numbers are sent."""
 
 
-class TopK(Sparse, tag="topk"):
-    """The k numbers that are largest in absolute value; of equal ones those that come first.
+class TopK(SparseCompressor, tag="topk"):
+    """The k numbers largest in absolute value; of equal ones those that come first.
 
     Contractive: δ = k/N for vectors; for matrices of order n, where k entries may all be on the diagonal,
     δ = (min(k, n) + 2 max(k − n, 0))/n². A message is k numbers and their places, of ⌈log₂ N⌉ bits each.
     Source: S. U. Stich, J.-B. Cordonnier, M. Jaggi, "Sparsified SGD with memory", arXiv:1809.07599 (2018).
     """
 
-    # Which entries it takes follows from an upload whose noise is drawn before.
-    keeps = Keeps.EVERYTHING
+    # Its choice of entries depends on an upload that has its noise already.
+    supports = Supports.EVERYTHING
 
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         k = self.count(rows.shape[1], symmetric)
         step = max(1, AT_ONCE // rows.shape[1])
-        found = np.empty((len(rows), k), np.intp)
+        positions = np.empty((len(rows), k), np.intp)
         for first in range(0, len(rows), step):
-            found[first : first + step] = largest(np.abs(rows[first : first + step]), k)
-        return found
+            positions[first : first + step] = find_largest(np.abs(rows[first : first + step]), k)
+        return positions
 
     def indices(self, N: int, k: int) -> int:
         return k * (N - 1).bit_length()
@@ -101,12 +101,12 @@ class TopK(Sparse, tag="topk"):
         k = self.count(N, symmetric)
         if not symmetric:
             return k / N
-        n = order(N)
+        n = matrix_order(N)
         return (min(k, n) + 2 * max(k - n, 0)) / n**2
 
 
-class RandK(Sparse, tag="randk"):
-    """k numbers in random places, all choices alike, times N/k.
+class RandK(SparseCompressor, tag="randk"):
+    """A uniformly random choice of k numbers, times N/k.
 
     Unbiased: ω = N/k − 1. A message is k numbers and a seed of 64 bits, from which the receiver draws the same places.
     Source: S. U. Stich, J.-B. Cordonnier, M. Jaggi, "Sparsified SGD with memory", arXiv:1809.07599 (2018), scaled as in
@@ -114,12 +114,12 @@ class RandK(Sparse, tag="randk"):
     """
 
     # It looks at an upload after its noise, and draws from f.rng.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         N = rows.shape[1]
         k = self.count(N, symmetric)
-        # By way of a seed, which is what a message holds in place of the places: the receiver draws the same ones.
+        # From a seed, which a message has in place of positions: the receiver draws the same ones.
         seeds = [int(rng.integers(1 << SEED, dtype=np.uint64)) for rng in rngs()]
         draws = [stream(seed, "compression").choice(N, k, replace=False, shuffle=False) for seed in seeds]
         return np.sort(np.array(draws).reshape(len(rows), k), axis=1)
@@ -135,7 +135,7 @@ class RandK(Sparse, tag="randk"):
 
 
 class RandSeqK(RandK, tag="randseqk"):
-    """k numbers in a row from a random place, the first after the last, times N/k.
+    """A run of k consecutive numbers from a random place, the first following the last, times N/k.
 
     Unbiased: ω = N/k − 1. A message is k numbers and the first place, of ⌈log₂ N⌉ bits.
     Source: K. Burlachenko, P. Richtárik, "Unlocking FedNL: Self-contained compute-optimized implementation",
@@ -143,7 +143,7 @@ class RandSeqK(RandK, tag="randseqk"):
     """
 
     # It looks at an upload after its noise, and draws from f.rng.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         N = rows.shape[1]
@@ -156,28 +156,28 @@ class RandSeqK(RandK, tag="randseqk"):
         return (N - 1).bit_length()
 
 
-def largest(sizes: Array, k: int) -> Array:
-    """The places of the k largest numbers of each row of ``sizes`` (c, N), rising; of equal ones the first: (c, k)."""
+def find_largest(sizes: Array, k: int) -> Array:
+    """Find the positions of the k largest numbers in each row (c, N), rising; of equal ones the first: (c, k)."""
     N = sizes.shape[1]
     # np.partition takes many times as long where most numbers are equal, as the zeros of sparse gradients are.
     if 2 * np.count_nonzero(sizes) < sizes.size:
-        return np.array([largest_of_few(row, k) for row in sizes]).reshape(len(sizes), k)
-    # np.argpartition would find the places at once, but of equal numbers it takes any, which differ between machines.
-    least = np.partition(sizes, N - k, axis=1)[:, N - k, None]
-    kept = sizes >= least
-    # Rows in which several numbers equal the k-th largest: all above it, and of those the first ones. What is no number
-    # counts as equal, so that k places are found in any case.
-    for i in np.flatnonzero(np.count_nonzero(kept, axis=1) != k).tolist():
-        kept[i] = sizes[i] > least[i]
-        equal = np.flatnonzero(~kept[i] & ~(sizes[i] < least[i]))
-        kept[i, equal[: k - np.count_nonzero(kept[i])]] = True
-    return np.flatnonzero(kept).reshape(len(sizes), k) % N
+        return np.array([find_largest_sparse(row, k) for row in sizes]).reshape(len(sizes), k)
+    # np.argpartition would find positions at once, but its choice among equal numbers differs between machines.
+    threshold = np.partition(sizes, N - k, axis=1)[:, N - k, None]
+    is_kept = sizes >= threshold
+    # If several numbers equal the k-th largest, the first of them are kept beside all larger ones. NaN counts as equal,
+    # so that k positions are found in any case.
+    for i in np.flatnonzero(np.count_nonzero(is_kept, axis=1) != k).tolist():
+        is_kept[i] = sizes[i] > threshold[i]
+        equal = np.flatnonzero(~is_kept[i] & ~(sizes[i] < threshold[i]))
+        is_kept[i, equal[: k - np.count_nonzero(is_kept[i])]] = True
+    return np.flatnonzero(is_kept).reshape(len(sizes), k) % N
 
 
-def largest_of_few(sizes: Array, k: int) -> Array:
-    """The same for one row (N,), most of which is 0: (k,)."""
-    some = np.flatnonzero(sizes != 0)
-    if len(some) > k:
-        return some[largest(sizes[None, some], k)[0]]
-    zeros = np.flatnonzero(sizes[:k] == 0)[: k - len(some)]
-    return np.sort(np.concatenate([some, zeros]))
+def find_largest_sparse(sizes: Array, k: int) -> Array:
+    """Find the positions of the k largest numbers in a row (N,), most of which is 0: (k,)."""
+    nonzero = np.flatnonzero(sizes != 0)
+    if len(nonzero) > k:
+        return nonzero[find_largest(sizes[None, nonzero], k)[0]]
+    zeros = np.flatnonzero(sizes[:k] == 0)[: k - len(nonzero)]
+    return np.sort(np.concatenate([nonzero, zeros]))

@@ -12,19 +12,19 @@ from typing import IO, Any
 import numpy as np
 
 from mpifed.core.errors import UserError, reason
-from mpifed.core.files import atomic_file, open_file, synchronise
-from mpifed.core.memory import size_of
+from mpifed.core.files import atomic_file, open_file, sync_to_disk
+from mpifed.core.memory import bytes_of_shape
 from mpifed.core.typing import Array
 
-PACKED = (zipfile.BadZipFile, zlib.error)
-DAMAGE = (OSError, EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError, *PACKED)
-BLOCK = 1 << 20  # bytes read at a time
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
+READ_ERRORS = (OSError, EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError, *ZIP_ERRORS)
+CHUNK_BYTES = 1 << 20  # read at a time
 LAST_LINE = b"\n%08x\n"  # of a file, with its checksum
-LENGTH = len(LAST_LINE % 0)
+LAST_LINE_LENGTH = len(LAST_LINE % 0)
 
 
-class Checksummed(io.RawIOBase):
-    """A file written from start to end; ``sum`` is the checksum of its name and content so far."""
+class ChecksummedWriter(io.RawIOBase):
+    """A file that is written from start to end; ``sum`` is the checksum of its name and content so far."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.file = file
@@ -42,86 +42,88 @@ def write(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def write_text(path: Path, text: bytes) -> None:
-    """Write text to a file with a checksum, then synchronise the folder: files that the text names are there too."""
+    """Write text to a file with a checksum, then synchronise its folder: files that the text names are there too."""
     with checksummed_file(path) as file:
         file.write(text)
-    synchronise(path.parent)
+    sync_to_disk(path.parent)
 
 
 def read(path: Path) -> dict[str, Array]:
-    """The arrays of an NPZ file. UserError where it is missing, its checksum is wrong, or it is another program's."""
+    """Read the arrays of an NPZ file. UserError if it is missing, damaged or written by another program."""
     try:
         with open_file(path) as content:
-            check(content, path.name)
-            # np.load unpacks whatever it finds. Ours are never compressed, so that sizes say what memory they take.
+            verify_checksum(content, path.name)
+            # np.load unpacks any file. Ours are never compressed, so their sizes are the memory that they take.
             members = zipfile.ZipFile(content).infolist()
-            if any(one.file_size != one.compress_size or not one.filename.endswith(".npy") for one in members):
+            if any(entry.file_size != entry.compress_size or not entry.filename.endswith(".npy") for entry in members):
                 raise ValueError("it has something else than arrays, or these are compressed")
             content.seek(0)
             with np.load(content, allow_pickle=False) as file:
                 return {
-                    name: array_of(file, name, one.file_size) for name, one in zip(file.files, members, strict=True)
+                    name: read_array(file, name, entry.file_size)
+                    for name, entry in zip(file.files, members, strict=True)
                 }
-    except DAMAGE as error:
+    except READ_ERRORS as error:
         raise UserError(f"checkpoint file {path} is damaged or missing ({reason(error)}): resume needs it") from None
 
 
-def array_of(file: Any, name: str, stored: int) -> Array:
-    """An array of an open NPZ file. ValueError where it declares more than the bytes ``stored``, or is no array."""
-    # numpy takes memory for what a header declares, before it finds that the bytes are not there.
+def read_array(file: Any, name: str, stored: int) -> Array:
+    """Read an array from an open NPZ file. ValueError if it declares more than ``stored`` bytes or no array."""
+    # numpy allocates what the header declares before it reads, and so before it finds that bytes are missing.
     with file.zip.open(f"{name}.npy") as member:
         shape, _, dtype = npy_header(member)
-    if min(shape, default=0) < 0 or size_of(shape, dtype.itemsize) > stored or dtype.kind not in "biufcSU":
+    if min(shape, default=0) < 0 or bytes_of_shape(shape, dtype.itemsize) > stored or dtype.kind not in "biufcSU":
         raise ValueError(f"{name} declares the shape {shape} of {dtype}, but holds {stored:,} bytes")
     return np.asarray(file[name])
 
 
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran order, and type of an array as numpy stores it."""
+    """Read the header of an NPY file: shape, whether the order is Fortran's, and dtype."""
     major, _ = np.lib.format.read_magic(file)
-    # Version 3 has another encoding of names, which arrays without fields do not have.
+    # Version 3 differs only in the encoding of field names, and our arrays have no fields.
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     return read(file)
 
 
-def check_array(what: str, found: Array, shape: tuple[int, ...], kind: Any) -> None:
-    """ValueError where an array has another shape or type."""
-    if found.shape != shape or found.dtype != kind:
-        raise ValueError(f"{what} has type {found.dtype} and shape {found.shape}, but must have {kind} and {shape}")
+def check_array(what: str, array: Array, shape: tuple[int, ...], dtype: Any) -> None:
+    """Raise ValueError if an array has another shape or dtype than required."""
+    if array.shape != shape or array.dtype != dtype:
+        raise ValueError(f"{what} has type {array.dtype} and shape {array.shape}, but must have {dtype} and {shape}")
 
 
 def read_text(path: Path) -> bytes | None:
-    """The text of a file, None where there is no file. UserError where its checksum is wrong."""
+    """Read the text of a file; None if there is no file. UserError if its checksum is wrong."""
     try:
         with open_file(path) as file:
-            check(file, path.name)
+            verify_checksum(file, path.name)
             file.seek(0)
-            return file.read()[:-LENGTH]
+            return file.read()[:-LAST_LINE_LENGTH]
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise UserError(f"checkpoint {path} cannot be read: {reason(error)}") from None
 
 
-def check(file: IO[bytes], name: str) -> None:
-    # With its name: the parts of a checkpoint have the same form, and one in place of another would be taken for it.
-    left = os.fstat(file.fileno()).st_size - LENGTH
+def verify_checksum(file: IO[bytes], name: str) -> None:
+    """Raise ValueError unless the last line of a file holds the checksum of its name and content."""
+    # With its name: the files of a checkpoint have one form, and one in place of another would go unnoticed.
+    left = os.fstat(file.fileno()).st_size - LAST_LINE_LENGTH
     total = zlib.crc32(name.encode())
-    while left > 0 and (block := file.read(min(left, BLOCK))):
+    while left > 0 and (block := file.read(min(left, CHUNK_BYTES))):
         left -= len(block)
         total = zlib.crc32(block, total)
-    if file.read(BLOCK) != LAST_LINE % total:
+    if file.read(CHUNK_BYTES) != LAST_LINE % total:
         raise ValueError("its checksum is wrong")
 
 
 @contextmanager
-def checksummed_file(path: Path) -> Iterator[Checksummed]:
-    """A file to write in place of ``path``; when complete it gets its checksum, is synchronised and renamed."""
+def checksummed_file(path: Path) -> Iterator[ChecksummedWriter]:
+    """Yield a file to write; once complete it gets its checksum, is synchronised and renamed to ``path``."""
     with atomic_file(path) as part, open(part, "wb") as file:
-        content = Checksummed(file, path.name)
+        content = ChecksummedWriter(file, path.name)
         yield content
         file.write(LAST_LINE % content.sum)
         file.flush()
-        # Before the file is renamed: a crash of the machine could else leave the new name and none of the content,
-        # because file systems may write the folder first.
+        # Before the file is renamed: file systems may write the folder first, so that a crash of the machine could
+        # leave the new name without the content.
         os.fsync(file.fileno())

@@ -14,16 +14,15 @@ import msgspec
 
 from mpifed.core import plugins
 from mpifed.core.arrays import is_number
-from mpifed.core.deprecated import with_new_keys
-from mpifed.core.errors import UserError, WrongValue, unknown
-from mpifed.core.promises import NO_REASONS, NOTHING_KEPT, Keeps, Reasons
-from mpifed.core.toml import join, toml_value
+from mpifed.core.errors import InvalidValue, UserError, raise_unknown
+from mpifed.core.promises import NO_REASONS, NOTHING_SUPPORTED, Reasons, Supports
+from mpifed.core.toml import join_key, toml_value
 
 LONGEST = 200  # characters of a value in a message
-CHOSEN = ("algorithms", "problems", "data")  # what a study is about: nobody takes another one for the sake of an option
-IN_TIME = ("seconds", "latency", "deadline", "patience")  # ends of keys that are times
+SUBJECTS = ("algorithms", "problems", "data")  # the subject of a study, which nobody changes for the sake of an option
+TIME_ENDINGS = ("seconds", "latency", "deadline", "patience")  # endings of keys that are times
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}  # in seconds
-LIMITS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+COMPARISONS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -35,39 +34,37 @@ TYPES = {
 
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of an experiment file. Its fields are the keys, with types, defaults and descriptions."""
+class StudyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of an experiment file, whose fields are its keys, with types, defaults and descriptions."""
 
-    refused: ClassVar[dict[str, str]] = {}  # keys of similar tables that this one cannot have, and why not
+    refused: ClassVar[dict[str, str]] = {}  # keys of similar tables that this one refuses -> the reason
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__post_init__" in vars(cls):
-            type.__setattr__(cls, "__post_init__", refusing(vars(cls)["__post_init__"]))
+            type.__setattr__(cls, "__post_init__", wrap_post_init(vars(cls)["__post_init__"]))
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The table at ``path`` with its values checked against the fields; UserError names the key that is wrong."""
-        return cls.fill(given(table, path, f"{path} is a table, so write {path}.KEY = VALUE"), path)
+        """Build the table at ``path`` and check its values; UserError names the wrong key."""
+        return cls.fill(copy_table(table, path, f"{path} is a table, so write {path}.KEY = VALUE"), path)
 
     @classmethod
     def fill(cls, table: dict[str, Any], path: str) -> Self:
-        """The same for a dict without the key ``name``."""
+        """Build the table from a dict without the key ``name``, checking each value against the type of its field."""
         fields = fields_of(cls)
-        if not table.keys() <= fields.keys():
-            table = with_new_keys(cls, table, path)
         for key in table:
             if key not in fields and key in cls.refused:
-                raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")
+                raise UserError(f"{join_key(path, key)} cannot be set: {cls.refused[key]}")
             if key not in fields:
                 cls.refuse_key(key, table[key], path)
-        # After all keys: whoever misspells one should hear of that, and not of the value of another.
+        # Values after all keys: whoever misspells a key should read of that, and not of the value of another.
         values = {}
         for key, value in table.items():
-            values[fields[key].name] = convert(value, fields[key].type, join(path, key))
+            values[fields[key].name] = convert(value, fields[key].type, join_key(path, key))
         for key, field in fields.items():
             if field.required and key not in table:
-                raise UserError(f"{join(path, key)} is missing: it has no default")
+                raise UserError(f"{join_key(path, key)} is missing: it has no default")
         try:
             return cls(**values)
         except ValueError as error:
@@ -75,143 +72,147 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @classmethod
     def refuse_key(cls, key: str, value: Any, path: str) -> NoReturn:
-        """UserError for a key that this table does not have; it says what would be right."""
-        unknown("key", key, fields_of(cls), path)
+        """Raise UserError for a key that this table does not have, with the nearest key or all."""
+        raise_unknown("key", key, fields_of(cls), path)
 
 
-def refusing(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The ``__post_init__`` of a table, whose ValueError is a UserError for whoever makes an object of it in Python."""
+def wrap_post_init(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Wrap the ``__post_init__`` of a table so that its errors are a UserError where an object is made in Python."""
 
     @functools.wraps(check)
     def call(table: Any) -> None:
         try:
             check(table)
         except (ValueError, TypeError, AttributeError) as error:
-            raise refusal(table, error) from None
+            raise error_to_raise(table, error) from None
 
     return call
 
 
-def refusal(table: Any, error: Exception) -> Exception:
-    """What a user is told of an error in ``__post_init__``: that of a value of another type, or of the ValueError."""
+def error_to_raise(table: Any, error: Exception) -> Exception:
+    """Return the error to raise for one in ``__post_init__``: about a value of a wrong type, or its ValueError."""
     cls: Any = type(table)
     if type(error) is ValueError:
-        return WrongValue(str(error))
-    # an object takes what it is given: values of other types, which a study refuses, may fail here
+        return InvalidValue(str(error))
+    # msgspec does not check the types of an object's values, so wrong ones, which a study refuses, may fail here
     for key, field in fields_of(cls).items():
         value = getattr(table, field.name)
         where = f"{cls.__name__}.{key}"
-        if value is None and type(None) not in parts_of(field.type)[2]:
-            return WrongValue(f"{where} = None is wrong: leave it out for the default")
-        if Table not in type(value).__mro__:
+        if value is None and type(None) not in analyse_type(field.type)[2]:
+            return InvalidValue(f"{where} = None is wrong: leave it out for the default")
+        if StudyTable not in type(value).__mro__:
             convert(value, field.type, where)
     return error
 
 
 @cache
-def fields_of(cls: type[Table]) -> dict[str, Any]:
-    """Key -> field of a table, whose attribute is field.name; cached, because reading annotations is slow."""
+def fields_of(cls: type[StudyTable]) -> dict[str, Any]:
+    """Return key -> field of a table, whose attribute is field.name; cached, because reading annotations is slow."""
     return {field.encode_name: field for field in msgspec.structs.fields(cls)}
 
 
-class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):
+class Component(StudyTable, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):
     """A table with a ``name``: the base of algorithms, problems, data sources, partitions, selections and step rules.
 
     The base class of a family (``Algorithm``, ``Step`` …) lists the members in ``choices``: name -> "module:Class".
-    Members from outside mpifed are found by ``plugins``; the abstract methods of the family are what they must define.
+    ``plugins`` finds members from outside mpifed, which must define the abstract methods of the family.
     """
 
     choices: ClassVar[dict[str, str]] = {}
     default: ClassVar[str] = ""
     kind: ClassVar[str] = ""  # plural name of the family; mpifed.KIND is its group of entry points
-    checks: ClassVar[str] = ""  # the module whose GUARDS say what the methods of a user's own class must return
+    checks: ClassVar[str] = ""  # the module whose GUARDS check the results of a user's class
 
     @property
-    def keeps(self) -> Keeps:
-        """Promises that hold with this component and its options, as its own class says."""
-        return NOTHING_KEPT
+    def supports(self) -> Supports:
+        """The promises that hold with this component and its options, as its own class declares."""
+        return NOTHING_SUPPORTED
 
     @property
-    def unkept(self) -> Reasons:
-        """Why other promises do not hold with it, and what would be right."""
+    def unsupported(self) -> Reasons:
+        """The reasons why other promises do not hold with it, and what would be right."""
         return NO_REASONS
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The component that a table names; a plain string is a table with that name."""
-        table = given(table, path, f"{path} is a table, such as {path}.name = {cls.default!r}", short="name")
+        """Build the component that a table names; a plain string stands for a table with that name."""
+        table = copy_table(table, path, f"{path} is a table, such as {path}.name = {cls.default!r}", short="name")
         name = table.pop("name", cls.default)
         return cls.member(name, path).fill(table, path)
 
     @classmethod
     def member(cls, name: Any, path: str) -> type[Self]:
-        """The class called ``name`` in this family, in mpifed or in a plugin; UserError where there is none."""
+        """Return the class called ``name`` in this family, of mpifed or of a plugin; UserError if there is none."""
         if not isinstance(name, str):
-            unknown(path.rsplit(".", 1)[-1], name, cls.names())
-        # mpifed's own first, so that no package that is installed can change what a study with this name means.
+            raise_unknown(path.rsplit(".", 1)[-1], name, cls.names())
+        # mpifed's classes first, so that no installed package can change the meaning of a study.
         if name in cls.choices:
             module, _, attribute = cls.choices[name].partition(":")
             return getattr(importlib.import_module(module), attribute)
         try:
-            found = plugins.find(cls, name)
+            member = plugins.find_class(cls, name)
         except ValueError as error:
-            raise UserError(f"{path} = {brief(name)} is wrong: {error}") from None
-        return found or unknown(path.rsplit(".", 1)[-1], name, cls.names())
+            raise UserError(f"{path} = {shorten_value(name)} is wrong: {error}") from None
+        return member or raise_unknown(path.rsplit(".", 1)[-1], name, cls.names())
 
     @classmethod
     def refuse_key(cls, key: str, value: Any, path: str) -> NoReturn:
-        """The same; where other members of the family have the key, with their names."""
+        """Raise UserError for a key that this component does not have, with the members of the family that have it."""
         family: Any = next((base for base in cls.__mro__ if "choices" in vars(base)), cls)
-        if family.kind in CHOSEN:
+        if family.kind in SUBJECTS:
             super().refuse_key(key, value, path)
-        able = [name for name in family.choices if name != cls.label() and key in fields_of(family.member(name, path))]
-        if not able or difflib.get_close_matches(key, list(fields_of(cls)), 1):
+        owners = [
+            name for name in family.choices if name != cls.label() and key in fields_of(family.member(name, path))
+        ]
+        if not owners or difflib.get_close_matches(key, list(fields_of(cls)), 1):
             super().refuse_key(key, value, path)
-        own = f"the choices are {', '.join(fields_of(cls))}" if fields_of(cls) else f"{cls.label()} has none"
+        keys = f"the choices are {', '.join(fields_of(cls))}" if fields_of(cls) else f"{cls.label()} has none"
         raise UserError(
-            f"unknown key {join(path, key)!r}; {own}; with {path}.name = {toml_value(able[0])} there is {key}"
+            f"unknown key {join_key(path, key)!r}; {keys}; with {path}.name = {toml_value(owners[0])} there is {key}"
         )
 
     @classmethod
     def names(cls) -> list[str]:
-        """All names of this family: those of mpifed, then those of installed packages."""
-        return list(dict.fromkeys([*cls.choices, *plugins.installed(cls.kind)]))
+        """Return all names of this family: those of mpifed, then those of installed packages."""
+        return list(dict.fromkeys([*cls.choices, *plugins.find_entry_points(cls.kind)]))
 
     @classmethod
     def label(cls) -> str:
-        """The name of this class in an experiment file."""
+        """Return the name of this class in an experiment file."""
         return str(cls.__struct_config__.tag)
 
 
-def given(table: Any, path: str, right: str, short: str = "") -> dict[str, Any]:
-    """A copy of a table that a user gave; a text alone is its key ``short``. UserError, which says what is right."""
-    whole = {short: table} if short and isinstance(table, str) else table
+def copy_table(table: Any, path: str, right: str, short: str = "") -> dict[str, Any]:
+    """Return a copy of a user's table; a text alone becomes its key ``short``. UserError with ``right`` for others."""
+    full = {short: table} if short and isinstance(table, str) else table
     try:
-        return msgspec.convert(whole, dict[str, Any])
+        return msgspec.convert(full, dict[str, Any])
     except msgspec.ValidationError:
-        raise UserError(f"{path} = {brief(table)} is wrong: {right}") from None
+        raise UserError(f"{path} = {shorten_value(table)} is wrong: {right}") from None
 
 
-def convert(value: Any, kind: Any, path: str) -> Any:
-    """``value`` as the type ``kind``; UserError with ``path`` where that is impossible."""
-    family, choices, types = parts_of(kind)
+def convert(value: Any, type_: Any, path: str) -> Any:
+    """Convert ``value`` to the type ``type_``; UserError with ``path`` if that is impossible."""
+    family, choices, types = analyse_type(type_)
     if family is not None:
         return value if value is None else family.build(value, path)
     if choices and value is not None and value not in choices:
         right = " or ".join(map(toml_value, choices))
-        raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
+        raise UserError(f"{path} = {shorten_value(value)} is wrong: it must be {right}")
     if is_number(value, float):
         if not math.isfinite(value):
             raise UserError(f"{path} = {value} is wrong: it must be a finite number")
-        # rounds = 1e3 means a whole number, which TOML writes in no other way with an exponent.
+        # rounds = 1e3 means a whole number: TOML has no integers with exponents.
         if value.is_integer() and int in types and float not in types:
             value = int(value)
     try:
-        converted = msgspec.convert(value, kind)
+        converted = msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
-        # of a text beside numbers msgspec says which is wrong, and not which are right
-        right = f"it must be a number or {texts(kind)}" if "enum" in str(error) else limited(plain(str(error)), kind)
-        raise UserError(f"{path} = {brief(value)} is wrong: {right}{in_seconds(value, path)}") from None
+        # for a text beside numbers msgspec names the wrong text, and not the right ones
+        text = str(error)
+        numbers = f"it must be a number or {list_literals(type_)}"
+        right = numbers if "enum" in text else add_limits(rewrite_error(text), type_)
+        raise UserError(f"{path} = {shorten_value(value)} is wrong: {right}{seconds_hint(value, path)}") from None
     # TOML and Python have whole numbers of any size, while numpy and HDF5, which store them, have 64 bits.
     if is_number(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
@@ -219,54 +220,54 @@ def convert(value: Any, kind: Any, path: str) -> Any:
 
 
 @cache
-def parts_of(kind: Any) -> tuple[type[Table] | None, tuple[Any, ...], frozenset[type]]:
-    """The table in the type of a field, the choices where these are all that it takes, and every class in it."""
-    parts = list(within(kind))
+def analyse_type(type_: Any) -> tuple[type[StudyTable] | None, tuple[Any, ...], frozenset[type]]:
+    """Return the Table in the type of a field, its choices if it takes nothing else, and all classes in it."""
+    parts = list(walk_type(type_))
     types = [part for part in parts if isinstance(part, type)]
     literal = next((part for part in parts if typing.get_origin(part) is typing.Literal), None)
     # With another type beside the choices, as in Literal["auto"] | float, msgspec's sentence says both.
     choices = () if {int, float, str, bool, list} & {*types} else typing.get_args(literal)
-    return next((part for part in types if issubclass(part, Table)), None), choices, frozenset(types)
+    return next((part for part in types if issubclass(part, StudyTable)), None), choices, frozenset(types)
 
 
-def texts(kind: Any) -> str:
-    """The texts that a type takes beside numbers."""
-    literals = (part for part in within(kind) if typing.get_origin(part) is typing.Literal)
+def list_literals(type_: Any) -> str:
+    """List the texts that a type takes beside numbers, for a sentence."""
+    literals = (part for part in walk_type(type_) if typing.get_origin(part) is typing.Literal)
     return " or ".join(toml_value(text) for part in literals for text in typing.get_args(part))
 
 
-def limited(text: str, kind: Any) -> str:
-    """The end of a sentence about one limit of a number, with both limits where a type has two."""
-    found = re.fullmatch(r"(it must be a (?:whole )?number) [<>]=? \S+", text)
-    metas = [meta for part in within(kind) for meta in getattr(part, "__metadata__", ())]
-    pairs = [(sign, getattr(meta, name)) for meta in metas for name, sign in LIMITS.items()]
+def add_limits(text: str, type_: Any) -> str:
+    """Complete the end of a sentence about a limit of a number with the second limit of the type, if it has two."""
+    match = re.fullmatch(r"(it must be a (?:whole )?number) [<>]=? \S+", text)
+    metas = [meta for part in walk_type(type_) for meta in getattr(part, "__metadata__", ())]
+    pairs = [(sign, getattr(meta, name)) for meta in metas for name, sign in COMPARISONS.items()]
     limits = [f"{sign} {limit}" for sign, limit in pairs if limit is not None]
-    return f"{found[1]} {' and '.join(limits)}" if found and len(limits) == 2 else text
+    return f"{match[1]} {' and '.join(limits)}" if match and len(limits) == 2 else text
 
 
-def in_seconds(value: Any, path: str) -> str:
-    """For a text such as 50ms where a time is wanted, the number of seconds to write; otherwise nothing."""
-    if not path.endswith(IN_TIME):
+def seconds_hint(value: Any, path: str) -> str:
+    """Return a hint with the seconds to write for a time such as 50ms; else an empty text."""
+    if not path.endswith(TIME_ENDINGS):
         return ""
-    found = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", str(value))
-    return f"; in seconds that is {float(found[1]) * UNITS[found[2]]:g}" if found else ""
+    match = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", str(value))
+    return f"; in seconds that is {float(match[1]) * UNITS[match[2]]:g}" if match else ""
 
 
-def within(kind: Any) -> Iterator[Any]:
-    """A type and, recursively, its arguments, as in X | None or Annotated[X, …]."""
-    yield kind
-    for part in getattr(kind, "__args__", ()):
-        yield from within(part)
+def walk_type(type_: Any) -> Iterator[Any]:
+    """Yield a type and, recursively, its arguments, as in X | None or Annotated[X, …]."""
+    yield type_
+    for part in getattr(type_, "__args__", ()):
+        yield from walk_type(part)
 
 
-def brief(value: Any) -> str:
-    """A value as TOML text for a message; of a long one the beginning and the end."""
+def shorten_value(value: Any) -> str:
+    """Write a value as TOML text for a message; a long one is cut in the middle."""
     text = toml_value(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 4 :]}"
 
 
-def plain(text: str) -> str:
-    """An error message of msgspec, such as "Expected `int`, got `str`", as the end of a sentence of ours."""
+def rewrite_error(text: str) -> str:
+    """Rewrite an error message of msgspec, such as "Expected `int`, got `str`", as the end of a sentence."""
     text = re.sub(r" \| null|`", "", text)
     for type_, words in TYPES.items():
         text = re.sub(rf"\b{type_}\b", words, text)

@@ -1,4 +1,4 @@
-"""Exceptions for mistakes of the user and failures of a run, and how their messages are written."""
+"""Exceptions for mistakes of the user and failures of a run, and functions that write their messages."""
 
 import difflib
 import importlib
@@ -12,7 +12,7 @@ LONGEST = 600  # characters of a message
 
 
 class UserError(Exception):
-    """A mistake in the user's input. The message is one sentence with the key, its value and what would be right.
+    """A mistake in the user's input; its message is one sentence with the key, its value and what would be right.
 
     >>> try:
     ...     mpifed.run(algorithm="fedadm")
@@ -22,12 +22,12 @@ class UserError(Exception):
     """
 
 
-class WrongValue(UserError, ValueError):
-    """A value that an object cannot have. As a ValueError it is told with its place in the study, where it has one."""
+class InvalidValue(UserError, ValueError):
+    """A value that an object must not have; as a ValueError it is reported with its key in the study, if it has one."""
 
 
 class RunError(Exception):
-    """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file.
+    """A failure that ends a run, explained in one sentence; the result file keeps the rounds recorded before it.
 
     >>> try:
     ...     mpifed.run(algorithm={"name": "gd", "gamma": 1e9}, rounds=9)
@@ -37,8 +37,8 @@ class RunError(Exception):
     """
 
 
-class Singular(RunError):
-    """No step of ``method`` from the model ``x`` (n,), whose Hessian is singular: the server's view of ``why``."""
+class SingularHessian(RunError):
+    """A failure of ``method`` to find a step from the model ``x`` (n,), because the Hessian there is singular."""
 
     def __init__(self, method: str, why: str, x: Any) -> None:
         super().__init__(f"{method} finds no step: {why}")
@@ -46,41 +46,41 @@ class Singular(RunError):
         self.x = x
 
 
-def needed(module: str, sentence: str) -> Any:
-    """Import a module; UserError with this sentence, in which {} is the reason, where it cannot be imported."""
+def import_required(module: str, sentence: str) -> Any:
+    """Import a module; if that fails, raise UserError with ``sentence``, in which {} becomes the reason."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise UserError(sentence.replace("{}", str(error))) from None
 
 
-def counted(number: int, what: str) -> str:
-    """1 client, 2 clients, 1,000 clients."""
+def format_count(number: int, what: str) -> str:
+    """Write a number with its noun: 1 client, 2 clients, 1,000 clients."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def reason(error: BaseException) -> str:
-    """The message of an error, in lower case, to end a sentence with; for an OSError, that of the system."""
+    """Return the message of an error (for an OSError, that of the system) in lower case, as the end of a sentence."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def failure(rank: int, error: BaseException) -> str:
-    """The message for an error on a rank: that of a UserError alone, all others with the traceback."""
+def failure_message(rank: int, error: BaseException) -> str:
+    """Return the message for an error on a rank: with the traceback, except for a UserError."""
     here = f"rank {rank} on {socket.gethostname()}"
     match error:
         case UserError():
             return str(error)
-        case MemoryError():  # wherever that was, the run is too large
+        case MemoryError():  # wherever it happened, the run is too large
             return f"{here} has no memory left: {reason(error)}".removesuffix(": ")
-    # With where it happened: an error in the program is reported by users, who cannot make it happen again.
+    # With the traceback: users who report an error of the program often cannot make it happen again.
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
     where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
     return f"{here} failed: {what}\n{where}"
 
 
 @contextmanager
-def concerning(file: str) -> Iterator[None]:
-    """Put the name of a ``file`` in front of a UserError about what is in it, unless its sentence names the file."""
+def errors_about(file: str) -> Iterator[None]:
+    """Put the name of ``file`` in front of each UserError raised inside, unless its sentence names the file already."""
     try:
         yield
     except UserError as error:
@@ -89,23 +89,23 @@ def concerning(file: str) -> Iterator[None]:
         raise UserError(f"{file}: {error}") from error
 
 
-def unknown(what: str, name: Any, known: Collection[str], path: str = "") -> NoReturn:
-    """Raise a UserError for an unknown ``name``, with the most similar known name or else a list of all."""
-    near = difflib.get_close_matches(str(name), list(known), 1)
-    if near:
-        hint = f"did you mean {near[0]!r}?"
+def raise_unknown(what: str, name: Any, choices: Collection[str], path: str = "") -> NoReturn:
+    """Raise a UserError for an unknown ``name``, with the most similar known name, or else all of them."""
+    matches = difflib.get_close_matches(str(name), list(choices), 1)
+    if matches:
+        hint = f"did you mean {matches[0]!r}?"
     else:
-        hint = "the choices are " + ", ".join(known) if known else "there are none here"
+        hint = "the choices are " + ", ".join(choices) if choices else "there are none here"
     raise UserError(f"unknown {what} {(f'{path}.{name}' if path else str(name))!r}; {hint}")
 
 
-def sentence(mistake: object) -> str:
-    """A message as one line of at most about LONGEST characters, without control characters."""
-    text = printable(str(mistake))
+def to_one_line(mistake: object) -> str:
+    """Write a message as one line of about LONGEST characters at most, without control characters."""
+    text = escape_unprintable(str(mistake))
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
 
 
-def printable(text: str, keep: str = "") -> str:
-    """Text with unprintable characters shown as escapes, except those in ``keep``."""
+def escape_unprintable(text: str, keep: str = "") -> str:
+    """Escape the unprintable characters of a text, except those in ``keep``."""
     # Names and texts of a file from elsewhere may hold codes that move the cursor of a terminal or rename its window.
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""Files that get their name only when they are complete, and result files that do not overwrite others by accident."""
+"""Files that get their name only once they are complete, and never overwrite others by accident."""
 
 import errno
 import fcntl
@@ -18,9 +18,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # no other name 
 
 
 def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open a file to read its bytes. OSError where it cannot be read, or is a pipe or a device: these may never end."""
-    # Not blocking, because to open a pipe would wait for its writer. The mode is that of the open file: between a
-    # question about a path and the opening it may become another file.
+    """Open a file to read its bytes. OSError if it cannot be read or is a pipe or a device, which may never end."""
+    # Non-blocking, because opening a pipe would wait for its writer. The mode is read from the open file, because the
+    # path may become another file after a question about it.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
@@ -31,8 +31,8 @@ def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
     raise OSError(errno.EINVAL, "it is a pipe or a device", os.fspath(path))
 
 
-def text_of(path: str | os.PathLike[str]) -> str:
-    """The text of a file in UTF-8, of which a byte order mark is no part. OSError as ``open_file``, and ValueError."""
+def read_text_file(path: str | os.PathLike[str]) -> str:
+    """Read a text file in UTF-8, without a byte order mark. OSError as in ``open_file``; ValueError for other bytes."""
     with open_file(path) as file:
         return file.read().decode("utf-8-sig")
 
@@ -43,7 +43,7 @@ def atomic_file(path: Path, rename: Callable[[Path, Path], None] = os.replace) -
 
     On failure the new file is removed and ``path`` stays as it was. OSError where the folder or disk refuses.
     """
-    # In the same folder, because a file can be renamed within a file system alone.
+    # In the same folder, because files can be renamed only within one file system.
     part = path.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
     part.touch(exist_ok=False)
     try:
@@ -54,29 +54,29 @@ def atomic_file(path: Path, rename: Callable[[Path, Path], None] = os.replace) -
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
-    """``atomic_file`` for a file that the user has named: an existing one is replaced only with ``force``.
+def replace_file(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
+    """Yield a new file as ``atomic_file`` does, for a file named by the user; only ``force`` replaces an existing one.
 
-    A link to a file stands for that file. UserError where the file exists and ``force`` is not given, also if it was
-    created meanwhile, and where it cannot be written; RunError where the disk is full or broken.
+    A link to a file stands for that file. UserError if the file exists and ``force`` is not given, even if it was
+    created meanwhile, or if it cannot be written; RunError if the disk is full or broken.
     """
     name = os.fspath(path)
-    target = checked_target(name, force)
+    target = check_target(name, force)
     try:
-        with atomic_file(target, os.replace if force else rename_new) as part:
+        with atomic_file(target, os.replace if force else rename_unless_taken) as part:
             yield part
     except OSError as error:
-        raise unwritable(name, error) from None
+        raise write_error(name, error) from None
 
 
-def unwritable(name: str, error: OSError) -> UserError | RunError:
-    """The exception for a file that cannot be written: a full or broken disk is no mistake of the user."""
-    kind = RunError if error.errno in NO_ROOM else UserError
-    return kind(f"{name} cannot be written: {reason(error)}")
+def write_error(name: str, error: OSError) -> UserError | RunError:
+    """Return the exception for a file that cannot be written: a full or broken disk is no mistake of the user."""
+    cls = RunError if error.errno in NO_ROOM else UserError
+    return cls(f"{name} cannot be written: {reason(error)}")
 
 
-def checked_target(name: str, force: bool) -> Path:
-    """The file that ``name`` stands for, links followed; UserError where it must not be written."""
+def check_target(name: str, force: bool) -> Path:
+    """Return the file that ``name`` stands for, with links followed; UserError if it must not be written."""
     if not name:
         raise UserError("-o '' is wrong: a result file needs a name")
     try:
@@ -86,7 +86,7 @@ def checked_target(name: str, force: bool) -> Path:
                 raise UserError(f"{name} is not a file: say -o for another name")
             if not force:
                 raise UserError(EXISTS.format(name))
-            if being_written(target):
+            if is_being_written(target):
                 raise UserError(f"{name} is being written by another run: say -o for another name")
         elif os.path.islink(name):
             raise UserError(f"{name} is a link to {os.readlink(name)}, which does not exist: say -o for another name")
@@ -97,33 +97,33 @@ def checked_target(name: str, force: bool) -> Path:
     return target
 
 
-def lock(handle: int) -> None:
-    """Mark an open file as one that is being written, where the file system has locks: others may read it."""
-    # HDF5 locks by flock what it opens, to read (shared) or to write (alone): with a shared one its readers come, and
-    # its writers do not. The mark that this is a writer is a lock of the other kind. It belongs to the open file, not
-    # to the process, which would lose it by closing the file elsewhere.
+def lock_for_writing(handle: int) -> None:
+    """Lock an open file as one that is being written, if the file system has locks; others may still read it."""
+    # HDF5 locks each file that it opens by flock, shared to read and exclusive to write: a shared lock lets its readers
+    # in and keeps its writers out. A lock of fcntl says that this is a writer. It belongs to the open file and not to
+    # the process, which would lose it by closing the file elsewhere.
     try:
         fcntl.fcntl(handle, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        kind = fcntl.LOCK_SH
+        shared_or_exclusive = fcntl.LOCK_SH
     except (AttributeError, OSError):  # no Linux
-        kind = fcntl.LOCK_EX
+        shared_or_exclusive = fcntl.LOCK_EX
     with suppress(OSError):
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        fcntl.flock(handle, shared_or_exclusive | fcntl.LOCK_NB)
 
 
-def check_length(name: str, added: int) -> None:
-    """UserError where a name has no room for ``added`` bytes: those of the longest name beside it."""
+def check_name_length(name: str, added: int) -> None:
+    """Raise UserError if a name has no room for ``added`` more bytes, those of the longest name derived from it."""
     target = os.path.realpath(name)
     try:
-        most = os.pathconf(os.path.dirname(target), "PC_NAME_MAX") - added
+        maximum = os.pathconf(os.path.dirname(target), "PC_NAME_MAX") - added
     except (OSError, ValueError):
-        return  # no such folder, which the writing says, or no such limit
-    if len(os.fsencode(os.path.basename(target))) > most:
-        raise UserError(f"-o {name} is wrong: the name of a result has at most {most} bytes here")
+        return  # no such folder, which writing reports, or no such limit
+    if len(os.fsencode(os.path.basename(target))) > maximum:
+        raise UserError(f"-o {name} is wrong: the name of a result has at most {maximum} bytes here")
 
 
-def being_written(path: Path) -> bool:
-    """Whether a process has a file open to write: a run of mpifed, or a program with HDF5."""
+def is_being_written(path: Path) -> bool:
+    """Return whether a process has the file open to write: a run of mpifed, or a program with HDF5."""
     with open_file(path) as file:
         for locked in (fcntl.lockf, fcntl.flock):
             try:
@@ -135,9 +135,9 @@ def being_written(path: Path) -> bool:
     return False
 
 
-def rename_new(part: Path, target: Path) -> None:
-    """Rename where no other file has the name: it is taken by a hard link or, where there are none, an empty file."""
-    # os.replace alone would overwrite a file that another run has made since it was looked for.
+def rename_unless_taken(part: Path, target: Path) -> None:
+    """Rename unless another file has the name: a hard link reserves it or, without hard links, an empty file."""
+    # os.replace alone would overwrite a file that another run has made since the check.
     try:
         try:
             os.link(part, target)
@@ -150,10 +150,10 @@ def rename_new(part: Path, target: Path) -> None:
     os.replace(part, target)
 
 
-def claim(names: Iterable[str]) -> str:
-    """Create an empty file under the first name that is free, so that no other process takes it; returns that name.
+def claim_name(names: Iterable[str]) -> str:
+    """Create an empty file under the first free name, so that no other process takes it, and return that name.
 
-    UserError where no file can be created, RunError where the disk is full.
+    UserError if no file can be created, RunError if the disk is full.
     """
     for name in names:
         try:
@@ -162,17 +162,18 @@ def claim(names: Iterable[str]) -> str:
         except FileExistsError:
             continue
         except OSError as error:
-            raise unwritable(name, error) from None
+            raise write_error(name, error) from None
     raise ValueError("there is no name")
 
 
-def unclaim(name: str) -> None:
+def release_name(name: str) -> None:
+    """Remove the file of ``claim_name`` if it is still empty."""
     with suppress(OSError):
         if not os.path.getsize(name):
             os.unlink(name)
 
 
-def synchronise(path: str | os.PathLike[str]) -> None:
+def sync_to_disk(path: str | os.PathLike[str]) -> None:
     """Wait until a file or folder is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     os.fsync(handle)

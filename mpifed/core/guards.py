@@ -1,8 +1,8 @@
-"""What a class of a user's own returns is checked where it enters: a mistake is one sentence with the name of its file.
+"""Checks of the values that methods of a user's class return: a mistake is one sentence with the name of the file.
 
-A guard is a function (component, result, *args) -> result. It gets what a method returned and its arguments, raises
-Wrong where that cannot be, and may put it into the form that the program uses. The families keep tables of guards,
-method -> what it returns, mostly of the forms that are made here: ``returns``, ``instance``, ``whole`` and ``array``.
+A guard is a function (component, result, *args) -> result. It gets the returned value and the arguments of a method,
+raises Wrong if the value is impossible, and may convert it. Each family has a table of guards, method -> guard, most
+of them made by ``require``, ``require_instance``, ``require_integer`` and ``require_array``.
 """
 
 import functools
@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.arrays import is_number, is_real
+from mpifed.core.arrays import is_number, is_real_array
 from mpifed.core.errors import RunError, UserError
 
 Guard = Callable[..., Any]
-REFUSING = ("__post_init__", "initial", "labels", "fitted", "dim")  # methods whose ValueError refuses what they get
-HERE = __name__.partition(".")[0]
-# Mistakes that users made, by kind and sign of the error that Python, numpy or PyTorch raises then.
+REFUSING = ("__post_init__", "initial", "labels", "fit_labels", "dim")  # methods whose ValueError refuses their input
+PACKAGE = __name__.partition(".")[0]
+# Mistakes that users made: type and pattern of the error that Python, numpy or PyTorch raises, and the advice.
 ADVICE: tuple[tuple[type[Exception], str, str], ...] = (
     (AttributeError, "immutable type", "; no attribute of a component is set: what changes belongs to the state"),
     (
@@ -42,84 +42,89 @@ ADVICE: tuple[tuple[type[Exception], str, str], ...] = (
 )
 
 
-class Slip(UserError):
-    """A mistake in a class of a user's own, not in an experiment file; ``line`` is where its method begins."""
+class UserClassError(UserError):
+    """A mistake in a user's class, not in an experiment file; ``line`` is the first line of the method."""
 
     line = 0
 
 
-class Wrong(Exception):
-    """What a method returned cannot be; the text says what it is and what would be right."""
+class InvalidReturn(Exception):
+    """An impossible return value of a method; the text says what it is and what would be right."""
 
 
 @functools.cache
-def own(cls: type) -> bool:
-    """Whether a class, or one that it is derived from, is a user's own."""
-    return any(base.__module__.partition(".")[0] not in (HERE, "msgspec", "builtins") for base in cls.__mro__)
+def is_user_class(cls: type) -> bool:
+    """Return whether a class, or one of its bases, was written by a user."""
+    return any(base.__module__.partition(".")[0] not in (PACKAGE, "msgspec", "builtins") for base in cls.__mro__)
 
 
-def guarded(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
-    """The methods of ``cls`` that a user has written and that have a guard, with their checks: name -> function."""
-    found = {}
+def guard_methods(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
+    """Wrap the methods of ``cls`` that a user has written and that have a guard: name -> function with its check."""
+    methods = {}
     absent = object()
-    for name, guard in ({"__post_init__": as_it_is} | dict(guards)).items():
-        # Statically: getattr would give the function within a staticmethod, which takes no component.
+    for name, guard in ({"__post_init__": accept_any} | dict(guards)).items():
+        # Statically, because getattr would return the function inside a staticmethod, which takes no component.
         method = inspect.getattr_static(cls, name, absent)
-        if inspect.isfunction(method) and method.__module__.partition(".")[0] != HERE:
-            found[name] = checked(method, guard)
+        if inspect.isfunction(method) and method.__module__.partition(".")[0] != PACKAGE:
+            methods[name] = wrap_with_guard(method, guard)
         elif method is not absent and not callable(getattr(cls, name)) and not isinstance(method, property):
-            raise ValueError(f"{name} of {cls.__name__} is {shown(method)}: it must be a method")
-    return found
+            raise ValueError(f"{name} of {cls.__name__} is {describe_value(method)}: it must be a method")
+    return methods
 
 
-def returns(fits: Callable[..., bool], words: str) -> Guard:
-    """A form: what ``fits``, which gets the arguments too; else ``words``, which may name these by {0}, say why not."""
+def require(fits: Callable[..., bool], words: str) -> Guard:
+    """Make a guard that accepts what ``fits(result, *args)``; else ``words``, with {0} for arguments, say why not."""
 
     def guard(component: Any, result: Any, *args: Any, **named: Any) -> Any:
         if not fits(result, *args):
-            raise Wrong(f"returns {shown(result)}{words.format(*args)}")
+            raise InvalidReturn(f"returns {describe_value(result)}{words.format(*args)}")
         return result
 
     return guard
 
 
-def instance(kind: Any, words: str) -> Guard:
-    return returns(lambda result, *args: isinstance(result, kind), words)
+def require_instance(cls: Any, words: str) -> Guard:
+    """Make a guard that accepts instances of ``kind``."""
+    return require(lambda result, *args: isinstance(result, cls), words)
 
 
-def whole(least: int, words: str) -> Guard:
-    form = returns(lambda result, *args: is_whole(result, least), words)
-    return lambda component, result, *args, **named: int(form(component, result, *args))
+def require_integer(minimum: int, words: str) -> Guard:
+    """Make a guard that accepts whole numbers from ``minimum`` on and converts them to int."""
+    guard = require(lambda result, *args: is_integer(result, minimum), words)
+    return lambda component, result, *args, **named: int(guard(component, result, *args))
 
 
-def array(shape: Callable[..., tuple[int, ...]], words: str, is_array: Callable[[Any], bool] = is_real) -> Guard:
-    """A form: an array of the {shape} that follows from the component and the arguments."""
+def require_array(
+    shape: Callable[..., tuple[int, ...]], words: str, is_array: Callable[[Any], bool] = is_real_array
+) -> Guard:
+    """Make a guard that accepts arrays of the shape ``shape(component, *args)``."""
 
     def guard(component: Any, result: Any, *args: Any, **named: Any) -> Any:
-        wanted = shape(component, *args)
-        if not (is_array(result) or isinstance(result, np.floating)) or result.shape != wanted:
-            raise Wrong(f"returns {shown(result)}{words.format(*wanted, shape=wanted)}")
+        required = shape(component, *args)
+        if not (is_array(result) or isinstance(result, np.floating)) or result.shape != required:
+            raise InvalidReturn(f"returns {describe_value(result)}{words.format(*required, shape=required)}")
         return result
 
     return guard
 
 
-def is_whole(value: Any, least: int) -> bool:
-    return is_number(value, int | np.integer) and bool(value >= least)
+def is_integer(value: Any, minimum: int) -> bool:
+    """Return whether a value is a whole number and at least ``minimum``."""
+    return is_number(value, int | np.integer) and bool(value >= minimum)
 
 
-def as_it_is(component: Any, result: Any, *args: Any) -> Any:
-    """What is not checked; errors in the method are told as those of any other."""
+def accept_any(component: Any, result: Any, *args: Any) -> Any:
+    """Accept any result; errors inside the method are still reported as those of a user's class."""
     return result
 
 
-def checked(method: Callable[..., Any], guard: Guard, kind: str = "", name: str = "") -> Callable[..., Any]:
-    """The method with its guard; what goes wrong in it, or with what it returns, is a UserError.
+def wrap_with_guard(method: Callable[..., Any], guard: Guard, front: str = "", name: str = "") -> Callable[..., Any]:
+    """Wrap a method so that an error in it, or a result that ``guard`` does not accept, is a UserError.
 
-    ``kind`` are words in front of its name; with them, writing into a message is left to the host, which knows of it.
-    ``name`` stands for both.
+    ``kind`` are words in front of the method's name; with them, writing into a read-only array is left to the host,
+    which has a message of its own. ``name`` replaces both.
     """
-    name = name or f"{kind}{method.__name__}"
+    name = name or f"{front}{method.__name__}"
 
     @functools.wraps(method)
     def call(component: Any, *args: Any, **named: Any) -> Any:
@@ -128,69 +133,70 @@ def checked(method: Callable[..., Any], guard: Guard, kind: str = "", name: str 
         except (UserError, RunError, MemoryError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            # A user's method may raise anything. What is no fault of it ends the run by its own name: MPI's errors,
-            # and a ValueError by which labels or options are refused, which becomes a sentence further up.
-            if not fault(error, method) or (kind and "read-only" in message(error)):
+            # A user's method may raise anything. Errors that are not its fault pass: those of MPI, and a ValueError by
+            # which it refuses labels or options, which becomes a sentence further up.
+            if not is_fault_of(error, method) or (front and "read-only" in first_message_line(error)):
                 raise
-            raise Slip(failed(error, method, name)) from error
+            raise UserClassError(failure_sentence(error, method, name)) from error
         try:
             return guard(component, result, *args, **named)
-        except Wrong as wrong:
-            slip = Slip(f"{name} of {file(method)} {wrong}")
+        except InvalidReturn as wrong:
+            slip = UserClassError(f"{name} of {file_name_of(method)} {wrong}")
             slip.line = getattr(getattr(inspect.unwrap(method), "__code__", None), "co_firstlineno", 0)
             raise slip from None
 
     return call
 
 
-def fault(error: BaseException, method: Callable[..., Any]) -> bool:
+def is_fault_of(error: BaseException, method: Callable[..., Any]) -> bool:
+    """Return whether an error is the fault of the method that raised it."""
     refusing = type(error) is ValueError and method.__name__ in REFUSING
     return not (refusing or type(error).__module__.partition(".")[0] == "mpi4py")
 
 
-def message(error: BaseException) -> str:
-    """The first line of the message of an error that has some text in it."""
+def first_message_line(error: BaseException) -> str:
+    """Return the first line of an error's message that is not empty."""
     try:
         return next(filter(None, map(str.strip, str(error).splitlines())), "")
     except Exception as other:  # a user's error may have a broken message
         return f"its message cannot be read: {type(other).__name__}"
 
 
-def failed(error: BaseException, method: Callable[..., Any], name: str) -> str:
-    """The sentence for an error in a user's method, with the last line of the user's file that it passed."""
-    # The last line of the user's file, not of the traceback, which ends in numpy as often as not.
+def failure_sentence(error: BaseException, method: Callable[..., Any], name: str) -> str:
+    """Write the sentence for an error in a user's method, with the last line of the user's file in the traceback."""
+    # Not the last line of all, which is in numpy as often as not.
     code: Any = getattr(inspect.unwrap(method), "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if code is not None and frame.filename == code.co_filename]
     line = lines[-1] if lines else getattr(code, "co_firstlineno", 0)
-    what = f"{type(error).__name__}: {message(error)}".removesuffix(": ")
-    return f"{name} of {file(method)} fails in line {line}: {what}{advice(error)}"
+    what = f"{type(error).__name__}: {first_message_line(error)}".removesuffix(": ")
+    return f"{name} of {file_name_of(method)} fails in line {line}: {what}{advice_for(error)}"
 
 
-def advice(error: BaseException) -> str:
-    """What would be right, where a mistake is a common one."""
-    text = message(error)
+def advice_for(error: BaseException) -> str:
+    """Return the advice for a common mistake, else an empty text."""
+    text = first_message_line(error)
     return next((words for kind, sign, words in ADVICE if isinstance(error, kind) and re.search(sign, text)), "")
 
 
-def file(method: Callable[..., Any]) -> str:
-    """The file of a user's method without its folder; in a notebook, its class."""
+def file_name_of(method: Callable[..., Any]) -> str:
+    """Return the name of the file of a user's method; in a notebook, that of its class."""
     code: Any = getattr(inspect.unwrap(method), "__code__", None)
     base = os.path.basename(getattr(code, "co_filename", ""))
     return base if base.endswith(".py") else method.__qualname__.partition(".")[0]
 
 
-def shown(value: Any) -> str:
-    """What a value is, for a sentence: its type, and of an array or a tuple its shape or length."""
+def describe_value(value: Any) -> str:
+    """Describe a value for a sentence: its type, and the shape or length of an array or a tuple."""
     shape = getattr(value, "shape", None)
     if value is None:
         return "None"
     if shape is not None and getattr(value, "dtype", None) is not None:
         numbers = f" {value.dtype}" if getattr(value.dtype, "kind", "O") != "f" else ""
-        kind = "an array" if type(value).__name__ in ("ndarray", "memmap") else f"a {type(value).__name__}"
-        return f"{kind}{numbers} of shape {tuple(shape)}" if shape else "a single number"
+        noun = "an array" if type(value).__name__ in ("ndarray", "memmap") else f"a {type(value).__name__}"
+        return f"{noun}{numbers} of shape {tuple(shape)}" if shape else "a single number"
     if isinstance(value, bool | int | float | complex):
         return f"the number {value}"
-    kind = type(value).__name__
+    noun = type(value).__name__
     count = f" of {len(value)}" if isinstance(value, list | tuple | dict) else ""
-    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}{count}"
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}{count}"

@@ -1,4 +1,4 @@
-"""Packages whose attributes are the classes of a family, imported when they are first used."""
+"""Packages whose attributes are the classes of a family, each imported at its first use."""
 
 import difflib
 import importlib
@@ -9,20 +9,20 @@ Getter = Callable[[str], Any]
 Lister = Callable[[], list[str]]
 
 
-def members(package: str, family: str) -> tuple[Getter, Lister]:
-    """``__getattr__`` and ``__dir__`` of a package for the members of ``family``, "module:Class"."""
+def lazy_members(package: str, family: str) -> tuple[Getter, Lister]:
+    """Return ``__getattr__`` and ``__dir__`` of a package for the members of ``family``, "module:Class"."""
 
-    def places() -> dict[str, str]:
+    def module_of_class() -> dict[str, str]:
         module, _, base = family.partition(":")
         choices = getattr(importlib.import_module(module), base).choices.values()
-        return {place.partition(":")[2]: place.partition(":")[0] for place in choices}
+        return {choice.partition(":")[2]: choice.partition(":")[0] for choice in choices}
 
     def attribute(name: str) -> Any:
-        found = places() if name[:1].isupper() else {}
-        if name not in found:
-            near = difflib.get_close_matches(name, found, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+        modules = module_of_class() if name[:1].isupper() else {}
+        if name not in modules:
+            matches = difflib.get_close_matches(name, modules, 1)
+            hint = f"; did you mean {matches[0]!r}?" if matches else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
-        return getattr(importlib.import_module(found[name]), name)
+        return getattr(importlib.import_module(modules[name]), name)
 
-    return attribute, lambda: list(places())
+    return attribute, lambda: list(module_of_class())

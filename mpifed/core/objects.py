@@ -1,4 +1,4 @@
-"""Values of a Python program, component objects among them, as the plain values of an experiment's table."""
+"""Conversion of Python values, component objects among them, to the plain values of an experiment's table."""
 
 import os
 import reprlib
@@ -13,103 +13,103 @@ from typing import Any
 import numpy as np
 
 from mpifed.core import plugins
-from mpifed.core.component import Component, Table, fields_of
+from mpifed.core.component import Component, StudyTable, fields_of
 from mpifed.core.errors import UserError
-from mpifed.core.toml import join
+from mpifed.core.toml import join_key
 
 
 @singledispatch
-def plain(value: Any, key: str, defaults: bool = True) -> Any:
-    """A value as TOML could hold it, None left out of tables; UserError names ``key`` where it has no such form.
+def to_plain(value: Any, key: str, defaults: bool = True) -> Any:
+    """Convert a value to one that TOML can hold, without None in tables; UserError names ``key`` if there is none.
 
     A component, or its class, becomes a table with its name and all of its options or, without ``defaults``, those that
-    differ from their defaults; another class or a function, such as a network and its loss, the text that names it.
+    differ from their defaults. Another class or a function, such as a network and its loss, becomes its name.
     """
     if key == "data" and hasattr(value, "iloc"):
         raise UserError('data is a data frame: write data = mpifed.table(frame, target="y", client="site")')
-    kind = type(value).__name__
+    type_name = type(value).__name__
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.nn.Module):
         right = "that returns it" if key == "problem.module" else "that calls it"
-        raise UserError(f"{key} is an instance of {kind}: pass the class, or a function {right}")
-    given = f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"
+        raise UserError(f"{key} is an instance of {type_name}: pass the class, or a function {right}")
+    noun = f"an {type_name}" if type_name[:1].lower() in "aeiou" else f"a {type_name}"
     right = "a number, true or false, a text, a list, a table, a component, a class or a function"
-    raise UserError(f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {given}")
+    raise UserError(f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {noun}")
 
 
-plain.register(int | float | str, lambda value, key, defaults=True: value)
-plain.register(os.PathLike, lambda value, key, defaults=True: os.fspath(value))
+to_plain.register(int | float | str, lambda value, key, defaults=True: value)
+to_plain.register(os.PathLike, lambda value, key, defaults=True: os.fspath(value))
 
 
-@plain.register(list | tuple | range)
+@to_plain.register(list | tuple | range)
 def _(value: Any, key: str, defaults: bool = True) -> Any:
-    return [plain(part, key, defaults) for part in value]
+    return [to_plain(part, key, defaults) for part in value]
 
 
-@plain.register(Mapping)
+@to_plain.register(Mapping)
 def _(value: Any, key: str, defaults: bool = True) -> Any:
-    return {str(k): plain(part, join(key, str(k)), defaults) for k, part in value.items() if part is not None}
+    return {str(k): to_plain(part, join_key(key, str(k)), defaults) for k, part in value.items() if part is not None}
 
 
-# np.str_ by name: among its bases str stands before np.generic, and its text would stay one of numpy.
-@plain.register(np.generic | np.str_ | np.ndarray)
+# np.str_ by name: str comes before np.generic among its bases, so that it would stay a text of numpy.
+@to_plain.register(np.generic | np.str_ | np.ndarray)
 def _(value: Any, key: str, defaults: bool = True) -> Any:
     if key == "data" and value.ndim:
         right = "data = mpifed.arrays(X, y, clients), which says whose samples they are"
         raise UserError(f"data is an array: write {right}")
-    return plain(value.tolist(), key, defaults)
+    return to_plain(value.tolist(), key, defaults)
 
 
-@plain.register(type | FunctionType)
+@to_plain.register(type | FunctionType)
 def _(value: Any, key: str, defaults: bool = True) -> Any:
-    return {"name": reference(value)} if Component in getattr(value, "__mro__", ()) else class_text(value)
+    return {"name": study_name(value)} if Component in getattr(value, "__mro__", ()) else register_class(value)
 
 
-@plain.register(Table)
-def _(value: Table, key: str, defaults: bool = True) -> Any:
-    own = {k: getattr(value, field.name) for k, field in fields_of(type(value)).items()}
-    usual = {} if defaults else {k: field.default for k, field in fields_of(type(value)).items()}
-    return plain({k: part for k, part in own.items() if k not in usual or part != usual[k]}, key, defaults)
+@to_plain.register(StudyTable)
+def _(value: StudyTable, key: str, defaults: bool = True) -> Any:
+    options = {k: getattr(value, field.name) for k, field in fields_of(type(value)).items()}
+    unset = {} if defaults else {k: field.default for k, field in fields_of(type(value)).items()}
+    return to_plain({k: part for k, part in options.items() if k not in unset or part != unset[k]}, key, defaults)
 
 
-@plain.register(Component)
+@to_plain.register(Component)
 def _(value: Component, key: str, defaults: bool = True) -> Any:
-    return {"name": reference(type(value))} | plain.dispatch(Table)(value, key, defaults)
+    return {"name": study_name(type(value))} | to_plain.dispatch(StudyTable)(value, key, defaults)
 
 
-def reference(cls: type[Component]) -> str:
-    """The name of a component's class in an experiment file: that of mpifed's own, or how ``named`` calls it."""
+def study_name(cls: type[Component]) -> str:
+    """Return the name of a component's class in an experiment file: its label, or the text of a user's class."""
     label = cls.label()
     if cls.choices.get(label) == f"{cls.__module__}:{cls.__qualname__}":
         return label
     if ":" in label:  # as plugins.adopt made it
-        plugins.given.setdefault(label, cls.__bases__[0])
+        plugins.passed_classes.setdefault(label, cls.__bases__[0])
         return label
-    return class_text(cls)
+    return register_class(cls)
 
 
-def class_text(cls: type | FunctionType) -> str:
-    """A class or function as text; ``plugins`` knows it by that from here on.
+def register_class(cls: type | FunctionType) -> str:
+    """Return a class or function as text, and register it with ``plugins`` under that text.
 
-    path.py:Class or package.module:Class for one of a file or a module; __main__:Class for one that only this program
-    can name, because a notebook, a script or a function defines it.
+    It is path.py:Class or package.module:Class for a class of a file or a module, and __main__:Class if only this
+    program can name it, because a notebook, a script or a function defines it.
     """
     module = sys.modules.get(cls.__module__)
-    # What is local to a function, or was replaced by another of its name, nobody could import again by that name.
-    if cls.__module__ == plugins.HERE or getattr(module, cls.__qualname__, None) is not cls:
-        name = f"{plugins.HERE}:{cls.__name__}"
-    elif (file := source(module)) is None:
+    # A class that is local to a function, or was replaced by another of its name, cannot be imported by that name.
+    if cls.__module__ == plugins.MAIN_MODULE or getattr(module, cls.__qualname__, None) is not cls:
+        name = f"{plugins.MAIN_MODULE}:{cls.__name__}"
+    elif (file := source_file(module)) is None:
         name = f"{cls.__module__}:{cls.__qualname__}"
     else:
         name = f"{file}:{cls.__name__}"
-    if plugins.given.setdefault(name, cls) is not cls:
+    if plugins.passed_classes.setdefault(name, cls) is not cls:
         right = "give them different names, which the result records"
         raise UserError(f"two classes or functions are called {cls.__name__}: {right}")
     return name
 
 
-def source(module: Any) -> str | None:
-    """The file of a module that does not belong to a package or an installation, relative to this folder if inside."""
+def source_file(module: Any) -> str | None:
+    """Return the file of a module outside of packages, relative to this folder if inside; None for other modules."""
     file = getattr(module, "__file__", None)
     package, _, _ = module.__name__.partition(".")
     packaged = package != module.__name__ and package.isidentifier()  # the name of a file's module is its path

@@ -1,23 +1,23 @@
-"""What a run may promise, and which of it a part of the run says that it keeps."""
+"""The promises of a run, and the declarations of its components which of them they keep."""
 
 from collections.abc import Mapping
 from enum import Flag, auto
 from typing import NamedTuple, Protocol
 
 
-class Keeps(Flag):
-    """Promises that hold with a part of a run: a method, an option, a selection … What a part does not name it does
-    not keep, and a run that asks for a promise is refused with it.
+class Supports(Flag):
+    """Promises that hold with a component of a run: a method, an option, a selection … A component keeps only the
+    promises that it names, and a run that asks for another one refuses it.
 
-    A part keeps ``PRIVACY`` where nothing that depends on samples leaves a client through it, or changes who takes part
-    or what others compute, before round one too, but the uploads that the method accounts for. It does so for single
-    ``SAMPLES`` of a client, for all data of whole ``CLIENTS``, where only ``SUMS`` over all clients have noise enough,
-    and where the guarantee counts on ``DOUBLE`` precision. ``BITS``: no number depends on ranks, blocks or the order of
-    messages. ``RESUME``: all that the next round reads is in the checkpoint. ``SURVIVAL``: what a rank that dies knew
-    can be computed again from there. ``DEVICES``: it computes with ``f.xp`` and copies nothing to memory in a local
-    step.
+    A component keeps ``PRIVACY`` if nothing that depends on samples leaves a client through it, or changes who takes
+    part or what others compute, before round one too, except the uploads that the method accounts for. Its parts are
+    for guarantees of single ``SAMPLES`` of a client, of all data of ``CLIENTS``, of ``SUMS`` over all clients where
+    these alone have enough noise, and for those that rely on ``DOUBLE`` precision. ``BITS``: no number depends on
+    ranks, blocks or the order of messages. ``RESUME``: the checkpoint has all that the next round reads. ``SURVIVAL``:
+    the state of a rank that dies can be computed again from the checkpoint. ``DEVICES``: it computes with ``f.xp`` and
+    copies nothing to memory in a local step.
 
-        >>> mpifed.Keeps.BITS in mpifed.algorithms.FedAvg().keeps
+        >>> mpifed.Supports.BITS in mpifed.algorithms.FedAvg().supports
         True
     """
 
@@ -31,51 +31,51 @@ class Keeps(Flag):
     DEVICES = auto()
     PRIVACY = SAMPLES | CLIENTS | SUMS | DOUBLE
     REPEATED = BITS | RESUME | SURVIVAL
-    # Written out: a promise that is added later is kept by nothing until each part says so.
+    # Written out, so that no component keeps a promise added later until it says so.
     EVERYTHING = SAMPLES | CLIENTS | SUMS | DOUBLE | BITS | RESUME | SURVIVAL | DEVICES
 
 
-NOTHING_KEPT = Keeps(0)
-Reasons = Mapping[Keeps, str]  # promise -> why it does not hold and what would, the end of a sentence
+NOTHING_SUPPORTED = Supports(0)
+Reasons = Mapping[Supports, str]  # promise -> why it does not hold and what would, the end of a sentence
 NO_REASONS: Reasons = {}
 
 
-class Speaking(Protocol):
-    """A part of a run that can say what it keeps, and why not the rest; {name} in a reason is the method."""
+class PromisingComponent(Protocol):
+    """A component that declares the promises it keeps and why not the others; {name} in a reason is the method."""
 
     @property
-    def keeps(self) -> Keeps: ...
+    def supports(self) -> Supports: ...
 
     @property
-    def unkept(self) -> Reasons: ...
+    def unsupported(self) -> Reasons: ...
 
 
-class Option(NamedTuple):
-    """What an option that is set keeps, and why not the rest."""
+class OptionPromises(NamedTuple):
+    """The promises that hold where an option is set, and why the others do not."""
 
-    keeps: Keeps
-    unkept: Reasons = NO_REASONS
-
-
-# option, or "option = value" where its values differ -> what it keeps
-Options = Mapping[str, Option]
-SILENT = Option(NOTHING_KEPT)
+    supports: Supports
+    unsupported: Reasons = NO_REASONS
 
 
-def keeping(*options: str, keeps: Keeps = Keeps.EVERYTHING) -> dict[str, Option]:
-    """Options that keep these promises, by default everything.
+# option, or "option = value" where its values differ -> its promises
+PromisesByOption = Mapping[str, OptionPromises]
+NO_PROMISES = OptionPromises(NOTHING_SUPPORTED)
+
+
+def supporting(*options: str, supports: Supports = Supports.EVERYTHING) -> dict[str, OptionPromises]:
+    """Declare options that keep these promises, by default all.
 
     >>> class Scaled(mpifed.Data):
-    ...     keeps = mpifed.Keeps.EVERYTHING
-    ...     options = mpifed.keeping("scale")
+    ...     supports = mpifed.Supports.EVERYTHING
+    ...     options = mpifed.supporting("scale")
     ...     scale: float = 1.0
     """
-    return dict.fromkeys(options, Option(keeps))
+    return dict.fromkeys(options, OptionPromises(supports))
 
 
-def said(part: Speaking) -> Keeps:
-    """What the class of a part itself says.
+def declared_promises(part: PromisingComponent) -> Supports:
+    """Return the promises that the class of a component declares itself.
 
-    What a class inherits is not its word: it may have changed anything, as a method that derives from another one.
+    Inherited declarations do not count, because a derived class may have changed anything.
     """
-    return part.keeps if "keeps" in vars(type(part)) else NOTHING_KEPT
+    return part.supports if "supports" in vars(type(part)) else NOTHING_SUPPORTED

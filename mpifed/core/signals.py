@@ -14,26 +14,26 @@ from contextlib import contextmanager
 
 HANDLED = ("SIGTERM", "SIGUSR1", "SIGINT")
 NUMBERS = tuple(getattr(signal, name) for name in HANDLED)
-TOGETHER = 2.0  # seconds
-NOTED = 1.0  # seconds in which a signal that was held back is noted
+REPEAT_SECONDS = 2.0  # seconds
+NOTE_SECONDS = 1.0  # seconds in which a signal that was held back is noted
 
 stop_signal = ""  # name of the first signal received; empty: none yet
-before_exit: list[Callable[[], None]] = []  # what a second signal does before it ends the process
+before_exit: list[Callable[[], None]] = []  # called by a second signal before it ends the process
 
 
-def number() -> int:
-    """``stop_signal`` as the number that ranks exchange: 0, or 1 + its position in HANDLED."""
+def signal_number() -> int:
+    """Return ``stop_signal`` as the number that ranks exchange: 0, or 1 + its position in HANDLED."""
     return HANDLED.index(stop_signal) + 1 if stop_signal else 0
 
 
-def name(number: int) -> str:
-    """The signal that ``number()`` stands for; empty for 0."""
+def signal_name(number: int) -> str:
+    """Return the name of the signal that ``number()`` stands for; empty for 0."""
     return HANDLED[number - 1] if number else ""
 
 
-def listen() -> None:
-    """Handle the signals HANDLED from here on; before, each of them ends the process at once."""
-    # Never blocking: the handler in C writes in the midst of anything, and a full pipe would stop the run for ever.
+def listen_for_signals() -> None:
+    """Handle the signals HANDLED from now on; until then each of them ends the process at once."""
+    # Non-blocking, because the handler in C may write at any moment, and a full pipe would stop the run for ever.
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     for number in NUMBERS:
@@ -43,8 +43,8 @@ def listen() -> None:
 
 
 @contextmanager
-def blocked() -> Iterator[None]:
-    """Hold the signals HANDLED back here and in processes that are started here, which ``unblock`` when they listen."""
+def block_signals() -> Iterator[None]:
+    """Hold the signals HANDLED back, here and in processes started meanwhile; these call ``unblock_signals``."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -52,17 +52,17 @@ def blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def unblock() -> None:
-    """Take the signals HANDLED that the process that started this one has held back, and all later ones."""
+def unblock_signals() -> None:
+    """Deliver the signals HANDLED that the parent process held back, and all later ones."""
     held_back = signal.sigpending() & set(NUMBERS)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
-    deadline = time.monotonic() + NOTED
+    deadline = time.monotonic() + NOTE_SECONDS
     while held_back and not stop_signal and time.monotonic() < deadline:
-        time.sleep(0.001)  # the thread that listens notes it, before anything else begins
+        time.sleep(0.001)  # until the listening thread has noted it
 
 
 def _read(pipe: int) -> None:
-    """Note the first signal; end the process at a later one that is no repetition of it."""
+    """Note the first signal; end the process at a later one, unless it comes within TOGETHER seconds."""
     global stop_signal
     numbers = dict(zip(NUMBERS, HANDLED, strict=True))
     first = 0.0
@@ -72,8 +72,8 @@ def _read(pipe: int) -> None:
                 continue
             if not stop_signal:
                 stop_signal, first = numbers[number], time.monotonic()
-            elif time.monotonic() - first > TOGETHER:
-                # Without the usual end of Python, in which MPI waits for ranks that do not know of the signal.
+            elif time.monotonic() - first > REPEAT_SECONDS:
+                # os._exit, because at the usual end of Python MPI waits for ranks that do not know of the signal.
                 for act in before_exit:
                     act()
                 os._exit(128 + number)

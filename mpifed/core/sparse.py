@@ -1,4 +1,4 @@
-"""The names of scipy.sparse, imported when one of them is first used: it takes as long as everything else together."""
+"""The names of scipy.sparse, imported at their first use, because this import takes as long as all others together."""
 
 import importlib
 import sys
@@ -6,7 +6,8 @@ from typing import Any
 
 
 def issparse(X: Any) -> bool:
-    loaded = sys.modules.get("scipy.sparse")  # without it there are none
+    """Return whether ``X`` is a sparse matrix or array; without importing scipy.sparse."""
+    loaded = sys.modules.get("scipy.sparse")  # if nobody has imported it, there is no such array
     return loaded is not None and bool(loaded.issparse(X))
 
 

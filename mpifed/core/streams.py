@@ -19,16 +19,16 @@ NAMES = "data partition split selection server clients model system tuning noise
 PURPOSES = tuple(NAMES.split())
 
 
-def own_number(purpose: str) -> int:
-    """The number of a purpose that is no word of PURPOSES, from a checksum of its text: 2^63 or above."""
+def user_purpose_number(purpose: str) -> int:
+    """Return the number of a purpose that is not in PURPOSES, a hash of its text: 2^63 or above."""
     return int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "little") | 1 << 63
 
 
 class PhiloxKey(np.random.bit_generator.ISeedSequence):
-    """A key for Philox, given as its seed: with the argument ``key`` numpy asks the system for entropy first (5 µs)."""
+    """A key for Philox, passed as its seed, because numpy draws entropy first for its argument ``key`` (5 µs)."""
 
     def __init__(self, seed: int, purpose: str) -> None:
-        number = PURPOSES.index(purpose) if purpose in PURPOSES else own_number(purpose)
+        number = PURPOSES.index(purpose) if purpose in PURPOSES else user_purpose_number(purpose)
         self.words = np.array([seed, number], np.uint64)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint64) -> Array:
@@ -36,23 +36,23 @@ class PhiloxKey(np.random.bit_generator.ISeedSequence):
 
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
-    """The generator for a purpose and a key of up to three whole numbers: client, round, call.
+    """Return the random generator of a purpose and a key of up to three whole numbers: client, round, call.
 
-    A purpose is any text. Those of the program are PURPOSES; a text of your own never gives a stream of these.
+    A purpose is any text. mpifed uses PURPOSES; any other text gives a stream of its own.
 
         >>> first = mpifed.stream(0, "my noise", 3).standard_normal(2)
         >>> np.array_equal(first, mpifed.stream(0, "my noise", 3).standard_normal(2))
         True
     """
-    # The first word of the counter is left to the generator, which counts it up: a stream of 2⁶⁴ blocks before it
-    # would run into that of the next client.
+    # The generator counts the first word of the counter up, so a stream has 2⁶⁴ blocks before it would run into that
+    # of the next client.
     counter = np.array([0, *key, *(0,) * (3 - len(key))], np.uint64)
     words: Any = PhiloxKey(seed, purpose)
     return np.random.Generator(np.random.Philox(words, counter))
 
 
 def streams(seed: int, purpose: str, first: Array, *rest: int | Array) -> list[np.random.Generator]:
-    """``stream(seed, purpose, i, *rest)`` for each i of ``first``, in less time; ``rest``: one number, or one each."""
+    """Return ``stream(seed, purpose, i, *rest)`` for each i of ``first``; ``rest``: numbers, or one for each i."""
     key: Any = PhiloxKey(seed, purpose)
     counters = np.zeros((len(first), 4), np.uint64)
     for column, part in enumerate((first, *rest), 1):
@@ -60,22 +60,22 @@ def streams(seed: int, purpose: str, first: Array, *rest: int | Array) -> list[n
     return [np.random.Generator(np.random.Philox(key, counter)) for counter in counters]
 
 
-def hashed(z: Array, *numbers: int | Array) -> Array:
-    """A hash of whole numbers of 64 bits (c,) and of further ones, each for all or one each: (c,)."""
+def hash_numbers(z: Array, *numbers: int | Array) -> Array:
+    """Hash 64-bit integers (c,) together with ``numbers``, each a number or an array (c,): (c,)."""
     for number in numbers:
-        z = mixed(z + GOLDEN + number)
+        z = mix_bits(z + GOLDEN + number)
     return z
 
 
-def mixed(z: Any) -> Any:
-    """A hash of whole numbers of 64 bits, an array or a tensor: the last steps of SplitMix64."""
-    # PyTorch has no unsigned 64 bits, so that numbers are signed, and >> fills in their sign. SplitMix64 fills in
-    # zeros: the masks take the sign away again. Products wrap around modulo 2⁶⁴ alike in both.
+def mix_bits(z: Any) -> Any:
+    """Hash the 64-bit integers of an array or a tensor, elementwise, by the last steps of SplitMix64."""
+    # PyTorch has no unsigned 64-bit integers, and >> of signed ones fills in the sign, where SplitMix64 fills in
+    # zeros: the masks remove the sign again. Products wrap around modulo 2⁶⁴ in either case.
     z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * SECOND
     z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * FIRST
     return z ^ ((z >> 31) & 0x1FFFFFFFF)
 
 
-def wrapped(number: int) -> int:
-    """A whole number modulo 2⁶⁴, as a signed one of 64 bits."""
+def to_signed_64(number: int) -> int:
+    """Reduce an integer modulo 2⁶⁴ to a signed 64-bit integer."""
     return (number + 2**63) % 2**64 - 2**63

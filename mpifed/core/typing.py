@@ -1,4 +1,4 @@
-"""Types used in every room: arrays, and numbers with the ranges that a TOML value must be in."""
+"""Types used in every room: arrays, and numbers with the range that a TOML value must be in."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Matrix = Any  # (rows, n): an Array or a scipy.sparse.csr_array
-Positive = Annotated[float, Meta(gt=0)]
-Share = Annotated[float, Meta(gt=0, le=1)]
-Count = Annotated[int, Meta(ge=1)]
+SampleMatrix = Any  # (rows, n): an Array or a scipy.sparse.csr_array
+PositiveFloat = Annotated[float, Meta(gt=0)]
+UnitFraction = Annotated[float, Meta(gt=0, le=1)]
+PositiveInt = Annotated[int, Meta(ge=1)]

@@ -1,4 +1,4 @@
-"""A cache of data sets, for runs that follow one another in one process."""
+"""A cache of data sets, for successive runs in one process."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import Any
 
 import msgspec
 
-from mpifed.core.typing import Array, Matrix
-from mpifed.data.dataset import Data, Dataset, Wrapped
-from mpifed.data.pool import WhenRead
+from mpifed.core.typing import Array, SampleMatrix
+from mpifed.data.dataset import Data, Dataset, DatasetWrapper
+from mpifed.data.pool import LazyMatrix
 
 MOST = 1 << 27  # bytes of samples that a rank caches
 
 
-class CachedDataset(Wrapped):
-    """The data set ``whole``; rows that were read before come from memory if the cache had room for them."""
+class CachedDataset(DatasetWrapper):
+    """A data set that keeps the rows it has read in memory, as far as its cache has room for them."""
 
-    def __init__(self, whole: Dataset, cache: Cache) -> None:
-        super().__init__(whole)
+    def __init__(self, dataset: Dataset, cache: Cache) -> None:
+        super().__init__(dataset)
         self.cache = cache
-        self.pieces: dict[tuple[int, int, bool], tuple[Matrix, Array]] = {}
-        self.bytes = size_in_bytes(whole)
+        self.pieces: dict[tuple[int, int, bool], tuple[SampleMatrix, Array]] = {}
+        self.bytes = size_in_bytes(dataset)
 
-    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
         piece = self.pieces.get((lo, hi, test))
         if piece is None:
-            piece = super().part(lo, hi, test)
+            piece = super().read_clients(lo, hi, test)
             size = size_in_bytes(piece)
-            # One that the cache does not have, or has dropped, would grow beyond its bound unseen.
+            # A data set that the cache has dropped must not grow, because its bytes are no longer counted.
             if self in self.cache.sets.values() and self.cache.make_room(self, size):
                 self.pieces[lo, hi, test] = piece
                 self.bytes += size
@@ -35,28 +35,29 @@ class CachedDataset(Wrapped):
 
 
 class Cache:
-    """The data sets used last, by table, seed and dtype; together at most ``most`` bytes."""
+    """The data sets used most recently, by table, seed and dtype, with at most ``max_bytes`` bytes together."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self.most = most
+    def __init__(self, max_bytes: int = MOST) -> None:
+        self.max_bytes = max_bytes
         self.sets: dict[bytes, CachedDataset] = {}
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
+        """Return the data set of a source, from the cache if it is there."""
         # Data with a seed of their own are the same for all seeds of runs.
         key = msgspec.json.encode((data, seed if data.seed is None else None, dtype))
-        # Taken out and put in again behind the others: the first of a dict is then what was unused for longest.
+        # Moved to the end of the dict, whose first entry is then the data set unused for longest.
         dataset = self.sets.pop(key, None) or CachedDataset(data.load(seed, dtype), self)
         if self.make_room(dataset, dataset.bytes):
             self.sets[key] = dataset
         return dataset
 
-    def make_room(self, own: CachedDataset, more: int) -> bool:
-        """Drop the data sets unused for longest, except ``own``, to fit ``more`` bytes; whether these fit now."""
-        others = [key for key, dataset in self.sets.items() if dataset is not own]
-        # What is too large even for an empty cache drops nothing.
-        while more <= self.most < more + self._bytes() and others:
+    def make_room(self, keep: CachedDataset, more: int) -> bool:
+        """Drop the data sets unused for longest, except ``keep``, until ``more`` bytes fit; return whether they do."""
+        others = [key for key, dataset in self.sets.items() if dataset is not keep]
+        # A data set too large even for an empty cache drops nothing.
+        while more <= self.max_bytes < more + self._bytes() and others:
             del self.sets[others.pop(0)]
-        return more + self._bytes() <= self.most
+        return more + self._bytes() <= self.max_bytes
 
     def _bytes(self) -> int:
         return sum(dataset.bytes for dataset in self.sets.values())
@@ -67,6 +68,6 @@ def size_in_bytes(value: Any) -> int:
         return int(value.nbytes)
     if hasattr(value, "indptr"):
         return size_in_bytes((value.data, value.indices, value.indptr))
-    if isinstance(value, Dataset | WhenRead):
+    if isinstance(value, Dataset | LazyMatrix):
         value = tuple(vars(value).values())
     return sum(map(size_in_bytes, value)) if isinstance(value, tuple) else 0

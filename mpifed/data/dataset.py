@@ -12,18 +12,18 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import sparse as sp
-from mpifed.core.arrays import starts_of
+from mpifed.core.arrays import row_offsets
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Options, keeping
-from mpifed.core.roles import Role, role_of
-from mpifed.core.typing import Array, Matrix
-from mpifed.data.inferred import Inferred
-from mpifed.data.sample_columns import SampleColumns
+from mpifed.core.promises import PromisesByOption, supporting
+from mpifed.core.roles import Role, choose_role
+from mpifed.core.typing import Array, SampleMatrix
+from mpifed.data.inferred import Inference
+from mpifed.data.sample_columns import WeightsAndOffsets
 
 # types of fields whose defaults differ between sources
-Clients = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
-Test = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
+ClientCount = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
+TestFraction = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
 
 
 SUFFIXES = {
@@ -37,10 +37,10 @@ SUFFIXES = {
 FILES = re.compile(rf"({'|'.join(map(re.escape, itertools.chain(*SUFFIXES.values())))})(\.gz|\.bz2)?$")
 
 
-class Feature(NamedTuple):
-    """A column of a table as ``width`` columns of X from ``first`` on: numbers, or 0 and 1 for each of ``levels``.
+class TableFeature(NamedTuple):
+    """A table column as columns ``first`` to ``first + width − 1`` of X: numbers, or 0 and 1 for each of ``levels``.
 
-    ``dropped``: the level without a column, if there is one. ``missing``: cells that were missing.
+    ``dropped``: the level without a column, if there is one. ``missing``: number of missing cells.
     """
 
     name: str
@@ -52,17 +52,18 @@ class Feature(NamedTuple):
 
     @property
     def category(self) -> bool:
+        """True for a category, False for numbers."""
         return bool(self.levels) or self.dropped is not None
 
     def names(self) -> list[str]:
-        """The names of its columns of X: age, or sex=male."""
+        """Return the names of its columns of X, such as age or sex=male."""
         return [f"{self.name}={level}" for level in self.levels] or [self.name for _ in range(self.width)]
 
 
 class Units(NamedTuple):
-    """Means and deviations (n,) of the columns a of a table of which X has (a − mean)/deviation.
+    """Means and deviations (n,) of columns a of a table, which X holds as (a − mean)/deviation.
 
-    They are 0 and 1 of a column that X has as it is; a deviation of 0 is that of a constant column, which is 0 in X.
+    Columns that are not standardised have mean 0 and deviation 1. Constant columns have deviation 0, and are 0 in X.
     """
 
     mean: Array
@@ -75,15 +76,15 @@ class Dataset:
     ``m``: number of clients. ``n``: number of features. ``sizes`` (m,): training samples of each client, at least 1.
     ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
     ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
-    ``features``: the names of the n columns of X, where they have any; ``table``: what they were in a table.
-    ``intercepts``: how many of the last columns of X are 1 in every sample, so that their parameters are intercepts.
+    ``features``: the names of the n columns of X, if any; ``table``: the columns of a table that they come from.
+    ``intercepts``: number of last columns of X that are 1 in every sample, so that their parameters are intercepts.
     ``units``: means and deviations with which the first columns of X are standardised, alike for all clients, or None.
-    ``owners``: the name of each client, where they have any.
-    ``division``: how the samples were divided among the clients, in words.
-    ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
+    ``owners``: the name of each client, if any.
+    ``division``: a description of how the samples were divided among the clients.
+    ``exchanged``: number of clients that exchanged messages to prepare the data, and their bytes up and down.
     ``columns``: weights and offsets of samples, or None. ``client_weights`` (m,): weights of clients, or None.
     ``notes``: sentences that a user should read before a run, such as how labels were mapped.
-    ``stated``: whether the study says which classes there are; ``inferred``: what follows from the samples of all.
+    ``stated``: whether the study says which classes there are; ``inferred``: facts inferred from all samples.
 
         >>> dataset = mpifed.data.Gaussian(clients=4, samples=20, features=3).load(0, "float64")
         >>> isinstance(dataset, mpifed.Dataset), dataset.m, dataset.n, dataset.sizes.tolist()
@@ -98,7 +99,7 @@ class Dataset:
     sparse: bool = False
     names: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
-    table: tuple[Feature, ...] = ()
+    table: tuple[TableFeature, ...] = ()
     intercepts: int = 0
     units: Units | None = None
     owners: tuple[str, ...] = ()
@@ -106,58 +107,58 @@ class Dataset:
     exchanged: tuple[int, int, int] = (0, 0, 0)
     notes: tuple[str, ...] = ()
     stated: bool = False
-    inferred: tuple[Inferred, ...] = ()
-    columns: SampleColumns | None = None
+    inferred: tuple[Inference, ...] = ()
+    columns: WeightsAndOffsets | None = None
     client_weights: Array | None = None
 
     @property
     def totals(self) -> Array:
-        """What f_i divides by: the sums of the weights of clients' samples, or how many these are: (m,)."""
+        """Divisor of each f_i (m,): the sum of the weights of the client's samples, or their number."""
         return self.sizes if self.columns is None else self.columns.totals()
 
     @property
     def role(self) -> Role:
         """The samples on which models are evaluated."""
-        return role_of(self.sizes_test)
+        return choose_role(self.sizes_test)
 
-    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
+    def rows(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
+        """Return training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
         raise NotImplementedError
 
-    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        """Test samples and their labels, likewise."""
+    def rows_test(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
+        """Return test samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
         raise NotImplementedError
 
     def values(self) -> Array | None:
-        """The distinct labels of all samples in rising order, where they are known without generating them."""
+        """Return the distinct labels of all samples, rising; None if samples would have to be generated for that."""
         return None
 
 
-class Wrapped(Dataset):
-    """A data set that is as ``whole`` is, but for ``changes`` and for what a derived class changes."""
+class DatasetWrapper(Dataset):
+    """Base of data sets made from another one: its attributes but for ``changes``, its rows by ``read_clients``."""
 
-    def __init__(self, whole: Dataset, **changes: Any) -> None:
-        self.whole = whole
-        # Every attribute that a data set has, so that one which is added passes all wrappers without a change to them.
+    def __init__(self, inner: Dataset, **changes: Any) -> None:
+        self.inner = inner
+        # All attributes of data sets, so that a new one needs no change in any wrapper.
         for name in Dataset.__annotations__:
-            setattr(self, name, changes.get(name, getattr(whole, name)))
+            setattr(self, name, changes.get(name, getattr(inner, name)))
 
-    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self.part(lo, hi, False)
+    def rows(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
+        return self.read_clients(lo, hi, False)
 
-    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self.part(lo, hi, True)
+    def rows_test(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
+        return self.read_clients(lo, hi, True)
 
-    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
-        """Training samples or, with ``test``, test samples of the clients lo <= i < hi."""
-        return (self.whole.rows_test if test else self.whole.rows)(lo, hi)
+    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
+        """Return training samples or, with ``test``, test samples of the clients lo <= i < hi."""
+        return (self.inner.rows_test if test else self.inner.rows)(lo, hi)
 
     def values(self) -> Array | None:
-        return self.whole.values()
+        return self.inner.values()
 
 
-class Generated(Dataset):
-    """A data set that is generated when its rows are read, as ``source`` says; ``seed`` is that of the run."""
+class GeneratedDataset(Dataset):
+    """Base of data sets that generate their rows when these are read, by the options of ``source`` and a seed."""
 
     def __init__(self, source: Any, seed: int, dtype: str) -> None:
         self.source = source
@@ -166,11 +167,11 @@ class Generated(Dataset):
         self.m = source.clients
 
 
-class ClientByClient(Generated):
-    """A data set whose clients are generated one at a time: ``draw`` gives the samples of one client."""
+class ClientByClient(GeneratedDataset):
+    """Base of data sets that generate one client at a time, by a method ``draw``."""
 
     def draw(self, i: int) -> tuple[Array, Array]:
-        """X (d_i, n) and y (d_i,) of client i."""
+        """Return X (d_i, n) and y (d_i,) of client i."""
         raise NotImplementedError
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
@@ -186,7 +187,7 @@ class ClientByClient(Generated):
 
 
 class Data(Component):
-    """A source of federated data: what ``[data]`` of an experiment file names.
+    """A source of federated data, which ``[data]`` of an experiment file names.
 
     >>> class Noise(mpifed.Data):
     ...     def load(self, seed, dtype):
@@ -226,19 +227,19 @@ class Data(Component):
     kind: ClassVar[str] = "data"
     checks: ClassVar[str] = "mpifed.data.data_guards"
     objective: ClassVar[str] = "least-squares"  # default problem for this data
-    held: ClassVar[bool] = False  # whether a program holds the samples, which are known by their hash
-    common: ClassVar[str] = ""  # what is done to samples with the help of those of other clients
-    # What a run keeps with the options that are set. One that is not here is refused where a promise is asked for; a
-    # derived class adds its own to those of its bases. How many clients there are, and the seed, tell of no sample.
-    options: ClassVar[Options] = keeping("clients", "seed")
+    held: ClassVar[bool] = False  # whether samples are in the memory of a program, and identified by their hash
+    common: ClassVar[str] = ""  # how samples depend on those of other clients, in words
+    # The promises that hold with each option that is set. An option that is not here is refused where a promise is
+    # asked for; a derived class adds its own to those of its bases. Number of clients and seed reveal no sample.
+    options: ClassVar[PromisesByOption] = supporting("clients", "seed")
 
-    clients: Clients = 128
+    clients: ClientCount = 128
     seed: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")
     ] = None
 
     def locate(self) -> list[Path]:
-        """The files and folders that load() reads; none for generated data. UserError where one is missing."""
+        """Return the files and folders that load() reads, none for generated data; UserError if one is missing."""
         return []
 
     def check(self) -> None:
@@ -249,30 +250,30 @@ class Data(Component):
 
     @abstractmethod
     def load(self, seed: int, dtype: str) -> Dataset:
-        """The data set; rows() of a client must not depend on the rank that calls it.
+        """Return the data set; rows() of a client must not depend on the rank that calls it.
 
-        ``seed`` is that of the run, which ``self.seed`` overrides. UserError for missing files and impossible options.
+        ``seed`` is that of the run, which ``self.seed`` overrides. Raises UserError for missing files or wrong options.
         """
 
 
-def ranges(sizes: Array, each: int, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges lo <= i < hi of clients with about ``most`` numbers, ``each`` a row, but at least one client."""
-    starts = starts_of(sizes) * max(1, each)
+def iter_client_ranges(sizes: Array, width: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges lo <= i < hi of at least one client, whose rows of ``width`` numbers are about ``limit`` numbers."""
+    starts = row_offsets(sizes) * max(1, width)
     lo = 0
     while lo < len(sizes):
-        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + most, side="right")) - 1)
+        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + limit, side="right")) - 1)
         yield lo, hi
         lo = hi
 
 
-class WithOnes(Wrapped):
-    """The data set ``whole`` with one more feature, the last, which is 1 in every sample."""
+class WithOnes(DatasetWrapper):
+    """A data set with one more feature, the last, which is 1 in every sample."""
 
-    def __init__(self, whole: Dataset) -> None:
-        named = (*whole.features, "intercept") if whole.features else ()
-        super().__init__(whole, n=whole.n + 1, features=named, intercepts=whole.intercepts + 1)
+    def __init__(self, dataset: Dataset) -> None:
+        names = (*dataset.features, "intercept") if dataset.features else ()
+        super().__init__(dataset, n=dataset.n + 1, features=names, intercepts=dataset.intercepts + 1)
 
-    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
-        X, y = super().part(lo, hi, test)
+    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
+        X, y = super().read_clients(lo, hi, test)
         ones = np.ones((len(y), 1), X.dtype)
         return (sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])), y

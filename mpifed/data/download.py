@@ -1,4 +1,4 @@
-"""Public data sets: where they are downloaded from, and how their files are found in the folder MPIFED_DATA."""
+"""Public data sets: their download, and the search for their files in the folder MPIFED_DATA."""
 
 import hashlib
 import http.client
@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import UserError, raise_unknown
 from mpifed.core.files import atomic_file
 from mpifed.data.formats.on_disk import DAMAGE
 
@@ -21,15 +21,15 @@ MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zip": b"PK"}  # a server may send
 
 
 class Source(NamedTuple):
-    """Where files of a data set are published. From a zip archive, only the members ``files`` are extracted."""
+    """A published file of a data set, or a zip archive of which only the members ``files`` are extracted."""
 
     url: str
     sha256: str | None  # of the download; None: none is published
     files: tuple[str, ...]
 
 
-def idx(base: str, *sums: str) -> list[Source]:
-    """The four files of MNIST or of a data set in the same form, with their checksums."""
+def idx_sources(base: str, *sums: str) -> list[Source]:
+    """Return the sources, with checksums ``sums``, of the four files of MNIST or of a data set in the same form."""
     names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
     return [Source(base + name, digest, (name,)) for name, digest in zip(names, sums, strict=True)]
 
@@ -40,14 +40,14 @@ ADULT = "7537312dd56c2b98035880805ce99e68183a30ee468aa5329d6df0fbb3cc21bb"
 SOURCES = {
     "qot": [Source(UCI + "508/qsar+oral+toxicity.zip", None, ("qsar_oral_toxicity.csv",))],
     "adult": [Source(UCI + "2/adult.zip", ADULT, ("adult.data", "adult.test"))],
-    "mnist": idx(
+    "mnist": idx_sources(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
         "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
         "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
         "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
     ),
-    "fmnist": idx(
+    "fmnist": idx_sources(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
         "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
         "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
@@ -71,15 +71,15 @@ FAILURES = (http.client.HTTPException, *DAMAGE)  # raised by a download or by a 
 
 
 def fetch(name: str, to: str | Path) -> dict[Path, str]:
-    """Download the files of the data set ``name`` to the folder ``to``/name; a note on the checksum of each.
+    """Download the files of the data set ``name`` to the folder ``to``/name; return a note on each checksum.
 
-    A file appears only when it is complete and checked; existing files are not touched. UserError for unknown names,
-    for data sets that need a login, for failed downloads and for wrong checksums.
+    A file appears only when it is complete and checked; existing files are not touched. Raises UserError for unknown
+    names, for data sets that need a login, for failed downloads and for wrong checksums.
     """
     if name in MANUAL:
         raise UserError(f"{name} cannot be downloaded without a login: {MANUAL[name]}")
     if name not in SOURCES:
-        unknown("data set", name, [*SOURCES, *MANUAL])
+        raise_unknown("data set", name, [*SOURCES, *MANUAL])
     folder = Path(os.path.expanduser(to)) / name
     notes: dict[Path, str] = {}
     for source in SOURCES[name]:
@@ -97,7 +97,7 @@ def fetch(name: str, to: str | Path) -> dict[Path, str]:
 
 def first_line(error: Any) -> str:
     if isinstance(error, urllib.error.HTTPError):
-        # It is the reply of the server too, whose connection stays open otherwise.
+        # An HTTPError is also the reply of the server, with an open connection.
         error.close()
     inner = error.reason if type(error) is urllib.error.URLError else error
     message = str(getattr(inner, "strerror", None) or inner).strip() or type(inner).__name__
@@ -105,24 +105,24 @@ def first_line(error: Any) -> str:
 
 
 def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
-    """Download a source and put its ``missing`` files in ``folder``; a note on the checksum."""
+    """Download a source and put its ``missing`` files in ``folder``; return a note on the checksum."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder) as whole:
-        download(source.url, whole)
-        whole.seek(0)
-        digest = hashlib.file_digest(whole, "sha256").hexdigest()
+    with tempfile.TemporaryFile(dir=folder) as content:
+        download(source.url, content)
+        content.seek(0)
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
         if source.sha256 not in (None, digest):
             raise UserError(
                 f"the file from {source.url} has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
             )
-        whole.seek(0)
-        # All files get their names when the stack ends: of an archive that is damaged none is there, and a later call
-        # does not take half of a data set for the whole.
+        content.seek(0)
+        # All files get their names when the stack ends. A damaged archive leaves none, so that a later call does not
+        # take half of a data set for all of it.
         with ExitStack() as files:
-            archive = files.enter_context(zipfile.ZipFile(whole)) if source.url.endswith(".zip") else None
+            archive = files.enter_context(zipfile.ZipFile(content)) if source.url.endswith(".zip") else None
             for path in missing:
                 part = files.enter_context(atomic_file(path))
-                member: IO[bytes] = files.enter_context(archive.open(path.name)) if archive else whole
+                member: IO[bytes] = files.enter_context(archive.open(path.name)) if archive else content
                 with part.open("wb") as out:
                     copy(member, out, f"{path.name} in {source.url}")
     return f"SHA-256 {digest}" + (", as published" if source.sha256 else "; none is published to compare it with")
@@ -132,7 +132,7 @@ def download(url: str, out: IO[bytes]) -> None:
     with urllib.request.urlopen(url, timeout=60) as reply:
         length = copy(reply, out, url)
         promised = reply.headers.get("Content-Length")
-    # urllib ends a reply that broke off like one that is complete.
+    # urllib does not report that a connection broke off.
     if promised and length != int(promised):
         raise OSError(f"the connection broke off after {length} of {promised} bytes")
     magic = MAGIC.get(Path(url).suffix, b"")
@@ -142,7 +142,7 @@ def download(url: str, out: IO[bytes]) -> None:
 
 
 def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> int:
-    # Counted while it is unpacked: an archive of some kB can hold more than any disk.
+    # Counted while unpacking, because an archive of some kB can hold more than any disk.
     length = 0
     while block := source.read(1 << 20):
         length += out.write(block)
@@ -151,8 +151,8 @@ def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> int:
     return length
 
 
-def find(name: str, *files: str, shared: str = "") -> Path:
-    """The first of ``files`` that exists in $MPIFED_DATA/name ("": the folder itself); UserError if none does.
+def find_data_file(name: str, *files: str, shared: str = "") -> Path:
+    """Return the first of ``files`` that exists in $MPIFED_DATA/name ("": the folder itself); UserError if none does.
 
     ``shared``: a second folder in $MPIFED_DATA to look in, which holds the files of several sets.
     """

@@ -1,4 +1,4 @@
-"""The summary of a data set and of how it is divided among clients, which `mpifed data info` prints."""
+"""The summary of a data set and its division among clients, which `mpifed data info` prints."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -7,8 +7,8 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
-from mpifed.data.dataset import Dataset, ranges
-from mpifed.data.labels import exact, folded, listed, shortened, whole
+from mpifed.data.dataset import Dataset, iter_client_ranges
+from mpifed.data.labels import abridge, are_whole, format_exactly, join_words, shorten
 from mpifed.data.tables.missing import MissingCells
 
 FIRST = 26  # width of the first column of the summary
@@ -22,7 +22,7 @@ CLASSES = 1000  # more different whole numbers are taken as numbers, not as clas
 
 
 class Survey(NamedTuple):
-    """What is in the training samples of m clients: how many numbers are not 0, and which labels each client has."""
+    """Statistics of the training samples of m clients: nonzero numbers, labels of each client, ranges of features."""
 
     nonzeros: int
     names: list[str]  # of the C labels that occur, in rising order; none where labels are not classes
@@ -31,22 +31,22 @@ class Survey(NamedTuple):
     deviation: Array
     low: Array
     high: Array
-    least: Array  # (n,) of each feature
-    most: Array
+    minimum: Array  # (n,) of each feature
+    maximum: Array
 
 
 def survey(dataset: Dataset) -> Survey:
-    """Read all training samples, a few clients at a time."""
-    levels = levels_of(dataset)
+    """Compute the statistics of all training samples, a few clients at a time."""
+    levels = label_values(dataset)
     nonzeros = 0
     counts = []
     moments = []
-    least = np.full(dataset.n, np.inf)
-    most = np.full(dataset.n, -np.inf)
-    for lo, hi in ranges(dataset.sizes, dataset.n, READ):
+    minimum = np.full(dataset.n, np.inf)
+    maximum = np.full(dataset.n, -np.inf)
+    for lo, hi in iter_client_ranges(dataset.sizes, dataset.n, READ):
         X, y = dataset.rows(lo, hi)
-        least = np.minimum(least, extreme(X, "min"))
-        most = np.maximum(most, extreme(X, "max"))
+        minimum = np.minimum(minimum, column_extremes(X, "min"))
+        maximum = np.maximum(maximum, column_extremes(X, "max"))
         nonzeros += X.count_nonzero() if sp.issparse(X) else int(np.count_nonzero(X))
         sizes = dataset.sizes[lo:hi]
         starts = np.cumsum(sizes) - sizes
@@ -58,93 +58,94 @@ def survey(dataset: Dataset) -> Survey:
         if len(levels):
             column = np.searchsorted(levels, y)
             counts.append(sp.coo_array((np.ones(len(y), np.int64), (client, column)), (hi - lo, len(levels))).tocsr())
-    whole_counts = sp.vstack(counts, format="csr") if counts else sp.csr_array((dataset.m, 0), dtype=np.int64)
-    names = [dataset.names[int(level)] for level in levels] if dataset.names else exact(levels)
-    return Survey(
-        nonzeros, names, whole_counts, *map(np.concatenate, zip(*moments, strict=True)), least=least, most=most
-    )  # type: ignore[misc]
+    all_counts = sp.vstack(counts, format="csr") if counts else sp.csr_array((dataset.m, 0), dtype=np.int64)
+    names = [dataset.names[int(level)] for level in levels] if dataset.names else format_exactly(levels)
+    by_client = map(np.concatenate, zip(*moments, strict=True))
+    return Survey(nonzeros, names, all_counts, *by_client, minimum=minimum, maximum=maximum)  # type: ignore[misc]
 
 
-def extreme(X: Any, which: str) -> Array:
-    found = getattr(X, which)(axis=0)
-    return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()
+def column_extremes(X: Any, method: str) -> Array:
+    extremes = getattr(X, method)(axis=0)
+    return np.asarray(extremes.toarray() if sp.issparse(extremes) else extremes).ravel()
 
 
-def levels_of(dataset: Dataset) -> Array:
+def label_values(dataset: Dataset) -> Array:
+    """Return the labels that stand for classes, rising; none where labels are numbers."""
     values = dataset.values()
     if values is None:
         return np.arange(float(dataset.classes))
     few = bool(dataset.names) or len(values) <= CLASSES
-    return values.astype(np.float64) if few and whole(values) else np.zeros(0)
+    return values.astype(np.float64) if few and are_whole(values) else np.zeros(0)
 
 
-def describe(dataset: Dataset, found: Survey) -> str:
-    lines = list(summary(dataset, found))
+def describe(dataset: Dataset, stats: Survey) -> str:
+    lines = list(iter_summary_lines(dataset, stats))
     width = max(FIRST, *(2 + len(name) for name, _ in lines))
     blocks = ["\n".join(f"{name:<{width}}{value}" for name, value in lines)]
     if dataset.table:
-        blocks.append(table(features(dataset, found)))
-    if found.names:
-        blocks.append(table(classes(found)))
-    blocks.append(table(clients(dataset, found)))
+        blocks.append(align(tabulate_features(dataset, stats)))
+    if stats.names:
+        blocks.append(align(tabulate_classes(stats)))
+    blocks.append(align(tabulate_clients(dataset, stats)))
     blocks += [f"note: {note}" for note in dataset.notes]
     return "\n\n".join(blocks)
 
 
-def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
+def iter_summary_lines(dataset: Dataset, stats: Survey) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each line of the summary."""
     d = int(dataset.sizes.sum())
     tests = dataset.sizes_test
-    names = found.names
+    names = stats.names
     yield "clients m", f"{dataset.m}"
     yield "samples d", f"{d}"
     yield "features n", f"{dataset.n}"
     yield "test samples", "none" if tests is None else f"{int(tests.sum())}"
     names_of = dataset.features or [f"{j}" for j in range(dataset.n)]
-    constant = [names_of[j] for j in np.flatnonzero(found.least == found.most) if names_of[j] != "intercept"]
+    constant = [names_of[j] for j in np.flatnonzero(stats.minimum == stats.maximum) if names_of[j] != "intercept"]
     if constant:
-        yield "constant features", f"{len(constant)} ({listed(constant)})"
-    kind = "CSR" if dataset.sparse else "dense"
-    yield "matrix", f"{kind}, {100 * found.nonzeros / (d * dataset.n):.3g} % nonzero"
+        yield "constant features", f"{len(constant)} ({join_words(constant)})"
+    storage = "CSR" if dataset.sparse else "dense"
+    yield "matrix", f"{storage}, {100 * stats.nonzeros / (d * dataset.n):.3g} % nonzero"
     if names:
-        yield "classes", f"{len(names)} ({listed(names)})"
+        yield "classes", f"{len(names)} ({join_words(names)})"
     else:
-        yield "classes", f"none (labels are numbers from {found.low.min():.4g} to {found.high.max():.4g})"
+        yield "classes", f"none (labels are numbers from {stats.low.min():.4g} to {stats.high.max():.4g})"
     if dataset.division:
         yield "partition", dataset.division
-    yield "samples per client", spread(dataset.sizes)
+    yield "samples per client", show_spread(dataset.sizes)
     if tests is not None:
-        yield "test samples per client", spread(tests)
+        yield "test samples per client", show_spread(tests)
     if names:
-        yield "classes per client", spread(np.diff(found.counts.indptr))
+        yield "classes per client", show_spread(np.diff(stats.counts.indptr))
     if len(names) == 2:
-        ones = found.counts[:, [1]].toarray().ravel() / dataset.sizes
-        yield f"share of {shortened(names[1])} per client", spread(ones)
+        ones = stats.counts[:, [1]].toarray().ravel() / dataset.sizes
+        yield f"share of {shorten(names[1])} per client", show_spread(ones)
     if not names:
-        yield "mean label per client", spread(found.mean)
+        yield "mean label per client", show_spread(stats.mean)
 
 
-def features(dataset: Dataset, found: Survey) -> list[list[str]]:
-    """A header, then a row for each column of a table: missing cells, range in training samples, or levels."""
+def tabulate_features(dataset: Dataset, stats: Survey) -> list[list[str]]:
+    """Return a header and a row for each column of a table: missing cells, and its range in training or its levels."""
 
     def row(k: int) -> list[str]:
         one = dataset.table[k]
         if one.category:
-            first = [] if one.dropped is None else [f"[{shortened(one.dropped)}]"]
-            values = ", ".join([*first, *map(shortened, folded(one.levels))])
+            first = [] if one.dropped is None else [f"[{shorten(one.dropped)}]"]
+            values = ", ".join([*first, *map(shorten, abridge(one.levels))])
         else:
-            values = f"{found.least[one.first]:.4g} to {found.most[one.first]:.4g}"
-        return [shortened(one.name), f"{one.width}", f"{one.missing}" if one.missing else "·", values]
+            values = f"{stats.minimum[one.first]:.4g} to {stats.maximum[one.first]:.4g}"
+        return [shorten(one.name), f"{one.width}", f"{one.missing}" if one.missing else "·", values]
 
-    return shown(["column", "features", "missing", "range or levels [reference]"], row, len(dataset.table), "columns")
+    return fold(["column", "features", "missing", "range or levels [reference]"], row, len(dataset.table), "columns")
 
 
-def missing_cells(refused: MissingCells) -> str:
-    """What is known of a table that is refused for its missing cells: how many each column has."""
+def describe_missing_cells(refused: MissingCells) -> str:
+    """Return the summary of a table that is refused for its missing cells: how many each column has."""
     counts = list(refused.counts.items())
 
     def row(k: int) -> list[str]:
         name, count = counts[k]
-        return [shortened(name), f"{count}", f"{100 * count / refused.rows:.1f} %"]
+        return [shorten(name), f"{count}", f"{100 * count / refused.rows:.1f} %"]
 
     lines = (
         ("rows", f"{refused.rows}"),
@@ -152,69 +153,69 @@ def missing_cells(refused: MissingCells) -> str:
         ("missing cells", f"{sum(refused.counts.values())}"),
     )
     head = "\n".join(f"{name:<{FIRST + 2}}{value}" for name, value in lines)
-    return f"{head}\n\n{table(shown(['column', 'missing', 'share'], row, len(counts), 'columns'))}\n\nnote: {refused}"
+    return f"{head}\n\n{align(fold(['column', 'missing', 'share'], row, len(counts), 'columns'))}\n\nnote: {refused}"
 
 
-def classes(found: Survey) -> list[list[str]]:
-    """A header, then a row for each class: its samples, their share, how many clients have any, and a bar."""
-    names = found.names
-    samples = np.asarray(found.counts.sum(axis=0)).ravel()
-    owners = np.bincount(found.counts.indices, minlength=len(names))
+def tabulate_classes(stats: Survey) -> list[list[str]]:
+    """Return a header and a row for each class: samples, their share, number of clients that have any, and a bar."""
+    names = stats.names
+    samples = np.asarray(stats.counts.sum(axis=0)).ravel()
+    owners = np.bincount(stats.counts.indices, minlength=len(names))
 
     def row(k: int) -> list[str]:
         bar = "█" * round(BAR * samples[k] / samples.max())
         share = f"{100 * samples[k] / samples.sum():.1f} %"
-        return [shortened(names[k]), f"{samples[k]}", share, f"{owners[k]}", bar.ljust(BAR)]
+        return [shorten(names[k]), f"{samples[k]}", share, f"{owners[k]}", bar.ljust(BAR)]
 
-    return shown(["class", "samples", "share", "clients", ""], row, len(names), "classes")
+    return fold(["class", "samples", "share", "clients", ""], row, len(names), "classes")
 
 
-def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
-    """A header, then a row for each client: samples, and samples of each class or what its labels are like."""
+def tabulate_clients(dataset: Dataset, stats: Survey) -> list[list[str]]:
+    """Return a header and a row for each client: samples, and samples of each class or moments of its labels."""
     tests = dataset.sizes_test
     named = bool(dataset.owners)
 
     def row(i: int) -> list[str]:
-        own = [shortened(dataset.owners[i])] if named else []
-        tested = [] if tests is None else [f"{tests[i]}"]
-        return [f"{i}", *own, f"{dataset.sizes[i]}", *tested, *labels_of(found, i)]
+        name = [shorten(dataset.owners[i])] if named else []
+        test_size = [] if tests is None else [f"{tests[i]}"]
+        return [f"{i}", *name, f"{dataset.sizes[i]}", *test_size, *describe_labels(stats, i)]
 
     labels = ["mean y", "sd y", "min y", "max y"]
-    if found.names:
-        each = [f"{shortened(name)}:" for name in found.names]
+    if stats.names:
+        each = [f"{shorten(name)}:" for name in stats.names]
         labels = ["classes", *(each if len(each) <= WIDE else ["most frequent", "share"])]
     front = ["client", *(["name"] if named else []), "samples", *([] if tests is None else ["test"])]
-    return shown([*front, *labels], row, dataset.m, "clients")
+    return fold([*front, *labels], row, dataset.m, "clients")
 
 
-def labels_of(found: Survey, i: int) -> list[str]:
-    """Of client i: of numbers mean, deviation and range; of classes how many, and each or the most frequent."""
-    if not found.names:
-        return [f"{column[i]:.4g}" for column in (found.mean, found.deviation, found.low, found.high)]
-    counts = found.counts[[i]].toarray().ravel()
-    own = f"{np.count_nonzero(counts)}"
+def describe_labels(stats: Survey, i: int) -> list[str]:
+    """Return the cells on the labels of client i: their moments and range, or the number and sizes of classes."""
+    if not stats.names:
+        return [f"{column[i]:.4g}" for column in (stats.mean, stats.deviation, stats.low, stats.high)]
+    counts = stats.counts[[i]].toarray().ravel()
+    classes = f"{np.count_nonzero(counts)}"
     if len(counts) <= WIDE:
-        return [own, *(f"{count}" if count else "·" for count in counts)]
-    return [own, shortened(found.names[counts.argmax()]), f"{100 * counts.max() / counts.sum():.0f} %"]
+        return [classes, *(f"{count}" if count else "·" for count in counts)]
+    return [classes, shorten(stats.names[counts.argmax()]), f"{100 * counts.max() / counts.sum():.0f} %"]
 
 
-def shown(head: list[str], row: Callable[[int], list[str]], count: int, what: str) -> list[list[str]]:
-    """A header, then ``row(k)`` for k < count; of many the first ones and the last."""
-    # Rows are made only where they are shown, for there may be a million clients.
+def fold(head: list[str], row: Callable[[int], list[str]], count: int, what: str) -> list[list[str]]:
+    """Return a header and the rows ``row(k)`` for k < count, or only the first and the last if there are many."""
+    # Only these rows are made, because there may be a million clients.
     if count <= LISTED:
         return [head, *map(row, range(count))]
     first, last = (map(row, part) for part in (range(LISTED - LAST), range(count - LAST, count)))
     return [head, *first, [f"… {count - LISTED} more {what}"], *last]
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows in columns that are aligned on the right; a row of one cell stands for those that are left out."""
+def align(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text with columns aligned on the right; a row of one cell stands for rows left out."""
     width = [max(len(row[k]) for row in rows if len(row) > 1) for k in range(len(rows[0]))]
     return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, width, strict=False)).rstrip() for row in rows)
 
 
-def spread(values: Array) -> str:
-    """Minimum, median and maximum of a value of each client (m,), and a histogram where they differ."""
+def show_spread(values: Array) -> str:
+    """Return minimum, median and maximum of the clients' values (m,), and a histogram where they differ."""
     counts = np.issubdtype(values.dtype, np.integer)
     low, median, high = (
         f"{q:.1f}".removesuffix(".0") if counts else f"{q:.4g}" for q in np.quantile(values, [0, 0.5, 1])
@@ -224,7 +225,7 @@ def spread(values: Array) -> str:
 
 
 def histogram(values: Array) -> str:
-    """How many values lie in each of some equal parts of their range, one character a part; a blank is none."""
+    """Return a histogram of the values with a character for each bin; a blank is an empty bin."""
     bins = min(BINS, int(np.ptp(values)) + 1) if np.issubdtype(values.dtype, np.integer) else BINS
     counts, _ = np.histogram(values, bins)
     return "▕" + "".join(SHADES[int(np.ceil((len(SHADES) - 1) * count / counts.max()))] for count in counts) + "▏"

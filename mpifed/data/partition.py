@@ -7,12 +7,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Component, brief
+from mpifed.core.component import Component, shorten_value
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
-from mpifed.core.toml import listed, toml_value
+from mpifed.core.promises import Supports
+from mpifed.core.toml import as_list, toml_value
 from mpifed.core.typing import Array
-from mpifed.data.label_shares import apportion, classes_of
 
 TRIES = 100  # attempts to leave no client empty
 BY_LABEL = "the labels of all samples say which client each belongs to"
@@ -40,9 +39,10 @@ class Partition(Component):
     default: ClassVar[str] = "iid"
     kind: ClassVar[str] = "partitions"
     checks: ClassVar[str] = "mpifed.data.data_guards"
-    common: ClassVar[str] = ""  # what of all samples says whose each is
+    common: ClassVar[str] = ""  # how the client of a sample depends on all samples, in words
 
-    def words(self) -> str:
+    def describe(self) -> str:
+        """Return the name and the options of the partition as a text."""
         options = {key: value for key, value in msgspec.structs.asdict(self).items() if value is not None}
         shown = [f"{key} = {'given' if np.ndim(value) else toml_value(value)}" for key, value in options.items()]
         return ", ".join([self.label(), *shown])
@@ -51,7 +51,7 @@ class Partition(Component):
         """Divide the rows with labels y (d,) among m clients.
 
         Returns ``order``, distinct row numbers, and ``sizes`` (m,), all at least 1. Client i owns the next ``sizes[i]``
-        entries of ``order``. UserError where the partition is impossible.
+        entries of ``order``. Raises UserError where the partition is impossible.
         """
         if m > len(y):
             raise UserError(f"data.clients = {m} is more than the {len(y)} samples: each client needs at least one")
@@ -60,24 +60,24 @@ class Partition(Component):
 
     @abstractmethod
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """``order`` and ``sizes`` as split() returns them, for 1 <= m <= d."""
+        """Return ``order`` and ``sizes`` as split() does, for 1 <= m <= d."""
 
 
 class Iid(Partition, tag="iid"):
     """Shuffled samples in parts of equal size, up to a difference of 1."""
 
-    # Rows by number, from the seed.
-    keeps = Keeps.EVERYTHING
+    # Decided by the numbers of rows and the seed.
+    supports = Supports.EVERYTHING
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        return rng.permutation(len(y)), np.diff(edges(len(y), m))
+        return rng.permutation(len(y)), np.diff(even_edges(len(y), m))
 
 
 class Contiguous(Partition, tag="contiguous"):
     """Consecutive samples in the order of the data, not shuffled; the first d mod m clients have one more."""
 
-    # Rows by number.
-    keeps = Keeps.EVERYTHING
+    # Decided by the numbers of rows.
+    supports = Supports.EVERYTHING
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         least, more = divmod(len(y), m)
@@ -87,8 +87,8 @@ class Contiguous(Partition, tag="contiguous"):
 class Sizes(Partition, tag="sizes"):
     """Shuffled samples; sizes as given, the rest is left out, or random ones with min d_i > least·d/m (errata)."""
 
-    # Rows by number and sizes from the seed or as given.
-    keeps = Keeps.EVERYTHING
+    # Decided by the numbers of rows, the seed and the study.
+    supports = Supports.EVERYTHING
 
     sizes: Annotated[
         list[int] | int | None,
@@ -97,24 +97,24 @@ class Sizes(Partition, tag="sizes"):
     least: Annotated[float, Meta(ge=0, lt=1, description="no random size is below this share of the mean d/m")] = 0.025
 
     def __post_init__(self) -> None:
-        if self.sizes is not None and min(listed(self.sizes), default=0) < 1:
+        if self.sizes is not None and min(as_list(self.sizes), default=0) < 1:
             right = "a list of whole numbers, each at least 1, or one such number"
-            raise ValueError(f"sizes = {brief(self.sizes)} is wrong: it must be {right}")
+            raise ValueError(f"sizes = {shorten_value(self.sizes)} is wrong: it must be {right}")
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         d = len(y)
         order = rng.permutation(d)
         if self.sizes is None:
-            return order, self.cut(d, m, rng)
-        sizes = listed(self.sizes, m)
+            return order, self.draw_sizes(d, m, rng)
+        sizes = as_list(self.sizes, m)
         if len(sizes) != m:
             raise UserError(f"data.partition.sizes has {len(sizes)} entries, but data.clients = {m}: give {m} sizes")
         if sum(sizes) > d:
             raise UserError(f"data.partition.sizes adds up to {sum(sizes)}, but there are only {d} samples")
         return order[: sum(sizes)], np.array(sizes)
 
-    def cut(self, d: int, m: int, rng: np.random.Generator) -> Array:
-        """Sizes (m,) between random cut points, uniform among all sizes with min d_i > least·d/m."""
+    def draw_sizes(self, d: int, m: int, rng: np.random.Generator) -> Array:
+        """Draw sizes (m,) between random cut points, uniform among all sizes with min d_i > least·d/m."""
         # The errata redraw cut points until no size is too small, which takes 0.975^-(m-1) attempts. Drawing sizes for
         # the samples above m times the smallest size, and adding that size to each, has the same distribution.
         spare = int(self.least * d / m)
@@ -133,9 +133,9 @@ class Shards(Partition, tag="shards"):
     arXiv 1602.05629, section 3.
     """
 
-    # Labels of all say whose a sample is. A partition stands for who collected what, which is given:
-    # a guarantee is for the samples after it (docs/privacy.md).
-    keeps = Keeps.EVERYTHING
+    # Decided by the labels of all samples. A partition stands for who collected what, so a guarantee of privacy is for
+    # the samples after it (docs/privacy.md).
+    supports = Supports.EVERYTHING
     common = BY_LABEL
 
     per_client: Annotated[int, Meta(ge=1, description="shards per client")] = 2
@@ -146,29 +146,29 @@ class Shards(Partition, tag="shards"):
         if count > len(y):
             wanted = f"data.partition.per_client = {self.per_client} and data.clients = {m} need {count} shards"
             raise UserError(f"{wanted}, but there are only {len(y)} samples")
-        # Shuffled first: within a label, samples would else have the order of the file, the same with all seeds.
+        # Shuffled first, because sorting alone leaves samples of one label in the order of the file with every seed.
         shuffled = rng.permutation(len(y))
         ordered = shuffled[np.argsort(y[shuffled], kind="stable")]
-        cuts = self.pure_edges(y, count) if self.pure else edges(len(y), count)
+        cuts = self.pure_edges(y, count) if self.pure else even_edges(len(y), count)
         dealt = rng.permutation(count)
         lengths = np.diff(cuts)[dealt]
         rows = np.repeat(cuts[dealt] - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(y))
         return ordered[rows], lengths.reshape(m, self.per_client).sum(axis=1)
 
     def pure_edges(self, y: Array, count: int) -> Array:
-        """Edges (count + 1,) of shards with one class each; the number per class is proportional to its size."""
-        _, members = classes_of(y, "shards")
+        """Return the edges (count + 1,) of shards with one class each, whose number is proportional to class sizes."""
+        _, members = number_classes(y, "shards")
         if len(members) > count:
             raise UserError(
                 f"data.partition.pure = true needs a shard for each of the {len(members)} classes, "
                 f"but there are only {count} shards: raise data.partition.per_client"
             )
-        # One for each class, then each further one where shards are largest, as seats are given to parties: the
-        # largest shard is then as small as it can be.
+        # One shard for each class, then each further one where shards are largest, as seats are given to parties:
+        # the largest shard is then as small as it can be.
         shards = np.ones(len(members), dtype=np.int64)
         for _ in range(count - len(members)):
             shards[np.argmax(members / shards)] += 1
-        ends = [edges(int(size), int(parts))[1:] for size, parts in zip(members, shards, strict=True)]
+        ends = [even_edges(int(size), int(parts))[1:] for size, parts in zip(members, shards, strict=True)]
         starts = np.cumsum(members) - members
         return np.concatenate([[0], *(start + end for start, end in zip(starts, ends, strict=True))])
 
@@ -180,19 +180,19 @@ class Classes(Partition, tag="classes"):
     Source: FedDCD, 2022, arXiv 2201.11183.
     """
 
-    # As shards: labels say whose a sample is, and a guarantee is for the samples after that.
-    keeps = Keeps.EVERYTHING
+    # As for shards: decided by labels, and a guarantee is for the samples after that.
+    supports = Supports.EVERYTHING
     common = BY_LABEL
 
     per_client: Annotated[int, Meta(ge=1, description="classes per client")] = 2
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        label, members = classes_of(y, "classes")
+        label, members = number_classes(y, "classes")
         if self.per_client > len(members):
             large = f"data.partition.per_client = {self.per_client} is too large"
             raise UserError(f"{large}: there are {len(members)} classes")
         for _ in range(TRIES):
-            owner = self.owners(label, len(members), m, rng)
+            owner = self.draw_owners(label, len(members), m, rng)
             sizes = np.bincount(owner, minlength=m)
             if sizes.min() > 0:
                 return np.argsort(owner, kind="stable"), sizes
@@ -201,17 +201,17 @@ class Classes(Partition, tag="classes"):
             f"data.clients = {m} is too large for {len(y)} samples of {len(members)} classes"
         )
 
-    def owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> Array:
-        """The client of each sample: (d,)."""
-        # The order of random numbers is a random order: the first entries of it are distinct classes for every client.
+    def draw_owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> Array:
+        """Draw the client of each sample: (d,)."""
+        # argsort of random numbers is a random permutation, whose first entries are distinct classes of a client.
         drawn = np.argsort(rng.random((m, count)), axis=1)[:, : self.per_client].ravel()
         client = np.repeat(np.arange(m), self.per_client)
         orphans = np.setdiff1d(np.arange(count), drawn)
         drawn = np.concatenate([drawn, orphans])
         client = np.concatenate([client, rng.integers(m, size=len(orphans))])[np.argsort(drawn, kind="stable")]
-        owners = np.bincount(drawn, minlength=count)
-        first = np.cumsum(owners) - owners
-        return client[first[label] + rng.integers(owners[label])]
+        counts = np.bincount(drawn, minlength=count)
+        first = np.cumsum(counts) - counts
+        return client[first[label] + rng.integers(counts[label])]
 
 
 class Dirichlet(Partition, tag="dirichlet"):
@@ -221,8 +221,8 @@ class Dirichlet(Partition, tag="dirichlet"):
     federated learning of neural networks", arXiv:1905.12022 (2019), section 4.
     """
 
-    # As shards: labels say whose a sample is, and a guarantee is for the samples after that.
-    keeps = Keeps.EVERYTHING
+    # As for shards: decided by labels, and a guarantee is for the samples after that.
+    supports = Supports.EVERYTHING
     common = BY_LABEL
 
     alpha: Annotated[float, Meta(ge=1e-3, le=1e9, description="concentration; large: all classes at every client")] = (
@@ -233,8 +233,8 @@ class Dirichlet(Partition, tag="dirichlet"):
     ] = 1
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        label, members = classes_of(y, "dirichlet")
-        sure = int((members // m).sum())  # that a client has of even shares
+        label, members = number_classes(y, "dirichlet")
+        sure = int((members // m).sum())  # samples of a client if shares are even
         lower = f"lower data.clients = {m}" + (f" or least_samples to {sure}, with a large alpha" if sure else "")
         if m * self.least_samples > len(y):
             raise UserError(
@@ -258,6 +258,30 @@ class Dirichlet(Partition, tag="dirichlet"):
         return np.argsort(owner, kind="stable"), counts.sum(axis=0)
 
 
-def edges(d: int, parts: int) -> Array:
-    # Sizes differ by at most 1, and the larger parts are spread: of 7 in 3 they are 2, 2 and 3 of 0, 2, 4, 7.
+def even_edges(d: int, parts: int) -> Array:
+    """Return the edges (parts + 1,) of parts of d rows whose sizes differ by at most 1: 0, 2, 4, 7 of 7 rows in 3."""
     return np.arange(parts + 1) * d // parts
+
+
+def apportion(expected: Array, members: Array) -> Array:
+    """Round ``expected`` (classes, m) to whole numbers with row sums ``members`` (classes,).
+
+    Rounding errors of a client are carried over to the next class. If each class were rounded separately, equal shares
+    of classes smaller than m would leave the same clients empty in all of them.
+    """
+    counts = np.floor(expected).astype(np.int64)
+    owed = np.zeros(expected.shape[1])
+    for row, want, total in zip(counts, expected, members, strict=True):
+        owed += want - row
+        up = np.argsort(-owed, kind="stable")[: total - row.sum()]
+        row[up] += 1
+        owed[up] -= 1
+    return counts
+
+
+def number_classes(y: Array, name: str) -> tuple[Array, Array]:
+    """Return the class 0 … C-1 of each sample (d,) and class sizes (C,); UserError if labels are not classes."""
+    if not np.all(y == np.floor(y)):
+        raise UserError(f'data.partition = "{name}" needs classes: the labels of this data are not whole numbers')
+    _, label, members = np.unique(y, return_inverse=True, return_counts=True)
+    return label.ravel(), members

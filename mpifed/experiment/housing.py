@@ -1,60 +1,62 @@
-"""The two sides of a run, with what its features put into each of them: hosts of clients, and the server."""
+"""The host of a rank and the federation of the server, with what features install in each."""
 
 from functools import partial
 
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
-from mpifed.experiment.checkpoint import folder, piece
+from mpifed.experiment.checkpoint import checkpoint_folder, part_path
 from mpifed.experiment.job import Job
-from mpifed.experiment.prepare import Count, Prepared, prepare
-from mpifed.experiment.warm_start import given_start
-from mpifed.features.feature import Housing, MakeHost
+from mpifed.experiment.prepare import CountWork, PreparedRun, prepare
+from mpifed.experiment.warm_start import read_start_model
+from mpifed.features.feature import HostDivision, MakeHost
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.request import SAVE
-from mpifed.federation.saving import saving
+from mpifed.federation.saving import make_save_service
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.transport import Transport
 
 
-def housed(parts: Prepared, job: Job, clients: tuple[int, int], kernels: str) -> Prepared:
-    """The same with the samples of the clients lo <= i < hi in a host that computes with these kernels."""
+def add_host(parts: PreparedRun, job: Job, clients: tuple[int, int], kernels: str) -> PreparedRun:
+    """Add a host to ``parts`` with the samples of the clients lo <= i < hi, computed by these kernels."""
     setup = parts.setup._replace(kernels=kernels)
-    make: MakeHost = in_memory
+    make: MakeHost = make_numpy_host
     for feature in parts.features:
         make = feature.hosts(kernels) or make
     host = make(setup, parts.data, clients, parts.selector.size)
-    if make is in_memory:
+    if make is make_numpy_host:
         host.block_size = parts.block
     if job.path is not None:
-        host.services[SAVE[0]] = saving(host, partial(piece, folder(job.path), owner=clients[0]))
+        host.services[SAVE[0]] = make_save_service(
+            host, partial(part_path, checkpoint_folder(job.path), owner=clients[0])
+        )
     done = 0 if job.saved is None else job.saved.round
-    housing = Housing(parts.cuts, make, job.config.rounds - done)
+    housing = HostDivision(parts.cuts, make, job.config.rounds - done)
     for feature in parts.features:
         feature.host(host, housing)
     return parts._replace(setup=setup, host=host)
 
 
-def in_memory(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
-    """A host whose clients are arrays of numpy."""
+def make_numpy_host(setup: RunSpec, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
+    """Make a host whose clients are numpy arrays."""
     return Host(setup, data, *clients)
 
 
-def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
-    """The server's side of a run; with a graph, that of its nodes."""
-    kind = Federation
+def build_federation(config: Experiment, transport: Transport, parts: PreparedRun) -> Federation:
+    """Build the federation of a run, the server's side; with a graph, that of its nodes."""
+    cls = Federation
     for feature in parts.features:
-        kind = feature.federation or kind
-    made = kind(transport, parts.setup, parts.selector, parts.data.totals, parts.schedule, config.reproducible)
-    made.ledger.before(*parts.data.exchanged)
+        cls = feature.federation or cls
+    fed = cls(transport, parts.setup, parts.selector, parts.data.totals, parts.schedule, config.reproducible)
+    fed.ledger.charge_preparation(*parts.data.exchanged)
     for feature in parts.features:
-        feature.server(made)
-    return made
+        feature.server(fed)
+    return fed
 
 
-def gathered(config: Experiment, cache: Cache | None = None, count: Count | None = None) -> Prepared:
-    """The parts of an experiment that is looked at, not run: all clients live in one host, in this process."""
-    x = None if config.start is None else given_start(config.start)
+def prepare_in_process(config: Experiment, cache: Cache | None = None, count: CountWork | None = None) -> PreparedRun:
+    """Prepare an experiment without running it: all clients live in one host, in this process."""
+    x = None if config.start is None else read_start_model(config.start)
     parts = prepare(Job(config), 1, cache, x, count)
-    return housed(parts, Job(config), (0, parts.data.m), parts.setup.kernels)
+    return add_host(parts, Job(config), (0, parts.data.m), parts.setup.kernels)

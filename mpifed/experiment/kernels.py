@@ -1,17 +1,17 @@
-"""Which kernels compute a run: numpy's, the compiled ones of the extra ``fast``, or those of a device."""
+"""The choice of kernels for a run: numpy's, the compiled ones of the extra ``fast``, or those of a device."""
 
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.arrays import pytorch
+from mpifed.core.arrays import import_torch
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.features.settings import DEVICES, Experiment
-from mpifed.federation.traits import needs
+from mpifed.federation.traits import required_methods
 from mpifed.kernels.compiled import compiling
-from mpifed.kernels.torch_device import device
+from mpifed.kernels.torch_device import kernel_device
 from mpifed.mpi.world import World
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
@@ -21,116 +21,116 @@ INSTALL = "pip install 'mpifed[fast]'"
 DENSE = ' computes with sparse data in memory alone, so it must be "auto" or "numpy"'
 
 
-def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
-    """The kernels of a job on these data, as Setup has them; all ranks call it.
+def choose_kernels(job: Job, world: World, data: Dataset, progress: Progress) -> str:
+    """Choose the kernels of a job on these data, as Setup has them; all ranks call it.
 
-    Raises UserError, on all ranks, where those that are asked for are not to be had.
+    Raises UserError, on all ranks, where the requested kernels are not available.
     """
     if job.config.kernels in DEVICES:
         if data.sparse and not isinstance(job.config.problem, LinearModel | Classifier):
             raise UserError(f'kernels = "{job.config.kernels}" is wrong: {job.config.problem.label()}{DENSE}')
         with world.agreeing():
-            if world.hosting:
-                device(job.config.kernels)  # UserError where there is none
+            if world.has_clients:
+                kernel_device(job.config.kernels)  # UserError where there is none
         return job.config.kernels
-    if job.config.kernels == "auto" and on_gpus(job.config, world):
+    if job.config.kernels == "auto" and runs_on_gpus(job.config, world):
         return "cuda"
-    lacking = unable(job.config.problem, job.config.algorithm, data)
-    if lacking and job.config.kernels == "compiled":
-        raise UserError(f'kernels = "compiled" is wrong: there are none for {lacking}, so it must be "auto" or "numpy"')
-    if lacking or job.config.kernels == "numpy":
+    missing = missing_kernels(job.config.problem, job.config.algorithm, data)
+    if missing and job.config.kernels == "compiled":
+        raise UserError(f'kernels = "compiled" is wrong: there are none for {missing}, so it must be "auto" or "numpy"')
+    if missing or job.config.kernels == "numpy":
         return "numpy"
     with world.agreeing():
-        wish = wanted(job) if world.first else ""
-    wish = world.share(wish)
-    if wish == "numpy":
-        return wish
-    mistake = world.agree(compiling.failure() if world.hosting else None)
-    if mistake is None:
+        requested = requested_kernels(job) if world.first else ""
+    requested = world.share(requested)
+    if requested == "numpy":
+        return requested
+    failure = world.agree(compiling.compile_failure() if world.has_clients else None)
+    if failure is None:
         return "compiled"
-    if wish == "auto":
+    if requested == "auto":
         if world.first:
-            progress.note(f"numpy computes, for numba cannot be used here: {mistake}")
+            progress.note(f"numpy computes, for numba cannot be used here: {failure}")
         return "numpy"
-    raise UserError(f"{world.share(demand(job))}, but numba cannot be used here: {mistake}")
+    raise UserError(f"{world.share(numba_requirement(job))}, but numba cannot be used here: {failure}")
 
 
-def on_gpus(c: Experiment, world: World) -> bool:
-    """Whether the problem asks for GPUs; where it leaves that open, whether all parts and all ranks have them."""
-    wish = c.problem.gpu()
-    if wish != "auto":
-        return bool(wish)
+def runs_on_gpus(config: Experiment, world: World) -> bool:
+    """Return True if the problem asks for GPUs, or leaves it open and all parts and all ranks have them."""
+    requested = config.problem.gpu()
+    if requested != "auto":
+        return bool(requested)
     from mpifed.features.promises.feature import computes_on_devices
 
-    if not computes_on_devices(c):
+    if not computes_on_devices(config):
         return False
-    there = not world.hosting or bool(pytorch().cuda.is_available())
-    return world.agree(None if there else "a rank has none") is None
+    available = not world.has_clients or bool(import_torch().cuda.is_available())
+    return world.agree(None if available else "a rank has none") is None
 
 
-def unable(problem: Problem, algorithm: Algorithm, data: Dataset) -> str:
-    """What there are no compiled kernels for; empty where there are.
+def missing_kernels(problem: Problem, algorithm: Algorithm, data: Dataset) -> str:
+    """Return the part for which there are no compiled kernels; "" where all have them.
 
-    For sparse data there are those of matrices of second derivatives.
+    For sparse data only the kernels of matrices of second derivatives exist.
     """
     if data.columns is not None:
         return "samples with weights or offsets"
-    if data.sparse and "hess" in needs(algorithm):
+    if data.sparse and "hess" in required_methods(algorithm):
         return ""
     if not problem.compiles():
         return f"problem {problem.label()!r}"
     return "sparse data" if data.sparse else ""
 
 
-def wanted(job: Job) -> str:
-    """What rank 0 asks for: "numpy", "compiled" or, where the study leaves it open and numba is there, "auto"."""
-    wish: str = job.config.kernels
+def requested_kernels(job: Job) -> str:
+    """Return rank 0's request: "numpy", "compiled" or, if the study leaves it open and numba is there, "auto"."""
+    requested: str = job.config.kernels
     if job.before is not None:
-        wish = str(job.before.attrs.get("kernels", "numpy"))  # a resumed run keeps what it began with
-    if compiling.installed():
-        return wish
-    if wish == "compiled":
-        raise UserError(f"{demand(job)}: {INSTALL}")
+        requested = str(job.before.attrs.get("kernels", "numpy"))  # a resumed run keeps what it began with
+    if compiling.has_numba():
+        return requested
+    if requested == "compiled":
+        raise UserError(f"{numba_requirement(job)}: {INSTALL}")
     return "numpy"
 
 
-def demand(job: Job) -> str:
-    """Why a run needs compiled kernels; rank 0 alone knows whether it is resumed."""
+def numba_requirement(job: Job) -> str:
+    """Return the reason why a run needs numba; only rank 0 knows whether it is resumed."""
     if job.before is not None:
         return f"{job.before.path} began with compiled kernels and keeps them when it is resumed, which needs numba"
     return 'kernels = "compiled" needs numba'
 
 
-def called(algorithm: Algorithm, data: Dataset) -> tuple[str, ...]:
-    """The compiled kernels that a run of an algorithm on these data calls."""
+def compiled_kernels(algorithm: Algorithm, data: Dataset) -> tuple[str, ...]:
+    """Return the compiled kernels that an algorithm calls on these data."""
     if data.sparse:
         return ("pairs",)
-    return ("one_pass", "grams") if "hess" in needs(algorithm) else ("one_pass",)
+    return ("one_pass", "grams") if "hess" in required_methods(algorithm) else ("one_pass",)
 
 
-def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress) -> None:
+def load_kernels(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress) -> None:
     """Load these kernels on every rank with clients.
 
-    The first of them compiles those that are not in the cache, so that the others find them. Where there is no folder
-    to keep them in, every rank compiles for itself. Rank 0 says so and needs no numba.
+    The first of these ranks compiles the kernels missing from the cache, so that the others find them. Where there is
+    no folder to keep them in, every rank compiles for itself. Rank 0 notes this and needs no numba.
     """
     number, leads = np.dtype(dtype), world.rank == min(1, world.size - 1)
-    found = [compiling.news(number, which) for which in kernels] if leads else []
-    news = world.agree(next(filter(None, found), None))
+    messages = [compiling.compile_note(number, which) for which in kernels] if leads else []
+    news = world.agree(next(filter(None, messages), None))
     if news is not None and world.first:
         progress.note(news)
-    if news is not None and leads and all(compiling.folder(dtype, which) is not None for which in kernels):
+    if news is not None and leads and all(compiling.cache_folder(dtype, which) is not None for which in kernels):
         for which in kernels:
-            compiling.kernel(number, which)
+            compiling.get_kernel(number, which)
     world.share(None)  # the others wait here
-    if world.hosting:
+    if world.has_clients:
         for which in kernels:
-            compiling.kernel(number, which)
+            compiling.get_kernel(number, which)
 
 
-def recorded(kernels: str) -> dict[str, str]:
-    """What the result file says of the kernels that compute."""
-    found = {"kernels": kernels}
+def kernel_attributes(kernels: str) -> dict[str, str]:
+    """Return the attributes of the result file about the kernels."""
+    attributes = {"kernels": kernels}
     if kernels == "compiled":
-        found["numba"] = compiling.version()
-    return found
+        attributes["numba"] = compiling.numba_version()
+    return attributes

@@ -1,129 +1,133 @@
-"""What is said of a run before its first round: in its result file, and to the user."""
+"""Attributes and notes of a run before its first round, for its result file and for the user."""
 
 from collections.abc import Iterable
 
-from mpifed.compressors.compressor import above
+from mpifed.compressors.compressor import note_large_k
 from mpifed.core.errors import UserError
-from mpifed.core.roles import left_out
+from mpifed.core.roles import left_out_note
 from mpifed.core.typing import Array
-from mpifed.experiment.checkpoint import Saved
-from mpifed.experiment.computers import FIELD, computed_by, different, earlier, otherwise
+from mpifed.experiment.checkpoint import StoredCheckpoint
+from mpifed.experiment.computers import (
+    FIELD,
+    earlier_changes,
+    hardware_attributes,
+    hardware_changes,
+    hardware_differences,
+)
 from mpifed.experiment.job import Job
-from mpifed.experiment.prepare import Prepared
-from mpifed.experiment.resume import forget_end
-from mpifed.features.feature import Feature
+from mpifed.experiment.prepare import PreparedRun
+from mpifed.experiment.resume import drop_last_evaluation
+from mpifed.features.feature import Plugin
 from mpifed.features.settings import Experiment
 from mpifed.federation.evaluation import Evaluation
-from mpifed.federation.traits import Takes, needs
+from mpifed.federation.traits import Participation, required_methods
 from mpifed.mpi.world import World
 from mpifed.results.columns import COLUMNS, MEASURES, SCALES
 from mpifed.results.recorder import Recorder
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
 SELECTING = {
-    Takes.ALL: "; selection has no effect",
-    Takes.SELECTED_OR_ALL: " in some rounds; selection decides which ones reply in the others",
-    Takes.SELECTED_AND_ALL: "; selection decides what each computes, not which ones reply",
+    Participation.ALL: "; selection has no effect",
+    Participation.SELECTED_OR_ALL: " in some rounds; selection decides which ones reply in the others",
+    Participation.SELECTED_AND_ALL: "; selection decides what each computes, not which ones reply",
 }
 
 
-def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
-    """The result file of a job, with the rounds up to its checkpoint. UserError for a metric that has the name of a
-    column which is none of measures."""
-    for name in job.config.problem.measured():
+def new_recorder(job: Job, world: World, parts: PreparedRun) -> Recorder:
+    """Open the result file of a job with its rounds so far. UserError for a metric named like another column."""
+    for name in job.config.problem.measure_names():
         if name in {*COLUMNS, *SCALES} - {*MEASURES}:
             raise UserError(
                 f"the metric {name} of the problem is wrong: there is a column {name}, so rename the function"
             )
-    again = redrawn(job.before, job.saved)
+    replayed = replayed_rounds(job.before, job.saved)
     before = None if job.saved is None else job.before
-    computed = computed_by(parts)
+    hardware = hardware_attributes(parts)
     past, new = [], []
     if before is not None:
-        past = earlier(before)
-        new = otherwise(computed, before, job.saved)
-    own = {name: value for feature in parts.features for name, value in feature.attributes(again).items()}
+        past = earlier_changes(before)
+        new = hardware_changes(hardware, before, job.saved)
+    extra = {name: value for feature in parts.features for name, value in feature.attributes(replayed).items()}
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
         "features": parts.data.n,
-        **evaluated(parts),
+        **evaluation_attributes(parts),
         "ranks": world.size,
         "mpi_library": world.library,
         "block_bytes": parts.block.bytes,
         "block_bytes_reason": parts.block.reason,
-        **computed,
-        "changed": " ".join(job.config.changed()),
-        **own,
+        **hardware,
+        "changed": " ".join(job.config.changed_keys()),
+        **extra,
         **({FIELD: "\n".join([*past, *new])} if past or new else {}),
-        "notes": "\n".join([*notes(job.config, parts.setup.m, parts.features), *past, *circumstances(job, parts)]),
+        "notes": "\n".join([*study_notes(job.config, parts.setup.m, parts.features), *past, *run_notes(job, parts)]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
-        forget_end(before, job.config, last)
+        drop_last_evaluation(before, job.config, last)
     recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
     recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
     return recorder
 
 
-def evaluated(parts: Prepared) -> dict[str, str | int]:
-    """The attributes that say which columns are over samples, over which, and how many clients have none of these."""
-    columns = Evaluation(parts.setup).over_samples()
-    if not columns and not parts.setup.problem.of_clients():
+def evaluation_attributes(parts: PreparedRun) -> dict[str, str | int]:
+    """Return the attributes that name the columns over samples, the samples, and how many clients have none."""
+    columns = Evaluation(parts.setup).sample_metrics()
+    if not columns and not parts.setup.problem.client_measures():
         return {}
     return {"evaluated": " ".join(columns), "evaluated_on": parts.setup.role.name, "missing": parts.setup.role.missing}
 
 
-def circumstances(job: Job, parts: Prepared) -> list[str]:
-    """What a user should know of options that are too large, of data, of what is evaluated and of what computes."""
-    sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
-    kernels = different(parts.blas, parts.devices) if len(parts.blas) > 1 else []
-    resumed = [] if job.saved is None else otherwise(computed_by(parts), job.before, job.saved)
-    others = ["the numbers of clients"] if job.config.evaluate.clients else []
-    missing = left_out(parts.setup.role, parts.setup.m, Evaluation(parts.setup).over_samples() or others)
+def run_notes(job: Job, parts: PreparedRun) -> list[str]:
+    """Return the notes on oversized options, data, what is evaluated, and kernels and devices."""
+    sizes = oversized_options(job.config, parts.data.sizes, parts.setup.start.size)
+    kernels = hardware_differences(parts.blas, parts.devices) if len(parts.blas) > 1 else []
+    resumed = [] if job.saved is None else hardware_changes(hardware_attributes(parts), job.before, job.saved)
+    by_client = ["the numbers of clients"] if job.config.evaluate.clients else []
+    missing = left_out_note(parts.setup.role, parts.setup.m, Evaluation(parts.setup).sample_metrics() or by_client)
     return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 
-def notes(config: Experiment, m: int, features: Iterable[Feature]) -> list[str]:
-    """Sentences about a run with m clients: what theory does not cover, those of its features, and what [selection]
-    leaves open."""
-    own = [note for feature in features for note in feature.notes()]
-    return [*filter(None, [config.algorithm.advice(m)]), *own, *selecting(config)]
+def study_notes(config: Experiment, m: int, features: Iterable[Plugin]) -> list[str]:
+    """Return the notes of a run with m clients: limits of the theory, notes of features, and effects of [selection]."""
+    feature_notes = [note for feature in features for note in feature.notes()]
+    return [*filter(None, [config.algorithm.advice(m)]), *feature_notes, *selection_notes(config)]
 
 
-def without_effect(config: Experiment, sizes: Array, n: int) -> list[str]:
-    """A sentence for each number that is larger than what it is about: a mini-batch, or the entries of a message."""
-    most = int(sizes.max())
+def oversized_options(config: Experiment, sizes: Array, n: int) -> list[str]:
+    """Return a sentence for each option that is too large: a mini-batch, or the entries of a message."""
+    high = int(sizes.max())
     size = getattr(config.algorithm, "batch_size", 0)
-    found = []
-    if size > most:
-        found.append(f"algorithm.batch_size = {size} is above the {most} samples of the largest client: all are taken")
-    numbers = n * (n + 1) // 2 if "hess" in needs(config.algorithm) else n
-    own = getattr(config.algorithm, "compressor", None)
-    return found if own is None else found + above("algorithm.compressor", own, numbers)
+    texts = []
+    if size > high:
+        texts.append(f"algorithm.batch_size = {size} is above the {high} samples of the largest client: all are taken")
+    numbers = n * (n + 1) // 2 if "hess" in required_methods(config.algorithm) else n
+    compressor = getattr(config.algorithm, "compressor", None)
+    return texts if compressor is None else texts + note_large_k("algorithm.compressor", compressor, numbers)
 
 
-def selecting(config: Experiment) -> list[str]:
-    """A sentence where the method also asks clients that are not selected, or all nodes of a graph take part."""
-    said, name = SELECTING.get(config.algorithm.takes), config.algorithm.label()
-    who = f"all nodes take part in {name}" if config.algorithm.on_graph else f"{name} asks all clients"
-    return [] if said is None else [f"{who}{said}"]
+def selection_notes(config: Experiment) -> list[str]:
+    """Return a note where clients that are not selected reply too, or all nodes of a graph take part."""
+    effect, name = SELECTING.get(config.algorithm.participation), config.algorithm.label()
+    subject = f"all nodes take part in {name}" if config.algorithm.on_graph else f"{name} asks all clients"
+    return [] if effect is None else [f"{subject}{effect}"]
 
 
-def worth_saying(config: Experiment, m: int, features: Iterable[Feature]) -> list[str]:
-    """The notes with which a run begins: those on selection only where the user changed that table."""
-    changed = any(key.partition(".")[0] == "selection" for key in config.changed())
-    return [note for note in notes(config, m, features) if changed or note not in selecting(config)]
+def initial_notes(config: Experiment, m: int, features: Iterable[Plugin]) -> list[str]:
+    """Return the notes at the start of a run; those on selection only if the user changed that table."""
+    changed = any(key.partition(".")[0] == "selection" for key in config.changed_keys())
+    return [note for note in study_notes(config, m, features) if changed or note not in selection_notes(config)]
 
 
-def redrawn(before: Result | None, saved: Saved | None) -> int:
-    """Rounds whose uploads were drawn before an interruption and are drawn again, now and at earlier resumptions.
+def replayed_rounds(before: RunRecord | None, saved: StoredCheckpoint | None) -> int:
+    """Return how many rounds are replayed: begun before an interruption and drawn again, at all resumptions together.
 
-    ``before`` is the result so far and ``saved`` the checkpoint that the run goes on from (None: it starts again). Of a
-    run that was cut off, the round under way counts too.
+    ``before`` is the result so far and ``saved`` the checkpoint from which the run continues (None: it starts again).
+    In a run that was cut off, the round under way counts too.
     """
     if before is None:
         return 0
     lost = before.cr - (0 if saved is None else saved.round)
-    in_order = before.status == "finished" or (before.status == "stopped" and "after round" in before.stop_reason)
-    return int(before.attrs.get("rounds_redrawn", 0)) + lost + (0 if in_order else 1)
+    ended_in_order = before.status == "finished" or (before.status == "stopped" and "after round" in before.stop_reason)
+    return int(before.attrs.get("rounds_redrawn", 0)) + lost + (0 if ended_in_order else 1)

@@ -1,24 +1,24 @@
-"""The progress of a run: one line, rewritten in place on a terminal, a new one every few seconds elsewhere."""
+"""Progress of a run: one line, rewritten in place on a terminal, a new one every few seconds elsewhere."""
 
 import sys
 import time
 from contextlib import suppress
 from typing import TextIO
 
-from mpifed.core.errors import printable
+from mpifed.core.errors import escape_unprintable
 
 SECONDS_TERMINAL = 0.1
 SECONDS_LOG = 5.0
 
 
 class Progress:
-    """Shows round, objective, gradient and an upper bound of the time left; silent where ``stream`` is None.
+    """The line of round, objective, gradient and an upper bound of the time left; silent where ``stream`` is None.
 
     ``stop`` says why the run is to end after the present round; empty: it goes on.
     """
 
     stop = ""
-    before: int | None = None  # rounds that are not of this process, known from the first round shown
+    before: int | None = None  # rounds before this process, set when the first round is shown
 
     def __init__(self, stream: TextIO | None = sys.stderr) -> None:
         self.stream = stream
@@ -27,7 +27,7 @@ class Progress:
         self.values = (float("nan"), float("nan"))
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
-        """The state after ``round`` of at most ``rounds``; ``row`` is what was recorded."""
+        """Show the state after ``round`` of at most ``rounds``; ``row`` holds the recorded values."""
         if self.stream is None:
             return
         if "objective" in row:
@@ -38,11 +38,11 @@ class Progress:
             left = (self.shown - self.begun) / max(round - self.before, 1) * (rounds - round)
             self.put(
                 f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
-                f"at most {duration(left)} left"
+                f"at most {format_duration(left)} left"
             )
 
     def due(self) -> bool:
-        """Whether it is time to write again; if so, the time counts from now."""
+        """Return True if it is time to write again; if so, start the time anew."""
         now = time.monotonic()
         if self.stream is None or now - self.shown < (SECONDS_TERMINAL if self.terminal else SECONDS_LOG):
             return False
@@ -55,10 +55,10 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Write a message on a line of its own."""
-        self.write(f"mpifed: {printable(text)}\n")
+        self.write(f"mpifed: {escape_unprintable(text)}\n")
 
     def write(self, text: str) -> None:
-        # a run does not end because nobody hears of it, for example where standard error goes to a full disk
+        # a failed write must not end the run, for example where standard error goes to a full disk
         if self.stream is not None:
             with suppress(OSError):
                 self.stream.write(text)
@@ -70,8 +70,8 @@ class Progress:
             self.put("")
 
 
-def duration(seconds: float) -> str:
-    """Seconds as 42 s, 3 min, 5.2 h."""
+def format_duration(seconds: float) -> str:
+    """Format seconds as 42 s, 3 min, 5.2 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

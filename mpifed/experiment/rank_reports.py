@@ -1,4 +1,4 @@
-"""The end of a run: every rank reports what it did, and rank 0 writes the tables /ranks and /clients."""
+"""Reports at the end of a run: each rank sends its numbers, and rank 0 writes the tables /ranks and /clients."""
 
 import resource
 import socket
@@ -9,18 +9,18 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.experiment.prepare import Prepared
-from mpifed.features.feature import ByClient
+from mpifed.experiment.prepare import PreparedRun
+from mpifed.features.feature import ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
-from mpifed.federation.transport import Traffic, Transport
+from mpifed.federation.transport import RankTraffic, Transport
 from mpifed.mpi.world import World
 from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
 
 
-def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
-    """The row of this rank, which has a host or none, in /ranks: name of the column -> value."""
+def report(host: Host | None, traffic: RankTraffic) -> dict[str, Any]:
+    """Return the row of this rank, with or without a host, in /ranks: column -> value."""
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
     return {
         "clients": 0 if host is None else host.hi - host.lo,
@@ -35,34 +35,36 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
         "mpi_bytes_received": traffic.received,
         "max_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
         "shared_bytes": traffic.shared,
-        "max_device_bytes": most_on_devices(),
+        "max_device_bytes": peak_device_bytes(),
         "hostname": socket.gethostname(),
-        "threads": provenance.threads(),
-        "cpus": provenance.cpus(),
-        "blas": provenance.blas(),
+        "threads": provenance.count_threads(),
+        "cpus": provenance.describe_cpus(),
+        "blas": provenance.describe_blas(),
         "block_bytes": 0 if host is None else host.block_size.bytes,
         "block_bytes_reason": "" if host is None else host.block_size.reason,
         "io_seconds": 0.0,  # rank 0 fills in its own
     }
 
 
-def most_on_devices() -> int:
-    """The most bytes that PyTorch had from a GPU at a time; 0 where it has used none."""
+def peak_device_bytes() -> int:
+    """Return the peak of the bytes that PyTorch allocated on a GPU; 0 where it has used none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return 0
     return max([torch.cuda.max_memory_allocated(k) for k in range(torch.cuda.device_count())], default=0)
 
 
-def collect(world: World, host: Host | None, traffic: Traffic) -> tuple[list[dict[str, Any]], Array]:
-    """At rank 0 the reports of all ranks and the seconds of every client (m,); all ranks call it."""
+def collect_reports(world: World, host: Host | None, traffic: RankTraffic) -> tuple[list[dict[str, Any]], Array]:
+    """Collect at rank 0 the reports of all ranks and the seconds of every client (m,); all ranks call it."""
     rows = world.collect(report(host, traffic))
     seconds = np.zeros(0) if host is None else host.seconds[host.slot]
     return rows, world.collect_rows(seconds, [row["clients"] for row in rows])
 
 
-def tables(rows: list[dict[str, Any]], seconds: Array, data: Dataset, fed: Federation) -> tuple[dict[str, Any], ...]:
-    """/ranks and /clients of the result: name -> column."""
+def report_tables(
+    rows: list[dict[str, Any]], seconds: Array, data: Dataset, fed: Federation
+) -> tuple[dict[str, Any], ...]:
+    """Return the tables /ranks and /clients of the result: name -> column."""
     ranks = {name: [row[name] for row in rows] for name in rows[0]}
     clients = {
         "samples": data.sizes,
@@ -73,19 +75,21 @@ def tables(rows: list[dict[str, Any]], seconds: Array, data: Dataset, fed: Feder
     return ranks, clients
 
 
-def reported(world: World, parts: Prepared, transport: Transport, recorder: Recorder, fed: Federation) -> ByClient:
-    """Write the tables of ranks and clients when the rounds are over; that of ranks."""
-    ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
-    own: dict[str, ByClient] = {"clients": clients}
+def write_reports(
+    world: World, parts: PreparedRun, transport: Transport, recorder: Recorder, fed: Federation
+) -> ClientTable:
+    """Write the tables of ranks and clients after the last round; return that of ranks."""
+    ranks, clients = report_tables(*collect_reports(world, parts.host, transport.traffic), parts.data, fed)
+    by_client: dict[str, ClientTable] = {"clients": clients}
     for feature in parts.features:
-        own = feature.clients(own)
-    for name, table in {"ranks": ranks, **own}.items():
+        by_client = feature.clients(by_client)
+    for name, table in {"ranks": ranks, **by_client}.items():
         recorder.table(name, table)
     return ranks
 
 
-def block_sizes(ranks: dict[str, Any]) -> dict[str, Any]:
-    """Root attributes at the end of a run: the size of blocks of the first rank with clients, and why."""
+def block_attributes(ranks: dict[str, Any]) -> dict[str, Any]:
+    """Return the root attributes about blocks: the size at the first rank with clients, and the reason."""
     first = next(k for k, clients in enumerate(ranks["clients"]) if clients)
     sizes = sorted({size for size, clients in zip(ranks["block_bytes"], ranks["clients"], strict=True) if clients})
     others = f"; ranks chose {sizes[0]:,} to {sizes[-1]:,} bytes" if len(sizes) > 1 else ""

@@ -1,108 +1,108 @@
-"""The sample gradients between two selections of a user's method that does not state them, counted in a rehearsal."""
+"""The sample gradients per selection of a user's method that does not state its work, counted in a rehearsal."""
 
 import numpy as np
 from msgspec.structs import replace
 
 from mpifed.core.errors import UserError
-from mpifed.core.guards import Slip
+from mpifed.core.guards import UserClassError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Data, Dataset
-from mpifed.data.reordered import Reordered
-from mpifed.experiment.housing import federation, gathered
-from mpifed.experiment.rounds import played
+from mpifed.data.reordered import ReorderedDataset
+from mpifed.experiment.housing import build_federation, prepare_in_process
+from mpifed.experiment.rounds import play_round
 from mpifed.features.settings import Checkpoint, Evaluate, Experiment, Objective, Record
-from mpifed.features.stop import Stop
-from mpifed.federation.counted import Tally
-from mpifed.federation.method import ServerState, states_work
+from mpifed.features.stop import StopRules
+from mpifed.federation.gradient_counter import GradientCounter
+from mpifed.federation.method import ServerState, declares_work
 from mpifed.federation.participation.selection import All
 from mpifed.federation.request import Request
-from mpifed.federation.schedule import Draw, Schedule
+from mpifed.federation.schedule import Schedule, SelectionDraw
 from mpifed.federation.setup import CountedWork
-from mpifed.federation.stage import Postage
+from mpifed.federation.stage import MessageCost
 from mpifed.federation.transport import InProcess
 from mpifed.graphs.graph import Graph
 
 ROUNDS = 3
 ONE = "one gradient of f_i is taken; define work(d), or set system.passes"
-CLIENTS = 16  # that take part, the smallest and the largest among them
+CLIENTS = 16  # clients of the rehearsal, the smallest and the largest among them
 
 
-class Some(Cache):
-    """In the place of any data set, the clients ``ids`` of one that is loaded already."""
+class ClientSubset(Cache):
+    """A cache that returns, for any data set, the clients ``ids`` of one that is loaded already."""
 
-    def __init__(self, whole: Dataset, ids: Array) -> None:
+    def __init__(self, full: Dataset, ids: Array) -> None:
         super().__init__()
-        self.whole = whole
+        self.full = full
         self.ids = ids
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
-        return Reordered(self.whole, self.ids)
+        return ReorderedDataset(self.full, self.ids)
 
 
-class Charged(Schedule):
-    """All clients take part. ``units`` (m,): how many times ``work`` each would be charged with."""
+class CountingSchedule(Schedule):
+    """A schedule with all clients that counts ``repeats`` (m,) of ``sample_gradients`` with which each is charged."""
 
     def __init__(self, m: int, config: Experiment) -> None:
         super().__init__(m)
-        self.sent = config.asynchronous is not None  # there an upload is charged, elsewhere a selection
-        self.always = not self.sent and not config.algorithm.takes.selections
-        self.units = np.zeros(m)
+        self.sent = config.asynchronous is not None  # asynchronous: an upload is charged, otherwise a selection
+        self.always = not self.sent and not config.algorithm.participation.selections
+        self.repeats = np.zeros(m)
 
     def begin(self, round: int) -> None:
         super().begin(round)
-        self.units = np.full(self.m, float(self.always))
+        self.repeats = np.full(self.m, float(self.always))
 
-    def select(self, draw: Draw, units: int) -> Array | None:
-        self.units += 0 if self.sent else units
-        return super().select(draw, units)
+    def select(self, draw: SelectionDraw, repeats: int) -> Array | None:
+        self.repeats += 0 if self.sent else repeats
+        return super().select(draw, repeats)
 
-    def send(self, request: Request, postage: Postage) -> bool:
-        self.units[slice(None) if request.to is None else request.to] += self.sent
-        return super().send(request, postage)
+    def send(self, request: Request, message_cost: MessageCost) -> bool:
+        self.repeats[slice(None) if request.to is None else request.to] += self.sent
+        return super().send(request, message_cost)
 
 
-def unstated(config: Experiment) -> bool:
-    """Whether simulated time needs the work of a user's method that does not state it."""
+def needs_rehearsal(config: Experiment) -> bool:
+    """Return True if simulated time needs the work of a user's method that does not state it."""
     system = config.system
     if system is None or system.speed is None or system.passes is not None or not config.rounds:
         return False
-    return not states_work(type(config.algorithm))
+    return not declares_work(type(config.algorithm))
 
 
-def counted_work(config: Experiment, data: Dataset, sizes: Array) -> CountedWork | None:
-    """What clients with ``sizes`` samples compute between two selections, from some of ``data`` in a rehearsal.
+def count_work(config: Experiment, data: Dataset, sizes: Array) -> CountedWork | None:
+    """Count the work of clients with ``sizes`` samples per selection, in a rehearsal on part of ``data``.
 
-    Work is a function of a client's samples, so that of other sizes is interpolated. UserError for second derivatives.
+    Work is a function of a client's samples; for other sizes it is interpolated. UserError for second derivatives.
     """
-    if not unstated(config):
+    if not needs_rehearsal(config):
         return None
     name = config.algorithm.label()
-    work = config.algorithm.work(sizes)
+    work = config.algorithm.sample_gradients(sizes)
     stated = np.asarray(sizes if work is None else work)
     order = np.argsort(data.sizes, kind="stable")
     ids = np.sort(order[np.unique(np.linspace(0, len(order) - 1, min(CLIENTS, len(order))).round().astype(int))])
     try:
-        rows, second = rehearsed(config, Some(data, ids))
-    except Exception as error:  # the run comes to a mistake of the class as well, and says what is wrong
-        why = f"{type(error).__name__}: {error}".removeprefix(f"{Slip.__name__}: ")
-        return CountedWork(stated, unstated_note(name, f"its first rounds fail ({why}), so {ONE}"))
+        rows, second = rehearse(config, ClientSubset(data, ids))
+    except Exception as error:  # the run itself will report the mistake of the class
+        why = f"{type(error).__name__}: {error}".removeprefix(f"{UserClassError.__name__}: ")
+        return CountedWork(stated, time_note(name, f"its first rounds fail ({why}), so {ONE}"))
     if second:
         raise UserError(
             f"system.passes is missing: {name} asks for f.{next(iter(second))}, and second derivatives are no sample "
             "gradients, so system.speed needs it"
         )
-    return found(name, rows, data.sizes[ids], np.asarray(sizes), stated)
+    return interpolate_work(name, rows, data.sizes[ids], np.asarray(sizes), stated)
 
 
-def rehearsed(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]:
-    """Sample gradients by round and client for each unit of work, NaN where none is charged, and second derivatives."""
+def rehearse(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]:
+    """Rehearse a few rounds; return gradients per unit of work (rounds, c), NaN for none, and second derivatives."""
     small = Experiment(
         data=config.data,
         problem=replace(config.problem, device="cpu") if hasattr(config.problem, "device") else config.problem,
         algorithm=config.algorithm,
         selection=All(),
-        stop=Stop(),
+        stop=StopRules(),
         objective=Objective(),
         evaluate=Evaluate(),
         record=Record(),
@@ -113,57 +113,57 @@ def rehearsed(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]
         dtype=config.dtype,
         kernels="numpy",
     )
-    parts = gathered(small, cache)
+    parts = prepare_in_process(small, cache)
     host = parts.host
     assert host is not None
-    tally = Tally(host.setup.m)
-    host.wraps.append(tally.wrap)
+    tally = GradientCounter(host.setup.m)
+    host.middleware.append(tally.wrap)
     host.join()
-    schedule = Charged(host.setup.m, config)
-    fed = federation(small, InProcess(host), parts._replace(schedule=schedule))
+    schedule = CountingSchedule(host.setup.m, config)
+    fed = build_federation(small, InProcess(host), parts._replace(schedule=schedule))
     server: ServerState | None = None
     rows = []
     for round in range(small.rounds + 1):
         tally.clear()
-        server, _ = played(small.algorithm, fed, round, server, 0)
-        server = fed.observed(server)
+        server, _ = play_round(small.algorithm, fed, round, server, 0)
+        server = fed.transform_state(server)
         if round:
-            rows.append(np.where(schedule.units > 0, tally.clear() / np.maximum(schedule.units, 1), np.nan))
+            rows.append(np.where(schedule.repeats > 0, tally.clear() / np.maximum(schedule.repeats, 1), np.nan))
     return np.array(rows), tally.second
 
 
-def found(name: str, rows: Array, some: Array, sizes: Array, stated: Array) -> CountedWork:
-    """The work of clients with ``sizes`` samples, from that (rounds, c) of clients with ``some``, and what to say."""
+def interpolate_work(name: str, rows: Array, counted: Array, sizes: Array, stated: Array) -> CountedWork:
+    """Interpolate the work at ``sizes`` samples from ``rows`` (rounds, c) of clients with ``counted`` samples."""
     if np.isnan(rows).any():
         note = f"its rounds do not select clients as its takes says, so {ONE}"
-        return CountedWork(stated, unstated_note(name, note))
-    known, at = np.unique(some, return_inverse=True)
+        return CountedWork(stated, time_note(name, note))
+    distinct, index = np.unique(counted, return_inverse=True)
     mean = rows.mean(axis=0)
-    each = np.bincount(at, mean) / np.bincount(at)
-    work = np.interp(sizes, known, each)
+    each = np.bincount(index, mean) / np.bincount(index)
+    work = np.interp(sizes, distinct, each)
     if (rows == np.round(rows)).all() and (rows == rows[0]).all():
-        work = np.round(work)  # what is interpolated is a number of gradients, too
-    differ = not np.allclose(rows, each[at], rtol=1e-9, atol=0)
+        work = np.round(work)  # interpolated values are numbers of gradients, too
+    differ = not np.allclose(rows, each[index], rtol=1e-9, atol=0)
     if not differ and np.array_equal(work, stated):
         return CountedWork(work, "")
-    near = "" if np.isin(sizes, known).all() else ", and for numbers of samples between theirs what lies between"
-    return CountedWork(work, unstated_note(name, amount(rows / some, len(sizes), near, differ)))
+    between = "" if np.isin(sizes, distinct).all() else ", and for numbers of samples between theirs what lies between"
+    return CountedWork(work, time_note(name, describe_work(rows / counted, len(sizes), between, differ)))
 
 
-def amount(shares: Array, m: int, near: str, differ: bool) -> str:
-    """A clause about work that was counted as these ``shares`` (rounds, c) of the samples of c of m clients."""
-    least = float(shares.min())
-    most = float(shares.max())
-    each = f"{least:.4g}" if np.isclose(least, most) else f"{least:.4g} to {most:.4g}"
-    rounds = "round" if len(shares) == 1 else f"{len(shares)} rounds"
-    text = f"a rehearsal of {rounds} with {shares.shape[1]} of {m} clients has counted {each} for each sample"
-    if not most:
+def describe_work(fractions: Array, m: int, between: str, differ: bool) -> str:
+    """Describe counted work, as ``fractions`` (rounds, c) of the samples of c of m clients, in a clause."""
+    low = float(fractions.min())
+    high = float(fractions.max())
+    each = f"{low:.4g}" if np.isclose(low, high) else f"{low:.4g} to {high:.4g}"
+    rounds = "round" if len(fractions) == 1 else f"{len(fractions)} rounds"
+    text = f"a rehearsal of {rounds} with {fractions.shape[1]} of {m} clients has counted {each} for each sample"
+    if not high:
         return f"{text}: it computes without f.grad, so set system.passes"
     if differ:
         return f"{text}: rounds or clients of the same size differ, and their mean is taken"
-    return text if np.isclose(least, most) else f"{text}{near}"
+    return text if np.isclose(low, high) else f"{text}{between}"
 
 
-def unstated_note(name: str, why: str) -> str:
-    """A sentence about the simulated time of a method."""
+def time_note(name: str, why: str) -> str:
+    """Return a sentence about the simulated time of a method."""
     return f"simulated_seconds need the sample gradients of {name}, which does not define work(d): {why}"

@@ -1,4 +1,4 @@
-"""Resuming a run: one that was stopped, was killed or failed, or one that is finished and gets more rounds."""
+"""Resuming a run: one that was stopped, was killed or failed, or a finished one that gets more rounds."""
 
 import contextlib
 import copy
@@ -9,46 +9,41 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError, concerning
-from mpifed.core.files import being_written
+from mpifed.core.errors import UserError, errors_about
+from mpifed.core.files import is_being_written
 from mpifed.core.roles import TEST
 from mpifed.experiment import config as configuration
-from mpifed.experiment.checkpoint import Saved, find
-from mpifed.experiment.lost_file import missing
+from mpifed.experiment.checkpoint import StoredCheckpoint, read_checkpoint
+from mpifed.experiment.lost_file import missing_file_advice
 from mpifed.experiment.stored_sizes import check_sizes
 from mpifed.features.settings import Experiment
-from mpifed.features.stop import Stop, ran_out
+from mpifed.features.stop import StopRules, ran_out
 from mpifed.results.columns import COUNTED
-from mpifed.results.netcdf import mend
-from mpifed.results.result import Result, load
+from mpifed.results.netcdf import repair_length
+from mpifed.results.result import RunRecord, load
 
-FREE = (
-    "rounds",
-    "stop",
-    "reduction",
-    "block_bytes",
-    "patience",
-    "checkpoint",
-)  # what may change when a run is resumed
+# what may change when a run is resumed
+FREE = ("rounds", "stop", "reduction", "block_bytes", "patience", "checkpoint")
+Table = dict[str, Any]
 
 
-def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str, Any], Saved | None, Result]:
-    """The experiment with the overrides ``words``, the last checkpoint (None: start again) and the result so far.
+def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[Table, StoredCheckpoint | None, RunRecord]:
+    """Return the experiment with the overrides ``words``, the last checkpoint (None: start again) and the result.
 
-    Raises UserError where the run is under way, where it is finished and cannot go on, where it would have no round to
-    go, where the file or the checkpoint cannot be read, and for an override that would make it another run.
+    Raises UserError where the run is under way, cannot be continued or would have no round to go, where the file or the
+    checkpoint cannot be read, and for an override that would make it another run.
     """
     name = os.fspath(path)
-    if (gone := missing(path)) is not None:
-        raise UserError(gone)
+    if (mistake := missing_file_advice(path)) is not None:
+        raise UserError(mistake)
     with contextlib.suppress(OSError):  # load says what is wrong
-        if os.path.isfile(path) and being_written(Path(path)):
+        if os.path.isfile(path) and is_being_written(Path(path)):
             raise UserError(f"{name} is being written by another run: resume it when that has ended; SIGTERM ends it")
-        mend(path)
+        repair_length(path)
     before = load(path)
-    saved = find(path)
+    saved = read_checkpoint(path)
     if before.status == "finished" and saved is None:
-        raise UserError(lacking(before, name))
+        raise UserError(no_checkpoint_error(before, name))
     if saved is not None and before.cr < saved.round:
         raise UserError(
             f"{name} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not belong together"
@@ -57,7 +52,7 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
         raise UserError(
             f"{name} has {before.m} clients and its checkpoint {saved.cuts[-1]}: they do not belong together"
         )
-    with concerning(name):
+    with errors_about(name):
         old = configuration.experiment(before.config)
     check_sizes(before, old)
     table = configuration.override(copy.deepcopy(before.config), words)
@@ -68,23 +63,23 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
             f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
         )
     if saved is not None:
-        refuse_lacking(before, new, name)
+        refuse_missing_columns(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
 
 
-def refuse_lacking(before: Result, new: Experiment, name: str) -> None:
-    """UserError where a result has not the columns that stop rules look at."""
-    needed = ["objective", "grad_norm_sq", "elapsed_seconds"]
+def refuse_missing_columns(before: RunRecord, new: Experiment, name: str) -> None:
+    """Raise UserError where a result lacks a column that stop rules need."""
+    required = ["objective", "grad_norm_sq", "elapsed_seconds"]
     if new.stop.simulated_seconds:
-        needed.append("simulated_seconds")
-    for key in needed:
+        required.append("simulated_seconds")
+    for key in required:
         if key not in before.rounds:
             raise UserError(f"{name} has no column rounds/{key}, which resume needs")
 
 
-def lacking(before: Result, name: str) -> str:
-    """Why a finished run without a checkpoint cannot go on, and what works."""
+def no_checkpoint_error(before: RunRecord, name: str) -> str:
+    """Return why a finished run without a checkpoint cannot be continued, and the remedy."""
     if ran_out(before.stop_reason):
         return (
             f"{name} is finished ({before.stop_reason}) and the checkpoint to go on from, {name}.checkpoint, is not "
@@ -92,20 +87,20 @@ def lacking(before: Result, name: str) -> str:
         )
     return (
         f"{name} has converged ({before.stop_reason}) and such a run keeps no checkpoint: run it again with "
-        f"{another(before.stop_reason)}, or with checkpoint.keep = true to go on later"
+        f"{other_stop_rule(before.stop_reason)}, or with checkpoint.keep = true to go on later"
     )
 
 
-def another(reason: str) -> str:
-    """The stop rule to change where a run ended, or would end at once, for this reason."""
+def other_stop_rule(reason: str) -> str:
+    """Return the stop rule to change for a run that ended, or would end at once, for this reason."""
     rule = reason.partition(":")[0]
-    if rule not in Stop.__struct_fields__:
+    if rule not in StopRules.__struct_fields__:
         return "another stop rule"
     return f"another stop.{rule} ({'false' if rule == 'rising' else '0'} switches it off)"
 
 
-def refuse_no_round(old: Experiment, new: Experiment, before: Result, done: int, name: str) -> None:
-    """UserError where there is no round to go after ``done``; a run that was cut off there may still be finished."""
+def refuse_no_round(old: Experiment, new: Experiment, before: RunRecord, done: int, name: str) -> None:
+    """Raise UserError where no round is left after ``done``; a run that was cut off may still have to be finished."""
     finished = before.status == "finished"
     if new.rounds < done or (new.rounds == done and (finished or new.rounds != old.rounds)):
         more = f"write a larger number to go on, such as rounds={max(2 * done, 1)}"
@@ -116,11 +111,11 @@ def refuse_no_round(old: Experiment, new: Experiment, before: Result, done: int,
     n = 0 if before.x is None else before.x.size
     role = str(before.attrs.get("evaluated_on", TEST))
     if finished and (reason := new.stop.reason(history, before.m, n, role)) is not None:
-        raise UserError(f"{name} would end at once ({reason}): to go on, write {another(reason)}")
+        raise UserError(f"{name} would end at once ({reason}): to go on, write {other_stop_rule(reason)}")
 
 
-def forget_end(before: Result, config: Experiment, last: int) -> None:
-    """Take out of a result what it has of round ``last`` only because that was the last one: a longer run has not."""
+def drop_last_evaluation(before: RunRecord, config: Experiment, last: int) -> None:
+    """Remove the values of round ``last`` that exist only because it was the last one; a longer run has none."""
     if last > 0 and last != config.rounds and last % config.evaluate.every:
         for name in before.rounds.keys() - COUNTED - {"round"}:
             before.rounds[name][last] = 0 if before.rounds[name].dtype.kind == "i" else np.nan

@@ -9,84 +9,84 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
-from mpifed.experiment.checkpoint import CheckpointWriter, Saved
-from mpifed.experiment.lost_file import lost
-from mpifed.experiment.misfit import fitting
+from mpifed.experiment.checkpoint import CheckpointWriter, StoredCheckpoint
+from mpifed.experiment.checkpoint_mismatch import reporting_mismatch
+from mpifed.experiment.lost_file import rescue_checkpoint
 from mpifed.experiment.progress import Progress
-from mpifed.features.feature import ByClient, Looks
+from mpifed.features.feature import ClientTable, Evaluators
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import ServerState
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import steering
+from mpifed.federation.traits import divergence_advice
 from mpifed.results.recorder import Recorder
 
-RECENT = 8  # evaluations that stop rules look back on, beside the first
+RECENT = 8  # evaluations kept for stop rules, beside the first
 ROUNDING = 1e3  # units in the last place that sums over many samples may be wrong by
 NO_CLIENT: Array = np.zeros(0, np.int64)
 
 
-class Outcome(NamedTuple):
-    """The last state of the server, and how the run ended: ``finished`` or ``stopped``, and why."""
+class RunOutcome(NamedTuple):
+    """The last state of the server, and how the run ended: ``finished`` or ``stopped``, with the reason."""
 
     server: ServerState
     status: str
     reason: str
 
 
-def rounds(
-    config: Experiment, fed: Federation, recorder: Recorder, progress: Progress, writer: CheckpointWriter, looks: Looks
-) -> Outcome:
+def run_rounds(
+    config: Experiment, fed: Federation, recorder: Recorder, bar: Progress, saver: CheckpointWriter, looks: Evaluators
+) -> RunOutcome:
     """Run and record the rounds of ``config`` after the checkpoint; round 0 is the start. RunError if f diverges."""
     stop = config.stop
-    saved = writer.saved
+    saved = saver.saved
     every = config.evaluate.every
-    history = recorder.history(every)
+    history = recorder.earlier_rows(every)
     round, elapsed = (-1, 0.0) if saved is None else (saved.round, saved.elapsed)
     server: ServerState | None = None
     reason = None
     if saved is not None:
-        server = restored(config, fed, saved, history, writer.redrawn)
+        server = restore(config, fed, saved, history, saver.replayed)
         reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name) if history else None
     while reason is None and round < config.rounds:
         round += 1
-        server, spent = played(config.algorithm, fed, round, server, writer.redrawn)
+        server, spent = play_round(config.algorithm, fed, round, server, saver.replayed)
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
-        by_client: dict[str, ByClient] = {}
-        server = fed.observed(server)
+        by_client: dict[str, ClientTable] = {}
+        server = fed.transform_state(server)
         if round % every == 0 or round == config.rounds:
-            found, by_client = evaluated(config, fed, server, looks)
-            row |= found
+            values, by_client = evaluate_round(config, fed, server, looks)
+            row |= values
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name)
-        written(recorder, fed, row, by_client)
-        recorder.snapshot(server.x, config.record.models)
-        progress.show(round, config.rounds, row)
+        record_round(recorder, fed, row, by_client)
+        recorder.write_snapshot(server.x, config.record.models)
+        bar.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, config.algorithm)
-        if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or writer.due(round)):
-            saved_now = save(recorder, writer, fed, server, round, elapsed)
+        if reason is None and ((signal := fed.stop_signal or bar.stop) or recorder.lost or saver.due(round)):
+            is_saved = save(recorder, saver, fed, server, round, elapsed)
             if signal:
                 reason = f"{signal} after round {round}"
-                return Outcome(server, "stopped", f"{reason}; resume goes on" if saved_now else reason)
+                return RunOutcome(server, "stopped", f"{reason}; resume goes on" if is_saved else reason)
     assert server is not None  # there is a checkpoint, or round 0
     reason = reason or f"rounds: {config.rounds}"
-    if config.checkpoint.kept(reason):
-        save(recorder, writer, fed, server, round, elapsed)
-    return Outcome(server, "finished", reason)
+    if config.checkpoint.keeps_last(reason):
+        save(recorder, saver, fed, server, round, elapsed)
+    return RunOutcome(server, "finished", reason)
 
 
-def played(
-    algorithm: Algorithm, fed: Federation, round: int, server: ServerState | None, redrawn: int
+def play_round(
+    algorithm: Algorithm, fed: Federation, round: int, server: ServerState | None, replayed: int
 ) -> tuple[ServerState, float]:
-    """The server's state after a round, and the seconds that this took."""
+    """Run one round, or the start; return the state of the server and the seconds that this took."""
     begun = time.perf_counter()
     fed.begin(round)
-    # the rules see to it that the method gets the federation or the network that it takes, and its own state anyway
-    server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), redrawn)  # type: ignore[arg-type]
+    # rules of features ensure that the method gets the federation or the network that it takes, and its own state
+    server = algorithm.round(fed, server) if round else algorithm.replayed_rounds(algorithm.init_server(fed), replayed)  # type: ignore[arg-type]
     return server, time.perf_counter() - begun
 
 
-def written(recorder: Recorder, fed: Federation, row: dict[str, float], by_client: dict[str, ByClient]) -> None:
+def record_round(recorder: Recorder, fed: Federation, row: dict[str, float], by_client: dict[str, ClientTable]) -> None:
     """Record a round, with numbers of clients by the table of the result."""
     recorder.row(row, fed.selected if fed.round else NO_CLIENT)
     for table, numbers in by_client.items():
@@ -94,48 +94,49 @@ def written(recorder: Recorder, fed: Federation, row: dict[str, float], by_clien
 
 
 def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool:
-    """Write a checkpoint of this state, and before it the rows that wait: a file has every round of its checkpoint.
+    """Write a checkpoint of this state, and before it the waiting rows: a file has every round of its checkpoint.
 
-    Raises RunError where the file is not there any more; the checkpoint is written, where it has a folder, or it stays.
+    Raises RunError where the result file is gone; the checkpoint is written where its folder is still ours.
     """
     recorder.flush()
     if recorder.lost:
-        raise RunError(lost(recorder, checkpoints, *state))
+        raise RunError(rescue_checkpoint(recorder, checkpoints, *state))
     return checkpoints.save(*state)
 
 
-def restored(
-    config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]], redrawn: int
+def restore(
+    config: Experiment, fed: Federation, saved: StoredCheckpoint, history: dict[str, list[float]], replayed: int
 ) -> ServerState:
-    """The server's state of a checkpoint, with ``redrawn`` rounds run again; the federation counts on from there.
+    """Restore the server from a checkpoint, with ``replayed`` rounds run again, and the counters of ``fed``.
 
-    UserError where the checkpoint does not fit the run, or f is not what it was.
+    UserError where the checkpoint does not fit the run, or f has changed.
     """
-    with fitting(saved.folder, RunError):
-        server, times = saved.server(config.algorithm)
+    with reporting_mismatch(saved.folder, RunError):
+        server, times = saved.read_server(config.algorithm)
         fed.times_selected[:] = times
         # older checkpoints have no bits
         bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}
         vars(fed.ledger).update(bits | saved.ledger)
-        fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
-        fed.restore(saved.simulated, saved.sent, saved.arrays())
-        evaluated = saved.round % config.evaluate.every == 0
-        now = evaluate(config.algorithm, fed, server)["objective"] if evaluated else math.nan
-        server = config.algorithm.redrawn(server, redrawn - saved.redrawn)
-    if evaluated:
-        before = history["objective"][-1]
-        if not abs(now - before) <= 1e-6 * abs(before):
+        # before the time of the checkpoint is restored, because begin adds the time of this round
+        fed.begin(saved.round)
+        fed.restore(saved.simulated, saved.sent, saved.read_arrays())
+        is_evaluated = saved.round % config.evaluate.every == 0
+        now = evaluate(config.algorithm, fed, server)["objective"] if is_evaluated else math.nan
+        server = config.algorithm.replayed_rounds(server, replayed - saved.redrawn)
+    if is_evaluated:
+        stored = history["objective"][-1]
+        if not abs(now - stored) <= 1e-6 * abs(stored):
             raise UserError(
-                f"the data or the program have changed: after round {saved.round} the objective was {before!r}, "
+                f"the data or the program have changed: after round {saved.round} the objective was {stored!r}, "
                 f"and now it is {now!r}"
             )
     return server
 
 
 def counters(fed: Federation, spent: float) -> dict[str, float]:
-    """What the round exchanged so far, and the seconds of the round, of which the server saw ``spent``."""
+    """Return the exchanges up to this round, and the seconds of the round, of which the server saw ``spent``."""
     ledger = fed.ledger
-    away = fed.mpi if fed.mpi else fed.slowest  # seconds in which the server did not compute
+    remote = fed.mpi if fed.mpi else fed.slowest  # seconds in which the server did not compute
     return {
         "exchanges": ledger.exchanges,
         "uploads": ledger.uploads,
@@ -146,33 +147,33 @@ def counters(fed: Federation, spent: float) -> dict[str, float]:
         "bits_down": ledger.bits_down,
         "compute_seconds": fed.slowest,
         "client_seconds": fed.computing,
-        "server_seconds": max(spent - away, 0.0),
+        "server_seconds": max(spent - remote, 0.0),
         "comm_seconds": max(fed.mpi - fed.slowest, 0.0),
         **fed.schedule.row(),
     }
 
 
 def evaluate(algorithm: Algorithm, fed: Federation, server: ServerState) -> dict[str, float]:
-    """f, ‖∇f‖² and accuracies at the server's model, and what the algorithm reports of itself."""
-    found = fed.evaluate(server.x)
-    own = algorithm.report(server, fed.evaluation.recorded(found), fed.m)  # type: ignore[arg-type]
-    return fed.evaluation.means(found.sums, fed.m, fed.samples) | own
+    """Evaluate f, ‖∇f‖² and accuracies at the server's model; add the algorithm's report."""
+    evaluation = fed.evaluate(server.x)
+    report = algorithm.report(server, fed.evaluation.algorithm_columns(evaluation), fed.m)  # type: ignore[arg-type]
+    return fed.evaluation.means(evaluation.sums, fed.m, fed.samples) | report
 
 
-def evaluated(
-    config: Experiment, fed: Federation, server: ServerState, looks: Looks
-) -> tuple[dict[str, float], dict[str, ByClient]]:
-    """The same, the gap to the optimum where that is known, the seconds that it took; numbers of clients by table."""
+def evaluate_round(
+    config: Experiment, fed: Federation, server: ServerState, looks: Evaluators
+) -> tuple[dict[str, float], dict[str, ClientTable]]:
+    """Evaluate a round with the gap to the optimum, if known, and the seconds; also numbers of clients by table."""
     begun = time.perf_counter()
     row = evaluate(config.algorithm, fed, server)
     if config.stop.optimum is not None:
-        row["objective_gap"] = gap(row["objective"], config.stop.optimum, fed.dtype)
+        row["objective_gap"] = objective_gap(row["objective"], config.stop.optimum, fed.dtype)
     by_client = {table: look(server.x) for table, look in looks.items()}
     return row | {"evaluate_seconds": time.perf_counter() - begun}, by_client
 
 
-def gap(f: float, optimum: float, dtype: Any) -> float:
-    """f − f*; RunError where f is below f* by more than rounding can make of it."""
+def objective_gap(f: float, optimum: float, dtype: Any) -> float:
+    """Return f − f*; RunError where f is below f* by more than rounding explains."""
     below = optimum - f
     if below > ROUNDING * np.finfo(dtype).eps * max(abs(f), abs(optimum)):
         raise RunError(
@@ -182,7 +183,7 @@ def gap(f: float, optimum: float, dtype: Any) -> float:
 
 
 def remember(history: dict[str, list[float]], row: dict[str, float]) -> None:
-    """Add a row to the evaluations that stop rules look back on."""
+    """Add a row to the evaluations kept for stop rules."""
     for name, value in row.items():
         past = history.setdefault(name, [])
         past.append(value)
@@ -194,5 +195,5 @@ def refuse_divergence(factor: float, f: list[float], round: int, algorithm: Algo
     if factor and f[0] and abs(f[-1]) > factor * abs(f[0]):
         raise RunError(
             f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so "
-            f"{steering(algorithm)}; stop.diverged = 0 goes on all the same"
+            f"{divergence_advice(algorithm)}; stop.diverged = 0 goes on all the same"
         )

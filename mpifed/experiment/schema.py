@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from mpifed.core.component import Component, Table, fields_of, within
+from mpifed.core.component import Component, StudyTable, fields_of, walk_type
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.distributions import Distribution
 
@@ -13,17 +13,17 @@ ABOUT = "An experiment of mpifed. Every key has a default. A family, such as alg
 
 
 def schema() -> dict[str, Any]:
-    """The schema of an experiment file, JSON Schema 2020-12.
+    """Return the schema of an experiment file, JSON Schema 2020-12.
 
     A name of mpifed brings its own keys. Other names, those of plugins and path.py:Class, may have any keys.
     """
-    tables = reached(Experiment)
+    tables = reachable_tables(Experiment)
     refs, parts = msgspec.json.schema_components(tables, ref_template="#/$defs/{name}")
     names = {table: ref["$ref"].rpartition("/")[2] for table, ref in zip(tables, refs, strict=True)}
     for table, name in names.items():
         if issubclass(table, Component) and "choices" in vars(table):
             members = [names[table.member(label, "name")] for label in table.choices]
-            parts[name] = family(table, [f"#/$defs/{member}" for member in members])
+            parts[name] = family_schema(table, [f"#/$defs/{member}" for member in members])
             for label, member in zip(table.choices, members, strict=True):
                 if table.kind == "problems" or label == table.default:
                     parts[member]["required"].remove("name")
@@ -32,34 +32,34 @@ def schema() -> dict[str, Any]:
     return {"$schema": DRAFT, **root, "title": "mpifed experiment", "description": ABOUT, "$defs": parts}
 
 
-def family(base: type[Component], members: list[str]) -> dict[str, Any]:
-    """The schema of a family: a name, or a table of one of its members or of a plugin.
+def family_schema(base: type[Component], members: list[str]) -> dict[str, Any]:
+    """Return the schema of a family: a name, or a table of one of its members or of a plugin.
 
     A table without a name is one of the default; the default problem depends on the data, so it may be any.
     """
-    ours = list(base.choices)
+    names = list(base.choices)
     plugin = {
         "description": "a member from outside mpifed",
         "type": "object",
-        "properties": {"name": {"type": "string", "not": {"enum": ours}}},
+        "properties": {"name": {"type": "string", "not": {"enum": names}}},
         "required": ["name"],
     }
-    number = [{"type": "number"}] if issubclass(base, Distribution) else []  # stands for the constant
+    number = [{"type": "number"}] if issubclass(base, Distribution) else []  # for the constant distribution
     tables = [{"$ref": member} for member in members]
-    return {"anyOf": [{"enum": ours}, *tables, plugin, {"type": "string"}, *number]}
+    return {"anyOf": [{"enum": names}, *tables, plugin, {"type": "string"}, *number]}
 
 
-def reached(table: type[Table]) -> list[type[Table]]:
-    """A table, the tables that its fields name, the members of the families among them, and so on."""
-    found: list[type[Table]] = []
-    todo: list[type[Table]] = [table]
+def reachable_tables(table: type[StudyTable]) -> list[type[StudyTable]]:
+    """Return a table and all tables that its fields name, directly or not, members of families included."""
+    tables: list[type[StudyTable]] = []
+    todo: list[type[StudyTable]] = [table]
     while todo:
         table = todo.pop(0)
-        if table in found:
+        if table in tables:
             continue
-        found.append(table)
+        tables.append(table)
         for field in fields_of(table).values():
-            todo += [kind for kind in within(field.type) if isinstance(kind, type) and issubclass(kind, Table)]
+            todo += [cls for cls in walk_type(field.type) if isinstance(cls, type) and issubclass(cls, StudyTable)]
         if issubclass(table, Component) and "choices" in vars(table):
             todo += [table.member(name, "name") for name in table.choices]
-    return found
+    return tables

@@ -1,12 +1,12 @@
-"""The sizes that a result's experiment asks for are compared with what the result holds, before data are made."""
+"""Comparison of the sizes that an experiment asks for with those of its result, before data are generated."""
 
 from mpifed.core.errors import UserError
 from mpifed.features.settings import Experiment
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
 
-def check_sizes(result: Result, config: Experiment) -> None:
-    """UserError where generated data would have more clients or features than those of the run, or than its model."""
+def check_sizes(result: RunRecord, config: Experiment) -> None:
+    """Raise UserError where generated data would have more clients or features than the run or its model had."""
     name = result.path or "the result"
     clients, features = (getattr(config.data, key, None) for key in ("clients", "features"))
     m = result.m

@@ -1,4 +1,4 @@
-"""Runs that survive the death of ranks: the others attempt them again."""
+"""Runs that survive the death of ranks: the surviving ranks attempt them again."""
 
 from collections.abc import Callable
 
@@ -12,28 +12,30 @@ from mpifed.results.recorder import Recorder
 Attempt = Callable[..., Recorder | None]  # job, world, progress, cache, and a list that gets the recorder
 
 
-def surviving(attempt: Attempt, job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint, or else from the start.
+def attempt_until_done(
+    attempt: Attempt, job: Job, world: World, progress: Progress, cache: Cache | None
+) -> Recorder | None:
+    """Attempt a job; when ranks die, attempt it again on the others, from the last checkpoint or else from the start.
 
-    Either way the result so far is handed on: it says how many uploads are lost.
+    The result so far is passed on in both cases: it tells how many uploads are lost.
     """
     while True:
         done = None
-        begun: list[Recorder] = []
+        recorders: list[Recorder] = []
         try:
-            done = attempt(job, world, progress, cache, begun)
-            if world.unhurt():
+            done = attempt(job, world, progress, cache, recorders)
+            if world.all_alive():
                 return done
         except Exception as error:
-            if not world.lost(error):
+            if not world.is_rank_failure(error):
                 raise
-            world.hurt()
+            world.report_cut_off()
         world = world.shrink()
         if world.share(done is not None):
             return done
-        found = checkpoint.find(job.path) if begun and job.path is not None else job.saved
-        before = begun[0].result() if begun else job.before
-        job = job._replace(force=True, saved=world.share(found), before=before)
+        saved = checkpoint.read_checkpoint(job.path) if recorders and job.path is not None else job.saved
+        before = recorders[0].result() if recorders else job.before
+        job = job._replace(force=True, saved=world.share(saved), before=before)
         if world.first:
             after = 0 if job.saved is None else job.saved.round
             progress.note(f"a rank died; {world.size} ranks go on after round {after}")

@@ -1,4 +1,4 @@
-"""The model that a run starts from where its experiment names a file: ``start = "out.h5"``."""
+"""The model from which a run starts if its experiment names a file: ``start = "out.h5"``."""
 
 import os
 import zipfile
@@ -12,11 +12,11 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import open_npz, reading
 from mpifed.features.settings import Experiment
-from mpifed.results.result import final_model, read
+from mpifed.results.result import read_final_model, read_result_file
 
 
-def given_start(name: str) -> Array:
-    """The final model of the result file ``name``, or the array x of an NPZ file: (n,), or (m, n) for nodes; finite.
+def read_start_model(name: str) -> Array:
+    """Read the final model of the result file ``name``, or x of an NPZ file: (n,), or (m, n) for nodes; finite.
 
     UserError where there is none.
     """
@@ -24,7 +24,7 @@ def given_start(name: str) -> Array:
     try:
         if not path.is_file():
             raise UserError("there is no such file")
-        x = array_x(path) if zipfile.is_zipfile(path) else numbers(read(path, final_model))
+        x = read_npz(path) if zipfile.is_zipfile(path) else check_numbers(read_result_file(path, read_final_model))
         if not np.isfinite(x).all():
             raise UserError(f"{np.count_nonzero(~np.isfinite(x))} of its {x.size} numbers are not finite")
     except UserError as error:
@@ -32,17 +32,17 @@ def given_start(name: str) -> Array:
     return x
 
 
-def array_x(path: Path) -> Array:
-    """The array x of an NPZ file."""
+def read_npz(path: Path) -> Array:
+    """Read the array x of an NPZ file."""
     with reading(path, "NPZ"):
         arrays = open_npz(path)
     if "x" not in arrays:
         raise UserError(f"it has no array x, but {', '.join(arrays) or 'no array at all'}")
-    return np.asarray(numbers(arrays["x"])[:])
+    return np.asarray(check_numbers(arrays["x"])[:])
 
 
-def numbers(x: Any) -> Any:
-    """An array, read or not. UserError where it is no vector of real numbers, and no table with a row for each node."""
+def check_numbers(x: Any) -> Any:
+    """Return an array unchanged. UserError unless it is a real vector, or a table with a row for each node."""
     if len(x.shape) not in (1, 2) or x.dtype.kind not in "fiu":
         raise UserError(
             "x must be a vector of real numbers, or on a graph a table with one for each node, and it has type "
@@ -51,10 +51,10 @@ def numbers(x: Any) -> Any:
     return x
 
 
-def fitting(x: Array, shape: tuple[int, int], config: Experiment) -> tuple[Array, Array | None]:
-    """The model that ``x`` is, and those of the nodes where it has one for each, of the type of the run.
+def split_start_model(x: Array, shape: tuple[int, int], config: Experiment) -> tuple[Array, Array | None]:
+    """Split a loaded array into the mean model (n,) and, on graphs, the models of the nodes (m, n), in the run's dtype.
 
-    ``shape`` is (m, n), the numbers of clients and parameters. UserError where it is none.
+    ``shape`` is (m, n), the numbers of clients and parameters. UserError for another shape or too large numbers.
     """
     m, n = shape
     name = config.start or ""

@@ -1,67 +1,67 @@
-"""What the rules of several features look for in settings: what they found, or None."""
+"""Conditions that the rules of several features share: each returns what it found in the settings, or None."""
 
 from mpifed.compressors.compressor import Compressor, Identity
 from mpifed.core.toml import toml_value
-from mpifed.features.rule import Found
+from mpifed.features.rule import Violation
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.system import System
-from mpifed.federation.traits import Mean, Refused, Takes
+from mpifed.federation.traits import MeanEstimate, Participation, Unsupported
 
 
-def chosen(c: Experiment) -> Found:
-    """The first key of [selection] that is set, and its value; None also where all clients are selected."""
-    for key in c.changed():
+def find_selection_key(c: Experiment) -> Violation:
+    """Return the first key of [selection] that is set, and its value; None also where all clients are selected."""
+    for key in c.changed_keys():
         table, _, option = key.partition(".")
         if table == "selection" and c.selection.label() != "all":
             return {"key": key, "value": toml_value(getattr(c.selection, option) if option else c.selection.label())}
     return None
 
 
-def unequal(c: Experiment) -> Mean | Refused:
-    """What a mean over the selected is; UNBIASED too where all clients reply, or the last uploads of all count."""
-    always = c.algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL)
-    return Mean.UNBIASED if always or last_uploads(c) else c.algorithm.mean
+def mean_bias(c: Experiment) -> MeanEstimate | Unsupported:
+    """Return the bias of a mean over the selected; UNBIASED too where all clients reply or last uploads count."""
+    always = c.algorithm.participation in (Participation.ALL, Participation.SELECTED_AND_ALL)
+    return MeanEstimate.UNBIASED if always or last_upload_field(c) else c.algorithm.mean_estimate
 
 
-def last_uploads(c: Experiment) -> str:
-    """The field with the last uploads of clients, where rounds use those of all clients."""
+def last_upload_field(c: Experiment) -> str:
+    """Return the field with clients' last uploads if rounds use those of all clients, else ""."""
     return c.algorithm.upload.last(c.algorithm)
 
 
-def batch_size(c: Experiment) -> int:
-    """Samples of the mini-batches of a method or of its solver; 0: its gradients are those of all samples."""
+def minibatch_size(c: Experiment) -> int:
+    """Return the size of the mini-batches of a method or of its solver; 0: gradients are over all samples."""
     return max(int(getattr(part, "batch_size", 0)) for part in (c.algorithm, getattr(c.algorithm, "solver", None)))
 
 
-def promises(c: Experiment) -> bool:
-    """Whether uploads have a guarantee of privacy."""
+def guarantees_privacy(c: Experiment) -> bool:
+    """Return whether uploads have a guarantee of privacy."""
     privacy = c.algorithm.privacy()
     return privacy is not None and privacy.holds
 
 
 def compressors(c: Experiment) -> dict[str, Compressor]:
-    """The compressors given: up, down."""
-    return {} if c.compress is None else c.compress.ways()
+    """Return the compressors of a study by direction: up, down."""
+    return {} if c.compress is None else c.compress.by_direction()
 
 
-def lossy(c: Experiment, way: str) -> Found:
-    """The compressor of one way, where it changes messages."""
+def find_lossy(c: Experiment, way: str) -> Violation:
+    """Return the compressor of one direction, up or down, if it changes messages; else None."""
     C = compressors(c).get(way)
     return None if C is None or isinstance(C, Identity) else {"way": way, "C": C.label()}
 
 
-def waited_for(c: Experiment) -> System | None:
-    """The slow or absent clients whose replies a server waits for in every round."""
+def synchronous_system(c: Experiment) -> System | None:
+    """Return the table [system] if a server waits for replies in every round, else None."""
     return c.system if c.graph is None and c.asynchronous is None else None
 
 
-def absent(c: Experiment) -> bool:
-    """Whether clients may be absent."""
-    system = waited_for(c)
+def may_be_absent(c: Experiment) -> bool:
+    """Return whether clients may be absent."""
+    system = synchronous_system(c)
     return system is not None and system.absence() is not None
 
 
-def partial(c: Experiment) -> bool:
-    """Whether clients may take fewer local steps."""
-    system = waited_for(c)
+def may_shorten(c: Experiment) -> bool:
+    """Return whether clients may take fewer local steps."""
+    system = synchronous_system(c)
     return system is not None and system.partial

@@ -1,21 +1,21 @@
-"""What goes with what in every run: the method, its problem, and when it stops."""
+"""Rules of every run: the method, its problem and its stop rules."""
 
-from mpifed.core.promises import Keeps
-from mpifed.features.feature import Feature
-from mpifed.features.matching import refusal
-from mpifed.features.rule import Found, Rule
+from mpifed.core.promises import Supports
+from mpifed.features.feature import Plugin
+from mpifed.features.matching import explain_mismatch
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
-from mpifed.federation.traits import needs
+from mpifed.federation.traits import required_methods
 
 
-def mismatch(c: Experiment) -> Found:
-    """What the method needs and the problem does not have."""
-    lacking = [need for need in needs(c.algorithm) if not c.problem.has(need)]
-    return {"mismatch": refusal(c.algorithm, c.problem, lacking)} if lacking else None
+def mismatch(c: Experiment) -> Violation:
+    """Return what the method needs and the problem lacks, or None."""
+    lacking = [need for need in required_methods(c.algorithm) if not c.problem.has(need)]
+    return {"mismatch": explain_mismatch(c.algorithm, c.problem, lacking)} if lacking else None
 
 
-def batches(c: Experiment) -> Found:
-    """A size of mini-batches, where f_i is no mean over samples."""
+def batches(c: Experiment) -> Violation:
+    """Return the size of mini-batches, with its key, where f_i is no mean over samples; else None."""
     solver = getattr(c.algorithm, "solver", None)
     for key, table in {"algorithm": c.algorithm, "algorithm.solver": solver, "selection": c.selection}.items():
         size = getattr(table, "batch_size", 0)
@@ -49,11 +49,11 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class Plain(Feature):
-    """Rules of every run. It installs nothing, so no list of a run has it."""
+class CommonRules(Plugin):
+    """Rules of every run; it installs nothing and is in no list of a run's features."""
 
     # It has rules and computes nothing.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     tables = TABLES
     rules = RULES

@@ -1,4 +1,4 @@
-"""A rule: settings that do not go together, and the sentence that says so."""
+"""Rules about settings that conflict, and the sentences that say so."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -8,19 +8,19 @@ import numpy as np
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.features.matching import default
+from mpifed.features.matching import default_algorithm
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import proximal
+from mpifed.federation.method import has_proximal_step
 from mpifed.federation.participation.selection import Selector
-from mpifed.federation.traits import Takes
+from mpifed.federation.traits import Participation
 
 Judged = TypeVar("Judged", contravariant=True)
-ONE = np.ones(1)  # samples of a client, where only being known counts
-Found = Mapping[str, Any] | None  # words of a sentence, where settings break a rule
+ONE = np.ones(1)  # one client with one sample, to ask whether a method states its work
+Violation = Mapping[str, Any] | None  # words of a sentence, where settings break a rule
 
 
-class Counted(NamedTuple):
-    """Settings once data are loaded: also the number ``m`` of clients, and the ``selector`` of those in a round."""
+class LoadedSettings(NamedTuple):
+    """Settings with the number ``m`` of clients and the ``selector`` of a round, known once data are loaded."""
 
     config: Experiment
     selector: Selector
@@ -28,42 +28,44 @@ class Counted(NamedTuple):
 
 
 class Rule(NamedTuple, Generic[Judged]):
-    """``when`` settings do not go together, ``sentence`` says what is wrong and what would be right.
+    """Conflict of settings: ``when`` detects it, ``sentence`` says what is wrong and what would be right.
 
-    ``when`` returns the words of the sentence that it found, or anything else that is true. Other words are those of
-    WORDS, and the settings themselves, such as {system.least}; of rules over Counted also {selector} and {m}.
+    ``when`` returns words for the sentence, or anything else that is true. Further words are those of WORDS and the
+    settings themselves, such as {system.least}; in rules over Counted also {selector} and {m}.
     """
 
     when: Callable[[Judged], Any]
     sentence: str
 
 
-def broken(rules: Iterable[Rule[Judged]], judged: Judged, words: "Words") -> Iterator[str]:
-    """The sentences of the rules that are broken; ``words`` are those that all of them may name."""
+def explain_violations(rules: Iterable[Rule[Judged]], judged: Judged, words: "SentenceWords") -> Iterator[str]:
+    """Yield the sentences of the rules that ``judged`` breaks; all of them may name ``words``."""
     for rule in rules:
-        found = rule.when(judged)
-        if found:
-            own = found if isinstance(found, Mapping) else {}
-            yield rule.sentence.format_map(Words(words.settings, {**words, **own}))
+        violation = rule.when(judged)
+        if violation:
+            rule_words = violation if isinstance(violation, Mapping) else {}
+            yield rule.sentence.format_map(SentenceWords(words.settings, {**words, **rule_words}))
 
 
-def refuse(settings: Experiment, rules: Iterable[Rule[Experiment]]) -> None:
-    """UserError with the sentence of the first rule that settings break."""
-    for sentence in broken(rules, settings, Words(settings)):
+def refuse_settings(settings: Experiment, rules: Iterable[Rule[Experiment]]) -> None:
+    """Raise UserError with the sentence of the first rule that settings break."""
+    for sentence in explain_violations(rules, settings, SentenceWords(settings)):
         raise UserError(sentence)
 
 
-def refuse_counted(counted: Counted, rules: Iterable[Rule[Counted]]) -> None:
-    """The same once the number of clients is known."""
-    for sentence in broken(rules, counted, Words(counted.config, {"selector": counted.selector, "m": counted.m})):
+def refuse_loaded(counted: LoadedSettings, rules: Iterable[Rule[LoadedSettings]]) -> None:
+    """Raise UserError with the sentence of the first rule that settings with a number of clients break."""
+    for sentence in explain_violations(
+        rules, counted, SentenceWords(counted.config, {"selector": counted.selector, "m": counted.m})
+    ):
         raise UserError(sentence)
 
 
-class Words(dict[str, Any]):
-    """What a sentence may name; what is not among the ``given`` words is computed from settings where it is named."""
+class SentenceWords(dict[str, Any]):
+    """Words that a sentence may name: the ``known`` ones, and others computed from settings when they are named."""
 
-    def __init__(self, settings: Experiment, given: Mapping[str, Any] | None = None) -> None:
-        super().__init__(given or {})
+    def __init__(self, settings: Experiment, known: Mapping[str, Any] | None = None) -> None:
+        super().__init__(known or {})
         self.settings = settings
 
     def __missing__(self, word: str) -> Any:
@@ -81,14 +83,14 @@ WORDS: dict[str, Callable[[Any], Any]] = {
     "edges": lambda c: c.graph.label(),
     "absence": lambda c: c.system.absence(),
     "absent": lambda c: getattr(c.system, c.system.absence()),
-    "when": lambda c: "some rounds" if c.algorithm.takes is Takes.SELECTED_OR_ALL else "every round",
-    "asynchronous_methods": lambda c: able(lambda method: method.asynchronous),
-    "graph_methods": lambda c: able(lambda method: method.on_graph),
-    "proximal_methods": lambda c: able(proximal),
-    "partial_methods": lambda c: able(lambda method: method.local_steps(ONE) is not None),
+    "when": lambda c: "some rounds" if c.algorithm.participation is Participation.SELECTED_OR_ALL else "every round",
+    "asynchronous_methods": lambda c: list_methods(lambda method: method.asynchronous),
+    "graph_methods": lambda c: list_methods(lambda method: method.on_graph),
+    "proximal_methods": lambda c: list_methods(has_proximal_step),
+    "partial_methods": lambda c: list_methods(lambda method: method.local_steps(ONE) is not None),
 }
 
 
-def able(has: Callable[[Algorithm], Any]) -> str:
-    """The built-in methods that are able to do something, with their default options."""
-    return ", ".join(name for name in Algorithm.choices if has(default(name)))
+def list_methods(has: Callable[[Algorithm], Any]) -> str:
+    """Return the names of the built-in methods for which ``has`` is true with their default options."""
+    return ", ".join(name for name in Algorithm.choices if has(default_algorithm(name)))

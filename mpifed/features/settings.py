@@ -1,4 +1,4 @@
-"""What an experiment file may hold: tables, keys, types and defaults."""
+"""Tables of an experiment file, with their keys, types and defaults."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.component import Component, Table, fields_of
-from mpifed.core.toml import join, to_toml
-from mpifed.core.typing import Positive
+from mpifed.core.component import Component, StudyTable, fields_of
+from mpifed.core.toml import join_key, to_toml
+from mpifed.core.typing import PositiveFloat
 from mpifed.data.dataset import Data
 from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.attack.attacks import Attack
@@ -17,12 +17,12 @@ from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
 from mpifed.features.robust.means import RobustMean
 from mpifed.features.simulated_time.system import System
-from mpifed.features.stop import Stop, ran_out
+from mpifed.features.stop import StopRules, ran_out
 from mpifed.federation.participation.selection import Selection
 from mpifed.graphs.graph import Graph
 from mpifed.problems.problem import Problem
 
-MEASURED = 10  # rounds of a run whose first ones are worth measuring
+MEASURED = 10  # least rounds of a run that measures sizes of blocks in its first ones
 DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
 FAMILIES: dict[str, type[Component]] = {
     "data": Data,
@@ -32,10 +32,10 @@ FAMILIES: dict[str, type[Component]] = {
 }
 
 
-class Evaluate(Table):
-    """When f and its gradient are evaluated, what is evaluated of each client, and which clients never train.
+class Evaluate(StudyTable):
+    """Evaluations of f and its gradient, numbers of each client that go with them, and clients that never train.
 
-    Those of ``unseen`` are in no sum, mean or selection. In each evaluation they take ``unseen_steps`` full gradient
+    Clients of ``unseen`` are in no sum, mean or selection. In each evaluation they take ``unseen_steps`` full gradient
     steps on their own training samples from the server's model, and are tested before and after.
     """
 
@@ -62,7 +62,7 @@ class Evaluate(Table):
     unseen_steps: Annotated[
         int, Meta(ge=1, description="gradient steps that these take before they are tested again")
     ] = 5
-    unseen_step: Annotated[Positive | None, Meta(description="their step size (default: 1/r_i)")] = None
+    unseen_step: Annotated[PositiveFloat | None, Meta(description="their step size (default: 1/r_i)")] = None
 
     def __post_init__(self) -> None:
         if isinstance(self.unseen, float) and self.unseen >= 1 and self.unseen != int(self.unseen):
@@ -70,12 +70,12 @@ class Evaluate(Table):
 
     @property
     def about_unseen(self) -> bool:
-        """Whether a key is set that is about clients that never train."""
+        """True if a key about clients that never train is set."""
         return bool(self.unseen) or self != Evaluate(every=self.every, clients=self.clients, unseen=self.unseen)
 
 
-class Objective(Table):
-    """What is minimised: F(x) = f(x) + l1 ‖x‖₁ + (l2/2) ‖x‖², f = Σ p_i f_i with weights p_i of the clients.
+class Objective(StudyTable):
+    """Objective that is minimised: F(x) = f(x) + l1 ‖x‖₁ + (l2/2) ‖x‖², f = Σ p_i f_i with weights p_i of the clients.
 
     The p_i add up to 1. "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of
     all samples; of samples with weights, by the sums of these. Numbers, one for each client, are divided by their sum;
@@ -102,17 +102,17 @@ class Objective(Table):
 
     @property
     def penalised(self) -> bool:
-        """Whether there is a penalty."""
+        """True if there is a penalty."""
         return bool(self.l1 or self.l2)
 
     @property
     def column(self) -> str | None:
-        """The column that has the weights of clients."""
+        """Name of the column that has the weights of clients, or None."""
         return self.weights if isinstance(self.weights, str) and self.weights not in ("clients", "samples") else None
 
 
-class Record(Table):
-    """What is recorded beside the rounds."""
+class Record(StudyTable):
+    """Models that are recorded beside the rounds."""
 
     personal: Annotated[bool, Meta(description="store /model/personal, one model for each client")] = False
     models: Annotated[
@@ -120,9 +120,9 @@ class Record(Table):
     ] = 0
 
 
-class Checkpoint(Table):
-    """When what resume needs is written: after so many seconds or rounds, whichever comes first, on a signal, and at
-    the end of a run that has not converged: one that ended by `rounds`, `stop.seconds` or `stop.simulated_seconds`.
+class Checkpoint(StudyTable):
+    """Times of checkpoints for resume: after so many seconds or rounds, whichever comes first, on a signal, and
+    at the end of a run that has not converged: one that ended by `rounds`, `stop.seconds` or `stop.simulated_seconds`.
     """
 
     every_seconds: Annotated[float, Meta(ge=0, description="seconds from one to the next; 0: never by time")] = 300.0
@@ -132,13 +132,13 @@ class Checkpoint(Table):
         Meta(description="keep that of the last round when the run is finished (default: unless it has converged)"),
     ] = None
 
-    def kept(self, reason: str) -> bool:
-        """Whether a run that is finished for this reason keeps a checkpoint of its last round, to go on from."""
+    def keeps_last(self, reason: str) -> bool:
+        """Return whether a run that ended for this reason keeps a checkpoint of its last round."""
         return ran_out(reason) if self.keep is None else self.keep
 
 
-class Experiment(Table, kw_only=True):
-    """A run, completely described."""
+class Experiment(StudyTable, kw_only=True):
+    """Complete description of a run."""
 
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="seed of every random number")] = 0
     rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
@@ -181,7 +181,7 @@ class Experiment(Table, kw_only=True):
     problem: Problem
     algorithm: Algorithm
     selection: Selection
-    stop: Stop
+    stop: StopRules
     objective: Objective
     evaluate: Evaluate
     record: Record
@@ -195,32 +195,32 @@ class Experiment(Table, kw_only=True):
     robust: RobustMean | None = None
     features: Annotated[
         tuple[str, ...] | None,
-        Meta(description="features of your own, path.py:Class each: classes derived from mpifed.Feature"),
+        Meta(description="features of your own, path.py:Class each: classes derived from mpifed.Plugin"),
     ] = None
 
     @property
     def on_device(self) -> bool:
-        """Whether the study asks for a device, by ``kernels`` or by its network."""
+        """True if the study asks for a device, by ``kernels`` or by its network."""
         return self.kernels in DEVICES or (self.kernels == "auto" and self.problem.gpu() == "cuda")
 
     def toml(self) -> str:
-        """The complete experiment file."""
+        """Return the complete experiment file."""
         return to_toml(msgspec.to_builtins(self))
 
-    def changed(self) -> list[str]:
-        """The keys whose values are not the defaults, ``algorithm`` for ``algorithm.name``."""
+    def changed_keys(self) -> list[str]:
+        """Return the keys with other values than the defaults; ``algorithm`` stands for ``algorithm.name``."""
         return list(changes(self, ""))
 
 
-def changes(table: Table, path: str) -> Iterator[str]:
-    """The keys of a table, and of the tables in it, whose values are not the defaults of the classes named."""
+def changes(table: StudyTable, path: str) -> Iterator[str]:
+    """Yield the keys of a table and its subtables with other values than the defaults of the classes named."""
     for name, field in fields_of(type(table)).items():
-        value, key = getattr(table, field.name), join(path, name)
+        value, key = getattr(table, field.name), join_key(path, name)
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        if not isinstance(value, Table):
+        if not isinstance(value, StudyTable):
             yield from [key] if value != default else []
             continue
         if isinstance(value, Component):
-            usual = value.label() == FAMILIES[name].default if key in FAMILIES else type(value) is type(default)
-            yield from [] if usual else [key]
+            is_default = value.label() == FAMILIES[name].default if key in FAMILIES else type(value) is type(default)
+            yield from [] if is_default else [key]
         yield from changes(value, key)

@@ -1,4 +1,4 @@
-"""When a run stops."""
+"""Stop rules: the conditions under which a run ends."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Table
+from mpifed.core.component import StudyTable
 from mpifed.core.roles import TEST
 
 BUDGETS = ("rounds", "seconds", "simulated_seconds")  # what may run out before a run has converged
 
 
-class Stop(Table):
+class StopRules(StudyTable):
     """Stop rules; absent or 0 means off. The first that holds ends the run, and `rounds` does in any case."""
 
     gradient: Annotated[float, Meta(ge=0, description="‖∇f‖² over gradient_scale at most")] = 0.0
@@ -45,7 +45,7 @@ class Stop(Table):
             raise ValueError("objective_gap needs optimum, the least value of f")
 
     def reason(self, history: Mapping[str, Sequence[float]], m: int, n: int, role: str = TEST) -> str | None:
-        """Why to stop after the rounds recorded so far (columns of evaluated rounds), or None.
+        """Return why to stop after the rounds recorded so far (columns of evaluated rounds), or None.
 
         ``role``: the samples that accuracies are over.
         """
@@ -73,7 +73,7 @@ class Stop(Table):
         return None
 
     def small_gradient(self, first: float, last: float, m: int) -> str | None:
-        """Why ``last``, the newest ‖∇f‖² after the ``first``, is small enough to stop, or None."""
+        """Return why ``last``, the newest ‖∇f‖² after the ``first``, is small enough to stop, or None."""
         scale, name = (1, "‖∇f‖²") if self.gradient_scale == "1" else (m * m, "‖∇f‖²/m²")
         error = last / scale
         bound = self.gradient
@@ -87,5 +87,5 @@ class Stop(Table):
 
 
 def ran_out(reason: str) -> bool:
-    """Whether a run that ended for this reason had no rounds or no time left, rather than converged."""
+    """Return whether a run that ended for this reason ran out of rounds or time, rather than converged."""
     return reason.partition(":")[0] in BUDGETS

@@ -1,4 +1,4 @@
-"""What the record wants to know of every client at the server's model, and under which names it travels."""
+"""Evaluation of every client at the server's model, for the record."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,72 +8,78 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.method import Personalised
-from mpifed.federation.request import MAXIMA, WHOLE
-from mpifed.federation.setup import Setup
+from mpifed.federation.method import HasPersonalModels
+from mpifed.federation.request import EVALUATE_MAXIMA, EVALUATE_SUMS
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.view import View
 
 PERSONAL = ("personal_objective", "personal_accuracy")
 COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
 
 
-class Evaluated(NamedTuple):
-    """Numbers of all clients together by name: those that are added up, and those of which the largest counts."""
+class EvaluationResult(NamedTuple):
+    """Evaluated numbers over all clients by name: sums, and maxima."""
 
     sums: dict[str, Array]
     maxima: dict[str, Array]
 
 
 class Evaluation:
-    """The quantities that are evaluated.
+    """The quantities that are evaluated of each client.
 
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
-    ``personal_objective`` and ``personal_accuracy``; then what the problem has ``measured`` and the algorithm
-    ``records``. ``views`` is what f has beside what client methods see of it.
+    ``personal_objective`` and ``personal_accuracy``; then the problem's metrics and the numbers that ``record`` of the
+    algorithm returns. ``views`` are views of f for evaluation only, beside those of client methods.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSpec) -> None:
         self.algorithm = setup.algorithm
-        self.personalised = self.algorithm.personalised if isinstance(self.algorithm, Personalised) else None
+        self.personal_models = self.algorithm.personal_models if isinstance(self.algorithm, HasPersonalModels) else None
         self.classes = setup.problem.classifies()
-        self.measured = setup.problem.measured()
+        self.measured = setup.problem.measure_names()
         self.role = setup.role
         self.views: list[View] = []
-        # what hosts may be asked for beside methods of the algorithm: name -> method(f, client, *args)
-        self.looks: dict[str, Callable[..., dict[str, Array]]] = {WHOLE: self.evaluate, MAXIMA: self.maxima}
-        self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
+        # evaluations of the hosts themselves, beside methods of the algorithm: name -> method(f, client, *args)
+        self.evaluators: dict[str, Callable[..., dict[str, Array]]] = {
+            EVALUATE_SUMS: self.evaluate,
+            EVALUATE_MAXIMA: self.maxima,
+        }
+        self.names: tuple[str, ...] = ()  # of recorded numbers, alike for all clients
 
-    def over_samples(self) -> list[str]:
-        """The recorded columns that are numbers over the samples on which models are evaluated."""
+    def sample_metrics(self) -> list[str]:
+        """Return the names of recorded columns that are means over evaluation samples."""
         classes = ["accuracy", "accuracy_pooled"] if self.classes else []
-        personal = ["personal_accuracy"] if self.classes and self.personalised is not None else []
+        personal = ["personal_accuracy"] if self.classes and self.personal_models is not None else []
         return [*classes, *personal, *self.measured]
 
     def evaluate(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
-        """The quantities of each of the clients that are added up, at the server's model x (n,): (c,) each, the
-        gradient (c, n); and the names of the others, with arrays without numbers.
+        """Evaluate the quantities to be summed of each client at the server's model x (n,), by name.
+
+        Each is (c,), the gradient (c, n). Quantities whose maximum is recorded are empty arrays here.
         """
-        # f is the same whatever a method computes with, but what the method records of itself is not
-        whole = f.beside(self.views) if self.views else f
-        value, gradient, *accuracy = whole.evaluate(x)
+        # views for evaluation change f, but not the numbers that the method records of itself
+        f_eval = f.with_views(self.views) if self.views else f
+        value, gradient, *accuracy = f_eval.evaluate(x)
         samples = f.d * value
-        if whole.views and whole.factors is not None:
-            # a mean over samples has no weights of clients. Divided, for one pass over the samples is what takes time
-            samples = samples / whole.factors
+        if f_eval.views and f_eval.factors is not None:
+            # a mean over samples has no weights of clients. They are divided out, because a second pass would cost more
+            samples = samples / f_eval.factors
         sums = {"objective": value, "objective_samples": samples, "gradient": gradient}
         sums |= zip(("accuracy", "correct", "tested"), accuracy, strict=False)
-        if self.personalised is not None:
-            theta = self.personalised(whole, client)
-            sums["personal_objective"] = whole.value(theta)
+        if self.personal_models is not None:
+            theta = self.personal_models(f_eval, client)
+            sums["personal_objective"] = f_eval.value(theta)
             if self.classes:
-                sums["personal_accuracy"] = whole.accuracy(theta)[0]
+                sums["personal_accuracy"] = f_eval.accuracy(theta)[0]
         if self.measured:
             sums |= zip(self.measured, f.measure(x), strict=True)
         recorded = self.algorithm.record(f, client, x)
-        added = {name: part for name, part in recorded.items() if part.added}
-        sums |= {name: whole.scaled(part.values) if part.weighted else part.values for name, part in added.items()}
-        maxima = [name for name, part in recorded.items() if not part.added]
+        added = {name: part for name, part in recorded.items() if part.is_sum}
+        sums |= {
+            name: f_eval.apply_factors(part.values) if part.weighted else part.values for name, part in added.items()
+        }
+        maxima = [name for name, part in recorded.items() if not part.is_sum]
         names = (*sums, *maxima)
         self.names = self.names or names
         if names != self.names:
@@ -81,34 +87,34 @@ class Evaluation:
                 f"record of {self.algorithm.label()} returns {', '.join(names)} of some clients and "
                 f"{', '.join(self.names)} of others: the names of what is recorded stay"
             )
-        # a name without numbers tells rank 0 to ask for maxima, which are reduced in another way. It is part of the
-        # layout of a reply, which ranks agree on once, so that no message is longer for it
+        # an empty array tells rank 0 to request maxima, which take another reduction. The name is part of the layout,
+        # which ranks exchange once, so no message is longer for it
         return sums | {name: f.zeros(0) for name in maxima}
 
     def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
-        """The recorded numbers of which the largest counts: (c,) each."""
-        # recorded again, for the first reply has left: what has maxima records them from the state, without samples
+        """Return the numbers of each client whose maximum is recorded: (c,) each, by name."""
+        # ``record`` is called again because the first reply has left; maxima come from the state and cost no samples
         recorded = self.algorithm.record(f, client, x)
-        return {name: part.values for name, part in recorded.items() if not part.added}
+        return {name: part.values for name, part in recorded.items() if not part.is_sum}
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
-        """The recorded columns, from the sums over all m clients, which together have so many training samples."""
+        """Compute the recorded columns from the sums over all m clients and their number of training samples."""
         gradient = sums["gradient"] / m
         row = {
             "objective": float(sums["objective"]) / m,
             "objective_samples": float(sums["objective_samples"]) / samples,
             "grad_norm_sq": float(np.vecdot(gradient, gradient)),
         }
-        evaluated = m - self.role.missing  # the others have added 0
+        evaluated = m - self.role.missing  # clients without such samples have added 0
         if self.classes:
             row["accuracy"] = float(sums["accuracy"]) / evaluated
-            # the mean over clients counts each client once, this one each sample
+            # ``accuracy`` weighs all clients alike, this one all samples
             row["accuracy_pooled"] = float(sums["correct"]) / float(sums["tested"])
         means = [name for name in sums if name in self.measured or name in PERSONAL]
         return row | {name: float(sums[name]) / (m if name == PERSONAL[0] else evaluated) for name in means}
 
-    def recorded(self, found: Evaluated) -> dict[str, float]:
-        """What the algorithm records, of all clients together."""
+    def algorithm_columns(self, result: EvaluationResult) -> dict[str, float]:
+        """Return the numbers that the algorithm records, over all clients, by column."""
         others = {*COMMON, *PERSONAL, *self.measured}
-        own = {name: value for name, value in found.sums.items() if name not in others}
-        return {name: float(value) for name, value in (own | found.maxima).items()}
+        sums = {name: value for name, value in result.sums.items() if name not in others}
+        return {name: float(value) for name, value in (sums | result.maxima).items()}

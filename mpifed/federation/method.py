@@ -1,13 +1,15 @@
-"""What server and hosts use of an algorithm."""
+"""The protocols of an algorithm: the members that server and hosts use."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
-from mpifed.core.guards import own
+from mpifed.core.guards import is_user_class
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Mean, Need, Recorded, Refused, Takes, Upload
+from mpifed.federation.traits import MeanEstimate, Participation, RecordValues, Requirement, Unsupported, Upload
+
+ClientMethod = Callable[..., Any]  # f, the state of clients and arguments -> new state, upload
 
 
 class ServerState(Protocol):
@@ -20,78 +22,80 @@ class ServerState(Protocol):
     def _asdict(self) -> dict[str, Any]: ...
 
 
-class Joining(Protocol):
-    """What clients run: its other methods are found by the names that requests have."""
+class Joinable(Protocol):
+    """An object whose methods clients run; requests name the methods other than ``init_client``."""
 
-    def join(self, f: Local) -> Any: ...
+    def init_client(self, f: Local) -> Any: ...
 
 
-class Method(Joining, Protocol):
-    """A method: its traits, what it says of work and traffic, and the client methods that the house itself calls.
+class FederatedMethod(Joinable, Protocol):
+    """A method: its traits, its work and message sizes, and the client methods that mpifed itself calls.
 
-    Other client methods are found by the name that a request has.
+    Requests name other client methods.
     """
 
-    requires: ClassVar[tuple[Need, ...]]
-    takes: ClassVar[Takes]
-    mean: ClassVar[Mean | Refused]
+    requires: ClassVar[tuple[Requirement, ...]]
+    participation: ClassVar[Participation]
+    mean_estimate: ClassVar[MeanEstimate | Unsupported]
     upload: ClassVar[Upload]
-    asynchronous: ClassVar[bool | Refused]
+    asynchronous: ClassVar[bool | Unsupported]
 
     @classmethod
     def label(cls) -> str: ...
-    def work(self, d: Array) -> Array | None: ...
-    def traffic(self, n: int) -> tuple[float, float]: ...
+    def sample_gradients(self, d: Array) -> Array | None: ...
+    def message_size(self, n: int) -> tuple[float, float]: ...
     def local_steps(self, d: Array) -> Array | None: ...
-    def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any: ...
-    def record(self, f: Local, client: Any, x: Array) -> Recorded: ...
+    def remember_upload(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any: ...
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues: ...
     def importance(self, f: Local, client: Any) -> tuple[Array, Array]: ...
 
 
 @runtime_checkable
-class Personalised(Protocol):
+class HasPersonalModels(Protocol):
     """A method whose clients have models of their own."""
 
-    def personalised(self, f: Local, client: Any) -> Array:
-        """The clients' own models (c, n)."""
+    def personal_models(self, f: Local, client: Any) -> Array:
+        """Return the clients' own models (c, n)."""
 
 
 @runtime_checkable
-class PersonalFrom(Protocol):
+class TrainsPersonalModels(Protocol):
     """A method that makes a personal model for a client that has never trained."""
 
-    def personal_from(self, f: Local, x: Array) -> Array:
-        """The personal models (c, n) that clients make from the server's model x (n,), by the training of one round."""
+    def newcomer_models(self, f: Local, x: Array) -> Array:
+        """Return the personal models (c, n) that clients train from the server's model x (n,), as in one round."""
 
 
 @runtime_checkable
-class MovesDuals(Protocol):
+class ScoresDualMoves(Protocol):
     """A method whose clients can say how far their dual variables would move."""
 
-    def score_move(self, f: Local, client: Any, x: Array, size: int, *constants: float) -> tuple[Any, Array]:
-        """The length of a step (c,)."""
+    def score_dual_move(self, f: Local, client: Any, x: Array, size: int, *constants: float) -> tuple[Any, Array]:
+        """Return the lengths of the dual steps (c,)."""
 
 
 @runtime_checkable
 class Proximal(Protocol):
-    """A method whose server can minimise F = f + h: the model of its round without h is what h is minimised about."""
+    """A method whose server can minimise F = f + h, by a proximal step of h from the model of a round without h."""
 
     def proximal_step(self, server: ServerState, m: int) -> float:
-        """The t of x⁺ = argmin_u h(u) + ‖u − x‖²/(2t), from the server's state after a round without h."""
+        """Return t of x⁺ = argmin_u h(u) + ‖u − x‖²/(2t), from the server's state after a round without h."""
 
 
-def states_work(cls: type) -> bool:
-    """Whether a class says itself what its clients compute: one of mpifed's own, or one that defines ``work``."""
-    return not own(cls) or own(next(base for base in cls.__mro__ if "work" in vars(base)))
+def declares_work(cls: type) -> bool:
+    """Return whether a class states its clients' work: mpifed's do, and others that define ``sample_gradients``."""
+    return not is_user_class(cls) or is_user_class(
+        next(base for base in cls.__mro__ if "sample_gradients" in vars(base))
+    )
 
 
-def proximal(method: Method) -> bool:
-    """Whether a method has a proximal step that is about its own round, not about one that a derived class changes."""
+def has_proximal_step(method: FederatedMethod) -> bool:
+    """Return whether a method has a proximal step that fits its round, which a derived class may have changed."""
     cls = type(method)
-    return isinstance(method, Proximal) and defined(cls, "proximal_step") <= defined(cls, "round")
+    return isinstance(method, Proximal) and class_depth(cls, "proximal_step") <= class_depth(cls, "round")
 
 
-def defined(cls: type, name: str) -> int:
-    """How many classes below ``cls`` its method ``name`` is written; checks around it do not count."""
-    own = inspect.unwrap(getattr(cls, name))
-    return max(k for k, base in enumerate(cls.__mro__) if inspect.unwrap(vars(base).get(name, defined)) is own)
+def class_depth(cls: type, name: str) -> int:
+    """Return how many classes up from ``cls`` its method ``name`` is defined; checks around it do not count."""
+    function = inspect.unwrap(getattr(cls, name))
+    return max(k for k, base in enumerate(cls.__mro__) if inspect.unwrap(vars(base).get(name, class_depth)) is function)

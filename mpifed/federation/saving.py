@@ -1,4 +1,4 @@
-"""Hosts write checkpoints: each the state of its own clients, in client order, so that any ranks can go on."""
+"""The service by which each host writes its clients' state for a checkpoint, in client order, for any ranks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,25 +7,25 @@ import numpy as np
 
 from mpifed.core import checksummed
 from mpifed.federation.host import Host
-from mpifed.federation.request import HostReport, Layout, Reply, Request
+from mpifed.federation.request import HostReport, Reply, ReplyLayout, Request
 
 
-def saving(host: Host, place: Callable[[int], Path]) -> Callable[[Request], tuple[Reply, HostReport]]:
-    """The service that writes the state of all clients of a host to ``place`` of a checkpoint's serial number.
+def make_save_service(host: Host, place: Callable[[int], Path]) -> Callable[[Request], tuple[Reply, HostReport]]:
+    """Return the service that writes the state of a host's clients to ``place`` of a checkpoint's serial number.
 
     The reply is the system's error number, or 0.
     """
 
-    def saved(request: Request) -> tuple[Reply, HostReport]:
+    def write_state(request: Request) -> tuple[Reply, HostReport]:
         arrays = dict(zip(host.state._fields, host.state, strict=True)) | {"compute seconds": host.seconds}
-        for keeper in host.keepers:
-            arrays |= keeper.saved()
-        code = 0
-        # an error here would end all ranks; as a number it travels to rank 0, which says what the disk refused
+        for keeper in host.checkpointed:
+            arrays |= keeper.export_state()
+        error_number = 0
+        # an exception would end all ranks; as a number the error reaches rank 0, which reports it
         try:
             checksummed.write(place(int(request.args[0])), {name: rows[host.slot] for name, rows in arrays.items()})
         except OSError as error:
-            code = error.errno or 1
-        return Reply(np.full((1, 1), code, host.dtype), Layout(((),))), HostReport()
+            error_number = error.errno or 1
+        return Reply(np.full((1, 1), error_number, host.dtype), ReplyLayout(((),))), HostReport()
 
-    return saved
+    return write_state

@@ -1,7 +1,8 @@
-"""The server's side of a round: who takes part, what is evaluated, and the model that a run starts from."""
+"""The server that a method's round calls: it selects clients, calls them, evaluates them and saves their state."""
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,25 +10,26 @@ import numpy as np
 from mpifed.core import signals
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.calls import Calls, ClientMethod
+from mpifed.federation.calls import ClientCaller
 from mpifed.federation.ending import Ending
-from mpifed.federation.evaluation import Evaluated, Evaluation
-from mpifed.federation.ids import numbers_or_refused
-from mpifed.federation.method import ServerState
-from mpifed.federation.participation.participants import Participants, draws, recentred
-from mpifed.federation.participation.selection import Selector
-from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, SERVICE, WHOLE, Request
+from mpifed.federation.evaluation import Evaluation, EvaluationResult
+from mpifed.federation.ids import parse_client_argument
+from mpifed.federation.method import ClientMethod, ServerState
+from mpifed.federation.participation.selection import Selector, find_untaken
+from mpifed.federation.request import EVALUATE, EVALUATE_MAXIMA, EVALUATE_SUMS, SAVE, SERVICE, Request
 from mpifed.federation.schedule import Schedule
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.transport import Transport
 
+UNIFORM_PART = 2  # key of the random stream of a selection's uniform part
 
-class Federation(Calls):
-    """m clients behind a transport.
 
-    ``m`` clients, ``n`` parameters, ``samples`` of all clients together, ``cohort`` the number of clients that a round
-    selects, ``selected`` those selected last (None: all), ``dtype`` of models and messages. Sums have the same bits for
-    any number of ranks, unless ``reproducible`` is false.
+class Federation(ClientCaller):
+    """The server of a run, with m clients behind a transport.
+
+    It has ``m`` clients, ``n`` parameters and ``samples``. ``clients_per_round`` is the number of clients that a round
+    selects, ``selected`` are those selected last (None: all), ``dtype`` is that of models and messages. Sums have the
+    same bits on any number of ranks, unless ``reproducible`` is false.
 
         >>> class Listening(mpifed.algorithms.FedAvg, tag="listening"):
         ...     def round(self, fed: mpifed.Federation, server):
@@ -40,7 +42,7 @@ class Federation(Calls):
     def __init__(
         self,
         transport: Transport,
-        setup: Setup,
+        setup: RunSpec,
         selector: Selector,
         sizes: Array,
         schedule: Schedule | None = None,
@@ -48,21 +50,22 @@ class Federation(Calls):
     ) -> None:
         super().__init__(transport, setup, schedule, reproducible)
         self.problem, self.n = setup.problem, len(setup.start)
-        self.samples, self.cohort = np.sum(sizes).item(), selector.size
+        self.samples, self.clients_per_round = np.sum(sizes).item(), selector.size
         self.evaluation = Evaluation(setup)
         self.endings: list[Ending] = []
-        self.counts: Array | None = None  # (m,) what clients count in ``share``, where that is not 1 each
-        self.participants = Participants(selector, setup)
-        self._draw = draws(self, self.participants)
+        self.count_weights: Array | None = None  # (m,) the weight of each client in ``fraction``; None: 1 each
+        self.participants = ActiveSelector(selector, setup)
+        self._draw = make_draw(self, self.participants)
         self._rng: np.random.Generator | None = None
-        self.first: list[Callable[[Callable[..., Any]], None]] = []  # what is done, by inspect, before anything else
+        self.before_start: list[
+            Callable[[Callable[..., Any]], None]
+        ] = []  # calls before round 0, which get ``inspect``
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
-        # in an evaluation, for what a selection learns of clients is charged to no ledger; once, also after a
-        # resumption
-        while self.first:
-            self.first.pop(0)(self.inspect)
+        # by ``inspect``, because numbers that a selection asks for are not charged; once, also after resuming
+        while self.before_start:
+            self.before_start.pop(0)(self.inspect)
         self.round = round
         self.calls = 0
         self._rng = None
@@ -71,118 +74,169 @@ class Federation(Calls):
 
     @property
     def rng(self) -> np.random.Generator:
-        """The server's random stream of this round; it goes on from one use to the next."""
+        """Random stream of the server for this round; each use continues it."""
         if self._rng is None:
             self._rng = stream(self.setup.seed, "server", self.round)
         return self._rng
 
     def initial(self) -> Array:
-        """The model (n,) that the run starts from: 0, but for networks."""
+        """Return the model (n,) that the run starts from: 0, except for networks."""
         return self.setup.start.copy()
 
-    def select(self, x: Array, units: int = 1, given: tuple[Any, ...] = ()) -> Array | None:
-        """The clients selected for this round, rising, or None for all; a second call selects anew.
+    def select(self, x: Array, repeats: int = 1, extra: tuple[Any, ...] = ()) -> Array | None:
+        """Return the clients selected for this round, rising, or None for all; a second call selects anew.
 
-        A selection by scores sends the model x to candidates, which reply with one number; ``given`` are numbers that
-        ``score_move`` of the algorithm gets too. With a table [system], those of them that reply; they do ``units``
-        times the ``work`` of the algorithm.
-        In an asynchronous run, the clients that are not under way: all in round 1, then those that arrived last.
+        A selection by scores sends the model x to candidates, which reply with one number; ``extra`` are further
+        numbers for ``score_dual_move`` of the algorithm. With a table [system], return the selected clients that
+        reply; they do ``repeats`` times the ``sample_gradients`` of the algorithm. In an asynchronous run, return the
+        clients that are not under way: all in round 1, then those that arrived last.
         """
-        return self.schedule.select(lambda again: self._draw(again, x, given), units)
+        return self.schedule.select(lambda again: self._draw(again, x, extra), repeats)
 
     @property
     def free(self) -> Array | None:
-        """The clients that are not under way, rising, or None for all: without [asynchronous] always all."""
+        """Clients that are not under way, rising, or None for all: without [asynchronous] always all."""
         return self.schedule.free
 
     def drop(self, age: int = 0) -> None:
-        """In an asynchronous run, let clients drop what they began at least ``age`` rounds ago: they are free again.
+        """Discard the work that clients of an asynchronous run began at least ``age`` rounds ago; they are free again.
 
-        What they were sent is charged, their uploads never travel.
+        Their downloads are charged, their uploads never travel.
         """
         self.schedule.drop(age)
 
     def estimate(self, around: Any, of: Array | None, last: str | None = None) -> Any:
-        """The mean of what the selected clients ``of`` have sent, where it stands for that over all clients.
+        """Estimate the mean of the uploads over all clients from those of the selected clients ``of``.
 
-        Under a selection with unequal probabilities p_i each upload weighs 1/(m p_i) about the point ``around``, of a
-        tuple each part about its own: around + mean of (upload − around)/(m p_i), which has the mean over all clients
-        as its expectation. Otherwise, and with ``last``, as ``mean``.
+        Under a selection with unequal probabilities p_i uploads have the weight 1/(m p_i) about the point ``around``,
+        each part of a tuple about its own: around + mean of (upload − around)/(m p_i), whose expectation is the mean
+        over all clients. Otherwise, and with ``last``, return ``mean(of=of, last=last)``.
         """
         weights = self.participants.selector.weights
         if weights is None or of is None or last is not None:
             return self.mean(of=of, last=last)
-        # about the point ``around`` the errors of the weights cancel where all uploads are alike, as near an optimum
-        own = weights[of]
-        return recentred(self.mean(of=of, weights=own), 1.0 - float(own.mean()), around)
+        # about the point ``around``, errors of the weights cancel if all uploads are alike, as near an optimum
+        selected = weights[of]
+        return center_weighted_mean(self.mean(of=of, weights=selected), 1.0 - float(selected.mean()), around)
 
     @property
     def local_steps(self) -> Array | None:
-        """The local steps of each client selected last, ``most`` of f.steps: (c,), handed on as ``each``; None: all."""
+        """Local steps of each client selected last, ``max_steps`` of f.steps: (c,), passed as ``each``; None: all."""
         return self.schedule.steps
 
-    def share(self, clients: Array | None) -> float:
-        """The part that some clients (None: all) are of all."""
+    def fraction(self, clients: Array | None) -> float:
+        """Return the fraction that some clients (None: all) are of all."""
         if clients is None:
             return 1.0
-        return (len(clients) if self.counts is None else float(self.counts[clients].sum())) / self.m
+        return (len(clients) if self.count_weights is None else float(self.count_weights[clients].sum())) / self.m
 
     def mask(self, selected: Array | None) -> Array:
-        """(m,) bool: which clients are selected."""
+        """Return the selected clients (None: all) as a mask (m,) bool."""
         mask = np.full(self.m, selected is None)
         if selected is not None:
-            known = selected is self.schedule.selected
-            mask[selected if known else numbers_or_refused(selected, self.m, "the array that fed.mask gets")] = True
+            is_own = selected is self.schedule.selected
+            mask[selected if is_own else parse_client_argument(selected, self.m, "the array that fed.mask gets")] = True
         return mask
 
-    def observed(self, server: ServerState) -> ServerState:
-        """The server's state with the model that is recorded in its field x."""
+    def transform_state(self, server: ServerState) -> ServerState:
+        """Return the server's state with the model to record in its field x."""
         for ending in self.endings:
-            server = ending.observed(server)
+            server = ending.transform_state(server)
         return server
 
-    def evaluate(self, x: Array) -> Evaluated:
-        """The sums and maxima over all clients of what ``evaluation`` computes of each at x; charged to no ledger."""
-        found: dict[str, Array] = self._ask(Request(WHOLE, (x,), reduce=self._sum, verb=EVALUATE))
-        sums = {name: value for name, value in found.items() if np.size(value)}
+    def evaluate(self, x: Array) -> EvaluationResult:
+        """Return sums and maxima over all clients of the evaluation at x; it is charged to no ledger."""
+        columns: dict[str, Array] = self._ask(Request(EVALUATE_SUMS, (x,), reduce=self._sum, request_type=EVALUATE))
+        sums = {name: value for name, value in columns.items() if np.size(value)}
         maxima: dict[str, Array] = {}
-        # names alone are those of maxima: a request of their own, which methods without any are spared
-        if len(sums) < len(found):
-            maxima = self._ask(Request(MAXIMA, (x,), reduce="max", verb=EVALUATE))
+        # empty arrays stand for maxima, which need a request of their own where there are any
+        if len(sums) < len(columns):
+            maxima = self._ask(Request(EVALUATE_MAXIMA, (x,), reduce="max", request_type=EVALUATE))
         for ending in self.endings:
-            sums = ending.evaluated(x, sums)
-        return Evaluated(sums, maxima)
+            sums = ending.transform_sums(x, sums)
+        return EvaluationResult(sums, maxima)
 
     def inspect(self, method: ClientMethod, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:
-        """The replies of all clients to method(f, client, *args), charged to no ledger: rows, "sum" or "max"."""
+        """Return the replies of all clients to method(f, client, *args), as rows, "sum" or "max"; not charged."""
         reduce = self._sum if reduce == "sum" else reduce
-        return self._ask(Request(method.__name__, args, reduce=reduce, verb=EVALUATE))
+        return self._ask(Request(method.__name__, args, reduce=reduce, request_type=EVALUATE))
 
-    def ask(self, service: str, reduce: str, args: tuple[Any, ...] = ()) -> Any:
-        """The replies of a service of the hosts, charged to no ledger."""
-        return self._ask(Request(service, args, reduce=reduce, verb=SERVICE))
+    def call_service(self, service: str, reduce: str, args: tuple[Any, ...] = ()) -> Any:
+        """Return the replies of a service of the hosts; they are charged to no ledger."""
+        return self._ask(Request(service, args, reduce=reduce, request_type=SERVICE))
 
     def save(self, serial: int) -> None:
-        """Have all hosts write the state of their clients. OSError where a disk does not take it."""
-        code = int(self._ask(Request("save", (serial,), reduce="max", verb=SAVE)))
+        """Have all hosts write the state of their clients; raise OSError if a disk refuses."""
+        code = int(self._ask(Request("save", (serial,), reduce="max", request_type=SAVE)))
         if code:
             raise OSError(code, os.strerror(code))
 
-    def saved(self) -> dict[str, Array]:
-        """What a checkpoint keeps of stages and schedule: arrays with a blank in their names."""
-        found = self.schedule.saved()
+    def export_state(self) -> dict[str, Array]:
+        """Return arrays of stages and schedule for a checkpoint, with a blank in their names."""
+        arrays = self.schedule.export_state()
         for stage in self.stages:
-            found |= stage.saved()
-        return found
+            arrays |= stage.export_state()
+        return arrays
 
     def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
-        """Go on from what ``saved`` put among the arrays of a checkpoint."""
+        """Restore the state from the arrays of a checkpoint that ``export_state`` returned."""
         self.schedule.restore(seconds, under_way, arrays)
         for stage in self.stages:
             stage.restore(arrays)
 
     @property
     def stop_signal(self) -> str:
-        """The signal that tells the run to end, received here or by a host; empty where there was none."""
-        told = int(self._transport.report.signal)
-        return signals.stop_signal or (signals.name(told) if told else "")
+        """Name of the signal to end the run that the server or a host received; empty if none."""
+        number = int(self._transport.report.signal)
+        return signals.stop_signal or (signals.signal_name(number) if number else "")
+
+
+class ActiveSelector:
+    """The selector of a run, with what it has learned of the clients."""
+
+    def __init__(self, selector: Selector, setup: RunSpec) -> None:
+        self.selector, self.setup = selector, setup
+
+    def learn(self, inspect: Callable[..., Any]) -> None:
+        """Ask all clients, once, for the numbers that the selection needs; they are charged to no ledger."""
+        if self.selector.learn is not None:
+            self.selector = self.selector.learn(inspect(self.setup.algorithm.importance))
+
+    def select(self, server: ClientCaller, again: int, x: Array, given: tuple[Any, ...]) -> Array:
+        """Select clients by scores, rising; candidates get x and the numbers ``given``.
+
+        These are the ``size`` candidates with the largest scores; ``uniform`` of them are drawn from the rest instead.
+        """
+        selector, round = self.selector, server.round
+        pool = selector.select(round, again)
+        assert selector.batch_size is not None
+        # None: all clients are candidates
+        pool = np.arange(server.m) if pool is None else pool
+        by_move = selector.score == "score_dual_move"
+        extra = given if by_move else ()
+        scores = server.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *extra, to=pool)
+        server.schedule.note_scores(pool, None if by_move else selector.batch_size, server.dtype.itemsize)
+        # stable, so that of equal scores the lower client number is taken on every machine
+        best = np.sort(pool[np.argsort(-scores, kind="stable")[: selector.size - selector.uniform]])
+        if not selector.uniform:
+            return best
+        rng = stream(self.setup.seed, "selection", round, again, UNIFORM_PART)
+        # drawn as positions among the other clients, so that one stream serves any number of candidates
+        positions = rng.choice(server.m - len(best), selector.uniform, replace=False, shuffle=False)
+        return np.sort(np.concatenate([best, find_untaken(best, positions)]))
+
+
+def make_draw(
+    server: ClientCaller, participants: ActiveSelector
+) -> Callable[[int, Array, tuple[Any, ...]], Array | None]:
+    """Return a function draw(index, x, extra) that selects clients, rising (None: all)."""
+    if participants.selector.batch_size is not None:
+        return partial(participants.select, server)
+    return lambda index, x, extra: participants.selector.select(server.round, index)
+
+
+def center_weighted_mean(mean: Any, deficit: float, around: Any) -> Any:
+    """Center a weighted mean, or a tuple of them, about ``around``; the weights have the mean 1 − ``deficit``."""
+    if isinstance(mean, tuple):
+        return tuple([center_weighted_mean(part, deficit, point) for part, point in zip(mean, around, strict=True)])
+    return (mean + deficit * around).astype(np.asarray(mean).dtype)

@@ -14,84 +14,85 @@ import numpy as np
 from mpifed.core.arrays import namespace
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.federation.request import ANY_ORDER, Request
+from mpifed.federation.request import ANY_ORDER, ReplyLayout, Request, RowBuffer, entry_count
 
-Reduction = Callable[[Request, Array, Array | None], Array]  # of the rows of the clients (None: all) of a host
-Node = tuple[int, int]  # level l, index j: the clients j 2^l … (j+1) 2^l - 1
+ROOM = 1 << 19  # bytes of replies that few calls of numpy add up; if all replies need no more, they are kept as rows
+
+Reduction = Callable[[Request, Array, Array | None], Array]  # (request, rows, clients (None: all)) of a host -> rows
+Subtree = tuple[int, int]  # level l, index j: the clients j 2^l … (j+1) 2^l - 1
 
 
-def cuts(sizes: Array, ranks: int) -> list[int]:
-    """Where the runs of clients of ``ranks`` hosts begin and the last one ends: (ranks + 1,).
+def rank_offsets(sizes: Array, ranks: int) -> list[int]:
+    """Return the first client of each of ``ranks`` hosts, and m as the last entry: (ranks + 1,).
 
-    Runs have about equal numbers of samples. Within a sixteenth of a run a cut goes where the tree has its own cut,
-    so that a rank has few subtrees. Every rank has at least one client.
+    Hosts have about equal numbers of samples. Within a sixteenth of that, a host begins where a large subtree does, so
+    that it has few subtrees. Every host has at least one client.
     """
     m = len(sizes)
     end = np.cumsum(sizes, dtype=np.float64)
     run, mean = end[-1] / ranks, sizes.mean()
     result = [0] * ranks + [m]
     for r in range(1, ranks):
-        # a cut that is also one of the tree leaves fewer subtrees on each side of it: a run of equal length would cut
-        # most subtrees of a rank in two, and each of them travels as a vector of its own
+        # each subtree of a host travels as a vector of its own, and hosts of exactly equal size would cut many in two
         first, last = np.searchsorted(end, [r * run - run / 16, r * run + run / 16]) + 1
         near = int(np.clip(np.searchsorted(end, r * run - mean / 2) + 1, first, last))
-        cut = roundest(int(first), int(last), near)
+        cut = find_aligned_cut(int(first), int(last), near)
         result[r] = min(max(cut, result[r - 1] + 1), m - (ranks - r))
     return result
 
 
-def roundest(first: int, last: int, near: int) -> int:
-    """The number first <= p <= last that is divisible by the highest power of 2, of those the nearest to ``near``."""
+def find_aligned_cut(first: int, last: int, near: int) -> int:
+    """Return the p in first <= p <= last divisible by the highest power of 2, and of these the nearest to ``near``."""
     grain = 1
-    # multiples of a large power of 2 are where subtrees begin: 96 = 3·32 closes one of 32 clients, 97 closes none
+    # large subtrees begin at multiples of a large power of 2: one of 32 clients ends before 96 = 3·32, none before 97
     while -(-first // (2 * grain)) * 2 * grain <= last:
         grain *= 2
     low = -(-first // grain) * grain
     return min(range(low, last + 1, grain), key=lambda p: abs(p - near))
 
 
-def depth(m: int) -> int:
-    """The level of the root of the tree over m clients."""
+def tree_depth(m: int) -> int:
+    """Return the level of the root of the tree over m clients."""
     return max(m - 1, 0).bit_length()
 
 
-def nodes(lo: int, hi: int, m: int) -> list[Node]:
-    """The largest subtrees within the clients lo <= i < hi, in order."""
-    found = []
-    # the last rank closes the tree: clients that do not exist add nothing, and fewer vectors travel
-    end = 1 << depth(m) if hi == m else hi
+def find_subtrees(lo: int, hi: int, m: int) -> list[Subtree]:
+    """Return the largest subtrees within the clients lo <= i < hi of m, in order."""
+    result = []
+    # the last rank takes the tree to its end: clients beyond m add nothing, and fewer vectors travel
+    end = 1 << tree_depth(m) if hi == m else hi
     while lo < end:
-        level = min((lo & -lo).bit_length() - 1 if lo else depth(m), (end - lo).bit_length() - 1)
-        found.append((level, lo >> level))
+        level = min((lo & -lo).bit_length() - 1 if lo else tree_depth(m), (end - lo).bit_length() - 1)
+        result.append((level, lo >> level))
         lo += 1 << level
-    return found
+    return result
 
 
-def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Array:
-    """The sums (k, N) of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
+def sum_subtrees(rows: Array, ids: Array | None, lo: int, tree: list[Subtree]) -> Array:
+    """Compute the sums (k, N) of k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
     if len(tree) == 1:
         if ids is not None and not len(ids):
             return np.zeros((1, rows.shape[1]), rows.dtype)
-        one = dense(rows) if ids is None else scattered(rows, ids - (tree[0][1] << tree[0][0]))
-        return (one + 0.0)[None]
+        subtotal = sum_dense(rows) if ids is None else sum_scattered(rows, ids - (tree[0][1] << tree[0][0]))
+        return (subtotal + 0.0)[None]
     total = np.zeros((len(tree), rows.shape[1]), rows.dtype)
     for k, (level, index) in enumerate(tree):
         start, stop = index << level, (index + 1) << level
         if ids is None:
             part = rows[start - lo : stop - lo]
             if len(part):
-                # adding +0 in the end makes −0 and +0 the same, whether a subtree was empty, skipped or summed to zero
-                total[k] = dense(part)
+                # adding +0 in the end makes −0 and +0 the same, whether a subtree was empty or summed to zero
+                total[k] = sum_dense(part)
         else:
             a, b = np.searchsorted(ids, [start, stop])
             if a < b:
-                total[k] = scattered(rows[a:b], ids[a:b] - start)
+                total[k] = sum_scattered(rows[a:b], ids[a:b] - start)
     total += 0.0
     return total
 
 
-def dense(rows: Array) -> Array:
-    """The tree sum of rows 0, 1, 2 …"""
+def sum_dense(rows: Array) -> Array:
+    """Compute the tree sum of rows 0, 1, 2 …"""
     while len(rows) > 1:
         half = np.empty(((len(rows) + 1) // 2, rows.shape[1]), rows.dtype)
         pairs = len(rows) // 2
@@ -101,33 +102,33 @@ def dense(rows: Array) -> Array:
     return rows[0]
 
 
-def scattered(rows: Any, indices: Array) -> Any:
-    """The tree sum of rows that stand at ``indices``, rising, with gaps; rows may be on a device."""
+def sum_scattered(rows: Any, indices: Array) -> Any:
+    """Compute the tree sum of rows at ``indices``, rising, with gaps; rows may be on a device."""
     if len(rows) == 1:
         return rows[0]
     rows = namespace(rows).asarray(rows, copy=True)
-    # two neighbours i < j meet at the level of the highest bit in which they differ: 5 = 101 and 6 = 110 differ from
-    # bit 1 on, so they meet at level 2. frexp gives the number of bits without a loop
-    level = np.frexp((indices[1:] ^ indices[:-1]).astype(float))[1]  # at which neighbours meet
+    # two adjacent indices i < j meet at the level of the highest bit in which they differ: 5 = 101 and 6 = 110 differ
+    # from bit 1 on, so they meet at level 2. frexp gives the number of bits without a loop
+    level = np.frexp((indices[1:] ^ indices[:-1]).astype(float))[1]  # where adjacent indices meet
     left = indices.searchsorted(indices[:-1] >> level << level)  # the first row of the subtree where they do
     # rows 1, 2, 5, 6 stand at levels 2 (1|2), 3 (2|5), 2 (5|6): first 1+2 and 5+6 at once, then (1+2) + (5+6), which is
     # how the full tree adds them when the other clients are absent
     order = level.argsort(kind="stable")
     ends = np.flatnonzero(np.diff(level[order])) + 1
-    for gaps in np.split(order, ends):  # no row twice, so that no two additions meet
+    for gaps in np.split(order, ends):  # no row occurs twice, so additions of one level are independent
         rows[left[gaps]] += rows[gaps + 1]
     return rows[0]
 
 
-def total(parts: Array, tree: Sequence[Node]) -> Array:
-    """The sum (N,) at the root from the ``parts`` (k, N) of subtrees that together make the whole tree, in order.
+def sum_root(parts: Array, tree: Sequence[Subtree]) -> Array:
+    """Compute the sum (N,) at the root from the sums ``parts`` (k, N) of subtrees that make up the tree, in order.
 
-    Of a single part it is that part itself.
+    A single part is returned itself.
     """
     stack: list[tuple[int, int, Array]] = []
     for (level, index), vector in zip(tree, parts, strict=True):
-        # a right child whose left sibling is complete is added to it at once, in this order: left + right.
-        # Floating-point addition commutes, but the order says which of two NaNs or zeros stays
+        # left + right, in this order: floating-point addition commutes, but the order decides which of two NaNs or
+        # zeros stays
         while stack and index & 1 and stack[-1][:2] == (level, index - 1):
             vector = stack.pop()[2] + vector
             level, index = level + 1, index >> 1
@@ -135,11 +136,11 @@ def total(parts: Array, tree: Sequence[Node]) -> Array:
     return stack[0][2]
 
 
-def merge(held: dict[Node, int], arrived: dict[Node, int]) -> list[tuple[int, int]]:
-    """Put the vectors of further subtrees beside those ``held``, subtree -> number of its vector, and add up siblings.
+def merge(held: dict[Subtree, int], arrived: dict[Subtree, int]) -> list[tuple[int, int]]:
+    """Add arrived subtrees to those ``held`` (subtree -> number of its vector), and merge siblings.
 
-    Returns the additions in order, each as the numbers of a left and a right vector. Their sum takes the number of the
-    one that arrived: where both did, of the one that did so last.
+    Return the additions in order, each as the numbers of a left and a right vector. The sum takes the number of the
+    vector that arrived, or that arrived last if both did.
     """
     additions = []
     for (level, index), number in arrived.items():
@@ -151,10 +152,10 @@ def merge(held: dict[Node, int], arrived: dict[Node, int]) -> list[tuple[int, in
     return additions
 
 
-def finish(request: Request, rows: Array, tree: Sequence[Node]) -> Array:
-    """The last step of a reduction, over the rows of all hosts in order, or over some columns of them."""
+def finish_reduction(request: Request, rows: Array, tree: Sequence[Subtree]) -> Array:
+    """Apply the last step of a reduction to the rows of all hosts in order, or to some columns of them."""
     if request.reduce == "sum":
-        return total(rows, tree)
+        return sum_root(rows, tree)
     if request.reduce in ANY_ORDER:
         return np.sum(rows, axis=0)
     if request.reduce == "max":
@@ -162,26 +163,126 @@ def finish(request: Request, rows: Array, tree: Sequence[Node]) -> Array:
     return rows if request.then is None else request.then(rows, *request.args)
 
 
-def divided(total: Array, count: int) -> Array:
-    """total / count, in place where that saves memory."""
+def divide_sum(total: Array, count: int) -> Array:
+    """Return total / count, computed in place if total is an array."""
     if total is None or isinstance(total, dict):
         raise UserError(
             f"fed.mean gets {'nothing' if total is None else 'a dict'}: the client method must upload an array or a "
             "tuple of arrays, and at least one client must be called"
         )
-    # the sum belongs to this call alone, and a model of many parameters would be copied
+    # in place, because the sum belongs to this call alone and a copy of a large model costs time
     return np.divide(total, count, out=total) if total.ndim else total / count
 
 
-def finite(rows: Array) -> bool:
-    """Whether all numbers are finite; then mostly their sum of squares is too, which is found in half the time."""
+def all_finite(rows: Array) -> bool:
+    """Return whether all numbers are finite; the sum of squares, tried first, takes half the time."""
     flat = rows.reshape(-1)
-    # a sum of squares is infinite or NaN where a number is; it may also overflow by itself, so then all are looked at
+    # the sum of squares is not finite if a number is not, but may also overflow by itself
     return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
-AT_ONCE: dict[str, Reduction] = {  # reductions of a host that take no tree
+ROW_REDUCTIONS: dict[str, Reduction] = {  # reductions on a host without a tree
     "rows": lambda request, rows, ids: rows,
     "plain sum": lambda request, rows, ids: rows.sum(axis=0, keepdims=True),
     "max": lambda request, rows, ids: rows.max(axis=0, keepdims=True, initial=-np.inf),
 }
+
+
+class TreeSum(RowBuffer):
+    """A running sum of the replies of clients ``ids`` (rising) along ``tree``, with the bits of ``subtotals``.
+
+    Few replies are kept as ``rows`` (``keeps_rows``). Otherwise ``subtotals`` has the sum of each subtree, and
+    ``first_bad`` is the position of the first client whose reply is not finite, or None.
+    """
+
+    def __init__(self, ids: Array, dtype: Any, tree: Sequence[Subtree]) -> None:
+        super().__init__(len(ids), dtype, lend=True)
+        self.ids, self.tree = ids, tree
+        self.keeps_rows = True
+        self.first_bad: int | None = None
+        self.replied = 0  # how many clients have replied
+        self.node = 0  # the subtree that is being added up
+        self.level = 0  # clients of a small subtree of this level are added up together …
+        self.begin = self.end = 0  # … at present ``begin`` <= client < ``end``
+        self.waiting: list[Array] = []  # their replies
+        self.first = 0  # the first client of the last part
+        self.parts: list[tuple[int, Array]] = []  # of the subtree: (level where it meets the one before, sum)
+
+    def put(self, rows: slice | Array, parts: tuple[Array, ...], names: tuple[str, ...] = ()) -> None:
+        """Add the replies of the next clients."""
+        if self.layout is None or not self.layout.shapes:
+            self._choose_mode(parts, names)
+        if self.keeps_rows:
+            super().put(rows, parts, names)
+            return
+        block = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1, dtype=self.rows.dtype)
+        ids = self.ids[self.replied : self.replied + len(block)]
+        a = 0
+        while a < len(block):
+            if ids[a] >= self.end:
+                self._start_subtree(int(ids[a]))
+            b = int(ids.searchsorted(self.end))
+            self.waiting.append(block[a:b])
+            self.replied += b - a
+            a = b
+        # rows that stay are copied, because a view would keep its full block in memory
+        self.parts = [(meets, row if row.base is None else row.copy()) for meets, row in self.parts]
+
+    def close(self) -> Array:
+        """Return the sums of the subtrees (k, N), once all replies are there."""
+        self._add_waiting()
+        self._finish_subtree()
+        self.subtotals += 0.0
+        return self.subtotals
+
+    def _choose_mode(self, parts: tuple[Array, ...], names: tuple[str, ...]) -> None:
+        """Decide from the length of the first replies whether all are kept."""
+        length = sum(entry_count(part.shape[1:]) for part in parts)
+        max_rows = ROOM // max(1, length * self.rows.dtype.itemsize)
+        self.keeps_rows = len(self.ids) <= max(1, max_rows)
+        if not self.keeps_rows:
+            self.level = max(0, max_rows.bit_length() - 1)
+            self.layout = ReplyLayout(tuple([part.shape[1:] for part in parts]), names)
+            self.rows = np.zeros((0, length), self.rows.dtype)
+            self.subtotals = np.zeros((len(self.tree), length), self.rows.dtype)
+
+    def _start_subtree(self, client: int) -> None:
+        """Add up the waiting replies, and begin with the small subtree of ``client``."""
+        self._add_waiting()
+        while client >= (end := self.tree[self.node][1] + 1 << self.tree[self.node][0]):
+            self._finish_subtree()
+            self.node += 1
+        level, index = self.tree[self.node]
+        self.begin = max(client >> self.level << self.level, index << level)
+        self.end = min((client >> self.level) + 1 << self.level, end)
+
+    def _add_waiting(self) -> None:
+        """Add up the waiting replies, and push the sum on the stack of parts."""
+        if not self.waiting:
+            return
+        rows = self.waiting[0] if len(self.waiting) == 1 else np.concatenate(self.waiting)
+        self.waiting = []
+        ids = self.ids[self.replied - len(rows) : self.replied]
+        row = sum_dense(rows) if ids[-1] - self.begin < len(rows) else sum_scattered(rows, ids)
+        if self.first_bad is None and not all_finite(row):
+            fine = np.isfinite(rows).all(axis=1)
+            # a sum of finite numbers may overflow
+            self.first_bad = None if fine.all() else self.replied - len(rows) + int(np.argmin(fine))
+        # clients come in rising order, so the stack of unfinished subtrees is at most as deep as the tree
+        meets = (int(ids[0]) ^ self.first).bit_length() if self.parts else 0
+        self.first = int(ids[0])
+        # parts below the level where this one meets the one before are complete
+        self._merge(meets)
+        self.parts.append((meets, row))
+
+    def _finish_subtree(self) -> None:
+        """Store the sum of the current subtree."""
+        if self.parts:
+            self._merge(1 << 62)
+            self.subtotals[self.node] = self.parts.pop()[1]
+
+    def _merge(self, meets: int) -> None:
+        """Add up the parts on the stack that meet below a level."""
+        while len(self.parts) > 1 and self.parts[-1][0] < meets:
+            _, right = self.parts.pop()
+            self.parts[-1][1][...] += right

@@ -1,21 +1,21 @@
-"""What a method says of itself, as values from which refusals, prose, simulated time and tests follow."""
+"""Traits of a method, from which refusals, prose, simulated time and tests follow."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from mpifed.core.component import Component, fields_of, within
+from mpifed.core.component import Component, fields_of, walk_type
 from mpifed.core.typing import Array
 
-Options = Mapping[str, Any]  # options of a method and their values
-NO_OPTIONS: Options = {}
+MethodOptions = Mapping[str, Any]  # options of a method and their values
+NO_OPTIONS: MethodOptions = {}
 
 
-class Refused(NamedTuple):
-    """That a method cannot have something, and why: the end of a sentence after "because".
+class Unsupported(NamedTuple):
+    """The reason why a method does not support something: the end of a sentence after "because".
 
     >>> class Waiting(mpifed.algorithms.FedAvg, tag="waiting"):
-    ...     asynchronous = mpifed.Refused("its server waits for every client")
+    ...     asynchronous = mpifed.Unsupported("its server waits for every client")
     >>> bool(Waiting.asynchronous)
     False
     """
@@ -26,87 +26,87 @@ class Refused(NamedTuple):
         return False
 
 
-class Takes(Enum):
-    """Which clients a round takes.
+class Participation(Enum):
+    """The clients that a round takes.
 
-    >>> mpifed.algorithms.DGD.takes is mpifed.Takes.ALL
+    >>> mpifed.algorithms.DGD.participation is mpifed.Participation.ALL
     True
     """
 
     SELECTED = "selected"
     TWICE = "selected, twice"
-    ALL = "all"  # it makes no selection
+    ALL = "all"  # without a selection
     SELECTED_AND_ALL = "selected; others reply too"
     SELECTED_OR_ALL = "selected; in some rounds all"
 
     @property
     def selections(self) -> int:
-        """How often a round selects clients."""
-        return {Takes.ALL: 0, Takes.TWICE: 2}.get(self, 1)
+        """Number of selections in a round."""
+        return {Participation.ALL: 0, Participation.TWICE: 2}.get(self, 1)
 
     @property
     def everyone(self) -> bool:
-        """Whether rounds need replies of clients that are not selected, some of them at least."""
-        return self in (Takes.ALL, Takes.SELECTED_AND_ALL, Takes.SELECTED_OR_ALL)
+        """True if some rounds need replies of clients that are not selected."""
+        return self in (Participation.ALL, Participation.SELECTED_AND_ALL, Participation.SELECTED_OR_ALL)
 
 
-class Mean(Enum):
-    """What a mean over the selected clients is to the method, where clients may have unequal probabilities.
+class MeanEstimate(Enum):
+    """The meaning of a mean over selected clients for a method, if clients may have unequal probabilities.
 
-    >>> mpifed.algorithms.FedAvg.mean is mpifed.Mean.UNBIASED
+    >>> mpifed.algorithms.FedAvg.mean_estimate is mpifed.MeanEstimate.UNBIASED
     True
     """
 
-    UNBIASED = "stands for one over all"  # ``fed.estimate`` weighs replies, or no fixed point depends on selections
-    COUPLED = "is exchanged among the selected alone"  # what they give and take adds up to 0
+    UNBIASED = "stands for one over all"  # ``fed.estimate`` weights replies, or no fixed point depends on selections
+    COUPLED = "is exchanged among the selected alone"  # the exchanged amounts add up to 0
 
 
 class Upload(NamedTuple):
-    """What a selected client uploads, and what the server has of it.
+    """The upload of a selected client, and its use by the server.
 
-    ``kind``: "model", n numbers near the model received; "change" of a model; "gradient". ``kept`` is the field of the
-    clients' state with their last upload, where rounds use those of all clients (``last``), with the options ``when``.
+    ``content``: "model", n numbers near the model received; "change" of a model; "gradient". ``last_upload`` is the
+    field of the clients' state with their last upload, if rounds use those of all clients (``last``) with the options
+    ``when``.
 
-        >>> mpifed.algorithms.FedADMM.upload == mpifed.Upload(kind="model", kept="z")
+        >>> mpifed.algorithms.FedADMM.upload == mpifed.Upload(content="model", last_upload="z")
         True
     """
 
-    kind: str = "model"
-    vectors: int = 1  # of n numbers that travel for each selection, down and up
-    kept: str = ""
-    when: Options = NO_OPTIONS
-    known: str = ""  # field that is the upload as the server has it, so that a compressed one has to be put there
-    feedback: str = "memory"  # what [compress] keeps by default: "error" where the server adds up changes
-    exact: Mapping[str, str] = NO_OPTIONS  # why messages "up" or "down" must travel as they are, where they must
-    single: Options | None = None  # options with which the server needs uploads one by one
-    one_mean: Options | None = None  # options with which rounds use uploads in one mean, and in nothing else
-    averaged: bool = False  # whether weights of clients are those of this mean of models, not of their f_i
+    content: str = "model"
+    vectors: int = 1  # vectors of n numbers, down and up, for each selection
+    last_upload: str = ""
+    when: MethodOptions = NO_OPTIONS
+    server_copy: str = ""  # field with the server's copy of the upload, to which a compressed upload is written
+    feedback: str = "memory"  # default of [compress]: "error" if the server adds up changes
+    exact: Mapping[str, str] = NO_OPTIONS  # "up" or "down" -> why these messages must be sent unchanged
+    single: MethodOptions | None = None  # options with which the server needs single uploads
+    one_mean: MethodOptions | None = None  # options with which rounds use uploads in one mean only
+    averaged: bool = False  # whether clients' weights apply to this mean of models, not to their f_i
 
     def last(self, method: object) -> str:
-        """The field ``kept`` with the options of ``method``; empty where rounds use no last uploads."""
-        return self.kept if given(method, self.when) else ""
+        """Return the field ``last_upload`` for the options of ``method``; empty if rounds use no last uploads."""
+        return self.last_upload if has_options(method, self.when) else ""
 
 
-class Need(NamedTuple):
-    """An optional method of a problem that a method calls.
+class Requirement(NamedTuple):
+    """A requirement of a method: an optional method of the problem, which it calls.
 
-    It does so with the options ``when``, but not where all options ``unless`` are set. ``also`` says what must hold
-    beside it.
+    It calls it with the options ``when``, but not if all options ``unless`` are set. ``also`` is a further condition.
 
-        >>> mpifed.algorithms.GD.requires == (mpifed.Need("lipschitz", unless=("gamma",)),)
+        >>> mpifed.algorithms.GD.requires == (mpifed.Requirement("lipschitz", unless=("gamma",)),)
         True
     """
 
     name: str
     unless: tuple[str, ...] = ()
-    when: Options = NO_OPTIONS
+    when: MethodOptions = NO_OPTIONS
     also: str = ""
 
 
 class Sum(NamedTuple):
-    """A recorded number of each client (c,) that is added up over all clients.
+    """A recorded number of each client (c,), to be summed over all clients.
 
-    ``weighted``: by the weights that clients have in f, where a method computes without them (``Upload.averaged``).
+    ``weighted``: by the weights of clients in f, if a method computes without them (``Upload.averaged``).
 
         >>> class Watched(mpifed.algorithms.FedAvg, tag="watched"):
         ...     def record(self, f, client, x):
@@ -119,13 +119,13 @@ class Sum(NamedTuple):
     weighted: bool = False
 
     @property
-    def added(self) -> bool:
-        """Whether it is added up, not the largest taken."""
+    def is_sum(self) -> bool:
+        """True: the sum over clients is recorded, not the maximum."""
         return True
 
 
 class Max(NamedTuple):
-    """A recorded number of each client (c,) of which the largest counts.
+    """A recorded number of each client (c,), of which the maximum over all clients is taken.
 
     >>> mpifed.Max(np.array([0.5, 2.0])).values.max()
     np.float64(2.0)
@@ -134,19 +134,21 @@ class Max(NamedTuple):
     values: Array
 
     @property
-    def added(self) -> bool:
+    def is_sum(self) -> bool:
+        """False: the maximum over clients is recorded."""
         return False
 
     @property
     def weighted(self) -> bool:
+        """False: a maximum has no weights."""
         return False
 
 
-Recorded = dict[str, Sum | Max]
+RecordValues = dict[str, Sum | Max]
 
 
-class Look(NamedTuple):
-    """How a method is drawn: a colour of ``report.palette`` by name, and the numbers of a marker and a line."""
+class PlotStyle(NamedTuple):
+    """The plot style of a method: name of a colour of ``report.palette``, numbers of a marker and of a line."""
 
     colour: str
     marker: int
@@ -154,9 +156,9 @@ class Look(NamedTuple):
 
 
 class Theorem(NamedTuple):
-    """Where the conditions of a method's theorem are checked, as "module:function".
+    """The theorem of a method, by the function "module:function" that checks its conditions.
 
-    ``delayed``: it speaks of old uploads, or uploads are never old.
+    ``delayed``: it covers old uploads, or uploads are never old.
     """
 
     function: str
@@ -164,67 +166,67 @@ class Theorem(NamedTuple):
 
 
 @runtime_checkable
-class Requiring(Protocol):
-    """A component that says what it needs of a problem."""
+class HasRequirements(Protocol):
+    """A component that has requirements on a problem."""
 
     @property
-    def requires(self) -> tuple[Need, ...]: ...
+    def requires(self) -> tuple[Requirement, ...]: ...
 
 
-def given(options: Any, when: Options) -> bool:
-    """Whether a component has these options."""
+def has_options(options: Any, when: MethodOptions) -> bool:
+    """Return whether a component has these options."""
     return all(getattr(options, key) == value for key, value in when.items())
 
 
-def applying(component: Requiring) -> Iterator[Need]:
-    """The needs of a component with its options, and those of the components that its options name."""
+def active_requirements(component: HasRequirements) -> Iterator[Requirement]:
+    """Yield the requirements of a component with its options, and those of components among its options."""
     for need in component.requires:
-        spared = need.unless and all(getattr(component, key) is not None for key in need.unless)
-        if given(component, need.when) and not spared:
+        replaced = need.unless and all(getattr(component, key) is not None for key in need.unless)
+        if has_options(component, need.when) and not replaced:
             yield need
-    kind: Any = type(component)
-    for field in fields_of(kind).values():
-        part: Any = getattr(component, field.name)
-        if isinstance(part, Component) and isinstance(part, Requiring):
-            yield from applying(part)
+    cls: Any = type(component)
+    for field in fields_of(cls).values():
+        value: Any = getattr(component, field.name)
+        if isinstance(value, Component) and isinstance(value, HasRequirements):
+            yield from active_requirements(value)
 
 
-def needs(component: Requiring) -> tuple[str, ...]:
-    """The optional methods that a problem must define for a component with its options."""
-    return tuple(dict.fromkeys(need.name for need in applying(component)))
+def required_methods(component: HasRequirements) -> tuple[str, ...]:
+    """Return the optional methods that a problem must define for a component with its options."""
+    return tuple(dict.fromkeys(need.name for need in active_requirements(component)))
 
 
-def spares(component: Requiring) -> dict[str, str]:
-    """Method of a problem -> the option that, where it is set, does without it."""
+def options_instead(component: HasRequirements) -> dict[str, str]:
+    """Return method of a problem -> the option that replaces it when set."""
     return {need.name: need.unless[0] for need in component.requires if need.unless and not need.when}
 
 
-def demands(component: Requiring) -> str:
-    """What a component needs beside methods of the problem."""
+def further_requirements(component: HasRequirements) -> str:
+    """Return the conditions of a component beside methods of the problem, joined by "and"."""
     return " and ".join(need.also for need in component.requires if need.also)
 
 
-def marked(kind: type[Component], mark: str) -> str:
-    """The first option marked with extra={``mark``: True} in its Meta; empty without one."""
-    for key, field in fields_of(kind).items():
-        metas = [meta for one in within(field.type) for meta in getattr(one, "__metadata__", ())]
+def find_marked_option(cls: type[Component], mark: str) -> str:
+    """Return the first option with extra={``mark``: True} in its Meta; empty if there is none."""
+    for key, field in fields_of(cls).items():
+        metas = [meta for hint in walk_type(field.type) for meta in getattr(hint, "__metadata__", ())]
         if any((getattr(meta, "extra", None) or {}).get(mark) for meta in metas):
             return key
     return ""
 
 
-def tuned(component: Any) -> str:
-    """The option to change first where the iterates diverge, marked with extra={"tuned": True}; empty without one."""
-    return marked(component if isinstance(component, type) else type(component), "tuned")
+def option_to_tune(component: Any) -> str:
+    """Return the option to change first if the iterates diverge, marked with extra={"tuned": True}; empty if none."""
+    return find_marked_option(component if isinstance(component, type) else type(component), "tuned")
 
 
-def steering(component: Any) -> str:
-    """What to do where the iterates diverge, as error messages say.
+def divergence_advice(component: Any) -> str:
+    """Return advice for error messages about iterates that diverge.
 
-    An option marked with extra={"safeguard": True} keeps f from rising where it is true.
+    An option marked with extra={"safeguard": True} keeps f from rising when it is true.
     """
-    safeguard = marked(type(component), "safeguard")
+    safeguard = find_marked_option(type(component), "safeguard")
     if safeguard and not getattr(component, safeguard):
         return f"set algorithm.{safeguard} = true"
-    key = tuned(component)
+    key = option_to_tune(component)
     return f"look at algorithm.{key}" if key else "look at the step size"

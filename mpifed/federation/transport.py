@@ -1,16 +1,16 @@
-"""How requests reach the hosts: what every transport does, and the one for a host in the same process."""
+"""The protocol of transports, which carry requests to hosts, and the transport for a host in the same process."""
 
 from typing import Protocol
 
 from mpifed.federation.host import Host
-from mpifed.federation.request import HostReport, Reply, Request, protected
-from mpifed.federation.sums import finish
+from mpifed.federation.request import HostReport, Reply, Request, make_read_only
+from mpifed.federation.sums import finish_reduction
 
 
-class Traffic:
-    """What a rank sent to other ranks and received from them, and the seconds that this took.
+class RankTraffic:
+    """A count of the messages and bytes that a rank sent and received, and of the seconds that this took.
 
-    ``shared`` are the bytes of memory that it shares with the ranks of its machine.
+    ``shared`` is the memory in bytes that it shares with the ranks of its machine.
     """
 
     def __init__(self) -> None:
@@ -26,45 +26,45 @@ class Traffic:
 
 
 class Transport(Protocol):
-    """Carries requests to the hosts and their replies back."""
+    """A carrier of requests to the hosts and of their replies back."""
 
     report: HostReport  # of the last request, of all hosts together
     mpi: float  # seconds that the server spent in MPI for the last request
-    traffic: Traffic
+    traffic: RankTraffic
 
     @property
     def reduction(self) -> str:
-        """How sums reached the server."""
+        """Description of the ways by which sums reached the server."""
 
     def send(self, request: Request) -> Reply: ...
 
-    def complaint(self) -> Exception:
-        """The error of a host that failed in the last request."""
+    def host_error(self) -> Exception:
+        """Return the error of a host that failed in the last request."""
 
     def stop(self, collect: bool = True) -> None:
-        """Let the hosts go; with ``collect`` they will be asked what they did."""
+        """Release the hosts; with ``collect`` they report their traffic afterwards."""
 
 
 class InProcess:
-    """Server and clients in one process."""
+    """The transport for server and clients in one process."""
 
     reduction = "in one process"
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.traffic = Traffic()
+        self.traffic = RankTraffic()
         self.mpi = 0.0
         self.report = HostReport()
 
     def send(self, request: Request) -> Reply:
-        request.args = tuple([protected(value) for value in request.args])
-        request.each = protected(request.each)
+        request.args = tuple([make_read_only(value) for value in request.args])
+        request.each = make_read_only(request.each)
         reply, self.report = self.host.handle(request)
-        reply.rows = finish(request, reply.rows, self.host.tree)
+        reply.rows = finish_reduction(request, reply.rows, self.host.tree)
         return reply
 
-    def complaint(self) -> Exception:
+    def host_error(self) -> Exception:
         raise AssertionError("in one process an error needs no carrying")
 
     def stop(self, collect: bool = True) -> None:
-        """Nothing to stop."""
+        """Do nothing: there are no other ranks."""

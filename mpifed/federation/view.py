@@ -1,4 +1,4 @@
-"""What features change of the clients that methods see."""
+"""Views: changes that features make to the f of client methods."""
 
 from __future__ import annotations
 
@@ -8,74 +8,74 @@ from typing import Any, Protocol, Self, TypeVar
 
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.problem import Factors, Problem
+from mpifed.problems.problem import ClientFactors, Problem
 
-Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams
+StreamKey = tuple[int | Array, int | Array]  # (round, call) of random streams, common or (c,)
 Gradient = Callable[[Block, Array], Array]  # block, X (c, n) -> ∇f_i(x_i) (c, n)
 
 
-class Clients(Protocol):
-    """What a view knows of clients."""
+class ViewedClients(Protocol):
+    """The members of f that a view uses."""
 
     block: Block
     problem: Problem
     ids: Array
-    key: Key
+    key: StreamKey
     views: list[View]
     xp: Any  # functions for arrays: numpy, or those of a device
 
     def __len__(self) -> int: ...
-    def keyed(self, key: Key) -> Self: ...
+    def with_key(self, key: StreamKey) -> Self: ...
 
 
-F = TypeVar("F", bound=Clients)
-Steps = Iterator[tuple[int, F, Array | int]]  # local iterations: j, clients with the samples of a step, their weights
+F = TypeVar("F", bound=ViewedClients)
+Steps = Iterator[tuple[int, F, Array | int]]  # local iterations: j, f on the samples of a step, weights
 
 
 class View:
-    """What a feature changes of the clients that methods see. What it does not override is left as it is.
+    """A change that a feature makes to the f of client methods; methods that it does not override change nothing.
 
-    Several apply in the order of their list. A view that draws numbers for some clients is made for these by ``of``. It
-    is given them, f, by each of its methods and must not keep them: in a circle of an f and its views samples would lie
-    in memory until Python looks for circles.
+    Several views apply in the order of their list. A view that draws numbers for some clients is made for them by
+    ``of``. Its methods get f and must not store it: a reference cycle of f and its views would keep samples in memory
+    until the garbage collector runs.
     """
 
-    by_block: Factors | None = None  # the factors as a function of a block alone, for what is made once for a block
+    by_block: ClientFactors | None = None  # the factors as a function of a block, for caches of a block
 
-    def of(self, f: Clients, rows: Array | None = None) -> View:
-        """The same for clients f: of a new call, or those at the positions ``rows`` of the clients so far."""
+    def of(self, f: ViewedClients, rows: Array | None = None) -> View:
+        """Return the view for the clients of f: of a new call, or those at positions ``rows`` of the clients so far."""
         return self
 
-    def factors(self, f: Clients) -> Array | None:
-        """What each f_i is multiplied with: (c,), None: nothing."""
+    def factors(self, f: ViewedClients) -> Array | None:
+        """Return factors of the f_i: (c,); None: no factors."""
         return None
 
-    def neighbours(self, f: Clients) -> Array | None:
-        """How many neighbours each client has: (c, 1), None: not known."""
+    def neighbours(self, f: ViewedClients) -> Array | None:
+        """Return the number of neighbours of each client: (c, 1); None: unknown."""
         return None
 
-    def gradient(self, f: Clients, before: Gradient) -> Gradient:
-        """The gradient in local steps, from the one ``before``."""
+    def gradient(self, f: ViewedClients, before: Gradient) -> Gradient:
+        """Return the gradient of local steps, from the one ``before`` this view."""
         return before
 
     def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
-        """The local iterations, from those before."""
+        """Return the local iterations, from those before this view."""
         return steps
 
 
-def factors_of(views: Sequence[View], f: Clients) -> Array | None:
-    """What some views together multiply each f_i with: (c,), None: nothing."""
+def multiply_factors(views: Sequence[View], f: ViewedClients) -> Array | None:
+    """Return the product of the factors of some views: (c,); None: no factors."""
     parts = [part for part in (view.factors(f) for view in views) if part is not None]
     return math.prod(parts[1:], start=parts[0]) if parts else None
 
 
-def by_block_of(views: Sequence[View]) -> Factors | None:
-    """The same as a function of a block."""
+def multiply_block_factors(views: Sequence[View]) -> ClientFactors | None:
+    """Return the product of the factors of some views as a function of a block; None: no factors."""
     parts = [view.by_block for view in views if view.by_block is not None]
     return (lambda block: math.prod(part(block) for part in parts)) if parts else None
 
 
-def neighbours_of(views: Sequence[View], f: Clients) -> Array | None:
-    """How many neighbours each client has, as the first view knows that does: (c, 1)."""
-    found = (view.neighbours(f) for view in views)
-    return next((part for part in found if part is not None), None)
+def find_neighbour_counts(views: Sequence[View], f: ViewedClients) -> Array | None:
+    """Return the number of neighbours of each client from the first view that knows it: (c, 1); None: unknown."""
+    counts = (view.neighbours(f) for view in views)
+    return next((count for count in counts if count is not None), None)

@@ -7,10 +7,10 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
-from mpifed.core.files import text_of
-from mpifed.core.promises import Keeps
+from mpifed.core.files import read_text_file
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
-from mpifed.graphs.graph import EXACT, Edges, Graph, at_ends
+from mpifed.graphs.graph import EXACT, Edges, Graph, sum_at_ends
 
 
 class EdgeFile(Graph, tag="file", kw_only=True):
@@ -20,46 +20,46 @@ class EdgeFile(Graph, tag="file", kw_only=True):
     then weights are those of Metropolis. A line ``i i w`` is W_ii; where there is none, W_ii = 1 − Σ_j W_ij.
     """
 
-    # Edges are given before the run. Survival is what its feature says.
-    keeps = Keeps.EVERYTHING
+    # Edges are known before the run. SURVIVAL is refused by the feature for graphs.
+    supports = Supports.EVERYTHING
 
     path: Annotated[str, Meta(description="text file")]
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         table = self.table()
-        given = table[:, 2]
-        metropolis = bool(np.isnan(given).all())
+        weights = table[:, 2]
+        metropolis = bool(np.isnan(weights).all())
         ends = np.sort(table[:, :2], axis=1)
         if (ends % 1).any() or ends.min(initial=0) < 0 or ends.max(initial=0) >= m:
             raise self.wrong(f"every line must begin with the numbers of two clients, from 0 to {m - 1}")
-        if not metropolis and np.isnan(given).any():
+        if not metropolis and np.isnan(weights).any():
             raise self.wrong("either all lines have a weight or none")
         ends, first, back = np.unique(ends.astype(np.int64), axis=0, return_index=True, return_inverse=True)
         if metropolis:
             return Edges(ends[ends[:, 0] != ends[:, 1]])
-        differ = np.sort(back.ravel()[given != given[first][back.ravel()]])
+        differ = np.sort(back.ravel()[weights != weights[first][back.ravel()]])
         if len(differ):
             i, j = ends[differ[0]]
             raise self.wrong(f"W must be symmetric, and the edge between {i} and {j} has two weights")
-        return self.weighted(ends, given[first], m)
+        return self.add_weights(ends, weights[first], m)
 
-    def weighted(self, ends: Array, given: Array, m: int) -> Edges:
-        """The edges and their weights; loops are the weights W_ii."""
+    def add_weights(self, ends: Array, weights: Array, m: int) -> Edges:
+        """Return the edges with their weights, where loops have the weights W_ii."""
         loops = ends[:, 0] == ends[:, 1]
-        rest = at_ends(ends[~loops], given[~loops], m)
+        rest = sum_at_ends(ends[~loops], weights[~loops], m)
         own = 1 - rest
-        own[ends[loops, 0]] = given[loops]
-        far = np.abs(own + rest - 1) > EXACT
-        if far.any():
-            i = int(np.argmax(far))
+        own[ends[loops, 0]] = weights[loops]
+        wrong = np.abs(own + rest - 1) > EXACT
+        if wrong.any():
+            i = int(np.argmax(wrong))
             raise self.wrong(f"rows of W must sum to 1, and that of client {i} sums to {own[i] + rest[i]:.12g}")
-        return Edges(ends[~loops], given[~loops], own)
+        return Edges(ends[~loops], weights[~loops], own)
 
     def table(self) -> Array:
-        """The numbers of the file: (lines, 3), NaN for a weight that is not there."""
+        """Read the numbers of the file: (lines, 3), with NaN for missing weights."""
         rows = []
         try:
-            for number, line in enumerate(text_of(os.path.expanduser(self.path)).splitlines(), 1):
+            for number, line in enumerate(read_text_file(os.path.expanduser(self.path)).splitlines(), 1):
                 words = line.partition("#")[0].replace(",", " ").split()
                 if words and len(words) not in (2, 3):
                     raise self.wrong(f"line {number} has {len(words)} numbers, and an edge has two or three")

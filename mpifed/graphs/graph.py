@@ -1,4 +1,4 @@
-"""What a graph is: which clients exchange vectors, with which weights, in every round."""
+"""Base class of graphs, which say which clients exchange vectors in a round, and with which weights."""
 
 from abc import abstractmethod
 from typing import Annotated, ClassVar, NamedTuple
@@ -10,14 +10,14 @@ from mpifed.core.component import Component
 from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 
-EXACT = 1e-9  # how far a row of given weights may be from 1
+EXACT = 1e-9  # how far the sum of a row of a user's weights may be from 1
 EDGE = 200  # bytes that an edge takes while the matrix is made
 
 
 class Edges(NamedTuple):
-    """Edges ``ends`` (E, 2), the smaller end first, rising; ``weights`` (E,) where they are given, None: Metropolis.
+    """Edges of a graph: ``ends`` (E, 2), the smaller end first, rising; ``weights`` (E,), None for those of Metropolis.
 
-    ``own`` (m,) are weights W_ii where they are given, None: what makes rows sum to 1.
+    ``own`` (m,): the weights W_ii, None for those with which rows sum to 1.
 
         >>> mpifed.Edges(np.array([[0, 1], [1, 2]])).weights is None
         True
@@ -59,31 +59,31 @@ class Graph(Component):
 
     @abstractmethod
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
-        """The edges between m nodes. UserError where there is no such graph with m nodes."""
+        """Return the edges between m nodes; UserError where there is no such graph with m nodes."""
 
     @property
-    def drawn_anew(self) -> bool:
-        """Whether every round has other edges, not only fewer of them."""
+    def is_redrawn(self) -> bool:
+        """True if every round has other edges, not only fewer of them."""
         return False
 
     @property
-    def changing(self) -> bool:
-        """Whether W differs between rounds."""
-        return self.loss > 0 or self.drawn_anew
+    def is_changing(self) -> bool:
+        """True if W differs between rounds."""
+        return self.loss > 0 or self.is_redrawn
 
     def symmetry(self, m: int) -> tuple[int, ...]:
-        """The shape (…,) of a grid of m nodes, in order, in all of whose cyclic shifts W is the same; () for none."""
+        """Return the shape of a grid of the m nodes, in order, whose cyclic shifts all leave W as it is; () if none."""
         return ()
 
 
-def at_ends(ends: Array, values: Array, m: int) -> Array:
-    """The sum over the edges of each node of their values (E,): (m,)."""
+def sum_at_ends(ends: Array, values: Array, m: int) -> Array:
+    """Return the sums (m,) of the values (E,) of the edges at each node."""
     return np.bincount(ends.ravel(), np.repeat(values, 2), m)
 
 
-def pairs(a: Array, b: Array, m: int) -> Array:
-    """The edges between the nodes a and b (k,), each once, the smaller end first, rising: (E, 2)."""
-    # One number for each edge, which sorts and compares faster than a pair; loops are left out, as in a ring of one.
+def unique_edges(a: Array, b: Array, m: int) -> Array:
+    """Return the edges between nodes a and b (k,), each once, the smaller end first, rising: (E, 2)."""
+    # One number for each edge sorts and compares faster than a pair. Loops are left out, as in a ring of one node.
     check_memory(EDGE * len(a), f"a graph with {len(a):,} edges")
     low, high = np.sort([a, b], axis=0)
     codes = np.unique((low * m + high)[low != high])

@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
-from mpifed.core.promises import Keeps
-from mpifed.core.typing import Count
-from mpifed.graphs.graph import EDGE, Edges, Graph, pairs
+from mpifed.core.promises import Supports
+from mpifed.core.typing import PositiveInt
+from mpifed.graphs.graph import EDGE, Edges, Graph, unique_edges
 
 
 class Circle(Graph):
@@ -19,12 +19,12 @@ class Circle(Graph):
 
     @abstractmethod
     def hops(self, m: int) -> list[int]:
-        """How many places on the neighbours of a node are."""
+        """Return the distances h from a node to its neighbours along the circle."""
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         i = np.arange(m)
         others = [(i + hop) % m for hop in self.hops(m)]
-        return Edges(pairs(np.tile(i, len(others)), np.concatenate([i[:0], *others]), m))
+        return Edges(unique_edges(np.tile(i, len(others)), np.concatenate([i[:0], *others]), m))
 
     def symmetry(self, m: int) -> tuple[int, ...]:
         return (m,)
@@ -33,8 +33,8 @@ class Circle(Graph):
 class Ring(Circle, tag="ring"):
     """Node i and node i + 1, modulo m."""
 
-    # Edges follow from the number of clients. Survival is what its feature says.
-    keeps = Keeps.EVERYTHING
+    # Edges follow from the number of clients. SURVIVAL is refused by the feature for graphs.
+    supports = Supports.EVERYTHING
 
     def hops(self, m: int) -> list[int]:
         return [1]
@@ -43,21 +43,21 @@ class Ring(Circle, tag="ring"):
 class Torus(Graph, tag="torus"):
     """A grid of ``rows`` × m/rows nodes, row by row, with neighbours above, below, left and right, cyclic."""
 
-    # Edges follow from the number of clients. Survival is what its feature says.
-    keeps = Keeps.EVERYTHING
+    # Edges follow from the number of clients. SURVIVAL is refused by the feature for graphs.
+    supports = Supports.EVERYTHING
 
     rows: Annotated[
-        Count | None, Meta(description="rows of the grid (default: so that it is as square as possible)")
+        PositiveInt | None, Meta(description="rows of the grid (default: so that it is as square as possible)")
     ] = None
 
     def shape(self, m: int) -> tuple[int, int]:
-        most = math.isqrt(m)
-        rows = self.rows or next(r for r in range(most, 0, -1) if m % r == 0)
+        """Return the numbers of rows and columns of m nodes; UserError where there is no such grid."""
+        rows = self.rows or next(r for r in range(math.isqrt(m), 0, -1) if m % r == 0)
         if m % rows:
             raise UserError(f"graph.rows = {rows} is wrong: it must divide the number of clients, {m}")
         if m > 1 and rows in (1, m):
-            given = f"graph.rows = {rows}" if self.rows else 'graph = "torus"'
-            raise UserError(f'{given} is wrong for {m} clients: they make one row only, which is graph = "ring"')
+            setting = f"graph.rows = {rows}" if self.rows else 'graph = "torus"'
+            raise UserError(f'{setting} is wrong for {m} clients: they make one row only, which is graph = "ring"')
         return rows, m // rows
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
@@ -66,7 +66,7 @@ class Torus(Graph, tag="torus"):
         r, c = np.divmod(i, columns)
         below = (r + 1) % rows * columns + c
         right = r * columns + (c + 1) % columns
-        return Edges(pairs(np.tile(i, 2), np.concatenate([below, right]), m))
+        return Edges(unique_edges(np.tile(i, 2), np.concatenate([below, right]), m))
 
     def symmetry(self, m: int) -> tuple[int, ...]:
         return self.shape(m)
@@ -75,8 +75,8 @@ class Torus(Graph, tag="torus"):
 class Exponential(Circle, tag="exponential"):
     """Node i and the nodes i ± 2^k, k = 0, 1 … ⌈log₂ m⌉ − 1, modulo m: about 2 log₂ m neighbours, undirected."""
 
-    # Edges follow from the number of clients. Survival is what its feature says.
-    keeps = Keeps.EVERYTHING
+    # Edges follow from the number of clients. SURVIVAL is refused by the feature for graphs.
+    supports = Supports.EVERYTHING
 
     def hops(self, m: int) -> list[int]:
         return [1 << k for k in range((m - 1).bit_length())]
@@ -85,8 +85,8 @@ class Exponential(Circle, tag="exponential"):
 class Complete(Graph, tag="complete"):
     """All pairs of nodes; Metropolis weights are 1/m, so that mixing is the mean of all."""
 
-    # Edges follow from the number of clients. Survival is what its feature says.
-    keeps = Keeps.EVERYTHING
+    # Edges follow from the number of clients. SURVIVAL is refused by the feature for graphs.
+    supports = Supports.EVERYTHING
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         check_memory(EDGE * m * (m - 1) // 2, f"a complete graph of {m:,} nodes")
@@ -99,8 +99,8 @@ class Complete(Graph, tag="complete"):
 class Star(Graph, tag="star"):
     """Node 0 and every other node."""
 
-    # Edges follow from the number of clients. Survival is what its feature says.
-    keeps = Keeps.EVERYTHING
+    # Edges follow from the number of clients. SURVIVAL is refused by the feature for graphs.
+    supports = Supports.EVERYTHING
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         others = np.arange(1, m)

@@ -1,7 +1,7 @@
 """Products with samples that are tensors on a device: a GPU, or the CPU as PyTorch computes on it.
 
-Products are batched ones (torch.bmm), and blocks of few clients are filled up with zeros for a product, so that no bit
-of a client depends on who else is in the batch.
+Products are batched (torch.bmm), and blocks of few clients are filled up with zeros for a product, so that no bit of a
+client depends on the others in the batch.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.arrays import Namespace, pytorch, to_numpy
+from mpifed.core.arrays import Namespace, import_torch, to_numpy
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.fill import SameSizeBlocks
-from mpifed.kernels.products import DENSE, Dense, Samples
+from mpifed.kernels.products import DENSE, BlockSamples, DenseProducts
 
-FEW = 8  # clients from which a batched product has bits that do not depend on their number
+MIN_CLIENTS = 8  # the least number of clients for which the bits of a batched product do not depend on it
 
 
-class Tensors(Dense):
+class TensorProducts(DenseProducts):
     """Products with A (c, D, n), a tensor; so are ``b`` and ``w`` (c, D), and ``d`` (c,), real numbers.
 
-    ``room`` is how many clients the blocks of a run have, or are filled up to.
+    ``room`` is the number of clients of the blocks of a run, to which smaller ones are filled up.
     """
 
-    memory: Dense | None = DENSE
+    memory: DenseProducts | None = DENSE
 
-    def __init__(self, xp: Namespace, room: int = FEW) -> None:
+    def __init__(self, xp: Namespace, room: int = MIN_CLIENTS) -> None:
         self.xp = xp
         self.room = room
 
-    def moved(self, blocks: Sequence[Block], D: int) -> Block:
-        """The samples of ``blocks`` in memory in one block on a device, each client with D rows."""
+    def move_blocks(self, blocks: Sequence[Block], D: int) -> Block:
+        """Move the samples of ``blocks`` in memory to one block on a device, with D rows for each client."""
         xp = self.xp
         sizes = np.concatenate([block.sizes for block in blocks])
-        kind = xp.asarray(blocks[0].b[:0]).dtype
-        b, w = (xp.zeros((len(sizes), D), dtype=kind) for _ in range(2))
+        dtype = xp.asarray(blocks[0].b[:0]).dtype
+        b, w = (xp.zeros((len(sizes), D), dtype=dtype) for _ in range(2))
         begin = 0
         for block in blocks:
             end = begin + len(block)
             b[begin:end, : block.b.shape[1]] = xp.asarray(block.b)
             w[begin:end, : block.b.shape[1]] = xp.asarray(block.w)
             begin = end
-        made = Block(self.of_memory(blocks, D), b, xp.asarray(sizes, dtype=xp.float64), blocks[0].n, w, self)
-        made.sizes = sizes
-        return made
+        result = Block(self.move_features(blocks, D), b, xp.asarray(sizes, dtype=xp.float64), blocks[0].n, w, self)
+        result.sizes = sizes
+        return result
 
-    def of_memory(self, blocks: Sequence[Block], D: int) -> Any:
-        """A of the samples of ``blocks``, each client with D rows."""
+    def move_features(self, blocks: Sequence[Block], D: int) -> Any:
+        """Copy A of the samples of ``blocks`` to the device, with D rows for each client."""
         xp = self.xp
         A = xp.zeros((sum(map(len, blocks)), D, blocks[0].n), dtype=xp.asarray(blocks[0].b[:0]).dtype)
         begin = 0
@@ -60,78 +60,78 @@ class Tensors(Dense):
             begin = end
         return A
 
-    def in_memory(self, block: Samples) -> Any:
+    def features_in_memory(self, block: BlockSamples) -> Any:
         return to_numpy(block.A)
 
-    def part(self, block: Samples, rows: slice | Array) -> tuple[Any, None, tuple[Any, Any]]:
-        # One copy of the positions to the device serves labels, weights and samples.
+    def part(self, block: BlockSamples, rows: slice | Array) -> tuple[Any, None, tuple[Any, Any]]:
+        # Positions are copied to the device once, for labels, weights and samples.
         at = rows if isinstance(rows, slice) else self.xp.asarray(rows)
         if block.source is None:
             return at, None, (block, at)
-        # A part of a part comes from the first block: what lies between never makes its own samples.
-        whole, places = block.source
-        return at, None, (whole, self.places(places)[at])
+        # The source of a part of a part is the first block, so that the part between need not copy samples.
+        full, positions = block.source
+        return at, None, (full, self.as_positions(positions)[at])
 
-    def places(self, rows: Any) -> Any:
-        """Positions as a tensor."""
+    def as_positions(self, rows: Any) -> Any:
+        """Return positions, a slice or a tensor, as a tensor."""
         return self.xp.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
-    def batch(self, block: Samples, picks: Array, w: Array) -> tuple[Any, Any, Any]:
-        whole: Any = block
-        places: Any = slice(0, len(block))
+    def batch(self, block: BlockSamples, picks: Array, w: Array) -> tuple[Any, Any, Any]:
+        full: Any = block
+        positions: Any = slice(0, len(block))
         if block.source is not None:
-            whole, places = block.source
+            full, positions = block.source
         count = len(block)
-        rows = (self.xp.asarray(picks) + whole.b.shape[1] * self.places(places)[:, None]).reshape(-1)
-        A = whole.A.reshape(-1, block.n).index_select(0, rows).reshape(count, -1, block.n)
-        b = whole.b.reshape(-1).index_select(0, rows).reshape(count, -1)
+        rows = (self.xp.asarray(picks) + full.b.shape[1] * self.as_positions(positions)[:, None]).reshape(-1)
+        A = full.A.reshape(-1, block.n).index_select(0, rows).reshape(count, -1, block.n)
+        b = full.b.reshape(-1).index_select(0, rows).reshape(count, -1)
         return A, b, self.xp.asarray(w)
 
-    # In every product samples are the left factor and what they are multiplied with has its numbers in columns. Where
-    # they are the right factor, the bits of a client depend on its place in memory on CPUs: MKL takes other kernels.
+    # In every product samples are the left factor and the other one has its numbers in columns. With samples on the
+    # right the bits of a client would depend on its address on CPUs, because MKL takes other kernels.
 
-    def matvec(self, block: Samples, X: Any) -> Any:
+    def matvec(self, block: BlockSamples, X: Any) -> Any:
         return self.multiply(block, block.A, X)
 
-    def vecmat(self, block: Samples, R: Any) -> Any:
-        A, R = several(block.A, R)
-        return pytorch().bmm(A.mT, R[:, :, None])[: len(block), :, 0]
+    def vecmat(self, block: BlockSamples, R: Any) -> Any:
+        A, R = pad_clients(block.A, R)
+        return import_torch().bmm(A.mT, R[:, :, None])[: len(block), :, 0]
 
-    def multiply(self, block: Samples, K: Any, V: Any) -> Any:
-        K, V = several(K, V if V.ndim == 2 else V.expand(len(block), block.n))
-        return pytorch().bmm(K, V[:, :, None])[: len(block), :, 0]
+    def multiply(self, block: BlockSamples, K: Any, V: Any) -> Any:
+        K, V = pad_clients(K, V if V.ndim == 2 else V.expand(len(block), block.n))
+        return import_torch().bmm(K, V[:, :, None])[: len(block), :, 0]
 
-    def matmat(self, block: Samples, W: Any) -> Any:
-        A, W = several(block.A, W if W.ndim == 3 else W.expand(len(block), *W.shape))
-        return pytorch().bmm(A, W.mT)[: len(block)]
+    def matmat(self, block: BlockSamples, W: Any) -> Any:
+        A, W = pad_clients(block.A, W if W.ndim == 3 else W.expand(len(block), *W.shape))
+        return import_torch().bmm(A, W.mT)[: len(block)]
 
-    def tmatmat(self, block: Samples, R: Any) -> Any:
-        # The numbers of a sum lie side by side, as in the other products.
-        A, R = several(block.A, R.mT.contiguous())
-        return pytorch().bmm(A.mT, R.mT)[: len(block)].mT
+    def tmatmat(self, block: BlockSamples, R: Any) -> Any:
+        # The numbers of a sum are contiguous, as in the other products.
+        A, R = pad_clients(block.A, R.mT.contiguous())
+        return import_torch().bmm(A.mT, R.mT)[: len(block)].mT
 
-    def put_tmatmat(self, block: Samples, R: Any, out: Any) -> None:
+    def put_tmatmat(self, block: BlockSamples, R: Any, out: Any) -> None:
         out[...] = self.tmatmat(block, R)
 
 
-def several(*parts: Any) -> tuple[Any, ...]:
-    """The same arrays with zeros for further clients where there are fewer than FEW."""
+def pad_clients(*parts: Any) -> tuple[Any, ...]:
+    """Pad arrays with zeros to FEW clients if they have fewer."""
     count = len(parts[0])
-    if count >= FEW:
+    if count >= MIN_CLIENTS:
         return parts
-    # PyTorch multiplies a batch of few matrices one by one, with a kernel whose sums have another order.
-    return tuple([pytorch().cat([part, part.new_zeros((FEW - count, *part.shape[1:]))]) for part in parts])
+    # PyTorch multiplies a batch of few matrices one by one, with a kernel that adds in another order.
+    return tuple([import_torch().cat([part, part.new_zeros((MIN_CLIENTS - count, *part.shape[1:]))]) for part in parts])
 
 
-def grouped(blocks: Sequence[Block], D: int, products: Tensors) -> SameSizeBlocks:
-    """The clients of blocks in memory, in order, in blocks of ``products.room`` clients on a device."""
-    whole = products.moved(blocks, D)
-    edges = [*range(0, len(whole), products.room), len(whole)]
-    return SameSizeBlocks([whole.part(slice(a, b)) for a, b in pairwise(edges)], whole)
+def group_on_device(blocks: Sequence[Block], D: int, products: TensorProducts) -> SameSizeBlocks:
+    """Move the clients of blocks in memory, in order, to blocks of ``products.room`` clients on a device."""
+    full = products.move_blocks(blocks, D)
+    edges = [*range(0, len(full), products.room), len(full)]
+    return SameSizeBlocks([full.part(slice(a, b)) for a, b in pairwise(edges)], full)
 
 
-def coarse(D: int) -> int:
-    """The number of rows that clients of D rows have on a device: at most four sizes from a power of two to the next.
+def round_rows(D: int) -> int:
+    """Round the number of rows of a client up for a device, to one of four sizes between powers of two.
 
     It depends on the client alone, and few sizes make large blocks.
     """

@@ -1,4 +1,4 @@
-"""PyTorch and the device of a rank."""
+"""The device of a rank on which PyTorch computes."""
 
 import os
 from typing import Any
@@ -10,17 +10,17 @@ from mpifed.core.errors import UserError
 LOCAL_RANKS = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK"]
 LOCAL_RANKS += ["PALS_LOCAL_RANKID", "SLURM_LOCALID"]
 
-# … and with how many there are
+# … and with the number of ranks there
 LOCAL_COUNTS = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"]
-FILLED = 0.7  # share of the free bytes of a GPU that samples and state may take
+USED_FRACTION = 0.7  # fraction of the free bytes of a GPU for samples and state
 
 
-def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "cpu"') -> Any:
-    """The device of this rank; if a node has as many GPUs as ranks, each rank gets its own.
+def choose_device(name: str, key: str = "problem.device", other: str = '"auto" or "cpu"') -> Any:
+    """Choose the device of this rank; if a node has as many GPUs as ranks, each rank gets one.
 
-    UserError where the setting ``key`` asks for one that is not there; ``other`` is what it could be.
+    UserError if the setting ``key`` asks for a device that is not there; ``other`` names its possible values.
     """
-    torch = pytorch()
+    torch = import_torch()
     count = torch.cuda.device_count() if name != "cpu" and torch.cuda.is_available() else 0
     if name == "cuda" and not count:
         wrong = "PyTorch finds no GPU on a node of this run"
@@ -35,47 +35,49 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
     return torch.device("cuda", local % count)
 
 
-def device(kernels: str) -> Any:
-    """The device of this rank on which samples and clients' state live with the kernels "torch" or "cuda".
+def kernel_device(kernels: str) -> Any:
+    """Choose the device of this rank for samples and clients' state with the kernels "torch" or "cuda".
 
-    UserError where there is none.
+    UserError if there is none.
     """
-    arrays.standard()
-    return device_of("cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU')
+    arrays.import_array_api()
+    return choose_device(
+        "cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU'
+    )
 
 
 def free_bytes(device: Any) -> int | None:
-    """Bytes of a GPU that this rank may fill with samples and state; None: any number, in the memory of the CPU.
+    """Return the bytes of a GPU that this rank may fill with samples and state; None, no limit, for the CPU.
 
-    The rest of what is free is for what is computed. Ranks of a node that share a card have the same part of it.
+    The rest of the free bytes is for computing. Ranks of a node that share a card have equal parts of it.
     """
     if device.type == "cpu":
         return None
-    cuda = pytorch().cuda
+    cuda = import_torch().cuda
     local = next((int(os.environ[key]) for key in LOCAL_COUNTS if key in os.environ), 1)
     sharing = -(-local // cuda.device_count())
-    return int(FILLED * cuda.mem_get_info(device)[0] / sharing)
+    return int(USED_FRACTION * cuda.mem_get_info(device)[0] / sharing)
 
 
-def device_text(device: Any) -> str:
-    """A device, and what else the last bits of PyTorch depend on there: the card and its CUDA, or kernels and threads.
+def describe_device(device: Any) -> str:
+    """Describe all that the last bits of PyTorch depend on: a card and its CUDA, or the CPU's kernels and threads.
 
-    MKL has kernels of its own for each processor; where MKL_CBWR chooses others than AUTO it is there too.
+    MKL chooses kernels by the processor; the text names MKL_CBWR if it chooses others than AUTO.
     """
-    torch = pytorch()
+    torch = import_torch()
     if device.type == "cuda":
         return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}"
-    count = threads.of_networks()
+    count = threads.network_threads()
     parts = ["CPU", torch.backends.cpu.get_cpu_capability(), f"{count} thread{'s' if count > 1 else ''}"]
     kernels = os.environ.get("MKL_CBWR", "AUTO")
     return ", ".join(parts if kernels == "AUTO" else [*parts, f"MKL_CBWR={kernels}"])
 
 
-def pytorch() -> Any:
-    """The module torch; UserError where it is not installed."""
-    return arrays.pytorch("this problem needs")
+def import_torch() -> Any:
+    """Import torch for a problem; UserError if it is not installed."""
+    return arrays.import_torch("this problem needs")
 
 
-def first_line(error: BaseException) -> str:
-    """Type and message of an error, on one line."""
+def error_line(error: BaseException) -> str:
+    """Return the type and the first line of the message of an error."""
     return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")

@@ -1,7 +1,7 @@
-"""Many clients of few samples, which are in memory without their padding: a block gets it when it is computed with.
+"""Storage without padding for many clients of few samples; a block is padded whenever it is computed with.
 
-Five samples are padded to eight rows: 1.6 times the memory. A gradient of softmax takes 3 % longer where blocks
-get their padding anew, one of logistic loss up to half as long again: so only large sets of samples leave it out.
+Five samples are padded to eight rows, 1.6 times the memory. Padding anew makes a gradient of softmax 3 % slower and one
+of logistic loss up to 50 %, so only large sets of samples are stored without it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-LARGE = 1 << 28  # bytes of samples with their padding, from which on memory counts more than time, and it is left out …
-SHARE = 8  # … if it is more than one in so many rows
+LARGE = 1 << 28  # bytes of padded samples above which memory counts more than time, and padding is left out …
+SHARE = 8  # … if it is more than one row in so many
 
 
-def left_out(rows: int, shape: tuple[int, int, int], itemsize: int) -> bool:
-    """Whether clients of at most so many samples, padded to ``shape`` (c, D, n), are stored without the padding."""
+def stores_unpadded(rows: int, shape: tuple[int, int, int], itemsize: int) -> bool:
+    """Return whether clients of at most ``rows`` samples, padded to ``shape`` (c, D, n), are stored without padding."""
     return math.prod(shape) * itemsize > LARGE and SHARE * (shape[1] - rows) > shape[1]
 
 
 class Unpadded:
-    """Samples A (c, d, n) of clients whose blocks have D rows, those from d on 0, and ``rows``: the clients of a block.
+    """Samples A (c, d, n) without the D − d rows of zeros of their padding, and ``rows``, the clients of one block.
 
-    ``last`` has the samples with padding that were asked for last, one block's of all that are parts of the same A.
+    ``last`` caches the padded samples of one block, that asked for last, for all blocks of the same A.
     """
 
     def __init__(self, A: Array, D: int, rows: slice | Array, last: dict[str, Any]) -> None:
@@ -35,26 +35,26 @@ class Unpadded:
         self.last = last
 
     def part(self, rows: slice | Array) -> Unpadded:
-        """The clients at positions ``rows`` of these."""
-        own = self.rows
-        if not isinstance(own, slice):
-            own = own[rows]
+        """Return the samples of the clients at positions ``rows``."""
+        selected = self.rows
+        if not isinstance(selected, slice):
+            selected = selected[rows]
         elif isinstance(rows, slice):
-            span = range(len(self.A))[own][rows]
-            own = slice(span.start, span.stop)
+            span = range(len(self.A))[selected][rows]
+            selected = slice(span.start, span.stop)
         else:
-            own = np.arange(len(self.A))[own][rows]
-        return Unpadded(self.A, self.D, own, self.last)
+            selected = np.arange(len(self.A))[selected][rows]
+        return Unpadded(self.A, self.D, selected, self.last)
 
     def padded(self) -> Array:
-        """The samples with padding: (c, D, n)."""
-        # a block is asked several times before the next one, which takes its place
+        """Return the samples with padding: (c, D, n)."""
+        # a block is asked several times before the next one takes its place
         if self.last.get("rows") is not self.rows:
-            own = self.A[self.rows]
-            d = own.shape[1]
-            A = np.empty((len(own), self.D, own.shape[2]), own.dtype)
-            A[:, :d] = own
+            samples = self.A[self.rows]
+            d = samples.shape[1]
+            A = np.empty((len(samples), self.D, samples.shape[2]), samples.dtype)
+            A[:, :d] = samples
             A[:, d:] = 0
             self.last.update(rows=self.rows, A=A)
-        found: Array = self.last["A"]
-        return found
+        padded: Array = self.last["A"]
+        return padded

@@ -1,4 +1,4 @@
-"""The ranks of a run under MPI."""
+"""The communicator: the ranks of a run under MPI."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ import numpy as np
 
 from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
-from mpifed.mpi.library import library
+from mpifed.mpi.library import library_version
 from mpifed.mpi.local_processes import wait_until_read
-from mpifed.mpi.program_end import LAST_WORDS, SAME, end_all
+from mpifed.mpi.program_end import LAST_WORDS, SAME, end_all_ranks
 from mpifed.mpi.world import News, World
 
-# Communicator starts MPI, after it has checked that launcher and library match; else a library may end the process
+# Communicator starts MPI, after checking that launcher and library match; otherwise a library may end the process
 if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize = False
     mpi4py.rc.finalize = True
 from mpi4py import MPI
 
-FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
-DETECTED = 2.0  # seconds in which MPI has noticed that a rank is dead
-NAP = 2e-5  # seconds between looks whether all ranks are there, at least
-LONGEST_NAP = 1e-3  # and at most
+FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # set by mpirun --with-ft ulfm
+DETECTED = 2.0  # seconds until MPI has noticed that a rank is dead
+NAP = 2e-5  # shortest sleep in seconds of a waiting rank
+LONGEST_NAP = 1e-3  # longest one
 WITHOUT_SERVER = (
     "rank 0, the server, died, and other ranks cannot take its place: the run ends, and resume goes on from the last "
     "checkpoint"
 )
 
 shrunk = False  # whether ranks have died
-guarded = False  # whether ranks meet when their programs end
+guarded = False  # whether ranks meet at the end of their programs
 
 
 def leave(code: int) -> None:
-    """End this process; where ranks have died without MPI_Finalize, which may wait for them."""
+    """End this process; if ranks have died, without MPI_Finalize, which may wait for them."""
     if shrunk:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
-def patiently(done: Callable[[], bool]) -> None:
-    """Wait until ``done`` with naps, for waiting in MPI takes a core.
+def wait_patiently(done: Callable[[], bool]) -> None:
+    """Wait until ``done`` returns true, sleeping in between, because waiting in MPI occupies a core.
 
-    A nap is a tenth of the wait so far: the end is missed by little, and ranks that compute keep a core and its cache.
+    A sleep is a tenth of the wait so far: it ends in time, and ranks that compute keep a core and its cache.
     """
     begun = time.perf_counter()
     while not done():
@@ -61,45 +61,45 @@ def patiently(done: Callable[[], bool]) -> None:
 
 
 class Communicator(World):
-    """The ranks that a launcher started. Raises UserError where launcher and MPI library do not belong together."""
+    """The ranks that a launcher started; raise UserError if launcher and MPI library do not belong together."""
 
     def __init__(self, announced: int | None = None, launcher: str = "") -> None:
-        # another library under Open MPI's mpirun may end the process in MPI_Init, before Python can say a word
-        if launcher == "Open MPI" and launcher not in library():
-            raise UserError(mismatch(announced))
+        # another library under Open MPI's mpirun may end the process in MPI_Init, before Python can report it
+        if launcher == "Open MPI" and launcher not in library_version():
+            raise UserError(describe_mismatch(announced))
         if not MPI.Is_initialized():
-            with warnings.catch_warnings(action="ignore"):  # of a launcher that does not go with the library
+            with warnings.catch_warnings(action="ignore"):  # about a launcher of another library
                 MPI.Init()
-        self.place(MPI.COMM_WORLD)
-        self.library = library()
-        self.cores_shared: bool | None = None  # of a group, where other groups count too
-        # the other way round each process comes up as the only rank, and would run the whole study by itself
+        self.set_ranks(MPI.COMM_WORLD)
+        self.library = library_version()
+        self.cores_shared: bool | None = None  # for a group, which shares cores with other groups
+        # under the launcher of another library each process is the only rank, and would run the full study
         if announced is not None and announced > 1 and self.size == 1:
-            raise UserError(mismatch(announced))
+            raise UserError(describe_mismatch(announced))
 
-    def place(self, comm: MPI.Intracomm) -> None:
-        """Take the ranks of ``comm`` for all there are."""
+    def set_ranks(self, comm: MPI.Intracomm) -> None:
+        """Set the communicator, and this rank's number in it."""
         self.comm = comm
         self.rank, self.size = comm.rank, comm.size
         self.first = self.rank == 0
-        self.hosting = self.size == 1 or not self.first
+        self.has_clients = self.size == 1 or not self.first
 
-    def crowded(self) -> bool:
-        """Whether ranks share cores on any machine; all ranks must call it."""
+    def shares_cores(self) -> bool:
+        """Return whether ranks share cores on any machine; all ranks must call it."""
         if self.cores_shared is not None:
             return self.cores_shared
-        # what a launcher has bound this rank to, not what the machine has
+        # the cores that the launcher has bound this rank to, not those of the machine
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
         machines = defaultdict(list)
         for host, mine in self.comm.allgather((socket.gethostname(), cores)):
             machines[host].append(mine)
-        return any(len(set.union(*found)) < len(found) for found in machines.values())
+        return any(len(set.union(*sets)) < len(sets) for sets in machines.values())
 
     def meet(self) -> None:
-        """Wait for all ranks, and leave the core to those that still work."""
-        if self.survives():  # what is pending does not notice that a rank is dead
+        """Wait for all ranks without taking the core of those that still work."""
+        if self.is_fault_tolerant():  # a pending call does not notice that a rank is dead
             return
-        gone, speaker = self._met(leaving=False)
+        gone, speaker = self._meet_all(leaving=False)
         if gone >= 0:
             if self.rank != speaker:
                 time.sleep(SAME)
@@ -109,28 +109,28 @@ class Communicator(World):
             )
             self.abort(1)
 
-    def _met(self, leaving: bool) -> tuple[int, int]:
-        """Once all ranks are here: one that leaves its program, or −1, and the first that does not."""
+    def _meet_all(self, leaving: bool) -> tuple[int, int]:
+        """Wait for all ranks; return a rank that leaves its program, or −1, and the first that does not."""
         mine = np.array([self.rank, -self.size] if leaving else [-1, -self.rank])
-        found = np.empty_like(mine)
-        patiently(self.comm.Iallreduce(mine, found, MPI.MAX).Test)
-        return int(found[0]), -int(found[1])
+        maxima = np.empty_like(mine)
+        wait_patiently(self.comm.Iallreduce(mine, maxima, MPI.MAX).Test)
+        return int(maxima[0]), -int(maxima[1])
 
     def guard(self) -> None:
-        """Have this rank meet the others when its program ends: those that wait for it in a run learn of it."""
+        """Let this rank meet the others when its program ends, so that ranks waiting for it in a run learn of it."""
         global guarded
-        if self.size > 1 and not self.survives() and not guarded:
+        if self.size > 1 and not self.is_fault_tolerant() and not guarded:
             guarded = True
-            atexit.register(lambda: MPI.Is_finalized() or self._met(leaving=True))
+            atexit.register(lambda: MPI.Is_finalized() or self._meet_all(leaving=True))
 
     def share(self, value: Any) -> Any:
-        # ranks may be minutes apart here, while rank 0 reads data: bcast would keep all cores busy with waiting
+        # rank 0 may read data for minutes first, and waiting in bcast would keep all cores busy
         self.meet()
         return self.comm.bcast(value, 0)
 
     def agree(self, news: News | None) -> News | None:
         self.meet()
-        return next((found for found in self.comm.allgather(news) if found is not None), None)
+        return next((one for one in self.comm.allgather(news) if one is not None), None)
 
     def collect(self, value: Any) -> list[Any]:
         return self.comm.gather(value, 0) or []
@@ -146,14 +146,14 @@ class Communicator(World):
         node.Free()
         return self.comm.allgather(first)
 
-    def survives(self) -> bool:
+    def is_fault_tolerant(self) -> bool:
         return self.size > 1 and os.environ.get(FAULT_TOLERANT) == "1" and "Open MPI" in self.library
 
-    def lost(self, error: BaseException) -> bool:
-        """Whether an error says that a rank is dead, or comes from a message that its death cut off."""
+    def is_rank_failure(self, error: BaseException) -> bool:
+        """Return whether an error says that a rank is dead, or comes from a message that its death cut off."""
         if isinstance(error, MPI.Exception):
             return error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
-        # half of a message unpacks to nonsense before MPI knows of the death; sentences of our own are no such nonsense
+        # half a message may raise anything before MPI notices the death, except mpifed's own errors
         deadline = time.monotonic() + (0 if isinstance(error, UserError | RunError) else DETECTED)
         while not (self.comm.Is_revoked() or self.comm.Get_failed().size):
             if time.monotonic() >= deadline:
@@ -161,37 +161,37 @@ class Communicator(World):
             time.sleep(LONGEST_NAP)
         return True
 
-    def unhurt(self) -> bool:
-        """Whether all ranks come here; the same answer on all that live, and on those in ``hurt``."""
+    def all_alive(self) -> bool:
+        """Return whether all ranks come here, alike on all living ranks, those in ``report_cut_off`` included."""
         try:
             self.comm.Barrier()
             fine = True
         except MPI.Exception:
             fine = False
-        return self._agreed(fine)
+        return self._agree_all(fine)
 
-    def hurt(self) -> None:
-        """For a rank whose run was cut off: the others learn in ``unhurt`` that not all ranks come."""
-        self._agreed(False)
+    def report_cut_off(self) -> None:
+        """Tell ranks in ``all_alive`` that this rank's run was cut off."""
+        self._agree_all(False)
 
-    def _agreed(self, fine: bool) -> bool:
+    def _agree_all(self, fine: bool) -> bool:
+        """Return whether all ranks are ``fine``, alike on all."""
         if not fine and not self.comm.Is_revoked():
             self.comm.Revoke()  # so that no rank waits in another call
-        # Agree works on a revoked communicator, as no other collective does but Shrink; it raises where ranks that died
-        # have not been acknowledged, and then not all are fine
+        # only Agree and Shrink work on a revoked communicator; Agree raises if a dead rank has not been acknowledged
         try:
             return bool(self.comm.Agree(int(fine)))
         except MPI.Exception:
             return False
 
     def shrink(self) -> Communicator:
-        """The ranks that live. RunError where rank 0 is not among them, which the first of them says."""
+        """Return the living ranks; raise RunError, which the first of them prints, if rank 0 is dead."""
         other = copy(self)
-        other.place(cast(MPI.Intracomm, self.comm.Shrink()))
+        other.set_ranks(cast(MPI.Intracomm, self.comm.Shrink()))
         global shrunk
         shrunk = True
         if 0 not in other.comm.allgather(self.rank):
-            if other.first:  # the command leaves that to rank 0
+            if other.first:  # the command line prints at rank 0 only
                 sys.stderr.write(f"mpifed: {WITHOUT_SERVER}\n")
                 sys.stderr.flush()
                 wait_until_read(2, LAST_WORDS)
@@ -201,12 +201,13 @@ class Communicator(World):
     def abort(self, code: int = 1) -> None:
         if self.size == 1:
             return
-        end_all(code)
+        end_all_ranks(code)
 
 
-def mismatch(announced: int | None) -> str:
-    """What to say when launcher and library do not go together."""
+def describe_mismatch(announced: int | None) -> str:
+    """Return the error message for a launcher and an MPI library that do not belong together."""
     return (
-        f"the launcher started {announced} processes, but mpi4py uses {library()}, which does not know of them: "
+        f"the launcher started {announced} processes, but mpi4py uses {library_version()}, which does not know of "
+        "them: "
         "start them with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI"
     )

@@ -1,11 +1,11 @@
 """The MPI library that mpi4py finds."""
 
 
-def library() -> str:
-    """Name and version of the MPI library, without starting it. ImportError or RuntimeError where there is none."""
+def library_version() -> str:
+    """Return name and version of the MPI library without starting it; raise ImportError or RuntimeError without one."""
     from mpi4py import rc
 
-    # importing MPI starts it, and a process that only asks for the version may not be one that a launcher expects
+    # importing MPI would start it, which a process that only asks for the version must not do under a launcher
     rc.initialize = False
     from mpi4py import MPI
 

@@ -1,4 +1,4 @@
-"""Rows that hosts send to each other: the neighbourhood exchange of MPI, over the ranks with nodes of a graph."""
+"""The links between hosts with nodes of a graph, by the neighbourhood exchange of MPI."""
 
 import time
 from typing import Any
@@ -9,56 +9,56 @@ from mpi4py.util import dtlib
 
 from mpifed.core.typing import Array
 from mpifed.federation.peers.neighbourhood import Neighbourhood
-from mpifed.federation.transport import Traffic
-from mpifed.mpi.communicator import patiently
+from mpifed.federation.transport import RankTraffic
+from mpifed.mpi.communicator import wait_patiently
 
 
-class Ranks:
-    """The links of one host; all hosts make them together. ``patient``: wait for the others without taking the core."""
+class MPILinks:
+    """The links of one host, made by all hosts together; ``patient``: wait for others without taking the core."""
 
-    def __init__(self, comm: MPI.Intracomm, neighbourhood: Neighbourhood, traffic: Traffic, patient: bool) -> None:
+    def __init__(self, comm: MPI.Intracomm, neighbourhood: Neighbourhood, traffic: RankTraffic, patient: bool) -> None:
         everyone = comm.Get_group()
         hosts = everyone.Excl([0])
-        # collective over the hosts alone: Split and Create would need rank 0, which waits for their replies meanwhile
-        own = comm.Create_group(hosts)
+        # collective over the hosts alone: Split and Create would need rank 0, which waits for replies
+        hosts_comm = comm.Create_group(hosts)
         self.partners = neighbourhood.partners()
         partners = self.partners.tolist()
-        # neighbours of neighbours are no partners: a rank then sends to a few others, where Alltoallv meets all of them
-        self.comm = own.Create_dist_graph_adjacent(partners, partners, reorder=False)
-        own.Free()
+        # with partners only, a rank exchanges messages with few others; Alltoallv would involve all
+        self.comm = hosts_comm.Create_dist_graph_adjacent(partners, partners, reorder=False)
+        hosts_comm.Free()
         hosts.Free()
         everyone.Free()
         self.traffic = traffic
         self.patient = patient
-        self.types: dict[tuple[str, int], Any] = {}  # of one row
+        self.types: dict[tuple[str, int], Any] = {}  # MPI's types of rows
         self.seconds = 0.0
 
-    def carry(self, rows: Array, to: Array, come: Array) -> Array:
-        """Send ``rows`` (k, N), ``to[h]`` of them to host h, in order; the rows that come, ``come[h]`` from host h."""
+    def exchange_rows(self, rows: Array, to: Array, come: Array) -> Array:
+        """Send ``rows`` (k, N) in order, ``to[h]`` to host h; return the received rows, ``come[h]`` from host h."""
         started = time.perf_counter()
         rows = np.ascontiguousarray(rows)
-        found = np.empty((int(come.sum()), rows.shape[1]), rows.dtype)
+        result = np.empty((int(come.sum()), rows.shape[1]), rows.dtype)
         row = self.row(rows.dtype, rows.shape[1])
-        # both sides know their counts from the graph, so that no message has to announce another one
+        # both sides know the counts from the graph, so no message announces another
         sending = rows, self.spread(to), row
-        receiving = found, self.spread(come), row
+        receiving = result, self.spread(come), row
         if self.patient:
-            patiently(self.comm.Ineighbor_alltoallv(sending, receiving).Test)
+            wait_patiently(self.comm.Ineighbor_alltoallv(sending, receiving).Test)
         else:
             self.comm.Neighbor_alltoallv(sending, receiving)
         spent = time.perf_counter() - started
         self.seconds += spent
         self.traffic.comm += spent
-        self.traffic.count(rows.nbytes, found.nbytes, int((come > 0).sum()))
-        return found
+        self.traffic.count(rows.nbytes, result.nbytes, int((come > 0).sum()))
+        return result
 
     def spread(self, counts: Array) -> tuple[Array, Array]:
-        """The numbers of rows for each partner, and where they begin."""
-        own = counts[self.partners]
-        return own, np.concatenate([[0], np.cumsum(own)[:-1]]) if len(own) else own
+        """Return the number of rows for each partner, and their offsets."""
+        sizes = counts[self.partners]
+        return sizes, np.concatenate([[0], np.cumsum(sizes)[:-1]]) if len(sizes) else sizes
 
     def row(self, dtype: Any, width: int) -> Any:
-        """MPI's type of a row; counts of rows fit into 32 bits where those of numbers may not."""
+        """Return MPI's type of a row; counts of rows fit into 32 bits, those of numbers may not."""
         key = dtype.str, width
         if key not in self.types:
             self.types[key] = dtlib.from_numpy_dtype(dtype).Create_contiguous(width).Commit()

@@ -1,4 +1,4 @@
-"""The processes of a run on this machine: how all of them end where MPI's own abort would wait for another machine."""
+"""Processes of a run on this machine, and their end where MPI's abort would wait for another machine."""
 
 import array
 import fcntl
@@ -11,35 +11,36 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-# what starts ranks, by the names that the kernel shows
+# programs that start ranks, by the names that the kernel shows
 LAUNCHERS = {"mpirun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "prterun", "prte", "prted", "orterun", "orted"}
-STEPS = {"slurmstepd"}  # the same of a batch system, which ends by itself
+STEPS = {"slurmstepd"}  # a batch system's, which ends by itself
 
-
-LOOKS = 1e-3  # seconds between looks whether a launcher has read what was said
+POLL = 1e-3  # seconds between looks whether a launcher has read a message
 
 
 class Process(NamedTuple):
+    """The parent and the name of a process."""
+
     parent: int
     name: str
 
 
-def end_all(code: int) -> None:
-    """End the other ranks on this machine and what their launcher has started here, the launcher, and this process."""
-    # not MPI_Abort: launchers wait for their daemon on the machine that does not answer, some of them for ever
-    found = running()
-    starters = above(found)
-    started = below(starters[-1], found) if starters else set()
-    # from this process upwards: a launcher that lives ends this one before it has ended the others
+def kill_local_run(code: int) -> None:
+    """End all processes of the run on this machine: the launcher, everything it has started here, and this process."""
+    # not MPI_Abort, in which some launchers wait for ever for their daemon on the silent machine
+    processes = list_processes()
+    starters = find_starters(processes)
+    started = find_descendants(starters[-1], processes) if starters else set()
+    # from this process upwards, because a launcher that lives would end this one before the others
     for pid in [*starters, *started.difference(starters, {os.getpid()})]:
-        if found[pid].name not in STEPS:
+        if processes[pid].name not in STEPS:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
     os._exit(code)
 
 
 def wait_until_read(descriptor: int, seconds: float) -> None:
-    """Wait until a pipe is empty, ``seconds`` at most: a launcher that ends first loses what it has not read."""
+    """Wait until a pipe is empty, ``seconds`` at most, because a launcher that ends loses what it has not read."""
     until = time.monotonic() + seconds
     unread = array.array("i", [0])
     with suppress(OSError):
@@ -47,40 +48,40 @@ def wait_until_read(descriptor: int, seconds: float) -> None:
             fcntl.ioctl(descriptor, termios.FIONREAD, unread)
             if not unread[0]:
                 return
-            time.sleep(LOOKS)
+            time.sleep(POLL)
 
 
-def running() -> dict[int, Process]:
-    """All processes that are no zombies, by id; none where the system has no /proc."""
-    found = {}
+def list_processes() -> dict[int, Process]:
+    """Return all processes except zombies, by id; none if the system has no /proc."""
+    result = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # "pid (name) state parent …", and a name may have blanks and brackets in it: split at the outermost ones
+            # "pid (name) state parent …", split at the outermost brackets, because a name may contain others
             number, _, rest = file.read_text().partition(" (")
-        except (OSError, ValueError):  # it has ended
+        except (OSError, ValueError):  # the process has ended
             continue
         name, _, numbers = rest.rpartition(") ")
         state, parent = numbers.split()[:2]
         if state != "Z":
-            found[int(number)] = Process(int(parent), name)
-    return found
+            result[int(number)] = Process(int(parent), name)
+    return result
 
 
-def above(found: dict[int, Process]) -> list[int]:
-    """The processes that have started this one, up to its launcher and the launcher of that; none without one."""
+def find_starters(processes: dict[int, Process]) -> list[int]:
+    """Return the processes that started this one, up to its launcher and the launcher of that; none without one."""
     pids = []
     pid = os.getpid()
-    while pid in found:
+    while pid in processes:
         pids.append(pid)
-        pid = found[pid].parent
-    # up to the first launcher and those right above it; a shell or a batch system further up is the user's
-    last = next((k for k, pid in enumerate(pids) if found[pid].name in LAUNCHERS | STEPS), 0)
-    while last and last + 1 < len(pids) and found[pids[last + 1]].name in LAUNCHERS:
+        pid = processes[pid].parent
+    # up to the first launcher and launchers right above it; a shell or batch system further up is not the run's
+    last = next((k for k, pid in enumerate(pids) if processes[pid].name in LAUNCHERS | STEPS), 0)
+    while last and last + 1 < len(pids) and processes[pids[last + 1]].name in LAUNCHERS:
         last += 1
     return pids[1 : last + 1]
 
 
-def below(base: int, found: dict[int, Process]) -> set[int]:
-    """The processes that ``base`` has started, and those that they have started."""
-    children = {pid for pid, process in found.items() if process.parent == base}
-    return children.union(*(below(child, found) for child in children))
+def find_descendants(base: int, processes: dict[int, Process]) -> set[int]:
+    """Return the descendants of the process ``base``."""
+    children = {pid for pid, process in processes.items() if process.parent == base}
+    return children.union(*(find_descendants(child, processes) for child in children))

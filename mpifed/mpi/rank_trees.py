@@ -1,112 +1,112 @@
-"""Trees of ranks along which replies climb to rank 0: who sends to whom, and which vectors are added where.
+"""Trees of ranks along which replies climb to rank 0, with the additions on each rank.
 
-``star``: all ranks send to rank 0. ``tree``: a binomial tree. ``nodes``: a binomial tree of the ranks of each node, and
-one of the first ranks of the nodes. Rank 0 is the server and has no clients.
+``star``: all ranks send to rank 0. ``tree``: a binomial tree. ``nodes``: a binomial tree of the ranks of each machine,
+and one of the first ranks of machines. Rank 0 is the server and has no clients.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mpifed.federation.sums import Node, merge
+from mpifed.federation.sums import Subtree, merge
 
-ALL: Node = (-1, 0)  # all clients of a rank, where a sum may take any order
+ALL: Subtree = (-1, 0)  # all clients of a rank, if the order of a sum is free
 
-Merge = Callable[[dict[Node, int], dict[Node, int]], list[tuple[int, int]]]
+Merge = Callable[[dict[Subtree, int], dict[Subtree, int]], list[tuple[int, int]]]
 
 
-class Stop(NamedTuple):
-    """What a rank does: it receives from its children in turn, adds, and sends to its parent.
+class RankTask(NamedTuple):
+    """The task of a rank on a route: it receives from its children in turn, adds, and sends to its parent.
 
     Vectors are numbered: first the ``own`` of this rank, then those of the first child and so on, then those ``sent``.
-    An addition is the numbers of a left and a right vector and of their sum, a copy those of a vector and its copy.
+    An addition has the numbers of a left and a right vector and of their sum, a copy those of a vector and its copy.
     """
 
     own: int
-    children: list[tuple[int, int]]  # rank, and number of vectors that it sends
+    children: list[tuple[int, int]]  # (rank, number of vectors that it sends)
     additions: list[list[tuple[int, int, int]]]  # after the message of each child
-    copies: list[tuple[int, int]]  # of what is sent on as it came
-    sent: list[Node]  # the subtrees whose sums are sent, in client order
+    copies: list[tuple[int, int]]  # vectors that are sent on unchanged
+    sent: list[Subtree]  # the subtrees whose sums are sent, in client order
 
 
 class Route:
-    """A tree of ranks, by the parent of each, for vectors of the subtrees ``own[r]`` on each rank r."""
+    """A tree of ranks, given by their parents, for sums of the subtrees ``own[r]`` on each rank r."""
 
-    def __init__(self, parents: Sequence[int], own: Sequence[Sequence[Node]], merge: Merge = merge) -> None:
+    def __init__(self, parents: Sequence[int], own: Sequence[Sequence[Subtree]], merge: Merge = merge) -> None:
         self.parents = parents
-        self.own = own
+        self.subtrees = own
         self.merge = merge
         self.children: list[list[int]] = [[] for _ in parents]
         for rank in range(1, len(parents)):
             self.children[parents[rank]].append(rank)
         self.height = [0] * len(parents)
         for rank in self.upwards():
-            # low subtrees are ready first, so nobody waits for a deep one while others are there; of equal ones the
-            # lower rank comes first, so that every rank works out the same order
+            # low subtrees are ready first, so a rank receives them first; of equal ones the lower rank comes first, so
+            # that all ranks find the same order
             self.children[rank].sort(key=lambda child: (self.height[child], child))
             self.height[rank] = 1 + max((self.height[child] for child in self.children[rank]), default=0)
-        self.stops: dict[int, Stop] = {}
+        self.tasks: dict[int, RankTask] = {}
 
     def upwards(self) -> list[int]:
-        """All ranks, each after its children."""
+        """Return all ranks, each after its children."""
         order = [0]
-        # the list grows while it is walked: first parents, then children, and turned round the other way
+        # the list grows in the loop: parents come before children, and reversed after them
         for rank in order:
             order += self.children[rank]
         return order[::-1]
 
-    def stop(self, rank: int) -> Stop:
-        """What a rank does; it depends on the ranks below alone."""
-        if rank not in self.stops:
-            # who adds what is worked out once, so that a message costs neither a look-up nor a copy
-            count = len(self.own[rank])
-            held = {node: number for number, node in enumerate(self.own[rank])}
+    def task(self, rank: int) -> RankTask:
+        """Return the task of a rank, which depends only on the ranks below it."""
+        if rank not in self.tasks:
+            # computed once, so that a message costs neither a look-up nor a copy
+            count = len(self.subtrees[rank])
+            held = {node: number for number, node in enumerate(self.subtrees[rank])}
             children = []
             pairs = []
             for child in self.children[rank]:
-                arrived = {node: number for number, node in enumerate(self.stop(child).sent, count)}
+                arrived = {node: number for number, node in enumerate(self.task(child).sent, count)}
                 children.append((child, len(arrived)))
                 pairs.append(self.merge(held, arrived))
                 count += len(arrived)
-            # in client order, because the parent merges neighbours: sums of two halves of a node of the fixed tree
-            sent = sorted(held, key=first)
-            places = {held[node]: number for number, node in enumerate(sent, count)}
-            additions, added = placed(pairs, places)
-            copies = [(number, place) for number, place in places.items() if number not in added]
-            self.stops[rank] = Stop(len(self.own[rank]), children, additions, copies, sent)
-        return self.stops[rank]
+            # in client order, in which the parent merges siblings of the fixed tree
+            sent = sorted(held, key=first_client)
+            targets = {held[node]: number for number, node in enumerate(sent, count)}
+            additions, summed = place_sums(pairs, targets)
+            copies = [(number, target) for number, target in targets.items() if number not in summed]
+            self.tasks[rank] = RankTask(len(self.subtrees[rank]), children, additions, copies, sent)
+        return self.tasks[rank]
 
 
-def placed(
-    pairs: list[list[tuple[int, int]]], places: dict[int, int]
+def place_sums(
+    pairs: list[list[tuple[int, int]]], targets: dict[int, int]
 ) -> tuple[list[list[tuple[int, int, int]]], dict[int, int]]:
-    """The additions with the number of each sum, and where a sum is found: at the later of its vectors' numbers.
+    """Return additions with the number of each sum, and the numbers of all sums.
 
-    Where ``places`` has another number for it, the sum goes there, and later additions find it there.
+    A sum takes the later of its vectors' numbers, or the number that ``targets`` has for that one.
     """
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     result = []
     for some in pairs:
         steps = []
         for a, b in some:
-            # of two vectors the later one comes from a child, into a buffer that nobody reads again: sums may overwrite
-            # it, and never the rank's own rows, which belong to the method
+            # the later vector is in a child's buffer, which may be overwritten; the rank's own rows belong to the
+            # method
             later = max(a, b)
-            place = places.get(later, later)
-            steps.append((found.get(a, a), found.get(b, b), place))
-            found[later] = place
+            target = targets.get(later, later)
+            steps.append((numbers.get(a, a), numbers.get(b, b), target))
+            numbers[later] = target
         result.append(steps)
-    return result, found
+    return result, numbers
 
 
-def first(node: Node) -> int:
-    """The first client of a subtree."""
+def first_client(node: Subtree) -> int:
+    """Return the first client of a subtree."""
     level, index = node
     # a node of level l spans 2^l clients; that of ALL is −1, and a rank has no other
     return index << max(level, 0)
 
 
-def pile(held: dict[Node, int], arrived: dict[Node, int]) -> list[tuple[int, int]]:
-    """As ``merge``, where each rank has one vector for all its clients: each that arrives is added to the one held."""
+def merge_single_vectors(held: dict[Subtree, int], arrived: dict[Subtree, int]) -> list[tuple[int, int]]:
+    """Add each arrived vector to the one held, like ``merge``, if each rank has one vector for all its clients."""
     additions = []
     for node, number in arrived.items():
         if node in held:
@@ -115,35 +115,35 @@ def pile(held: dict[Node, int], arrived: dict[Node, int]) -> list[tuple[int, int
     return additions
 
 
-def tree(nodes: Sequence[int]) -> list[int]:
-    """The parents in a binomial tree: host h sends to host h & (h - 1), and those of a power of two to rank 0.
+def binomial_tree(nodes: Sequence[int]) -> list[int]:
+    """Return parents in a binomial tree: host h sends to host h & (h - 1), or to rank 0 if that is 0.
 
-    Here and below ``nodes`` has the node of every rank.
+    Here and below ``nodes`` has the machine of every rank.
     """
-    # The lowest bit of h is cleared. So hosts meet as the clients do in the tree of a sum, and few partial sums are
-    # left to send on; and rank 0, which has no clients, is nobody's child.
-    return [0, *binomial(range(1, len(nodes)), 0)]
+    # clearing the lowest bit of h pairs hosts as the tree of a sum pairs clients, which leaves few partial sums to
+    # send on; rank 0 has no clients and is only the root
+    return [0, *binomial_parents(range(1, len(nodes)), 0)]
 
 
-def two_level(nodes: Sequence[int]) -> list[int]:
-    """The parents in binomial trees of the ranks of each node, whose first ranks form another one."""
+def two_level_tree(nodes: Sequence[int]) -> list[int]:
+    """Return parents in binomial trees of the ranks of each machine, whose first ranks form another tree."""
     groups: dict[int, list[int]] = {}
     for rank, node in enumerate(nodes):
         groups.setdefault(node, []).append(rank)
     firsts = [ranks[0] for ranks in groups.values()]
-    parents = dict(zip(firsts, binomial(firsts, 0), strict=True))
-    # the node of rank 0 comes first. Rank 0 has no clients and tops the tree of the firsts already, so that the other
-    # ranks of its node form one below it, in which it has no place of its own
+    parents = dict(zip(firsts, binomial_parents(firsts, 0), strict=True))
+    # the machine of rank 0 comes first; rank 0 is the root already, so the other ranks of its machine form a tree
+    # below it
     server, *others = groups.values()
-    parents |= zip(server[1:], binomial(server[1:], 0), strict=True)
+    parents |= zip(server[1:], binomial_parents(server[1:], 0), strict=True)
     for ranks in others:
-        parents |= zip(ranks[1:], binomial(ranks, ranks[0])[1:], strict=True)
+        parents |= zip(ranks[1:], binomial_parents(ranks, ranks[0])[1:], strict=True)
     return [parents[rank] for rank in range(len(nodes))]
 
 
-def binomial(ranks: Sequence[int], top: int) -> list[int]:
-    """The parents of ``ranks``: of the h-th the one at h & (h - 1), where that is 0 ``top``."""
+def binomial_parents(ranks: Sequence[int], top: int) -> list[int]:
+    """Return parents of ``ranks``: that of the h-th is the one at h & (h - 1), or ``top`` if that is 0."""
     return [ranks[h & (h - 1)] if h & (h - 1) else top for h in range(len(ranks))]
 
 
-SHAPES = {"star": lambda nodes: [0] * len(nodes), "tree": tree, "nodes": two_level}
+SHAPES = {"star": lambda nodes: [0] * len(nodes), "tree": binomial_tree, "nodes": two_level_tree}

@@ -1,4 +1,4 @@
-"""The ranks of a run, as a run without MPI sees them: one rank, which agrees with itself."""
+"""The world of a run: its ranks. Without MPI there is one, and every operation on all ranks is trivial."""
 
 from __future__ import annotations
 
@@ -15,74 +15,74 @@ News = TypeVar("News")
 
 
 class World:
-    """One rank, without MPI. With several, ``mpifed.mpi.communicator`` has a World of the same methods."""
+    """The ranks of a run without MPI: one. ``mpifed.mpi.communicator`` derives the World of several ranks."""
 
     rank, size = 0, 1
-    first = True  # whether this is rank 0, which reads, writes and speaks
-    hosting = True  # whether clients live on this rank: on all but rank 0, which only serves unless it is alone
+    first = True  # whether this is rank 0, which reads, writes and prints
+    has_clients = True  # whether this rank has clients: all but rank 0, or the only rank
     library = "none"
 
     @contextmanager
     def agreeing(self) -> Iterator[None]:
-        """For what the user's input may make fail on some ranks: then it fails on all, with the first rank's sentence.
+        """Raise the error of the block on all ranks if it fails on some, with the first failing rank's message.
 
-        All ranks enter and leave together. Raises UserError, or the RunError of a disk that is full.
+        All ranks enter and leave together. It is for UserError, and the RunError of a full disk.
         """
-        # new exceptions with the text alone: they travel by pickle, which a traceback or a class of a user's does not
-        found: Exception | None = None
+        # new exceptions with the text alone, because pickle may refuse tracebacks and users' classes
+        failed: Exception | None = None
         try:
             yield
         except UserError as error:
-            found = UserError(str(error))
+            failed = UserError(str(error))
         except RunError as error:
-            found = RunError(str(error))
-        except MemoryError as lack:
-            found = UserError(f"this run does not fit in the memory of rank {self.rank}: {lack}".removesuffix(": "))
-        found = self.agree(found)
-        if found is not None:
-            raise found
+            failed = RunError(str(error))
+        except MemoryError as error:
+            failed = UserError(f"this run does not fit in the memory of rank {self.rank}: {error}".removesuffix(": "))
+        failed = self.agree(failed)
+        if failed is not None:
+            raise failed
 
     def meet(self) -> None:
         """Wait for all ranks."""
 
     def agree(self, news: News | None) -> News | None:
-        """The mistake, or other news, of the first rank that has one, on every rank; None where none has."""
+        """Return the first rank's ``news`` that is not None, such as an error, on every rank; None if all are."""
         return news
 
     def share(self, value: Any) -> Any:
-        """The value of rank 0, on every rank; for small settings, not for arrays."""
+        """Return the value of rank 0 on every rank; for small settings, not for arrays."""
         return value
 
     def collect(self, value: Any) -> list[Any]:
-        """The values of all ranks, at rank 0; for a few numbers, not for arrays."""
+        """Return the values of all ranks at rank 0; for a few numbers, not for arrays."""
         return [value]
 
     def collect_rows(self, values: Array, counts: list[int]) -> Array:
-        """The (c,) float64 arrays of all ranks one after the other, at rank 0; ``counts`` are their lengths."""
+        """Return the float64 arrays (c,) of all ranks, concatenated, at rank 0; ``counts`` are their lengths."""
         return np.asarray(values, float)
 
     def nodes(self) -> list[int]:
-        """The machine of each rank, by the first rank there; all ranks call it."""
+        """Return the machine of each rank, as the number of the first rank there; all ranks call it."""
         return [0]
 
-    def survives(self) -> bool:
-        """Whether the launcher lets the others live when a rank dies."""
+    def is_fault_tolerant(self) -> bool:
+        """Return whether the other ranks survive if one dies."""
         return False
 
-    def unhurt(self) -> bool:
-        """Whether all ranks live."""
+    def all_alive(self) -> bool:
+        """Return whether all ranks live."""
         return True
 
-    def lost(self, error: BaseException) -> bool:
-        """Whether an error says that a rank is dead."""
+    def is_rank_failure(self, error: BaseException) -> bool:
+        """Return whether an error says that a rank is dead."""
         return False
 
-    def hurt(self) -> None:
-        """Tell the others that this rank's run was cut off."""
+    def report_cut_off(self) -> None:
+        """Tell the other ranks that this rank's run was cut off."""
 
     def shrink(self) -> World:
-        """The ranks that live."""
+        """Return the living ranks."""
         return self
 
     def abort(self, code: int = 1) -> None:
-        """End every rank at once, where there are several."""
+        """End all ranks at once, if there are several."""

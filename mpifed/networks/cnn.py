@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.toml import toml_value
-from mpifed.kernels.torch_device import pytorch
+from mpifed.kernels.torch_device import import_torch
 from mpifed.networks.torch_problem import TorchProblem
 
-WIDTH = 64  # of the hidden layer
-SMALLEST = 10  # pixels a side that two convolutions and two poolings leave one of
+WIDTH = 64  # units of the hidden layer
+SMALLEST = 10  # pixels a side, of which two convolutions and two poolings leave one
 
 
 class CNN(TorchProblem, tag="cnn"):
@@ -25,13 +25,13 @@ class CNN(TorchProblem, tag="cnn"):
     """
 
     # Clients are computed side by side and no layer mixes them.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     dropout: Annotated[float, Meta(ge=0, lt=1, description="share of features that dropout sets to zero")] = 0.2
 
-    def sample(self, n: int) -> tuple[int, ...]:
-        """(channels, height, width)."""
-        shape = super().sample(n)
+    def sample_shape(self, n: int) -> tuple[int, ...]:
+        """Return the shape (channels, height, width) of a sample."""
+        shape = super().sample_shape(n)
         if self.shape is None:
             squares = [(c, math.isqrt(n // c), math.isqrt(n // c)) for c in (3, 1)]
             shape = next((square for square in squares if math.prod(square) == n), shape)
@@ -43,15 +43,15 @@ class CNN(TorchProblem, tag="cnn"):
         return shape
 
     def classes(self, n: int, size: int) -> int:
-        with pytorch().device("meta"):  # shapes alone: a file may say any n
-            least = sum(p.numel() for p in self.make(n, 1).parameters())
-        if size < least:
-            raise ValueError(f"a network for {n} features has {least} parameters or more, and there are {size}")
-        return 1 + (size - least) // (WIDTH + 1)
+        with import_torch().device("meta"):  # computes shapes only: n comes from a file and may be huge
+            minimum = sum(p.numel() for p in self.make(n, 1).parameters())
+        if size < minimum:
+            raise ValueError(f"a network for {n} features has {minimum} parameters or more, and there are {size}")
+        return 1 + (size - minimum) // (WIDTH + 1)
 
     def make(self, n: int, classes: int) -> Any:
-        nn = pytorch().nn
-        channels, *sides = self.sample(n)
+        nn = import_torch().nn
+        channels, *sides = self.sample_shape(n)
         height, width = (((side - 2) // 2 - 2) // 2 for side in sides)
         return nn.Sequential(
             nn.Conv2d(channels, 32, 3),

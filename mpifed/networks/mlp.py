@@ -7,11 +7,11 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array, Count
+from mpifed.core.typing import Array, PositiveInt
 from mpifed.data.dataset import Dataset
-from mpifed.data.labels import Kind, class_count
+from mpifed.data.labels import LabelKind, count_classes
 from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem
 from mpifed.problems.softmax import cross_entropy
@@ -20,27 +20,27 @@ from mpifed.problems.softmax import cross_entropy
 class MLP(Problem, tag="mlp"):
     """Mean cross-entropy of a network features – hidden … – C with ReLU between its layers, + (lam/2)‖weights‖².
 
-    Parameters flat, layer by layer, [W row-major (out × in) | bias]; at first uniform in ±1/√in, from the seed.
-    Labels 0 … C−1.  Source: section V (784–100–10: 79,510 parameters).
+    The parameters are flat, layer by layer, [W row-major (out × in) | bias]; they start uniform in ±1/√in, drawn from
+    the seed. Labels 0 … C−1.  Source: section V (784–100–10: 79,510 parameters).
     """
 
     # Layers do not mix clients, and their products are numpy's.
-    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
+    supports = Supports.EVERYTHING & ~Supports.DEVICES
 
-    hidden: Annotated[tuple[Count, ...], Meta(min_length=1, description="widths of the hidden layers")] = (100,)
+    hidden: Annotated[tuple[PositiveInt, ...], Meta(min_length=1, description="widths of the hidden layers")] = (100,)
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of the weights, not of the biases")] = 0.0
 
     def dim(self, data: Dataset) -> int:
         return sum((a + 1) * b for a, b in self.shapes(data))
 
     def shapes(self, data: Dataset) -> list[tuple[int, int]]:
-        """(in, out) of every layer."""
-        return list(pairwise((data.n, *self.hidden, class_count(data))))
+        """Return (in, out) for every layer."""
+        return list(pairwise((data.n, *self.hidden, count_classes(data))))
 
-    def decays(self, data: Dataset) -> Array:
+    def decay_mask(self, data: Dataset) -> Array:
         return np.concatenate([np.arange((a + 1) * b) < a * b for a, b in self.shapes(data)])
 
-    def takes(self) -> Kind:
+    def takes(self) -> LabelKind:
         return "classes"
 
     def initial(self, data: Dataset, seed: int) -> Array:
@@ -48,7 +48,7 @@ class MLP(Problem, tag="mlp"):
         return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in self.shapes(data)])
 
     def predict(self, block: Block, X: Array) -> Array:
-        """The class with the largest score, the lowest at a tie: (c, D)."""
+        """Return the class with the largest score, the lowest at a tie: (c, D)."""
         return np.argmax(self.forward(block, X)[-1], axis=-1)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
@@ -58,11 +58,11 @@ class MLP(Problem, tag="mlp"):
         f = np.vecdot(block.w, loss)
         R = R * block.w[:, :, None]
         slopes = np.empty((len(block), X.shape[-1]), R.dtype)
-        places = self.layers(block, slopes)
+        slope_layers = self.layers(block, slopes)
         for k in range(len(layers) - 1, -1, -1):
             W = layers[k][0]
-            G, bias = places[k]
-            # the first layer multiplies with the samples themselves, which may be sparse
+            G, bias = slope_layers[k]
+            # the first layer multiplies the samples themselves, which may be sparse
             if k:
                 np.matmul(R.mT, outputs[k - 1], out=G)
             else:
@@ -76,22 +76,22 @@ class MLP(Problem, tag="mlp"):
         return f, slopes
 
     def forward(self, block: Block, X: Array) -> list[Array]:
-        """The outputs of the layers: after ReLU (c, D, width), the last one scores (c, D, C)."""
+        """Return the outputs of the layers: after ReLU (c, D, width), and the scores (c, D, C) last."""
         outputs: list[Array] = []
         for W, bias in self.layers(block, X):
-            # ReLU takes the place of the scores: it is 0 where its slope is 0, which is all that value_grad asks later
+            # ReLU overwrites the scores: it is 0 where its slope is 0, which is all that value_grad needs later
             Z = np.matmul(np.maximum(outputs[-1], 0, out=outputs[-1]), W.mT) if outputs else block.matmat(W)
             outputs.append(Z + bias[..., None, :])
         return outputs
 
     def layers(self, block: Block, X: Array) -> list[tuple[Array, Array]]:
-        """W (…, out, in) and bias (…, out) of every layer."""
+        """Split X into W (…, out, in) and bias (…, out) for every layer."""
         hidden = sum((width + 1) * out for width, out in pairwise((block.n, *self.hidden)))
         classes = (X.shape[-1] - hidden) // (self.hidden[-1] + 1)
-        found = []
-        at = 0
+        layers = []
+        begin = 0
         for width, out in pairwise((block.n, *self.hidden, classes)):
-            cut = at + out * width
-            found.append((X[..., at:cut].reshape(*X.shape[:-1], out, width), X[..., cut : cut + out]))
-            at = cut + out
-        return found
+            end = begin + out * width
+            layers.append((X[..., begin:end].reshape(*X.shape[:-1], out, width), X[..., end : end + out]))
+            begin = end + out
+        return layers

@@ -10,24 +10,24 @@ import numpy as np
 
 from mpifed.core import threads
 from mpifed.core.errors import UserError
-from mpifed.core.memory import keep_freed
+from mpifed.core.memory import keep_freed_memory
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.kernels.torch_device import device_of, first_line, pytorch
+from mpifed.kernels.torch_device import choose_device, error_line, import_torch
 from mpifed.networks import torch_dropout, torch_layers
 from mpifed.networks.torch_losses import Loss
 
 
-def forward(name: str | None, device: Any) -> Callable[..., Any]:
-    """torch.func.functional_call, under torch.autocast to the type ``name`` where one is given.
+def make_forward(name: str | None, device: Any) -> Callable[..., Any]:
+    """Return torch.func.functional_call, under torch.autocast to the type ``name`` if there is one.
 
-    Scores come back in single precision, and so do gradients, because parameters have it. Tensors on another device
-    than ``device``, with which a module is tried, are computed in single precision. UserError for float16 on a CPU.
+    Scores and gradients come back in single precision, which parameters have. Tensors on another device than
+    ``device``, with which a module is tried, are computed in single precision. Raise UserError for float16 on a CPU.
     """
-    torch = pytorch()
-    plain: Callable[..., Any] = torch.func.functional_call
+    torch = import_torch()
+    functional_call: Callable[..., Any] = torch.func.functional_call
     if name is None:
-        return plain
+        return functional_call
     if name == "float16" and device.type == "cpu":
         raise UserError(
             'problem.autocast = "float16" is wrong on a CPU: it must be "bfloat16" there, or problem.device = "cuda"'
@@ -35,44 +35,44 @@ def forward(name: str | None, device: Any) -> Callable[..., Any]:
 
     def call(module: Any, P: dict[str, Any], inputs: tuple[Any, ...]) -> Any:
         half = inputs[0].device.type == device.type
-        # without its cache of parameters, which would outlive the transformations of torch.func
+        # its cache of parameters is off, because it would outlive the transformations of torch.func
         with torch.autocast(device.type, getattr(torch, name), enabled=half, cache_enabled=False):
-            return plain(module, P, inputs).float()
+            return functional_call(module, P, inputs).float()
 
     return call
 
 
-class Options(NamedTuple):
-    """What a network is built for."""
+class NetworkOptions(NamedTuple):
+    """The options that a network is built with."""
 
     shape: tuple[int, ...]  # of a sample
     integers: bool  # whether samples are whole numbers
     loss: Loss
     lam: float
     device: str
-    autocast: str | None = None  # type of layers that may compute in half precision
+    autocast: str | None = None  # half-precision type, for the layers that allow it
 
 
-class Function:
+class ModuleFunction:
     """The loss of a module as a function of its trained parameters x (n,) and the samples of a client.
 
-    ``start`` (n,): initial parameters, drawn from ``seed``. ``output``: shape of the output for two samples. ``alone``:
-    whether it takes a single sample. Frozen parameters and buffers are constants. UserError for a module or a loss that
-    is no function of x and the samples, ValueError where it cannot take the samples.
+    ``start`` (n,): initial parameters, drawn from ``seed``. ``output``: shape of the output for two samples. Frozen
+    parameters and buffers are constants. Building it raises UserError if module or loss is no function of x and the
+    samples, and ValueError if the module cannot take the samples.
     """
 
-    def __init__(self, make: Callable[[], Any], options: Options, seed: int) -> None:
-        self.torch = pytorch()
+    def __init__(self, make: Callable[[], Any], options: NetworkOptions, seed: int) -> None:
+        self.torch = import_torch()
         self.options = options
-        self.device = device_of(options.device)
-        self.forward = forward(options.autocast, self.device)
-        self.torch.set_num_threads(threads.of_networks())
-        keep_freed()
-        with self.seeded(seed), self.torch.no_grad():
+        self.device = choose_device(options.device)
+        self.forward = make_forward(options.autocast, self.device)
+        self.torch.set_num_threads(threads.network_threads())
+        keep_freed_memory()
+        with self.seed_generators(seed), self.torch.no_grad():
             self.module = make().eval()
-            self.masks = torch_dropout.replace(self.module)
+            self.masks = torch_dropout.replace_dropout(self.module)
             self.output = self._output_shape()
-            torch_layers.check(self.module)
+            torch_layers.check_parameters(self.module)
             self.norms = torch_layers.Normalisation(self.module)
             self._check_calls()
         named = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
@@ -83,7 +83,7 @@ class Function:
         constants = {name: p.detach() for name, p in self.module.named_parameters() if name not in named}
         self.constants = constants | dict(self.module.named_buffers())
         self.converted: dict[Any, dict[str, Any]] = {}  # dtype of x -> the constants
-        # once with a graph: under torch.no_grad in its forward a network would have zero gradients, and say nothing
+        # one call with a graph: a forward under torch.no_grad would give zero gradients without any error
         with self.torch.enable_grad():
             scores = self._call({name: p.detach().requires_grad_() for name, p in named.items()}, self._zeros(2))
         if named and not scores.requires_grad:
@@ -91,53 +91,54 @@ class Function:
             raise UserError(f"the scores of the network have no gradient: {wrong}")
 
     def _output_shape(self) -> tuple[int, ...]:
-        """The shape of the output for two samples of zeros; ValueError where the module fails."""
+        """Return the shape of the output for two samples of zeros; raise ValueError if the module fails."""
         try:
             scores = self.module(self._zeros(2))
         except Exception as error:  # the user's code may raise anything
-            whole = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
-            hint = whole if torch_layers.embeddings(self.module) else ""
+            advice = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
+            hint = advice if torch_layers.embedding_layers(self.module) else ""
             shape = toml_value(self.options.shape)
-            raise ValueError(f"the network does not take samples of shape {shape}: {first_line(error)}{hint}") from None
-        torch_layers.refuse_no_tensor(scores, "")
+            raise ValueError(f"the network does not take samples of shape {shape}: {error_line(error)}{hint}") from None
+        torch_layers.require_tensor(scores, "")
         return tuple(scores.shape)
 
     def _check_calls(self) -> None:
-        """Call the module with a few samples; UserError where it remembers them, ValueError for other scores."""
-        # some networks count their calls or keep means of their inputs: with them f_i is no function of x
-        before = torch_layers.marks(self.module)
-        self.alone = True
+        """Call the module with a few samples; raise UserError if it remembers them, ValueError for no tensor."""
+        # f_i is no function of x in networks that count their calls or keep means of their inputs
+        before = torch_layers.buffer_versions(self.module)
+        self.takes_one_sample = True
         for train in (False, True):
-            self.norms.mode(self.module, train)
-            self.trial = self._call({}, self._zeros(2))
-            torch_layers.refuse_no_tensor(self.trial, " in training mode" if train else "")
+            self.norms.set_mode(self.module, train)
+            self.trial_output = self._call({}, self._zeros(2))
+            torch_layers.require_tensor(self.trial_output, " in training mode" if train else "")
             try:
                 self._call({}, self._zeros(1))
             except UserError:
-                self.alone = False
-        torch_layers.refuse_memory(before, torch_layers.marks(self.module))
+                self.takes_one_sample = False
+        torch_layers.refuse_changed_buffers(before, torch_layers.buffer_versions(self.module))
 
     @cached_property
     def mean(self) -> bool:
-        """Whether the loss is a mean over the samples; UserError where it cannot be used."""
-        kind = self.torch.int64 if self.options.loss.targets == "classes" else self.trial.dtype
-        return self.options.loss.is_mean(self.trial, self.torch.zeros(2, dtype=kind))
+        """True if the loss is a mean over the samples; raises UserError if the loss cannot be used."""
+        dtype = self.torch.int64 if self.options.loss.targets == "classes" else self.trial_output.dtype
+        return self.options.loss.is_mean(self.trial_output, self.torch.zeros(2, dtype=dtype))
 
     def _zeros(self, count: int) -> Any:
-        return torch_layers.zeros(self.module, (count, *self.options.shape), self.options.integers)
+        """Return ``count`` samples of zeros."""
+        return torch_layers.zero_samples(self.module, (count, *self.options.shape), self.options.integers)
 
     def loss(self, P: dict[str, Any], constants: dict[str, Any], samples: Any, b: Any, w: Any) -> tuple[Any, Any]:
-        """Σ_j w_j · loss of sample j, and the scores (k, …)."""
+        """Return Σ_j w_j · loss of sample j, and the scores (k, …)."""
         scores = self._call(P | constants, samples)
         try:
             return self.options.loss.of(scores, b, w), scores
         except Exception as error:  # the user's code may raise anything
             wrong = f"problem.loss = {toml_value(self.options.loss.name)} is wrong:"
-            raise UserError(f"{wrong} it fails on {len(b)} samples of a client: {first_line(error)}") from None
+            raise UserError(f"{wrong} it fails on {len(b)} samples of a client: {error_line(error)}") from None
 
     def _call(self, P: dict[str, Any], samples: Any) -> Any:
-        """The scores of samples at parameters P; UserError where the module fails."""
-        # a mask is a function of the number of the call in this pass; without this, of all calls since the run began
+        """Return the scores of samples at parameters P; raise UserError if the module fails."""
+        # masks depend on the number of calls in this pass, so the count begins at 0 each time
         for layer in self.masks.values():
             layer.calls = 0
         try:
@@ -153,21 +154,21 @@ class Function:
                     "; take a batch_size with which no client has a mini-batch of one sample, such as 0, with which it "
                     "takes all its samples at once"
                 )
-            failed = f"fails on {count} of a client: {first_line(error)}{hint}"
+            failed = f"fails on {count} of a client: {error_line(error)}{hint}"
             raise UserError(f"the network of the problem {failed}") from None
 
     def parameters(self, x: Array) -> tuple[dict[str, Any], dict[str, Any]]:
-        """x as the tensors of the module, by name, and its constants."""
+        """Return x as the tensors of the module, by name, and its constants."""
         flat = self.tensor(x)
         return self.split(flat), self.constants_in(flat.dtype)
 
     def split(self, flat: Any) -> dict[str, Any]:
-        """A tensor (n,) as the parameters of the module, by name."""
+        """Split a tensor (n,) into the parameters of the module, by name."""
         parts = flat.split([math.prod(shape) for shape in self.shapes.values()])
         return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
     def constants_in(self, dtype: Any) -> dict[str, Any]:
-        """Frozen parameters and buffers on the device; those that are real numbers in this type."""
+        """Return frozen parameters and buffers on the device; real numbers have the type ``dtype``."""
         if dtype not in self.converted:
             self.converted[dtype] = {
                 name: value.to(self.device, dtype if value.is_floating_point() else value.dtype)
@@ -176,19 +177,19 @@ class Function:
         return self.converted[dtype]
 
     def targets(self, b: Array) -> Any:
-        """Labels as the loss takes them: (k,)."""
+        """Return labels (k,) as the loss takes them."""
         return self.tensor(b.astype(np.int64) if self.options.loss.targets == "classes" else b)
 
     def samples(self, A: Array) -> Any:
-        """Samples as the module takes them: (k, *shape)."""
+        """Return samples (k, *shape) as the module takes them."""
         return self.tensor(A.astype(np.int64) if self.options.integers else A).view(-1, *self.options.shape)
 
     def tensor(self, values: Array) -> Any:
-        """A copy, so that the alignment in memory, which may change the last bits, is the same for every client."""
+        """Copy an array to the device; a copy has the same memory alignment, and last bits, for every client."""
         return self.torch.tensor(values, device=self.device)
 
     @contextmanager
-    def seeded(self, seed: int) -> Iterator[None]:
+    def seed_generators(self, seed: int) -> Iterator[None]:
         """Seed PyTorch's random number generators; restore their state afterwards."""
         gpus = [] if self.device.index is None else [self.device.index]
         with self.torch.random.fork_rng(devices=gpus):

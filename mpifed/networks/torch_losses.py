@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.kernels.torch_device import first_line, pytorch
+from mpifed.kernels.torch_device import error_line, import_torch
 
 Targets = Literal["classes", "numbers"]
-LOSSES: dict[str, tuple[Targets, str]] = {  # name -> what its targets are, and its name in torch.nn.functional
+LOSSES: dict[str, tuple[Targets, str]] = {  # name -> its targets, and its name in torch.nn.functional
     "cross-entropy": ("classes", "cross_entropy"),
     "binary-cross-entropy": ("classes", "binary_cross_entropy_with_logits"),
     "mse": ("numbers", "mse_loss"),
@@ -21,16 +21,16 @@ LOSSES: dict[str, tuple[Targets, str]] = {  # name -> what its targets are, and 
 
 
 class Loss(NamedTuple):
-    """``function`` maps scores (k, …) and targets (k,) to one loss for each sample (k, …), or to their mean."""
+    """A loss: ``function`` maps scores (k, …) and targets (k,) to one loss for each sample (k, …), or to their mean."""
 
     name: str
     function: Callable[[Any, Any], Any]
     targets: Targets
 
     def of(self, scores: Any, targets: Any, w: Any) -> Any:
-        """Σ_j w_j loss_j, or the mean where the function gives that; scores (k, 1) reach it as (k,)."""
-        losses = self.function(squeezed(scores), targets)
-        if not pytorch().is_tensor(losses) or (losses.ndim and len(losses) != len(w)):
+        """Return Σ_j w_j loss_j, or the mean if the function gives that; scores (k, 1) reach the function as (k,)."""
+        losses = self.function(squeeze_scores(scores), targets)
+        if not import_torch().is_tensor(losses) or (losses.ndim and len(losses) != len(w)):
             shape = getattr(losses, "shape", None)
             given = f"a {type(losses).__name__}" if shape is None else f"an array {toml_value(tuple(shape))}"
             raise ValueError(f"it gives {given} for {len(w)} samples: one loss each, or their mean, is needed")
@@ -39,45 +39,45 @@ class Loss(NamedTuple):
         return (w * losses).sum() if losses.ndim else losses
 
     def is_mean(self, scores: Any, targets: Any) -> bool:
-        """Whether the function gives a mean for these scores; UserError where it cannot be used."""
+        """Return whether the function gives a mean for these scores; raise UserError if it cannot be used."""
         wrong = f"problem.loss = {toml_value(self.name)} is wrong:"
         scores = scores.detach().requires_grad_()
         try:
-            with pytorch().enable_grad():
+            with import_torch().enable_grad():
                 self.refuse_writing(scores, targets)
                 self.of(scores, targets, targets.new_ones(len(targets), dtype=scores.dtype))
-                losses = self.function(squeezed(scores), targets)
+                losses = self.function(squeeze_scores(scores), targets)
         except UserError:
             raise
         except Exception as error:  # the user's code may raise anything
             shapes = f"scores {toml_value(tuple(scores.shape))} and targets {toml_value(tuple(targets.shape))}"
-            raise UserError(f"{wrong} it cannot take {shapes}: {first_line(error)}") from None
+            raise UserError(f"{wrong} it cannot take {shapes}: {error_line(error)}") from None
         if not losses.requires_grad:
             raise UserError(f"{wrong} it has no gradient: compute it from the scores with functions of torch alone")
         self.refuse_multiples(scores.detach(), targets)
         return not losses.ndim
 
     def refuse_writing(self, scores: Any, targets: Any) -> None:
-        """UserError where the function changes its scores or targets, which others read too."""
-        own = [scores * 1, targets.clone()]  # no leaf, which torch itself does not let anybody change
-        self.function(squeezed(own[0]), own[1])
-        for name, tensor, before in zip(("scores", "targets"), own, (scores, targets), strict=True):
-            if written(tensor, before):
+        """Raise UserError if the function changes its scores or targets, which others read too."""
+        copies = [scores * 1, targets.clone()]  # not a leaf: torch itself refuses changes of leaves
+        self.function(squeeze_scores(copies[0]), copies[1])
+        for name, tensor, before in zip(("scores", "targets"), copies, (scores, targets), strict=True):
+            if is_modified(tensor, before):
                 raise UserError(
                     f"problem.loss = {toml_value(self.name)} is wrong: it changes its {name} in place: change a copy, "
                     f"as in {name} = {name}.clone()"
                 )
 
     def refuse_multiples(self, scores: Any, targets: Any) -> None:
-        """UserError where what is given doubles, as a sum does, or is halved when each sample comes twice."""
-        torch = pytorch()
-        # scores of which no loss is 0, for twice 0 is 0 as well; probabilities, for some losses take nothing else
+        """Raise UserError if the loss doubles, as a sum does, or halves when each sample comes twice."""
+        torch = import_torch()
+        # scores whose loss is not 0, as twice 0 is 0 too; and probabilities, as some losses take nothing else
         steps = torch.linspace(0.2, 0.8, scores.numel(), dtype=scores.dtype)
         scores = steps.to(scores.device).reshape(scores.shape)
         try:
-            once = self.function(squeezed(scores), targets)
-            twice = self.function(squeezed(torch.cat([scores, scores])), torch.cat([targets, targets]))
-        except Exception:  # the user's code may raise anything: this one takes other scores, and shows nothing here
+            once = self.function(squeeze_scores(scores), targets)
+            twice = self.function(squeeze_scores(torch.cat([scores, scores])), torch.cat([targets, targets]))
+        except Exception:  # the user's code may raise anything: it takes other scores, so nothing is known here
             return
         if once.shape[1:] != twice.shape[1:]:
             shapes = " for 2 samples and ".join(f"an array {toml_value(tuple(one.shape))}" for one in (once, twice))
@@ -93,50 +93,50 @@ class Loss(NamedTuple):
                 raise UserError(f"problem.loss = {toml_value(self.name)} is wrong: it {wrong}: {right}")
 
 
-def loss_of(reference: str, targets: Targets | None) -> Loss:
-    """The loss called ``reference``; ``targets`` says what those of a function of the user are."""
+def make_loss(reference: str, targets: Targets | None) -> Loss:
+    """Return the loss called ``reference``; ``targets`` says which targets a user's function takes."""
     if reference not in LOSSES:
-        return Loss(reference, function_of("loss", reference, LOSSES), targets or "classes")
+        return Loss(reference, load_function("loss", reference, LOSSES), targets or "classes")
     wanted, name = LOSSES[reference]
     if targets not in (None, wanted):
         raise UserError(f"problem.targets = {toml_value(targets)} is wrong: the targets of {reference} are {wanted}")
     if reference == "cross-entropy":
         return Loss(reference, cross_entropy, wanted)
-    function = partial(getattr(pytorch().nn.functional, name), reduction="none")
-    if reference == "binary-cross-entropy":  # its targets are classes, whole numbers, and the function takes real ones
+    function = partial(getattr(import_torch().nn.functional, name), reduction="none")
+    if reference == "binary-cross-entropy":  # its targets are whole numbers, and torch's function takes real ones
         return Loss(reference, lambda scores, y: function(scores, y.to(scores.dtype)), wanted)
     return Loss(reference, function, wanted)
 
 
 def cross_entropy(scores: Any, targets: Any) -> Any:
-    """−log softmax(scores)_target of each sample: (k,); in fewer operations than torch's, which has more options."""
-    classes = pytorch().arange(scores.shape[1], device=scores.device)
+    """Return −log softmax(scores)_target of each sample (k,), in fewer operations than torch's function."""
+    classes = import_torch().arange(scores.shape[1], device=scores.device)
     return -scores.log_softmax(1).where(targets[:, None] == classes, 0).sum(1)
 
 
-class Metric(NamedTuple):
-    """``function`` maps all scores and targets of a client to one number, or to one for each sample."""
+class NetworkMetric(NamedTuple):
+    """A metric, whose ``function`` maps all scores and targets of a client to one number, or one for each sample."""
 
     name: str
     function: Callable[[Any, Any], Any]
 
     def of(self, scores: Any, targets: Any) -> float:
-        """The number of a client, or the mean over its samples; UserError where it is no finite number."""
+        """Return the metric of a client, a mean over its samples if need be; raise UserError if it is not finite."""
         wrong = f"problem.metric = {toml_value(self.name)} is wrong:"
         try:
-            value = self.function(squeezed(scores), targets)
-            value = float(value.double().mean() if pytorch().is_tensor(value) else value)
+            value = self.function(squeeze_scores(scores), targets)
+            value = float(value.double().mean() if import_torch().is_tensor(value) else value)
         except Exception as error:  # the user's code may raise anything
-            raise UserError(f"{wrong} it fails on {len(targets)} samples of a client: {first_line(error)}") from None
+            raise UserError(f"{wrong} it fails on {len(targets)} samples of a client: {error_line(error)}") from None
         if value - value:
             raise UserError(f"{wrong} it gives {value} for a client with {len(targets)} samples, not a finite number")
         return value
 
 
 def r2(scores: Any, y: Any) -> float:
-    """1 − Σ(score − y)²/Σ(y − mean y)²; where all y are equal, 1 for perfect scores and else 0."""
+    """Return 1 − Σ(score − y)²/Σ(y − mean y)²; if all y are equal, 1 for perfect scores and else 0."""
     residual, total = (float(part.square().sum()) for part in (scores - y, y - y.mean()))
-    # equal numbers are looked for themselves: their mean may be rounded to another one, and total is then not 0
+    # whether all y are equal is tested directly: their mean may be rounded, and then total is not 0
     return 1 - residual / total if total and bool((y != y[0]).any()) else float(residual == 0)
 
 
@@ -147,8 +147,8 @@ METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
 }
 
 
-def refuse_scores(output: tuple[int, ...], scores: int, loss: Loss, metric: str) -> None:
-    """ValueError where a network gives for two samples an ``output`` of another shape than ``scores`` for each."""
+def check_output_shape(output: tuple[int, ...], scores: int, loss: Loss, metric: str) -> None:
+    """Raise ValueError if the ``output`` for two samples is not of the shape of ``scores`` for each."""
     gives = f"for 2 samples the network gives an array {toml_value(output)}: it must be"
     single = output in ((2,), (2, 1))
     if loss.name not in LOSSES:
@@ -165,37 +165,38 @@ def refuse_scores(output: tuple[int, ...], scores: int, loss: Loss, metric: str)
         raise ValueError(f"{gives} [2, 1], one score per sample")
 
 
-def metric_of(reference: str, targets: Targets) -> Metric:
+def make_metric(reference: str, targets: Targets) -> NetworkMetric:
+    """Return the metric called ``reference``; raise UserError if it does not go with the targets."""
     if reference not in METRICS:
-        return Metric(reference, function_of("metric", reference, METRICS))
+        return NetworkMetric(reference, load_function("metric", reference, METRICS))
     if targets == "classes":
         raise UserError(f'problem.metric = "{reference}" is wrong: it is for numbers, and the targets are classes')
-    return Metric(reference, METRICS[reference])
+    return NetworkMetric(reference, METRICS[reference])
 
 
-def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], Any]:
-    """What path.py:function or package.module:function names; of a class such as torch.nn:L1Loss an instance."""
+def load_function(key: str, reference: str, names: Any) -> Callable[[Any, Any], Any]:
+    """Return the function that path.py:function or package.module:function names; of a class, an instance."""
     wrong = f"problem.{key} = {toml_value(reference)} is wrong:"
     if ":" not in reference:
         near = difflib.get_close_matches(reference, names, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"it is {', '.join(names)} or path.py:function"
         raise UserError(f"{wrong} {hint}")
     try:
-        made = plugins.load(reference, "function", Callable)
+        made = plugins.load_class(reference, "function", Callable)
     except ValueError as error:
         raise UserError(f"{wrong} {error}") from None
     try:
         return made() if isinstance(made, type) else made
     except Exception as error:  # a class of the user may raise anything
-        raise UserError(f"{wrong} it cannot be made without arguments: {first_line(error)}") from None
+        raise UserError(f"{wrong} it cannot be made without arguments: {error_line(error)}") from None
 
 
-def written(tensor: Any, before: Any) -> bool:
-    """Whether a new tensor with the values ``before`` was changed in place."""
-    # _version is what autograd goes by; tensor.data, or an array of numpy on the same memory, leaves it as it is
+def is_modified(tensor: Any, before: Any) -> bool:
+    """Return whether a new tensor with the values ``before`` was changed in place."""
+    # _version counts changes in place, but not those by tensor.data or a numpy array on the same memory
     return tensor._version > 0 or not bool(((tensor == before) | (before != before)).all())
 
 
-def squeezed(scores: Any) -> Any:
-    """Scores (k, 1) as (k,); against targets (k,) they would spread to (k, k)."""
+def squeeze_scores(scores: Any) -> Any:
+    """Return scores (k, 1) as (k,): against targets (k,) they would broadcast to (k, k)."""
     return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores

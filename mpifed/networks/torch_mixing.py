@@ -1,107 +1,108 @@
-"""A rehearsal of networks that mix the samples of a batch: does what is found of a sample depend on those beside it?
+"""A rehearsal that finds networks in which the results of a sample depend on the others in its batch.
 
-Some random samples are computed alone, then before and behind other numbers of others with weight 0, of other values.
-Where f, ∇f or their scores change by more than rounding, the network takes neither padding nor a client in pieces. What
-is rehearsed, on the CPU, depends on the network alone, so that all ranks find the same.
+Some random samples are computed alone, then before and behind different numbers of other samples with weight 0. If f,
+∇f or their scores change by more than rounding, the network can take neither padding nor a client in pieces. The
+rehearsal runs on the CPU and depends on the network alone, so that all ranks find the same.
 """
 
+import itertools
 from typing import Any, NamedTuple
 
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.kernels.torch_device import pytorch
-from mpifed.networks.torch_function import Function
+from mpifed.kernels.torch_device import import_torch
+from mpifed.networks.torch_function import ModuleFunction
 
 SCORES = "the network makes the scores of a sample depend on the others in its batch"
 LOSS = "the loss of a sample depends on the others in its batch"
-KEPT = 3  # samples that are compared
-BESIDE = 3  # others beside them, twice as many in the longest batch
-APART = 0.05  # distance of random parameters from the first ones, at which parts of a network may be switched off
-LAST_BITS = 8  # units in the last place
+COMPARED = 3  # samples that are compared
+BESIDE = 3  # samples beside them, twice as many in the longest batch
+DISTANCE = 0.05  # of random parameters from the initial ones, at which parts of a network may be switched off
+LAST_BITS = 8  # units in the last place that rounding may differ by
 
 
-class Found(NamedTuple):
-    """What a rehearsal found, and whether all numbers were finite: those that are not show nothing."""
+class MixingResult(NamedTuple):
+    """The reason that a rehearsal found, empty if none, and whether all numbers were finite."""
 
     reason: str
     finite: bool
 
 
-class Batch(NamedTuple):
-    """Samples in one pass, of which those in ``rows`` have weights."""
+class WeightedBatch(NamedTuple):
+    """Samples in one pass, of which those in ``rows`` have weights above 0."""
 
     samples: Any  # (k, …)
     b: Any  # (k,)
     rows: slice
 
 
-def reason(net: Function) -> str:
-    """Why the samples of a batch cannot be computed apart; empty where they can."""
-    # a pass may be under way, in which some layers train and others do not
+def mixing_reason(net: ModuleFunction) -> str:
+    """Return why the samples of a batch cannot be computed apart; empty if they can."""
+    # restored afterwards: the caller may be in a pass, with some layers in training mode
     modes = [(part, part.training) for part in net.module.modules()]
     try:
-        kinds = (rehearsed(net, positive) for positive in (False, True))
-        return next((found.reason for found in kinds if found and (found.reason or found.finite)), "")
+        results = (rehearse(net, positive) for positive in (False, True))
+        return next((result.reason for result in results if result and (result.reason or result.finite)), "")
     finally:
         for part, mode in modes:
             part.training = mode
 
 
-def rehearsed(net: Function, positive: bool) -> Found | None:
-    """What samples of one kind show; None where the network cannot take them.
+def rehearse(net: ModuleFunction, positive: bool) -> MixingResult | None:
+    """Rehearse with ``positive`` or any samples; return None if the network cannot take them.
 
-    Double precision, in which convolutions on a CPU are slow, decides where single precision leaves a doubt.
+    Double precision, in which convolutions on a CPU are slow, decides if single precision leaves a doubt.
     """
-    # single precision answers first, where equal bits leave no doubt; in double precision rounding is far below mixing
-    first = attempted(net, "float32", positive, exact=True)
-    if first and not first.reason:
-        return first
-    return attempted(net, "float64", positive) or (first and attempted(net, "float32", positive))
+    # in single precision equal bits leave no doubt; in double precision rounding is far smaller than mixing
+    single = rehearse_in_type(net, "float32", positive, exact=True)
+    if single and not single.reason:
+        return single
+    return rehearse_in_type(net, "float64", positive) or (single and rehearse_in_type(net, "float32", positive))
 
 
-def attempted(net: Function, dtype: str, positive: bool, exact: bool = False) -> Found | None:
-    """The same in one type of numbers."""
-    rehearsal = Rehearsal(net, dtype, positive, exact)
+def rehearse_in_type(net: ModuleFunction, dtype: str, positive: bool, exact: bool = False) -> MixingResult | None:
+    """Rehearse in one type of numbers; return None if the network fails."""
+    rehearsal = MixingRehearsal(net, dtype, positive, exact)
     try:
         reason = rehearsal.difference(False)
         if not reason and rehearsal.trains():
             reason = rehearsal.difference(True)
-    except Exception:  # the user's code may raise anything; what raises it in a run is told then
+    except Exception:  # the user's code may raise anything; the run itself reports it
         return None
-    return Found(reason, rehearsal.finite())
+    return MixingResult(reason, rehearsal.finite())
 
 
-class Rehearsal:
-    """Batches of random samples, or of ``positive`` ones, at random parameters of a network, in a type of numbers.
+class MixingRehearsal:
+    """Batches of random samples at random parameters of a network, in a type of numbers.
 
-    With ``exact`` batches of one size have to agree to the last bits, which is what they do without mixing.
+    With ``positive`` all samples are positive. With ``exact`` batches of one size have to agree to the last bits.
     """
 
-    def __init__(self, net: Function, dtype: str, positive: bool, exact: bool) -> None:
+    def __init__(self, net: ModuleFunction, dtype: str, positive: bool, exact: bool) -> None:
         self.net = net
         self.dtype = getattr(net.torch, dtype)
         self.rng = stream(int(positive), "mixing")
         self.positive = positive
         self.exact = exact
-        self.x = self.tensor(net.start + APART * self.rng.standard_normal(len(net.start)))
-        self.w = self.tensor(self.rng.uniform(0.5, 1, KEPT))
-        # behind and before, because a network may look at the first sample of a batch alone; copies and more, because
-        # one may use the mean or the size of its batch
-        own, one, other = (self.drawn(count) for count in (KEPT, BESIDE, BESIDE))
-        copies = tuple(part[:1].expand(part.shape) for part in own)
+        self.x = self.tensor(net.start + DISTANCE * self.rng.standard_normal(len(net.start)))
+        self.w = self.tensor(self.rng.uniform(0.5, 1, COMPARED))
+        # behind and before, because a network may use the first sample of a batch; copies and more, because
+        # it may use the mean or the size of its batch
+        compared, first, second = (self.draw_samples(count) for count in (COMPARED, BESIDE, BESIDE))
+        copies = tuple(part[:1].expand(part.shape) for part in compared)
         self.batches = {
-            "alone": self.batch([own], 0),
-            "behind": self.batch([own, one], 0),
-            "behind others": self.batch([own, other], 0),
-            "before": self.batch([one, own], 1),
-            "before others": self.batch([other, own], 1),
-            "copies": self.batch([own, copies], 0),
-            "more": self.batch([own, one, other], 0),
+            "alone": self.batch([compared], 0),
+            "behind": self.batch([compared, first], 0),
+            "behind others": self.batch([compared, second], 0),
+            "before": self.batch([first, compared], 1),
+            "before others": self.batch([second, compared], 1),
+            "copies": self.batch([compared, copies], 0),
+            "more": self.batch([compared, first, second], 0),
         }
-        self.seen: dict[tuple[str, bool, int], tuple[Any, ...]] = {}
+        self.cached: dict[tuple[str, bool, int], tuple[Any, ...]] = {}
 
-    def drawn(self, count: int) -> tuple[Any, Any]:
-        """Random samples and targets."""
+    def draw_samples(self, count: int) -> tuple[Any, Any]:
+        """Draw random samples and targets."""
         options = self.net.options
         shape = (count, *options.shape)
         A: Array = self.rng.uniform(0, 1, shape) if self.positive else self.rng.standard_normal(shape)
@@ -109,49 +110,50 @@ class Rehearsal:
             A = self.rng.integers(0, 2, shape) * (not self.positive)
         b: Array = self.rng.standard_normal(count)
         if options.loss.targets == "classes":
-            most = self.net.output[1] if len(self.net.output) == 2 else 2
-            b = self.rng.integers(0, max(2, most), count)
+            classes = self.net.output[1] if len(self.net.output) == 2 else 2
+            b = self.rng.integers(0, max(2, classes), count)
         return self.tensor(A, options.integers), self.tensor(b, options.loss.targets == "classes")
 
     def tensor(self, values: Any, whole: bool = False) -> Any:
-        """Numbers on the CPU in the type of this rehearsal, or whole ones."""
+        """Return numbers as a tensor on the CPU, in the type of this rehearsal or as whole numbers."""
         torch = self.net.torch
         return torch.tensor(values, dtype=torch.int64 if whole else self.dtype)
 
-    def batch(self, parts: list[tuple[Any, Any]], kept: int) -> Batch:
-        """Samples and targets one behind the other, of which those of part ``kept`` have weights."""
+    def batch(self, parts: list[tuple[Any, Any]], kept: int) -> WeightedBatch:
+        """Join samples and targets; those of part ``kept`` have weights."""
         first = sum(len(part[1]) for part in parts[:kept])
         A, b = (self.net.torch.cat(part) for part in zip(*parts, strict=True))
-        return Batch(A, b, slice(first, first + KEPT))
+        return WeightedBatch(A, b, slice(first, first + COMPARED))
 
     def trains(self) -> bool:
-        """Whether the network computes something else in training mode, but for layers of dropout."""
-        return differs(self.found("behind", True), self.found("behind", False), exact=True) != ""
+        """Return whether the network differs in training mode, apart from dropout."""
+        return find_difference(self.outputs("behind", True), self.outputs("behind", False), exact=True) != ""
 
     def finite(self) -> bool:
-        """Whether all that was found is finite."""
-        return all(bool(part.isfinite().all()) for found in self.seen.values() for part in found)
+        """Return whether all outputs so far are finite."""
+        return all(bool(part.isfinite().all()) for outputs in self.cached.values() for part in outputs)
 
     def difference(self, train: bool) -> str:
-        """What of the samples that have weights changes with those that have none; empty where nothing does.
+        """Return which outputs change when samples of weight 0 change; empty if none do.
 
-        Where a network draws random numbers, batches of one size have the same.
+        If a network draws random numbers, only batches of one size are compared, which have the same draws.
         """
-        random = differs(self.found("alone", train), self.found("alone", train, seed=1), exact=True) != ""
+        random = find_difference(self.outputs("alone", train), self.outputs("alone", train, seed=1), exact=True) != ""
         pairs = [("behind", "behind others", self.exact), ("before", "before others", self.exact)]
         if not random:
             pairs += [("alone", name, False) for name in self.batches]
-        told = (differs(self.found(one, train), self.found(other, train), exact) for one, other, exact in pairs)
-        return next(filter(None, told), "")
+        outputs = ((self.outputs(one, train), self.outputs(other, train), exact) for one, other, exact in pairs)
+        return next(filter(None, itertools.starmap(find_difference, outputs)), "")
 
-    def found(self, name: str, train: bool, seed: int = 0) -> tuple[Any, ...]:
-        """Scores of the samples that have weights, their f and ∇f."""
+    def outputs(self, name: str, train: bool, seed: int = 0) -> tuple[Any, ...]:
+        """Return f and ∇f of a batch, and the scores of its weighted samples: (scores, f, ∇f)."""
         key = (name, train, seed)
-        if key not in self.seen:
-            self.seen[key] = self._computed(self.batches[name], train, seed)
-        return self.seen[key]
+        if key not in self.cached:
+            self.cached[key] = self.compute(self.batches[name], train, seed)
+        return self.cached[key]
 
-    def _computed(self, batch: Batch, train: bool, seed: int) -> tuple[Any, ...]:
+    def compute(self, batch: WeightedBatch, train: bool, seed: int) -> tuple[Any, ...]:
+        """Compute (scores, f, ∇f) of a batch."""
         net = self.net
         w = self.w.new_zeros(len(batch.b))
         w[batch.rows] = self.w
@@ -162,23 +164,23 @@ class Rehearsal:
         def loss(x: Any) -> tuple[Any, Any]:
             return net.loss(net.split(x), constants, batch.samples, batch.b, w)
 
-        with net.seeded(seed), net.torch.no_grad():
-            net.norms.mode(net.module, train)
+        with net.seed_generators(seed), net.torch.no_grad():
+            net.norms.set_mode(net.module, train)
             for masked in net.masks.values():
-                masked.layer.eval()  # its masks are functions of the place of a number in a batch
+                masked.layer.eval()  # its masks depend on positions in a batch
             g, (f, scores) = net.torch.func.grad_and_value(loss, has_aux=True)(self.x)
         return scores[batch.rows], f, g
 
 
-def differs(first: tuple[Any, ...], second: tuple[Any, ...], exact: bool) -> str:
-    """What of scores, f and ∇f is apart by more than rounding; empty where nothing is. What is not finite says nothing.
+def find_difference(first: tuple[Any, ...], second: tuple[Any, ...], exact: bool) -> str:
+    """Return which of scores, f and ∇f differ by more than rounding; empty if none, or not finite.
 
-    Batches of different sizes may be rounded in half of the digits that the type of the scores has.
+    Batches of different sizes may differ by rounding in half of the digits of the scores' type.
     """
-    eps = pytorch().finfo(first[0].dtype).eps
-    least = LAST_BITS * eps if exact else eps**0.5
-    for a, b, told in zip(first, second, (SCORES, LOSS, LOSS), strict=True):
+    eps = import_torch().finfo(first[0].dtype).eps
+    tolerance = LAST_BITS * eps if exact else eps**0.5
+    for a, b, reason in zip(first, second, (SCORES, LOSS, LOSS), strict=True):
         finite = a.isfinite().all() and b.isfinite().all()
-        if finite and (a - b).abs().max() > least * max(a.abs().max(), b.abs().max()):
-            return told
+        if finite and (a - b).abs().max() > tolerance * max(a.abs().max(), b.abs().max()):
+            return reason
     return ""

@@ -7,9 +7,9 @@ from msgspec import Meta
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.toml import toml_value
-from mpifed.kernels.torch_device import first_line, pytorch
+from mpifed.kernels.torch_device import error_line, import_torch
 from mpifed.networks.torch_problem import TorchProblem
 
 
@@ -29,7 +29,7 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
     """
 
     # Clients are computed side by side without mixing, whatever the module: each has weights of its own.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     module: Annotated[str, Meta(description="package.module:Class or path.py:Class; a function that returns a module")]
     arguments: Annotated[dict[str, Any], Meta(description="keyword arguments of the class")] = {}  # noqa: RUF012
@@ -39,22 +39,22 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
 
     def make(self, n: int, classes: int) -> Any:
         wrong = f"problem.module = {toml_value(self.module)} is wrong:"
-        module = pytorch().nn.Module
+        module = import_torch().nn.Module
         try:
-            source, name, _ = plugins.parse(self.module)
-            found = plugins.load(self.module, "class or function", Callable)
+            source, name, _ = plugins.parse_reference(self.module)
+            factory = plugins.load_class(self.module, "class or function", Callable)
         except ValueError as error:
             raise UserError(f"{wrong} {error}") from None
-        if isinstance(found, module):
+        if isinstance(factory, module):
             right = "name the class, or a function that returns it"
-            raise UserError(f"{wrong} {name} of {source} is an instance of {type(found).__name__}: {right}")
-        if isinstance(found, type) and not issubclass(found, module):
+            raise UserError(f"{wrong} {name} of {source} is an instance of {type(factory).__name__}: {right}")
+        if isinstance(factory, type) and not issubclass(factory, module):
             raise UserError(f"{wrong} {name} of {source} is not derived from torch.nn.Module")
         try:
-            made = found(**self.arguments)
+            made = factory(**self.arguments)
         except Exception as error:  # the user's code may raise anything
             given = toml_value(self.arguments)
-            raise UserError(f"{wrong} arguments = {given} cannot be used: {first_line(error)}") from None
+            raise UserError(f"{wrong} arguments = {given} cannot be used: {error_line(error)}") from None
         if not isinstance(made, module):
             raise UserError(f"{wrong} {name} of {source} returns no torch.nn.Module, but a {type(made).__name__}")
         return made

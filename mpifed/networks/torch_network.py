@@ -1,4 +1,4 @@
-"""A PyTorch module as a function of parameters and the samples of a client, in pieces where there are many."""
+"""A PyTorch module as a function of parameters and the samples of a client, in pieces if there are many."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,42 +9,42 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.networks import torch_dropout, torch_mixing
-from mpifed.networks.torch_function import Function, Options
-from mpifed.networks.torch_losses import squeezed
+from mpifed.networks.torch_function import ModuleFunction, NetworkOptions
+from mpifed.networks.torch_losses import squeeze_scores
 
-PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
-TOGETHER = 1 << 23  # parameters of the clients in one pass on a CPU: 32 MB in single precision
+PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU (on a GPU 8 times as many): activations take far more
+GROUP_PARAMETERS = 1 << 23  # parameters of the clients in one pass on a CPU: 32 MB in single precision
 
 
-class Samples(NamedTuple):
-    """Samples of one client."""
+class ClientSamples(NamedTuple):
+    """The samples of one client."""
 
     A: Array  # (d, features)
     b: Array  # (d,)
     w: Array  # (d,)
-    training: Array | None = None  # of test samples: the samples whose statistics normalise them
+    training: Array | None = None  # for test samples: the training samples whose statistics normalise them
 
 
-class Network(Function):
-    """A function of the samples of whole clients, computed in pieces. ``group``: clients in one pass."""
+class Network(ModuleFunction):
+    """A function of all samples of a client, computed in pieces. ``group``: clients in one pass."""
 
-    def __init__(self, make: Callable[[], Any], options: Options, seed: int) -> None:
+    def __init__(self, make: Callable[[], Any], options: NetworkOptions, seed: int) -> None:
         super().__init__(make, options, seed)
-        self.group = group_of(self.device.type, len(self.start))
+        self.group = group_size(self.device.type, len(self.start))
 
     @cached_property
-    def whole(self) -> str:
-        """Why all samples of a client are in one pass, without padding; empty where they need not be."""
+    def one_pass_reason(self) -> str:
+        """The reason why all samples of a client go in one pass, without padding; empty if they need not."""
         if self.norms.live:
             return "batch normalisation makes the loss of a sample depend on the others in its mini-batch"
         if self.mean:
             return "the loss is a mean over the samples of a mini-batch, not one number for each of them"
-        return torch_mixing.reason(self)
+        return torch_mixing.mixing_reason(self)
 
-    def run(self, x: Array, own: Samples, gradient: bool, seed: Any = None) -> tuple[float, Array, list[int]]:
-        """f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
+    def run(self, x: Array, samples: ClientSamples, gradient: bool, seed: Any = None) -> tuple[float, Array, list[int]]:
+        """Return f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
 
-        With a ``seed`` those of a local step, with dropout.
+        With a ``seed``, those of a local step, with dropout.
         """
         weights = self.weights * x
         f = self.options.lam / 2 * float(np.sum(weights**2))
@@ -53,11 +53,11 @@ class Network(Function):
         train = seed is not None
         seed = self.torch.tensor(seed if train else 0, dtype=self.torch.int64, device=self.device)
         with_gradient = self.torch.func.grad_and_value(self.loss, has_aux=True)
-        with self.seeded(int(seed)), self.torch.no_grad():
+        with self.seed_generators(int(seed)), self.torch.no_grad():
             P, constants = self.parameters(x)
-            self.norms.mode(self.module, train)
-            for k, piece in enumerate(self.pieces(*own[:3])):
-                constants = constants | dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
+            self.norms.set_mode(self.module, train)
+            for k, piece in enumerate(self.pieces(*samples[:3])):
+                constants = constants | dict.fromkeys(self.masks, torch_dropout.piece_seeds(seed, k))
                 if gradient:
                     parts, (loss, scores) = with_gradient(P, constants, *piece)
                     g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
@@ -67,47 +67,47 @@ class Network(Function):
                 classes += self.classes(scores).tolist()
         return f, g, classes
 
-    def scores(self, x: Array, own: Samples) -> tuple[Any, Any]:
-        """The scores of all samples (d, …) in evaluation mode, and the targets (d,)."""
-        with self.seeded(0), self.torch.no_grad(), ExitStack() as stack:
+    def scores(self, x: Array, samples: ClientSamples) -> tuple[Any, Any]:
+        """Return the scores of all samples (d, …) in evaluation mode, and the targets (d,)."""
+        with self.seed_generators(0), self.torch.no_grad(), ExitStack() as stack:
             trained, constants = self.parameters(x)
             P = trained | constants
-            self.norms.mode(self.module, False)
-            if own.training is not None and self.norms.live:
-                training = self.samples(own.training)
+            self.norms.set_mode(self.module, False)
+            if samples.training is not None and self.norms.live:
+                training = self.samples(samples.training)
                 stack.enter_context(self.norms.statistics(lambda: self._call(P, training)))
-            parts = [(self._call(P, samples), b) for samples, b, _ in self.pieces(*own[:3])]
+            parts = [(self._call(P, piece), b) for piece, b, _ in self.pieces(*samples[:3])]
             return tuple(self.torch.cat(part) for part in zip(*parts, strict=True))
 
     def classes(self, scores: Any) -> Any:
-        """The class with the largest score, the first of equal ones (k,); of one score, whether it is above 0."""
+        """Return the class with the largest score, the first at a tie (k,); of one score, whether it is above 0."""
         if self.options.loss.targets == "numbers":
             return self.torch.zeros(0)
-        scores = squeezed(scores)
+        scores = squeeze_scores(scores)
         return scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()
 
     def pieces(self, A: Array, b: Array, w: Array) -> Iterator[tuple[Any, Any, Any]]:
-        """Samples (k, *shape), targets and weights in pieces, so that memory does not grow with d.
+        """Yield samples (k, *shape), targets and weights in pieces, so that memory does not grow with d.
 
-        In one piece where the loss of a sample depends on the others.
+        All samples are one piece if the loss of a sample depends on the others.
         """
-        k = self.piece(A.shape[1] * A.itemsize)
-        # asked only where there are several pieces: to find out takes a rehearsal
-        if k < len(A) and self.whole:
+        k = self.piece_size(A.shape[1] * A.itemsize)
+        # tested only if there are several pieces, because it takes a rehearsal
+        if k < len(A) and self.one_pass_reason:
             k = len(A)
         for lo in range(0, len(A), k):
             yield self.samples(A[lo : lo + k]), self.targets(b[lo : lo + k]), self.tensor(w[lo : lo + k])
 
-    def piece(self, size: int) -> int:
-        """The samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
+    def piece_size(self, size: int) -> int:
+        """Return the samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
         room = PIECE_BYTES * (1 if self.device.type == "cpu" else 8)
-        # the same for a client alone and in a group: sums over other pieces would have other bits
+        # the same for a client alone and in a group, because sums over other pieces have other bits
         return max(4, room // (self.group * max(1, size)) // 4 * 4)
 
 
-def group_of(device: str, n: int) -> int:
-    """How many clients with n parameters are in one pass: on a CPU 16, or 8 or 4 to save memory."""
+def group_size(device: str, n: int) -> int:
+    """Return how many clients with n parameters are in one pass: on a CPU 16, or 8 or 4 to save memory."""
     if device != "cpu":
         return 32
-    largest = 1 << (TOGETHER // max(1, n)).bit_length() >> 1  # the largest power of two
+    largest = 1 << (GROUP_PARAMETERS // max(1, n)).bit_length() >> 1  # the largest power of two that fits
     return min(16, max(4, largest))

@@ -1,4 +1,4 @@
-"""What problems with a PyTorch network share: loss and metric, sizes, and clients in groups or one at a time."""
+"""The base of problems with a PyTorch network: loss and metric, sizes, and clients in groups or one at a time."""
 
 import math
 from abc import abstractmethod
@@ -13,32 +13,32 @@ from msgspec import Meta
 from mpifed.core.arrays import is_tensor, to_numpy
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
-from mpifed.core.typing import Array, Count
+from mpifed.core.typing import Array, PositiveInt
 from mpifed.data.dataset import Dataset
-from mpifed.data.labels import class_count
+from mpifed.data.labels import count_classes
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.torch_device import device_of
+from mpifed.kernels.torch_device import choose_device
 from mpifed.networks import torch_training
-from mpifed.networks.torch_again import refuse_other_scores
-from mpifed.networks.torch_function import Options
+from mpifed.networks.torch_function import NetworkOptions
 from mpifed.networks.torch_groups import Groups
-from mpifed.networks.torch_losses import LOSSES, Targets, loss_of, metric_of, refuse_scores
-from mpifed.networks.torch_network import Network, Samples, group_of
+from mpifed.networks.torch_losses import LOSSES, Targets, check_output_shape, make_loss, make_metric
+from mpifed.networks.torch_network import ClientSamples, Network, group_size
+from mpifed.networks.torch_purity import refuse_impure
 from mpifed.networks.torch_training import Training
 
-Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
+Sides = Annotated[tuple[PositiveInt, ...], Meta(min_length=1)]
 NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features, parameters; built once
 GROUPED = "a rehearsal found the same bits for a client in every group"
 
 
 class TorchProblem(Training):
-    """f_i(x) = mean loss of the scores of a network with parameters x + (lam/2)‖weights‖².
+    """The base of problems with a network: f_i(x) = mean loss of its scores at parameters x + (lam/2)‖weights‖².
 
     ``value``, ``value_grad`` and ``predict`` use evaluation mode, ``seeded_grad`` training mode, and so does ``grad``,
     which is ``seeded_grad`` with seed 0.
     """
 
-    shape: Annotated[Shape | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None
+    shape: Annotated[Sides | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None
     loss: Annotated[str, Meta(description=f"{', '.join(LOSSES)}, or path.py:function of (scores, targets)")] = (
         "cross-entropy"
     )
@@ -58,70 +58,71 @@ class TorchProblem(Training):
     ] = "auto"
 
     def computer(self) -> Any:
-        """The device of this rank, on which the network computes from samples in memory."""
-        return device_of(self.device)
+        """Return the device of this rank, on which the network computes from samples in memory."""
+        return choose_device(self.device)
 
     @abstractmethod
     def make(self, n: int, classes: int) -> Any:
-        """The torch.nn.Module for samples of n features, with so many scores."""
+        """Return the torch.nn.Module for samples of n features, with a score for each class."""
 
     def classes(self, n: int, size: int) -> int:
-        """The number of scores of a network with ``size`` parameters; 0 where ``make`` does not need it."""
+        """Return the number of scores of a network with ``size`` parameters; 0 if ``make`` does not need it."""
         return 0
 
-    def sample(self, n: int) -> tuple[int, ...]:
-        """The shape of a sample with n features; ValueError where ``shape`` does not have n numbers."""
+    def sample_shape(self, n: int) -> tuple[int, ...]:
+        """Return the shape of a sample with n features; raise ValueError if ``shape`` does not have n numbers."""
         if self.shape is not None and math.prod(self.shape) != n:
             wanted = f"shape = {toml_value(self.shape)} needs {math.prod(self.shape)}"
             raise ValueError(f"samples have {n} features, but {wanted}")
         return self.shape or (n,)
 
     def group(self, n: int) -> int:
-        return 1 if self.batched is False else group_of(device_of(self.device).type, n)
+        return 1 if self.batched is False else group_size(choose_device(self.device).type, n)
 
-    def described(self, n: int, start: Array) -> dict[str, Any]:
+    def run_attributes(self, n: int, start: Array) -> dict[str, Any]:
         groups = self._built(n, start.size)[1]
-        reason = groups.described(n, start.dtype)
+        reason = groups.first_reason(n, start.dtype)
         return {"group": 1 if reason else groups.size, "group_reason": reason or GROUPED}
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))
 
     def initial(self, data: Dataset, seed: int) -> Array:
-        """The network's own initial parameters (n,), drawn by PyTorch from the seed; frozen ones are not among them."""
-        scores = self._scores(data)
-        NETWORKS.clear()  # a notebook may have defined the module anew
+        """Return the network's initial parameters (n,) without frozen ones, drawn by PyTorch from the seed."""
+        scores = self._score_count(data)
+        NETWORKS.clear()  # a notebook may have redefined the module
         net = self._make(data.n, scores, int(stream(seed, "model").integers(2**63)))
-        refuse_scores(net.output, scores, net.options.loss, self._metric_name())
+        check_output_shape(net.output, scores, net.options.loss, self._metric_name())
         if not len(net.start):
             raise ValueError("the network has no parameter that is trained")
-        _ = net.mean  # a loss that cannot be used is refused now
-        refuse_other_scores(net)
-        if self.measured():
-            metric_of(self._metric_name(), self.takes())
-        if not net.alone and min(data.sizes) == 1:
+        _ = net.mean  # refuses a loss that cannot be used
+        refuse_impure(net)
+        if self.measure_names():
+            make_metric(self._metric_name(), self.takes())
+        if not net.takes_one_sample and min(data.sizes) == 1:
             raise ValueError(
                 f"client {int(np.argmin(data.sizes))} has one sample, but the network takes two or more at a time, "
                 "as batch normalisation does"
             )
-        return self.begun(net, data)
+        return self.first_parameters(net, data)
 
     def module_of(self, n: int, x: Array) -> Any:
-        """The torch.nn.Module for samples of n features, 0 where a file does not say it, with the parameters x (n,)."""
+        """Return the torch.nn.Module with the parameters x (n,), for samples of n features (0: unknown)."""
         n = n or math.prod(self.shape or (0,))
         make = partial(self.make, n, self.classes(n, len(x)))
         integers = getattr(self, "integers", False)
-        return torch_training.put(torch_training.drawn(make, self.pretrained, self.sample(n), integers), x)
+        module = torch_training.build_module(make, self.pretrained, self.sample_shape(n), integers)
+        return torch_training.put_parameters(module, x)
 
-    def decays(self, data: Dataset) -> Array:
-        """The parameters of two or more dimensions: (n,) bool."""
-        return self._make(data.n, self._scores(data), 0).weights
+    def decay_mask(self, data: Dataset) -> Array:
+        """Return which parameters have two or more dimensions: (n,) bool."""
+        return self._make(data.n, self._score_count(data), 0).weights
 
-    def _scores(self, data: Dataset) -> int:
-        """The number of scores for each sample; ValueError where the labels do not go with the loss."""
+    def _score_count(self, data: Dataset) -> int:
+        """Return the number of scores for each sample; raise ValueError if the labels do not go with the loss."""
         if not self.classifies():
             return 1
-        classes = class_count(data)
+        classes = count_classes(data)
         if self.loss != "binary-cross-entropy":
             return classes
         if classes > 2:
@@ -132,7 +133,7 @@ class TorchProblem(Training):
         return "" if self.device == "cpu" or self.batched is False else self.device
 
     def _metric_name(self) -> str:
-        """The metric that is recorded beside f; numbers have one by default, for classes it is empty."""
+        """Return the metric that is recorded beside f; for numbers rmse by default, for classes none."""
         return self.metric or ("" if self.classifies() else "rmse")
 
     def takes(self) -> Targets:
@@ -141,37 +142,38 @@ class TorchProblem(Training):
     def classifies(self) -> bool:
         return self.takes() == "classes"
 
-    def measured(self) -> tuple[str, ...]:
+    def measure_names(self) -> tuple[str, ...]:
         name = self._metric_name().rpartition(":")[2]
         return (name,) if name else ()
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
-        """The metric of each client on its samples: (c,)."""
-        metric = metric_of(self._metric_name(), self.takes())
-        return (block.xp.asarray(np.array([metric.of(*own) for own in self._scores_of(block, X)])),)
+        """Return the metric of each client on its samples: (c,)."""
+        metric = make_metric(self._metric_name(), self.takes())
+        return (block.xp.asarray(np.array([metric.of(*pair) for pair in self._client_scores(block, X)])),)
 
-    def _scores_of(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
-        """Scores and targets of all samples of each client."""
+    def _client_scores(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
+        """Yield scores and targets of all samples of each client."""
         net, groups = self._built(block.n, X.shape[-1])
-        found = groups.run(block, X, False)
+        results = groups.run(block, X, False)
         if is_tensor(X):
-            block, X = block.copied(), to_numpy(X)
-        for i, (x, own) in enumerate(self._clients(block, X)):
-            yield net.scores(x, own) if found is None else (found.scores[i, : len(own.b)], net.targets(own.b))
+            block, X = block.in_cpu_memory(), to_numpy(X)
+        for i, (x, samples) in enumerate(self._clients(block, X)):
+            b = samples.b
+            yield net.scores(x, samples) if results is None else (results.scores[i, : len(b)], net.targets(b))
 
     def predict(self, block: Block, X: Array) -> Array:
-        """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
+        """Return the class with the largest score (the first at a tie): (c, D); 0 on the padding."""
         net, groups = self._built(block.n, X.shape[-1])
-        whole = groups.run(block, X, False)
-        if whole is not None:
-            return groups.classes(block, whole.scores)
+        results = groups.run(block, X, False)
+        if results is not None:
+            return groups.classes(block, results.scores)
         if is_tensor(X):
-            return block.xp.asarray(self.predict(block.copied(), to_numpy(X)))
-        found = np.zeros(block.b.shape, np.intp)
-        for i, (x, own) in enumerate(self._clients(block, X)):
-            if len(own.A):
-                found[i, : len(own.A)] = net.classes(net.scores(x, own)[0])
-        return found
+            return block.xp.asarray(self.predict(block.in_cpu_memory(), to_numpy(X)))
+        predicted = np.zeros(block.b.shape, np.intp)
+        for i, (x, samples) in enumerate(self._clients(block, X)):
+            if len(samples.A):
+                predicted[i, : len(samples.A)] = net.classes(net.scores(x, samples)[0])
+        return predicted
 
     def value(self, block: Block, X: Array) -> Array:
         return self._run(block, X, gradient=False)[0]
@@ -186,48 +188,52 @@ class TorchProblem(Training):
         return self._run(block, X)[:2]
 
     def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
-        f, G, found = self._run(block, X)
-        return f, G, found if self.classifies() else None
+        f, G, predicted = self._run(block, X)
+        return f, G, predicted if self.classifies() else None
 
     def _run(
         self, block: Block, X: Array, gradient: bool = True, seeds: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Values (c,), gradients (c, n) if ``gradient``, and predicted classes (c, D); none of these with ``seeds``.
+        """Return values (c,), gradients (c, n) if ``gradient``, and predicted classes (c, D).
 
-        With them it is those of a local step. What is found of a client does not depend on the others in the block.
+        With ``seeds``, values and gradients are those of a local step, without classes. The results of a client do not
+        depend on the others in the block.
         """
         net, groups = self._built(block.n, X.shape[-1])
-        whole = groups.run(block, X, gradient, seeds)
-        if whole is not None:
-            G = whole.f[:, None][:0] if whole.gradient is None else whole.gradient
-            f, G = groups.like(X, whole.f), groups.like(X, G)
-            return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, whole.scores)
+        results = groups.run(block, X, gradient, seeds)
+        if results is not None:
+            G = results.f[:, None][:0] if results.gradient is None else results.gradient
+            f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, G)
+            return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, results.scores)
         if is_tensor(X):  # one at a time, from copies in memory
-            f, G, found = self._run(block.copied(), to_numpy(X), gradient, seeds)
-            return block.xp.asarray(f), block.xp.asarray(G), block.xp.asarray(found)
+            f, G, predicted = self._run(block.in_cpu_memory(), to_numpy(X), gradient, seeds)
+            return block.xp.asarray(f), block.xp.asarray(G), block.xp.asarray(predicted)
         f = np.empty(len(block), block.b.dtype)
         G = np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
-        found = np.zeros(block.b.shape, np.intp)
-        for i, (x, own) in enumerate(self._clients(block, X)):
-            f[i], g, classes = net.run(x, own, gradient, None if seeds is None else int(seeds[i]))
-            found[i, : len(classes)] = classes
+        predicted = np.zeros(block.b.shape, np.intp)
+        for i, (x, samples) in enumerate(self._clients(block, X)):
+            f[i], g, classes = net.run(x, samples, gradient, None if seeds is None else int(seeds[i]))
+            predicted[i, : len(classes)] = classes
             if gradient:
                 G[i] = g
-        return f, G, found
+        return f, G, predicted
 
-    def _clients(self, block: Block, X: Array) -> Iterator[tuple[Array, Samples]]:
-        """The point x_i (n,) and the samples of each client, without padding; a mini-batch may hold fewer than d_i."""
+    def _clients(self, block: Block, X: Array) -> Iterator[tuple[Array, ClientSamples]]:
+        """Yield x_i (n,) and the samples of each client, without padding; a mini-batch may hold fewer than d_i."""
         X = np.ascontiguousarray(X, block.b.dtype)
         for i in range(len(block)):
             d = np.count_nonzero(block.w[i])
             training = None
             if block.training is not None:
-                whole, rows = block.training
-                training = whole.dense(rows[i])
-            yield X if X.ndim == 1 else X[i], Samples(block.dense(i)[:d], block.b[i, :d], block.w[i, :d], training)
+                full, rows = block.training
+                training = full.dense(rows[i])
+            yield (
+                X if X.ndim == 1 else X[i],
+                ClientSamples(block.dense(i)[:d], block.b[i, :d], block.w[i, :d], training),
+            )
 
     def _built(self, n: int, size: int) -> tuple[Network, Groups]:
-        """The network for these options and sizes, built once per process; frozen random parameters have the seed 0."""
+        """Return the network for these options and sizes, built once per process; frozen parameters have seed 0."""
         key = (msgspec.json.encode(self), n, size)
         if key not in NETWORKS:
             net = self._make(n, self.classes(n, size), 0)
@@ -235,6 +241,9 @@ class TorchProblem(Training):
         return NETWORKS[key]
 
     def _make(self, n: int, classes: int, seed: int) -> Network:
-        loss = loss_of(self.loss, self.targets)
-        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device, self.autocast)
-        return Network(lambda: torch_training.pretrained(self.make(n, classes), self.pretrained), options, seed)
+        """Build the network for n features and so many classes, with initial parameters drawn from ``seed``."""
+        loss = make_loss(self.loss, self.targets)
+        options = NetworkOptions(
+            self.sample_shape(n), getattr(self, "integers", False), loss, self.lam, self.device, self.autocast
+        )
+        return Network(lambda: torch_training.load_parameters(self.make(n, classes), self.pretrained), options, seed)

@@ -1,102 +1,102 @@
 """A rehearsal of networks on random samples: does a client have the same bits in groups of every kind?
 
-A group of all its clients is compared with the same clients in another order, at other places in memory, some with
-fewer samples; and with smaller groups. A number of clients is used only where that has shown no difference. What is
-rehearsed depends on the network and on shapes alone, so that all ranks find the same.
+A group of all its clients is compared with the same clients in another order, at other addresses in memory, some with
+fewer samples; and with smaller groups. A number of clients is used only if that shows no difference. The rehearsal
+depends on the network and on shapes alone, so that all ranks find the same.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mpifed.core.streams import stream
-from mpifed.kernels.torch_device import first_line
+from mpifed.kernels.torch_device import error_line
 from mpifed.networks.torch_network import Network
 
-COMPARED = 200_000  # numbers of gradients: rounding hides a difference in most of them
-SHIFT = 1  # numbers by which arrays are moved in memory
+COMPARED = 200_000  # gradient entries to compare, because rounding hides a difference in most of them
+SHIFT = 1  # entries by which arrays are moved in memory
 
 
-class Form(NamedTuple):
-    """What a pass over samples computes."""
+class PassForm(NamedTuple):
+    """A kind of pass over samples: its shapes, and what it computes."""
 
-    rows: int  # of samples of each client
+    rows: int  # samples of each client
     gradient: bool
     train: bool
     dtype: Any
-    ridge: bool = False  # whether the regulariser is in it
+    ridge: bool = False  # whether it includes the regulariser
 
 
-class Rehearsal:
-    """Which groups give each client the same bits, for passes of each form; found when a form is first used.
+class GroupRehearsal:
+    """Tests, for passes of each form, which groups give each client the same bits; run when a form is first used.
 
-    ``one_pass`` maps a form and the arrays of a group to what is found of its clients, ``size`` is that of groups.
-    ``simpler`` says whether passes of a form that are not as they should be can be tried again in another way.
+    ``one_pass`` maps a form and the arrays of a group to the results of its clients, ``size`` is that of groups.
+    ``fall_back`` switches failing passes of a form to a simpler way, and returns whether there was one.
     """
 
     def __init__(
-        self, net: Network, one_pass: Callable[..., tuple[Any, ...]], size: int, simpler: Callable[[Form], bool]
+        self, net: Network, one_pass: Callable[..., tuple[Any, ...]], size: int, fall_back: Callable[[PassForm], bool]
     ) -> None:
         self.net = net
         self.one_pass = one_pass
         self.size = size
-        self.simpler = simpler
+        self.fall_back = fall_back
         self.draws = min(max(COMPARED // (size * max(1, len(net.start))), 1), 4)
-        self.reasons: dict[Form, str] = {}
-        self.fitting: dict[tuple[Form, int], bool] = {}
+        self.reasons: dict[PassForm, str] = {}
+        self.fitting: dict[tuple[PassForm, int], bool] = {}
 
-    def why(self, form: Form) -> str:
-        """Why passes of this form cannot be computed in groups; empty where they can."""
+    def why(self, form: PassForm) -> str:
+        """Return why passes of this form cannot be computed in groups; empty if they can."""
         if form not in self.reasons:
-            self.reasons[form] = self._tried(form)
+            self.reasons[form] = self._find_reason(form)
         return self.reasons[form]
 
-    def fits(self, form: Form, count: int) -> bool:
-        """Whether a group of so many clients gives the same bits as one of all."""
+    def fits(self, form: PassForm, count: int) -> bool:
+        """Return whether a group of ``count`` clients gives the same bits as a full one."""
         if count == self.size:
             return True
         key = form, count
         if key not in self.fitting:
-            self.fitting[key] = all(self._split(form, count, draw) for draw in range(self.draws))
+            self.fitting[key] = all(self._ignores_count(form, count, draw) for draw in range(self.draws))
         return self.fitting[key]
 
-    def _split(self, form: Form, count: int, draw: int) -> bool:
-        """Whether all clients of a group have the same bits in groups of so many."""
+    def _ignores_count(self, form: PassForm, count: int, draw: int) -> bool:
+        """Return whether all clients of a full group have the same bits in groups of ``count``."""
         arrays = self.arrays(form, draw)
-        whole = self.one_pass(form, *arrays)
-        # the last part begins earlier, so that each has just so many: every client is compared, some of them twice
+        full = self.one_pass(form, *arrays)
+        # the last part begins earlier, so that each has ``count`` clients: some clients are compared twice
         starts = [min(first, self.size - count) for first in range(0, self.size, count)]
         parts = [slice(first, first + count) for first in starts]
-        return all(same_bits(self.one_pass(form, *cut(arrays, part)), cut(whole, part)) for part in parts)
+        return all(same_bits(self.one_pass(form, *cut_rows(arrays, part)), cut_rows(full, part)) for part in parts)
 
-    def _tried(self, form: Form) -> str:
-        """What goes wrong with a whole group; empty where nothing does."""
-        # with the fast functions first and then without them, as often as ``simpler`` finds something to leave out
+    def _find_reason(self, form: PassForm) -> str:
+        """Return what goes wrong with a full group; empty if nothing does."""
+        # first with the fast functions, then without them, as long as ``fall_back`` finds something to leave out
         wrong = "the last bits of a client depend on its place in a group"
         try:
-            if all(self._moved(form, draw) for draw in range(self.draws)):
+            if all(self._ignores_position(form, draw) for draw in range(self.draws)):
                 return ""
         except Exception as error:  # the user's code may raise anything
-            wrong = f"torch.func.vmap cannot compute the network: {first_line(error)}"
-        return self._tried(form) if self.simpler(form) else wrong
+            wrong = f"torch.func.vmap cannot compute the network: {error_line(error)}"
+        return self._find_reason(form) if self.fall_back(form) else wrong
 
-    def _moved(self, form: Form, draw: int) -> bool:
-        """Whether a client has the same bits at another place, among clients of which some have fewer samples."""
+    def _ignores_position(self, form: PassForm, draw: int) -> bool:
+        """Return whether clients have the same bits at other positions, beside clients with fewer samples."""
         torch = self.net.torch
-        # an odd step: kernels work on pairs and fours of clients, and every client comes into another place of them
+        # an odd step: kernels work on pairs and fours of clients, so every client changes its position in them
         compared = slice(0, self.size // 2)
-        places = self.size // 2 + 1
+        shift = self.size // 2 + 1
         arrays = self.arrays(form, draw)
-        found = self.one_pass(form, *arrays)
+        results = self.one_pass(form, *arrays)
         arrays[3][self.size // 2 :, form.rows // 2 :] = 0  # weights of clients that are not compared
-        moved = self.one_pass(form, *(shifted(torch.roll(part, places, 0)) for part in arrays))
-        back = tuple(None if part is None else torch.roll(part, -places, 0) for part in moved)
-        return same_bits(cut(found, compared), cut(back, compared))
+        moved = self.one_pass(form, *(shift_in_memory(torch.roll(part, shift, 0)) for part in arrays))
+        moved_back = tuple(None if part is None else torch.roll(part, -shift, 0) for part in moved)
+        return same_bits(cut_rows(results, compared), cut_rows(moved_back, compared))
 
-    def arrays(self, form: Form, draw: int) -> list[Any]:
-        """Random parameters, samples, targets, weights and seeds of a group."""
+    def arrays(self, form: PassForm, draw: int) -> list[Any]:
+        """Draw random parameters, samples, targets, weights and seeds of a group."""
         net = self.net
         torch, count = net.torch, self.size
-        # the same numbers on every rank, for all have to come to the same groups
+        # the same numbers on every rank, because all must choose the same groups
         rng = stream(draw, "rehearsal")
         floats = [
             net.start + 0.05 * rng.standard_normal((count, len(net.start))),
@@ -105,27 +105,29 @@ class Rehearsal:
             rng.uniform(0.01, 1, (count, form.rows)),
         ]
         if net.options.loss.targets == "classes":
-            most = net.output[1] if len(net.output) == 2 else 1
-            floats[2] = rng.integers(0, max(2, most), (count, form.rows)).astype(float)
+            classes = net.output[1] if len(net.output) == 2 else 1
+            floats[2] = rng.integers(0, max(2, classes), (count, form.rows)).astype(float)
         arrays = [torch.from_numpy(part).to(net.device, form.dtype) for part in floats]
         return [*arrays, torch.from_numpy(rng.integers(0, 2**62, count)).to(net.device)]
 
 
-def cut(found: Sequence[Any], rows: slice) -> tuple[Any, ...]:
-    return tuple(None if part is None else part[rows] for part in found)
+def cut_rows(arrays: Sequence[Any], rows: slice) -> tuple[Any, ...]:
+    """Return the rows of each array; None stays None."""
+    return tuple(None if part is None else part[rows] for part in arrays)
 
 
-def shifted(values: Any) -> Any:
-    """The same numbers at another place, in a row with others."""
-    # by one number, so that no line of the cache or register begins where it did before
+def shift_in_memory(values: Any) -> Any:
+    """Return a copy of the values at another address in memory."""
+    # by one entry, so that no cache line or register begins where it did before
     room = values.new_empty(values.numel() + SHIFT)
     return room[SHIFT:].view(values.shape).copy_(values)
 
 
 def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Whether tensors are equal to the last bit, NaN and the sign of zero included."""
-    return all(bits(a) == bits(b) for a, b in zip(first, second, strict=True))
+    """Return whether tensors are equal to the last bit, NaN and the sign of zero included."""
+    return all(bits_of(a) == bits_of(b) for a, b in zip(first, second, strict=True))
 
 
-def bits(values: Any) -> bytes | None:
+def bits_of(values: Any) -> bytes | None:
+    """Return the bytes of a tensor; None for None."""
     return None if values is None else values.detach().cpu().contiguous().numpy().tobytes()

@@ -9,7 +9,7 @@ from msgspec import Meta
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.data.labels import Kind, class_count
+from mpifed.data.labels import LabelKind, count_classes
 from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem
 
@@ -27,33 +27,33 @@ class Classifier(Problem):
 
     @abstractmethod
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
-        """ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
+        """Compute ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
 
     def slopes(self, Z: Array, b: Array) -> Array:
-        """∂ℓ/∂z alone, where that takes less time: (c, D, C)."""
+        """Compute only ∂ℓ/∂z (c, D, C); override it if that takes less time."""
         return self.losses(Z, b)[1]
 
     def dim(self, data: Dataset) -> int:
-        return class_count(data) * (data.n + self.bias)
+        return count_classes(data) * (data.n + self.bias)
 
     def initial(self, data: Dataset, seed: int) -> Array:
         n = self.dim(data)
         return np.zeros(n) if self.start == "zero" else stream(seed, "model").uniform(-1, 1, n) / np.sqrt(data.n)
 
-    def decays(self, data: Dataset) -> Array:
-        return np.arange(self.dim(data)) < class_count(data) * data.n
+    def decay_mask(self, data: Dataset) -> Array:
+        return np.arange(self.dim(data)) < count_classes(data) * data.n
 
-    def takes(self) -> Kind:
+    def takes(self) -> LabelKind:
         return "classes"
 
     def scores(self, block: Block, X: Array) -> Array:
-        """Z = A_i W_iᵀ + bias_i: (c, D, C)."""
+        """Compute the scores Z = A_i W_iᵀ + bias_i: (c, D, C)."""
         W, bias = self.split(block, X)
         Z = block.matmat(W)
         return Z + bias[..., None, :] if self.bias else Z
 
     def predict(self, block: Block, X: Array) -> Array:
-        """The class with the largest score, the lowest at a tie: (c, D)."""
+        """Return the class with the largest score, at a tie the lowest: (c, D)."""
         return block.xp.argmax(self.scores(block, X), axis=-1)
 
     def value(self, block: Block, X: Array) -> Array:
@@ -77,7 +77,7 @@ class Classifier(Problem):
         return f + self.lam / 2 * (W * W).sum(axis=(-2, -1)) if self.lam else f
 
     def pull(self, block: Block, R: Array, X: Array) -> Array:
-        """The gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""
+        """Compute the gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""
         R = R * block.w[:, :, None]
         W, _ = self.split(block, X)
         G = block.tmatmat(R)
@@ -87,7 +87,7 @@ class Classifier(Problem):
         return block.xp.concat([flat, R.sum(axis=1)], axis=1) if self.bias else flat
 
     def split(self, block: Block, X: Array) -> tuple[Array, Array]:
-        """W (…, C, features) and bias (…, C), or (…, 0) without."""
+        """Split models X into W (…, C, features) and bias (…, C), or (…, 0) without bias."""
         classes = X.shape[-1] // (block.n + self.bias)
         cut = classes * block.n
         return X[..., :cut].reshape(*X.shape[:-1], classes, block.n), X[..., cut:]

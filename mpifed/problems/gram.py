@@ -8,53 +8,53 @@ from mpifed.core.arrays import namespace
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.problems.problem import Solve
+from mpifed.problems.problem import RowMap
 
 LARGE = 4096  # above this order Lanczos and conjugate gradients are used and no Gram matrix is formed
 
 
 def small_gram(block: Block) -> Array:
-    """A_iA_iᵀ (c, D, D) where D < n, else A_iᵀA_i (c, n, n); of samples with weights v_j those of rows √v_j a_j."""
-    block = block.rooted()
+    """Compute A_iA_iᵀ (c, D, D) if D < n, else A_iᵀA_i (c, n, n); with weights v_j of samples, of rows √v_j a_j."""
+    block = block.scale_by_roots()
     return block.products.small_gram(block)
 
 
 def order(block: Block) -> int:
-    """The order of the smaller Gram matrix."""
+    """Return the order of the smaller Gram matrix."""
     return int(min(block.b.shape[1], block.n))
 
 
 def largest_eigenvalue(block: Block) -> Array:
-    """λ_max(A_iᵀA_i): (c,)."""
+    """Compute λ_max(A_iᵀA_i): (c,)."""
     if order(block) <= LARGE:
         return np.linalg.eigvalsh(small_gram(block))[:, -1]
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    block = block.rooted()
+    block = block.scale_by_roots()
     top = np.empty(len(block), block.b.dtype)
     for i in range(len(block)):
         A = block.products.matrix(block, i)
         B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
         squares = np.asarray((A * A).sum(axis=1)).ravel()
-        # Lanczos' method starts here: AᵀA does not map the longest row to 0, and a random start would need a stream.
+        # Lanczos' method starts at the longest row, which AᵀA does not map to 0; a random start would need a stream.
         longest = np.asarray(A[[int(np.argmax(squares))]].sum(axis=0)).ravel()
         top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False, rng=stream(0, "model"))[0] if longest.any() else 0
     return top
 
 
 def smallest_eigenvalue(block: Block) -> Array:
-    """λ_min(A_iᵀA_i), or 0, a lower bound of it, where that is too large a matrix: (c,)."""
+    """Compute λ_min(A_iᵀA_i), or its lower bound 0 if that matrix is singular or too large: (c,)."""
     if block.b.shape[1] < block.n or order(block) > LARGE:
         return np.zeros(len(block), block.b.dtype)
     return np.maximum(np.linalg.eigvalsh(small_gram(block))[:, 0], 0)
 
 
-def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[Array, Array]]) -> Solve:
-    """v -> (c_i A_iᵀA_i + s_i I)⁻¹ v, with (c, s) = ``coefficients(block)``.
+def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[Array, Array]]) -> RowMap:
+    """Return the function v -> (c_i A_iᵀA_i + s_i I)⁻¹ v, with (c, s) = ``coefficients(block)``.
 
-    By the inverse of an n × n matrix from its Cholesky factor, or of a d_i × d_i one where d_i < n (Woodbury:
-    (s I + c AᵀA)⁻¹ = (I − Aᵀ((s/c) I + AAᵀ)⁻¹A)/s); by conjugate gradients where both are large. The inverse
-    is computed once and cached in the block under ``key``.
+    It multiplies with the inverse of an n × n matrix from its Cholesky factor, or of a d_i × d_i one if d_i < n
+    (Woodbury: (s I + c AᵀA)⁻¹ = (I − Aᵀ((s/c) I + AAᵀ)⁻¹A)/s), or takes conjugate gradients if both are large. The
+    inverse is computed once and cached in the block under ``key``.
     """
 
     def rows(block: Block) -> tuple[Array, Array]:
@@ -68,7 +68,7 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
             G *= c[:, :, None]
         diagonal = np.einsum("cii->ci", G)
         diagonal += s / c if wide else s
-        # From the Cholesky factor, as LᵀL, the inverse is symmetric to the bit; an LU factor's would not be.
+        # From the Cholesky factor the inverse LᵀL is symmetric to the bit; from an LU factor it would not be.
         L = np.linalg.inv(np.linalg.cholesky(G))
         return np.matmul(L.mT, L)
 
@@ -90,8 +90,8 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
     return lambda V: block.multiply(K, V)
 
 
-def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> Array:
-    """Solutions (c, n) of apply(X) = B, independently for each client, in at most ``most`` steps.
+def conjugate_gradients(apply: RowMap, B: Array, accuracy: Array, max_steps: int) -> Array:
+    """Solve apply(X) = B for X (c, n), independently for each client, in at most ``max_steps`` steps.
 
     A client stops at the relative residual ``accuracy`` (c,), or where apply() is not positive definite.
     """
@@ -101,17 +101,17 @@ def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> A
     P = xp.asarray(R, copy=True)
     rho = xp.vecdot(R, R)
     stop = rho * xp.astype(accuracy, B.dtype) ** 2
-    for _ in range(most):
-        going = rho > stop
-        if not going.any():
+    for _ in range(max_steps):
+        active = rho > stop
+        if not active.any():
             break
         Q = apply(P)
         curvature = xp.vecdot(P, Q)
-        going &= curvature > 0
-        step = xp.where(going, rho / xp.where(going, curvature, 1.0), 0.0)[:, None]
+        active &= curvature > 0
+        step = xp.where(active, rho / xp.where(active, curvature, 1.0), 0.0)[:, None]
         X += step * P
         R -= step * Q
-        old = rho
-        rho = xp.where(going, xp.vecdot(R, R), 0.0)
-        P = R + xp.where(going, rho / xp.where(going, old, 1.0), 0.0)[:, None] * P
+        previous = rho
+        rho = xp.where(active, xp.vecdot(R, R), 0.0)
+        P = R + xp.where(active, rho / xp.where(active, previous, 1.0), 0.0)[:, None] * P
     return X

@@ -5,7 +5,7 @@ import math
 from typing import ClassVar, Literal
 
 from mpifed.core.arrays import namespace
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.gram import smallest_eigenvalue
@@ -19,7 +19,7 @@ class LeastSquares(LinearModel, tag="least-squares"):
     """
 
     # f_i is a mean over samples of one client, and clipped_grad clips each of them.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     curvature: ClassVar[float] = 1.0
     mean: ClassVar[Literal["identity"]] = "identity"
@@ -36,12 +36,12 @@ class LeastSquares(LinearModel, tag="least-squares"):
         return namespace(Z).ones_like(Z)
 
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
-        """Of normal labels with the variance φ: −(ln(2πφ) + (z − b)²/φ)/2."""
+        """Compute the log-density −(ln(2πφ) + (z − b)²/φ)/2 of normal labels with the variance φ."""
         return -(namespace(Z).log(2 * math.pi * dispersion) + self.squares(Z, b) / dispersion) / 2
 
     def squares(self, Z: Array, b: Array) -> Array:
         return (Z - b) ** 2
 
     def least_curvature(self, block: Block) -> Array:
-        """λ_min(A_iᵀA_i)/d_i: (c,)."""
+        """Compute λ_min(A_iᵀA_i)/d_i: (c,)."""
         return block.once("smallest eigenvalue", smallest_eigenvalue) / block.d

@@ -8,9 +8,9 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.arrays import namespace
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
-from mpifed.data.labels import Kind
+from mpifed.data.labels import LabelKind
 from mpifed.kernels.blocks import Block
 from mpifed.problems.calibration import area_under_roc, calibration_error, observed_expected
 from mpifed.problems.linear_model import LinearModel
@@ -25,7 +25,7 @@ class LogisticLoss(LinearModel):
     sample_columns: ClassVar[bool] = True
     ratio: ClassVar[str] = "odds ratio"
 
-    def takes(self) -> Kind:
+    def takes(self) -> LabelKind:
         return "binary"
 
     def labels(self, b: Array) -> Array:
@@ -40,13 +40,13 @@ class LogisticLoss(LinearModel):
         return -self.loss(Z, b)
 
     def predict(self, block: Block, X: Array) -> Array:
-        """1 where the score is positive: (c, D)."""
+        """Return 1 where the score is positive, else 0: (c, D)."""
         return self.classes(self.scores(block, X))
 
     def classes(self, Z: Array) -> Array:
         return Z > 0
 
-    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+    def client_measures(self) -> dict[str, Callable[[Block, Array], Array]]:
         return {
             "auc": self.auc,
             "deviance": self.mean_deviance,
@@ -55,22 +55,22 @@ class LogisticLoss(LinearModel):
         }
 
     def auc(self, block: Block, X: Array) -> Array:
-        """The area under the ROC curve of each client's samples, NaN with one class only: (c,)."""
+        """Compute the area under the ROC curve of each client's samples, NaN with one class only: (c,)."""
         return area_under_roc(block, self.scores(block, X))
 
     def deviance(self, Z: Array, b: Array) -> Array:
         return 2 * self.loss(Z, b)
 
     def calibration_error(self, block: Block, X: Array) -> Array:
-        """The expected calibration error of the probabilities of label 1: (c,)."""
+        """Compute the expected calibration error of the probabilities of label 1: (c,)."""
         return calibration_error(block, self.probability(self.scores(block, X)), block.b)
 
     def observed_expected(self, block: Block, X: Array) -> Array:
-        """Labels 1 over the sum of their probabilities: (c,)."""
+        """Compute the number of labels 1 over the sum of their probabilities: (c,)."""
         return observed_expected(block, self.probability(self.scores(block, X)))
 
     def probability(self, Z: Array) -> Array:
-        """1/(1 + e^−z), elementwise."""
+        """Compute 1/(1 + e^−z), elementwise."""
         return self.slope(Z, 0 * Z)
 
     def loss(self, Z: Array, b: Array) -> Array:
@@ -83,7 +83,7 @@ class LogisticLoss(LinearModel):
         return xp.where(Z >= 0, 1.0, e) / (1 + e) - b
 
     def residual(self, block: Block, Z: Array) -> Array:
-        """(1/(1 + e^−z) − b)/d_i as w/2·tanh(z/2) + w(1/2 − b), which takes few passes and cannot overflow: (c, D)."""
+        """Compute (1/(1 + e^−z) − b)/d_i as w/2·tanh(z/2) + w(1/2 − b), in few passes and without overflow: (c, D)."""
         half, rest = block.note("halves", lambda block: (block.w / 2, block.w * (0.5 - block.b)))
         R = block.xp.tanh(Z * 0.5)
         R *= half
@@ -105,7 +105,7 @@ class Logistic(LogisticLoss, tag="logistic"):
     """
 
     # f_i is a mean over samples of one client, and clipped_grad clips each of them.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-3
     regulariser: Annotated[Literal["per-sample", "whole"], Meta(description="inside or outside of 1/d_i")] = (
@@ -116,5 +116,5 @@ class Logistic(LogisticLoss, tag="logistic"):
         return self.mu / d if self.regulariser == "per-sample" else d * 0.0 + self.mu
 
     def convexity(self, block: Block) -> Array:
-        """α_i, the factor of the regulariser: (c,)."""
+        """Return α_i, the factor of the regulariser: (c,)."""
         return self.weight(block.d)

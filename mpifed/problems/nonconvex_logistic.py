@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.logistic import LogisticLoss
@@ -18,8 +18,8 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
     """
 
     sample_columns: ClassVar[bool] = True
-    # f_i is a mean over samples of one client, and clipped_grad clips each of them. The regulariser knows no data.
-    keeps = Keeps.EVERYTHING
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them. The regulariser has no data.
+    supports = Supports.EVERYTHING
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-2
 
@@ -36,5 +36,5 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
         return (1 - 3 * X * X) / (1 + X * X) ** 3
 
     def least_curvature(self, block: Block) -> Array:
-        """−mu/(4d_i), for (1 − 3x²)/(1 + x²)³ is at least −1/4: (c,)."""
+        """Return −mu/(4d_i), because (1 − 3x²)/(1 + x²)³ is at least −1/4: (c,)."""
         return -self.weight(block.d) / 4

@@ -1,4 +1,4 @@
-"""What a problem is: f = (1/m) Σ f_i, where each f_i gives its value and gradient at many points at once."""
+"""The base class of problems: f = (1/m) Σ f_i, with values and gradients of many clients' f_i at once."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from mpifed.core.promises import Reasons
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.data.labels import Kind, fitted
+from mpifed.data.labels import LabelKind, fit_labels
 from mpifed.kernels.blocks import Block
-from mpifed.problems.kept import ON_DEVICES
+from mpifed.problems.function_promises import ON_DEVICES
 
 
-def ones(block: Block) -> float:
-    """The factor 1 of all clients."""
+def unit_factors(block: Block) -> float:
+    """Return the factor 1 for all clients."""
     return 1.0
 
 
 class Problem(Component):
-    """Mathematics without state over a block of c clients; X is a common point (n,) or one row for each client (c, n).
+    """Stateless mathematics over a block of c clients; X is a common point (n,) or one row for each client (c, n).
 
     ``value_grad`` is required. A problem may also define ``lipschitz``, ``convexity``, ``hessian``, ``hess``,
     ``predict``, ``majorizer_inverse`` and ``clipped_grad``. Algorithms name those that they need, and a run is refused
-    before its first round where one is missing. A problem with ``predict`` is evaluated by its accuracy too.
+    before its first round if one is missing. A problem with ``predict`` is also evaluated by its accuracy.
 
         >>> class Mean(mpifed.Problem):
         ...     def value_grad(self, block, X):
@@ -42,12 +42,12 @@ class Problem(Component):
 
     sampled: ClassVar[bool] = True  # whether f_i is a mean over samples, of which mini-batches can be drawn
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
-    # what of the scores of samples f_i depends on, where x has weights of features: "scores", or their "differences"
+    # how f_i depends on the scores of samples, if x has weights of features: by "scores", or by their "differences"
     linear: ClassVar[str] = ""
     normal: ClassVar[bool] = False  # whether labels are normal: a fit has Student's tests and the variance ‖r‖²/d
-    likelihood: ClassVar[str] = ""  # which likelihood that of a fit is, where it is not the whole one
+    likelihood: ClassVar[str] = ""  # the name of a fit's likelihood, if it is not the full one
     sample_columns: ClassVar[bool] = False  # whether samples may have weights and offsets
-    ratio: ClassVar[str] = ""  # what e to the power of a coefficient is, where a fit prints that: "odds ratio"
+    ratio: ClassVar[str] = ""  # the name of e^coefficient, if a fit prints that: "odds ratio"
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
         "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
         "convexity": "the least curvature of f_i",
@@ -59,7 +59,7 @@ class Problem(Component):
         "pearson": "Pearson's statistic, from which a dispersion is estimated",
         "expected_hess": "the means of ∇²f_i over the labels, from which standard errors of the model are taken",
     }
-    unkept: ClassVar[Reasons] = ON_DEVICES
+    unsupported: ClassVar[Reasons] = ON_DEVICES
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
@@ -80,58 +80,58 @@ class Problem(Component):
     checks: ClassVar[str] = "mpifed.problems.problem_guards"
 
     def dim(self, data: Dataset) -> int:
-        """The number of parameters n."""
+        """Return the number of parameters n."""
         return data.n
 
     def initial(self, data: Dataset, seed: int) -> Array:
-        """The model (n,) that a run starts from."""
+        """Return the model (n,) from which a run starts."""
         return np.zeros(self.dim(data))
 
-    def settled(self, data: Dataset) -> tuple[Self, Dataset]:
-        """The problem with what only the samples of a run tell, and these with a note on it. Optional."""
+    def settle(self, data: Dataset) -> tuple[Self, Dataset]:
+        """Return the problem with values that follow from the samples, and the data with a note on them. Optional."""
         raise NotImplementedError
 
-    def flat(self, data: Dataset, x: Array) -> str:
-        """What in the samples makes ∇²f singular at x (n,) where that is of this problem, and what helps, or ""."""
+    def singularity_reason(self, data: Dataset, x: Array) -> str:
+        """Return why the samples make ∇²f singular at x (n,), if this problem knows, and what helps; else ""."""
         return ""
 
-    def decays(self, data: Dataset) -> Array:
-        """Which parameters decay where those of biases and norms do not: (n,) bool. By default all."""
+    def decay_mask(self, data: Dataset) -> Array:
+        """Return which parameters weight decay applies to, without biases and norms: (n,) bool. By default all."""
         return np.ones(self.dim(data), bool)
 
-    def takes(self) -> Kind:
-        """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, "binary", 0 and 1 or -1 and 1, or
+    def takes(self) -> LabelKind:
+        """Return the labels of this problem: "numbers", "classes" 0, 1 … C−1, "binary", 0 and 1 or -1 and 1, or
         "survival", times with a minus where censored."""
         return "numbers"
 
     @classmethod
     def takes_column(cls, name: str) -> bool:
-        """Whether samples may have a "weight", "frequency", "offset" or "exposure"."""
+        """Return whether samples may have the column ``name``: "weight", "frequency", "offset" or "exposure"."""
         return False
 
-    def fitted(self, data: Dataset) -> Dataset:
-        """The data set with labels that this problem takes; its notes say what was mapped. UserError if impossible."""
-        kind = self.takes()
-        # numbers are taken as they are, and a classifier that takes these checks and maps its labels itself
-        if kind == "numbers" and (not data.names or self.has("predict")):
+    def fit_labels(self, data: Dataset) -> Dataset:
+        """Convert the labels of a data set for this problem, with notes on the mapping. UserError if impossible."""
+        labels = self.takes()
+        # numbers stay as they are, and a classifier that takes numbers checks and maps its labels itself
+        if labels == "numbers" and (not data.names or self.has("predict")):
             return data
-        with self.refusing():
-            return fitted(data, kind)
+        with self.raise_user_errors():
+            return fit_labels(data, labels)
 
     def labels(self, b: Array) -> Array:
-        """The labels in the form that this problem uses (d,); ValueError where they do not fit."""
+        """Convert labels (d,) to the form that this problem uses; ValueError if they do not fit."""
         wrong = b[(b < 0) | (b != np.floor(b))] if self.takes() == "classes" else b[:0]
         if len(wrong):
             raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:.10g}")
         return b
 
-    def checked_labels(self, b: Array) -> Array:
-        """The same; UserError where they do not fit."""
-        with self.refusing():
+    def check_labels(self, b: Array) -> Array:
+        """Convert labels (d,) by ``labels``; UserError if they do not fit."""
+        with self.raise_user_errors():
             return self.labels(b)
 
     @contextmanager
-    def refusing(self) -> Iterator[None]:
+    def raise_user_errors(self) -> Iterator[None]:
         """Turn a ValueError about data that this problem cannot use into a UserError."""
         try:
             yield
@@ -139,129 +139,131 @@ class Problem(Component):
             raise UserError(f"problem {self.label()!r} cannot use these data: {error}") from None
 
     def value(self, block: Block, X: Array) -> Array:
-        """f_i(x_i): (c,)."""
+        """Compute f_i(x_i): (c,)."""
         return self.value_grad(block, X)[0]
 
     def grad(self, block: Block, X: Array) -> Array:
-        """∇f_i(x_i): (c, n)."""
+        """Compute ∇f_i(x_i): (c, n)."""
         return self.value_grad(block, X)[1]
 
     def seeded_grad(self, block: Block, X: Array, seeds: Array) -> Array:
-        """∇f_i(x_i) of a local step (c, n), with random numbers that follow from ``seeds`` (c,). Optional."""
+        """Compute ∇f_i(x_i) of a local step (c, n), with random numbers that follow from ``seeds`` (c,). Optional."""
         raise NotImplementedError
 
     @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
+        """Compute f_i(x_i) (c,) and ∇f_i(x_i) (c, n) in one pass over the samples."""
 
     def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
-        """f_i(x_i) (c,), ∇f_i(x_i) (c, n) and, with ``predict``, the predicted classes (c, D)."""
+        """Compute f_i(x_i) (c,), ∇f_i(x_i) (c, n) and, with ``predict``, the predicted classes (c, D)."""
         return *self.value_grad(block, X), self.predict(block, X) if self.classifies() else None
 
     def classifies(self) -> bool:
-        """Whether accuracies are recorded."""
+        """Return whether accuracies are recorded."""
         return self.has("predict")
 
     def augments(self) -> bool:
-        """Whether the samples of mini-batches are changed at random, by ``augmented``."""
+        """Return whether ``augment_samples`` changes the samples of mini-batches at random."""
         return False
 
-    def augmented(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
-        """Samples A (c, B, n) of mini-batches, of which ``counts`` (c,) are there, changed with their streams."""
+    def augment_samples(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        """Augment samples A (c, B, n) of mini-batches, ``counts`` (c,) of them real, with the streams of clients."""
         return A
 
-    def measured(self) -> tuple[str, ...]:
-        """Names of the numbers that ``measure`` returns: further columns of the record."""
+    def measure_names(self) -> tuple[str, ...]:
+        """Return the names of the numbers of ``measure``, which become columns of the record."""
         return ()
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
-        """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
+        """Compute the numbers ``measure_names`` of each client on the samples of the block, (c,) each. Optional."""
         raise NotImplementedError
 
-    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
-        """Further numbers of each client, on request: functions of block and model, (c,), NaN where there is none."""
+    def client_measures(self) -> dict[str, Callable[[Block, Array], Array]]:
+        """Return further measures of clients, on request: name -> function of block and model, (c,), NaN for none."""
         return {}
 
     def group(self, n: int) -> int:
-        """How many clients with n parameters are computed at once: blocks have multiples of them. 1: any number."""
+        """Return how many clients with n parameters to compute at once; blocks have multiples of it. 1: any number."""
         return 1
 
-    def described(self, n: int, start: Array) -> dict[str, Any]:
-        """Attributes of the result file: how the problem is computed with n features, from the first model."""
+    def run_attributes(self, n: int, start: Array) -> dict[str, Any]:
+        """Return attributes of the result file on how the problem is computed with n features, from the first model."""
         return {}
 
     def computer(self) -> Any:
-        """The device on which PyTorch computes the problem from samples in memory; None where it does not."""
+        """Return the device on which PyTorch computes the problem from samples in memory; None if it does not."""
         return None
 
     def compiles(self) -> bool:
-        """Whether compiled kernels can compute this problem on dense samples."""
+        """Return whether compiled kernels can compute this problem on dense samples."""
         return False
 
     def gpu(self) -> str:
-        """The device on which samples and clients' state live where a study leaves ``kernels`` open.
+        """Return the device for samples and clients' state if a study does not set ``kernels``.
 
-        "cuda": a GPU; "auto": one where every rank with clients has one; empty: the memory of the CPU.
+        "cuda": a GPU; "auto": a GPU if every rank with clients has one; empty: the memory of the CPU.
         """
         return ""
 
     @classmethod
     def has(cls, name: str) -> bool:
-        """Whether this problem defines the optional method ``name``."""
+        """Return whether this problem defines the optional method ``name``."""
         return getattr(cls, name, None) not in (None, getattr(Problem, name, None))
 
     def predict(self, block: Block, X: Array) -> Array:
-        """The predicted class of every sample: (c, D). Optional."""
+        """Return the predicted class of every sample: (c, D). Optional."""
         raise NotImplementedError
 
     def lipschitz(self, block: Block) -> Array:
-        """r_i, an upper bound of ‖∇²f_i‖: (c,). Optional."""
+        """Compute r_i, an upper bound of ‖∇²f_i‖: (c,). Optional."""
         raise NotImplementedError
 
     def convexity(self, block: Block) -> Array:
-        """α_i, the strong convexity of f_i: (c,). Optional."""
+        """Compute α_i, the strong convexity of f_i: (c,). Optional."""
         raise NotImplementedError
 
     def least_curvature(self, block: Block) -> Array:
-        """A lower bound of the eigenvalues of every ∇²f_i(x): (c,). Optional; by default ``convexity``."""
+        """Compute a lower bound of the eigenvalues of ∇²f_i at any x: (c,). Optional; by default ``convexity``."""
         return self.convexity(block)
 
-    def hessian(self, block: Block, X: Array) -> Solve:
-        """V -> ∇²f_i(x_i) v_i for rows V (c, n). Optional."""
+    def hessian(self, block: Block, X: Array) -> RowMap:
+        """Return the function V -> ∇²f_i(x_i) v_i for rows V (c, n). Optional."""
         raise NotImplementedError
 
     def hess(self, block: Block, X: Array) -> Array:
-        """∇²f_i(x_i), symmetric to the bit: (c, n, n). Optional."""
+        """Compute ∇²f_i(x_i), symmetric to the bit: (c, n, n). Optional."""
         raise NotImplementedError
 
     def packed_hess(self, block: Block, X: Array) -> Array:
-        """The upper triangles of ``hess``, row by row, in an array of their own: (c, n(n+1)/2)."""
+        """Compute the upper triangles of ``hess``, row by row, in a new array: (c, n(n+1)/2)."""
         return pack(self.hess(block, X))
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
-        """V -> (scale·s_i·H_i + shift·I)⁻¹ v_i for rows V (c, n), where H_i is a majorizer of ∇²f_i and s_i a factor.
+    def majorizer_inverse(
+        self, block: Block, scale: float, shift: float, factors: ClientFactors = unit_factors
+    ) -> RowMap:
+        """Return the function V -> (scale·s_i·H_i + shift·I)⁻¹ v_i for rows V (c, n).
 
-        Optional.
+        H_i is a majorizer of ∇²f_i, s_i a factor. Optional.
         """
         raise NotImplementedError
 
     def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
-        """The log-likelihood of the samples of each client, without a penalty: (c,). Optional."""
+        """Compute the log-likelihood of the samples of each client, without a penalty: (c,). Optional."""
         raise NotImplementedError
 
     def pearson(self, block: Block, X: Array) -> Array:
-        """Σ_j (b_j − mean)²/variance over the samples of each client, for dispersion 1: (c,). Optional."""
+        """Compute Σ_j (b_j − mean)²/variance over the samples of each client, for dispersion 1: (c,). Optional."""
         raise NotImplementedError
 
     def expected_hess(self, block: Block, X: Array) -> Array:
-        """The mean of ∇²f_i over the labels that the model expects at x_i: (c, n, n). Optional; where it is ∇²f_i
-        itself, as where the score has the canonical link, it is not defined."""
+        """Compute the mean of ∇²f_i over the labels that the model expects at x_i: (c, n, n). Optional; problems for
+        which it is ∇²f_i itself, as with the canonical link, do not define it."""
         raise NotImplementedError
 
     def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:
-        """∇f_i(x_i) with the gradient of every sample clipped to 1-norm ``bound``: (c, n). Optional."""
+        """Compute ∇f_i(x_i) with the gradient of every sample clipped to 1-norm ``bound``: (c, n). Optional."""
         raise NotImplementedError
 
 
-Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)
-Factors = Callable[[Block], "Array | float"]  # a number for each client of a block: (c,), or one for all
+RowMap = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)
+ClientFactors = Callable[[Block], "Array | float"]  # a number for each client of a block: (c,), or one for all

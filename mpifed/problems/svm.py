@@ -2,7 +2,7 @@
 federated learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
 
 from mpifed.core.arrays import namespace, put_at
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.problems.classifier import Classifier
 
@@ -13,8 +13,8 @@ class SVM(Classifier, tag="svm"):
     Labels 0 … C−1. Not smooth: the slope at a kink is 0.  Source: section V (SVM 60 → 10); division by C: errata.
     """
 
-    # As softmax.
-    keeps = Keeps.EVERYTHING
+    # f_i is of the samples of one client; a method that needs clipped gradients of single samples asks for them.
+    supports = Supports.EVERYTHING
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         classes = Z.shape[-1]

@@ -1,4 +1,4 @@
-"""`mpifed compare`: runs in a table, one row for all that differ in the seed alone, mean ± standard deviation."""
+"""The table of `mpifed compare`: one row for all runs that differ in the seed alone, mean ± standard deviation."""
 
 import math
 from collections import Counter
@@ -7,168 +7,195 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import UserError, counted, printable, unknown
+from mpifed.core.errors import UserError, escape_unprintable, format_count, raise_unknown
 from mpifed.core.roles import TRAINING
 from mpifed.report import best, tables
 from mpifed.report.best import Ends
-from mpifed.report.curves import axis_title, usual
-from mpifed.report.metrics import available, column, latex_title, requested, roles, scale, title, unit
-from mpifed.report.settings import ENDING, Study, differing, label, left_out, natural, study
-from mpifed.report.statistics import pairwise
-from mpifed.report.tables import ABSENT, Number, Table, written
-from mpifed.results.result import Result
+from mpifed.report.curves import axis_title, default_metric
+from mpifed.report.metrics import (
+    available_metrics,
+    choose_unit,
+    latex_title,
+    metric_info,
+    metric_title,
+    metric_unit,
+    sample_roles,
+    select_metrics,
+)
+from mpifed.report.settings import (
+    ENDING,
+    RunGroups,
+    differing_keys,
+    group_label,
+    group_runs,
+    left_out_lines,
+    natural_sort_key,
+)
+from mpifed.report.statistics import pairwise_tests
+from mpifed.report.tables import ABSENT, Number, ReportTable, format_table
+from mpifed.results.result import RunRecord
 
-Columns = dict[str, list[Ends]]  # metric -> what the number of each row is the mean of
+EndsByMetric = dict[str, list[Ends]]  # metric -> for each row the values to take the mean of
 LEVEL = 0.05  # of p
 
 
-class Layout(NamedTuple):
-    """What a table contains, and how it is written."""
+class TableOptions(NamedTuple):
+    """The content and the form of a table."""
 
     by: Sequence[str] = ("seed",)  # settings to take means over
     columns: Sequence[str] | None = None  # recorded columns, or rounds (CR), tct, lct, bytes (up and down); None: usual
     sort: str | None = None  # a setting, from small to large, or a column, best first
-    everything: bool = False  # count runs that did not finish
+    everything: bool = False  # count unfinished runs too
     form: str = "terminal"  # one of FORMATS
     bold: bool = False  # the terminal can show bold text
     rename: Sequence[str] = ()  # OLD=NEW, for names of methods, settings and columns
 
 
-def compare(results: Sequence[Result], layout: Layout) -> str:
-    """The table of results.
+def compare(results: Sequence[RunRecord], layout: TableOptions) -> str:
+    """Return the table of results.
 
     One row per group of runs that agree in all settings except ``layout.by``. A row begins with the settings in which
     rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds final values, sums over
-    rounds of what is recorded per round, or the mean or largest of ages; ``error`` is over the seeds that all rows on
-    the same data have. The best mean among rows with the same data and problem is bold unless its lead is explained by
-    the seeds; ties are named below the table. UserError for a setting or column that no run has.
+    rounds of amounts per round, or the mean or largest of ages; ``error`` is over the seeds that all rows on the same
+    data have. The best mean among rows with the same data and problem is bold unless its lead is explained by the
+    seeds; ties are named below the table. UserError for a setting or column that no run has.
     """
-    groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
-    names = metrics_of(results, layout.columns, groups)
+    groups = group_runs(results, layout.by, [*available_metrics(results), "n", "status"], layout.rename)
+    names = choose_metrics(results, layout.columns, groups)
     ends = {name: best.final_values(groups, name, layout.by, layout.everything) for name in names}
-    order = sequence(groups, ends, layout.sort)
+    order = order_rows(groups, ends, layout.sort)
     groups = groups._replace(groups=[groups.groups[k] for k in order])
     ends = {name: [of[k] for k in order] for name, of in ends.items()}
-    table, ties = build(groups, ends, results, layout)
-    # A terminal without bold shows no best numbers, so there is nothing that a tie could explain.
-    told = ties and (layout.form != "terminal" or layout.bold)
-    notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
-    without = [name for name in ends if any(role.missing for role in roles(name, results))]
+    table, ties = build_table(groups, ends, results, layout)
+    # A terminal without bold shows no best numbers, so that ties need no explanation.
+    named = ties and (layout.form != "terminal" or layout.bold)
+    notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if named else []
+    without = [name for name in ends if any(role.missing for role in sample_roles(name, results))]
     if without:
-        notes.append(f"missing: clients without test samples, left out of {', '.join(map(title, without))}")
-    lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
-    if lacking:
-        notes.append(f"error: without {counted(lacking, 'run')} on data that other rows lack")
-    return noted(table, groups, layout, [*notes, *unlike_ends(groups, names, layout)])
+        notes.append(f"missing: clients without test samples, left out of {', '.join(map(metric_title, without))}")
+    absent = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
+    if absent:
+        notes.append(f"error: without {format_count(absent, 'run')} on data that other rows lack")
+    return format_with_notes(table, groups, layout, [*notes, *unlike_ends(groups, names, layout)])
 
 
-def unlike_ends(groups: Study, names: Sequence[str], layout: Layout) -> list[str]:
-    """Return the sentences about rows that end at different rounds where no column shows it."""
-    found = []
-    for key in differing([group.settings for group in groups.groups]):
+def unlike_ends(groups: RunGroups, names: Sequence[str], layout: TableOptions) -> list[str]:
+    """Return sentences about rows that end at different rounds where no column shows it."""
+    sentences = []
+    for key in differing_keys([group.settings for group in groups.groups]):
         if key.split(".")[0] in ENDING and key not in groups.keys:
             rows: dict[str, list[str]] = {}
             for group in groups.groups:
-                rows.setdefault(group.settings.get(key, "none"), []).append(label(group, groups))
-            parts = [f"{value} ({of[0] if len(of) == 1 else counted(len(of), 'row')})" for value, of in rows.items()]
-            found.append(f"rows differ in {key}: {', '.join(parts)}")
+                rows.setdefault(group.settings.get(key, "none"), []).append(group_label(group, groups))
+            parts = [
+                f"{value} ({of[0] if len(of) == 1 else format_count(len(of), 'row')})" for value, of in rows.items()
+            ]
+            sentences.append(f"rows differ in {key}: {', '.join(parts)}")
     rounds = [run.cr for group in groups.groups for run in group.runs if layout.everything or run.status == "finished"]
-    if not found and "rounds" not in names and len(set(rounds)) > 1:
-        found.append(f"runs of {min(rounds)} to {max(rounds)} rounds: the column rounds shows how many each row has")
-    return found
+    if not sentences and "rounds" not in names and len(set(rounds)) > 1:
+        sentences.append(
+            f"runs of {min(rounds)} to {max(rounds)} rounds: the column rounds shows how many each row has"
+        )
+    return sentences
 
 
-def noted(table: Table, groups: Study, layout: Layout, notes: Sequence[str] = ()) -> str:
-    """The text of a table with notes, one for each run that does not count because it did not finish; CSV has none."""
-    text = written(table, layout.form, layout.bold)
-    lines = [*notes, *left_out((run for group in groups.groups for run in group.runs), layout.everything)]
+def format_with_notes(table: ReportTable, groups: RunGroups, layout: TableOptions, notes: Sequence[str] = ()) -> str:
+    """Return the text of a table with notes, one for each unfinished run, which does not count; CSV has none."""
+    text = format_table(table, layout.form, layout.bold)
+    lines = [*notes, *left_out_lines((run for group in groups.groups for run in group.runs), layout.everything)]
     if layout.form == "csv" or not lines:
         return text
     return "\n".join([*(f"% {line}" for line in lines), text] if layout.form == "latex" else [text, "", *lines])
 
 
-def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups: Study) -> list[str]:
-    """The metrics of the table; error unasked where f differs between seeds, as objective_gap where that is known."""
-    names = requested(results, columns)
-    if not columns and "objective" in names and usual(results, groups) == "error":
+def choose_metrics(results: Sequence[RunRecord], columns: Sequence[str] | None, groups: RunGroups) -> list[str]:
+    """Return the metrics of the table: error is added where f differs between seeds; objective_gap replaces it."""
+    names = select_metrics(results, columns)
+    if not columns and "objective" in names and default_metric(results, groups) == "error":
         names.insert(names.index("objective") + 1, "error")
     if all("objective_gap" in result.rounds for result in results):
         names = ["objective_gap" if name == "error" else name for name in names]
     return list(dict.fromkeys(names))
 
 
-def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
+def order_rows(groups: RunGroups, ends: EndsByMetric, sort: str | None) -> list[int]:
     rows = list(range(len(groups.groups)))
     if sort is None:
         return rows
     key = next((key for key, name in groups.keys.items() if sort in (key, name, groups.names.setting(key, name))), None)
     if sort not in ends:
         if key is None:
-            unknown("column", sort, [*groups.keys.values(), *ends])
-        return sorted(rows, key=lambda k: natural(groups.groups[k].settings.get(key, "")))
-    sign = -1 if column(sort).better > 0 else 1
-    means = [best.number(row).mean for row in ends[sort]]
+            raise_unknown("column", sort, [*groups.keys.values(), *ends])
+        return sorted(rows, key=lambda k: natural_sort_key(groups.groups[k].settings.get(key, "")))
+    sign = -1 if metric_info(sort).better > 0 else 1
+    means = [best.mean_and_sd(row).mean for row in ends[sort]]
     return sorted(rows, key=lambda k: (math.isnan(means[k]), sign * means[k]))
 
 
-def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
-    table = leading(groups, results, layout)
-    evaluated_on(table, groups, ends, layout.form == "csv")
+def build_table(
+    groups: RunGroups, ends: EndsByMetric, results: Sequence[RunRecord], layout: TableOptions
+) -> tuple[ReportTable, list[str]]:
+    table = make_leading_table(groups, results, layout)
+    add_samples(table, groups, ends, layout.form == "csv")
     ties = []
     for name, rows in ends.items():
-        values = list(map(best.number, rows))
+        values = list(map(best.mean_and_sd, rows))
         largest = max((abs(value.mean) for value in values if not math.isnan(value.mean)), default=0.0)
-        factor, of = scale(unit(name, results), largest)
-        wins = best.winners(groups, values, rows, column(name).better, factor)
+        factor, unit_text = choose_unit(metric_unit(name, results), largest)
+        wins = best.count_ties(groups, values, rows, metric_info(name).better, factor)
         cells = (value._replace(best=rivals == 1) for value, rivals in zip(values, wins, strict=True))
-        words = axis_title(name, of, groups.names, results)
-        usual_words = title(name, of, results)
-        head = (words, latex_title(name, of, results) if words == usual_words else tables.escaped(words))
+        words = axis_title(name, unit_text, groups.names, results)
+        usual_words = metric_title(name, unit_text, results)
+        head = (words, latex_title(name, unit_text, results) if words == usual_words else tables.escape_latex(words))
         table.add(head, f"{name}_seconds" if name in ("tct", "lct") else name, cells, factor)
         if max(wins) > 1:
             ties.append(f"{words} ({max(wins)} rows)")
     return table, ties
 
 
-def evaluated_on(table: Table, groups: Study, names: Iterable[str], plain: bool) -> None:
-    """Add of which samples the metrics ``names`` are, where rows differ in it, and how many clients have none.
+def add_samples(table: ReportTable, groups: RunGroups, names: Iterable[str], plain: bool) -> None:
+    """Add the samples of the metrics ``names``, where rows differ in them, and how many clients have none.
 
-    ``plain``: columns have their keys as names, so that they cannot say that they are of training samples.
+    ``plain``: columns have their keys as names, so that they cannot say that they are on training samples.
     """
-    found = [[role for run in group.runs for name in names for role in roles(name, [run])] for group in groups.groups]
-    kinds = {role.name for own in found for role in own}
-    if len(kinds) > 1 or (plain and kinds == {TRAINING}):
-        cells = [" or ".join(sorted({role.name for role in own})) or ABSENT for own in found]
+    rows = [
+        [role for run in group.runs for name in names for role in sample_roles(name, [run])] for group in groups.groups
+    ]
+    sample_names = {role.name for row in rows for role in row}
+    if len(sample_names) > 1 or (plain and sample_names == {TRAINING}):
+        cells = [" or ".join(sorted({role.name for role in row})) or ABSENT for row in rows]
         table.add(("samples", "samples"), "evaluated_on", cells)
-    if any(role.missing for own in found for role in own):
-        counts = [sorted({role.missing for role in own}) for own in found]
-        cells = ["–".join(map(str, dict.fromkeys([own[0], own[-1]]))) if own else ABSENT for own in counts]
+    if any(role.missing for row in rows for role in row):
+        counts = [sorted({role.missing for role in row}) for row in rows]
+        cells = ["–".join(map(str, dict.fromkeys([row[0], row[-1]]))) if row else ABSENT for row in counts]
         table.add(("missing", "missing"), "missing", cells)
 
 
-def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
-    """The table's first columns: settings, and n and status where they differ between rows; n always in CSV."""
+def make_leading_table(groups: RunGroups, results: Sequence[RunRecord], layout: TableOptions) -> ReportTable:
+    """Return a table with the first columns: settings, and n and status where rows differ in them; n always in CSV."""
     names = groups.names
-    plain = layout.form == "csv"
-    table = Table([], [], [[] for _ in groups.groups], [])
+    for_csv = layout.form == "csv"
+    table = ReportTable([], [], [[] for _ in groups.groups], [])
     for key, short in groups.keys.items():
         cells = [group.settings.get(key, ABSENT) for group in groups.groups]
-        if not plain:
+        if not for_csv:
             cells = [cell if cell == ABSENT else names.value(key, cell) for cell in cells]
         head = (names.setting(key, short), names.latex(key, short))
-        table.add(head, short if key in available(results) else key, cells)
+        table.add(head, short if key in available_metrics(results) else key, cells)
     counts = [sum(layout.everything or run.status == "finished" for run in group.runs) for group in groups.groups]
-    if plain or any(n != 1 for n in counts):
+    if for_csv or any(n != 1 for n in counts):
         table.add(("n", "$n$"), "n", map(str, counts))
     if any(result.status != "finished" for result in results):
-        found = [Counter(printable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
-        told = [", ".join(f"{n} {name}" if len(own) > 1 else name for name, n in sorted(own.items())) for own in found]
-        table.add(("status", "status"), "status", told)
+        statuses = [Counter(escape_unprintable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
+        texts = [
+            ", ".join(f"{n} {name}" if len(row) > 1 else name for name, n in sorted(row.items())) for row in statuses
+        ]
+        table.add(("status", "status"), "status", texts)
     return table
 
 
-def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
-    """The table of pairs: in how many seeds either row is better in column ``name``, and p.
+def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions) -> str:
+    """Return the table of pairs: in how many seeds either row is better in column ``name``, and p.
 
     Wilcoxon's signed-rank test of the differences, corrected by Holm for the number of pairs. Where the rows have too
     few seeds in common for any p below ``LEVEL``, a sentence that says so. UserError for a column that no run or not
@@ -177,43 +204,43 @@ def pairs(results: Sequence[Result], name: str, layout: Layout) -> str:
     if layout.form == "csv":
         choose = "choose terminal, markdown or latex"
         raise UserError(f"--test does not go with --format csv, which holds one table: {choose}")
-    groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
-    requested(results, [name])
-    sign = column(name).better
+    groups = group_runs(results, layout.by, [*available_metrics(results), "n", "status"], layout.rename)
+    select_metrics(results, [name])
+    sign = metric_info(name).better
     if not sign:
         raise UserError(f"--test {name} is wrong: neither more nor less of {name} is better")
     ends = best.final_values(groups, name, layout.by, layout.everything)
     if len(ends) < 2:
         raise UserError(f"--test {name} is wrong: it needs two rows, and there is one")
-    names = [label(group, groups) for group in groups.groups]
-    for own, row in zip(names, ends, strict=True):
+    names = [group_label(group, groups) for group in groups.groups]
+    for row_name, row in zip(names, ends, strict=True):
         if not any(map(math.isfinite, row.values())):
-            raise UserError(f"--test {name} is wrong: no run of the row {own} that counts has {name}")
-    # Seeds that every row has, and not those that a pair has: p-values of pairs over different seeds have different
-    # least values, and Holm's correction would put them in an order that says more about seeds than about rows.
+            raise UserError(f"--test {name} is wrong: no run of the row {row_name} that counts has {name}")
+    # Seeds that every row has, not those of a pair: the smallest possible p depends on the number of seeds, so that
+    # Holm's correction would order pairs by their seeds rather than by their rows.
     common = [key for key in ends[0] if all(math.isfinite(row.get(key, math.nan)) for row in ends)]
-    if few := too_few(len(common), len(ends)):
+    if few := explain_too_few(len(common), len(ends)):
         comment = "% " if layout.form == "latex" else ""
         return f"{comment}--test {name} has too few seeds: {few}"
     values = np.array([[-sign * row[key] for row in ends] for key in common])
-    found = pairwise(values, signed=True)
-    table = Table([], [], [[] for _ in found], [])
-    table.add(("", ""), "a", [f"{names[pair.a]} – {names[pair.b]}" for pair in found])
-    table.add(("seeds better", "seeds better"), "better", [f"{pair.wins} : {pair.losses}" for pair in found])
-    table.add(("p (Holm)", "$p$ (Holm)"), "p", [Number(pair.p) for pair in found])
-    return written(table, layout.form, layout.bold)
+    tests = pairwise_tests(values, signed=True)
+    table = ReportTable([], [], [[] for _ in tests], [])
+    table.add(("", ""), "a", [f"{names[pair.a]} – {names[pair.b]}" for pair in tests])
+    table.add(("seeds better", "seeds better"), "better", [f"{pair.wins} : {pair.losses}" for pair in tests])
+    table.add(("p (Holm)", "$p$ (Holm)"), "p", [Number(pair.p) for pair in tests])
+    return format_table(table, layout.form, layout.bold)
 
 
-def too_few(seeds: int, rows: int) -> str:
-    """Why no outcome of the test can have a p below ``LEVEL``, and what would be enough; nothing where one can.
+def explain_too_few(seeds: int, rows: int) -> str:
+    """Return why no p of the test can be below ``LEVEL``, and how many seeds suffice; nothing where one can.
 
-    The least p is 2/2^seeds, of a row that is better with every seed, times the number of pairs.
+    The smallest p is 2/2^seeds, of a row that is better with every seed, times the number of pairs.
     """
     pairs = math.comb(rows, 2)
     needed = math.ceil(math.log2(2 * pairs / LEVEL))
     if seeds >= needed:
         return ""
-    least = min(1.0, pairs * 2.0 ** (1 - seeds))
+    low = min(1.0, pairs * 2.0 ** (1 - seeds))
     return (
-        f"the {rows} rows share {seeds}, with which p is at least {least:.2g}; from {needed} on it can be below {LEVEL}"
+        f"the {rows} rows share {seeds}, with which p is at least {low:.2g}; from {needed} on it can be below {LEVEL}"
     )

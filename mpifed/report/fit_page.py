@@ -1,31 +1,31 @@
-"""A fit as a page for a terminal, and as a table of coefficients in Markdown, LaTeX and CSV."""
+"""The page of a fit for a terminal, and its coefficients as a table in Markdown, LaTeX and CSV."""
 
 import math
 
 from mpifed.core.errors import UserError
 from mpifed.report import tables
-from mpifed.report.tables import ABSENT, FORMATS, Number, Table
+from mpifed.report.tables import ABSENT, FORMATS, Number, ReportTable
 from mpifed.results.coefficients import LEVEL, Fit
 
 OF_RUN = ", for standardised features"
 
 
-def page(title: str, fit: Fit, form: str = "terminal") -> str:
-    """The fit in one of FORMATS; but for CSV with what it is about above and what it does not cover below."""
+def format_fit(title: str, fit: Fit, form: str = "terminal") -> str:
+    """Return the fit in one of FORMATS; except for CSV with its facts above and its notes below."""
     if form not in FORMATS:
         raise UserError(f"--format {form} is wrong: it must be {', '.join(FORMATS)}")
-    table = FORMATS[form](coefficients(fit, form))
+    table = FORMATS[form](coefficient_table(fit, form))
     if form == "csv":
         return table
-    lines = [title, *about(fit)]
+    lines = [title, *fact_lines(fit)]
     below = [f"note: {note}" for note in fit.notes]
     if form == "latex":
         return "\n".join([*(f"% {line}" for line in lines), table, *(f"% {line}" for line in below)])
     return "\n".join([*lines, "", table, *([""] if below else []), *below])
 
 
-def coefficients(fit: Fit, form: str) -> Table:
-    table = Table([("coefficient", "coefficient")], ["coefficient"], [[name] for name in fit.names], [1.0])
+def coefficient_table(fit: Fit, form: str) -> ReportTable:
+    table = ReportTable([("coefficient", "coefficient")], ["coefficient"], [[name] for name in fit.names], [1.0])
     if fit.penalised:
         table.add(("estimate", "estimate"), "estimate", [Number(float(value)) for value in fit.x])
         return table
@@ -47,16 +47,16 @@ def coefficients(fit: Fit, form: str) -> Table:
     if form == "csv":  # whose notes stand elsewhere
         columns["newton_step"] = ("newton step", fit.step)
     for name, (head, values) in columns.items():
-        table.add((head, tables.escaped(head)), name, [Number(float(value)) for value in values])
+        table.add((head, tables.escape_latex(head)), name, [Number(float(value)) for value in values])
     return table
 
 
-def about(fit: Fit) -> list[str]:
+def fact_lines(fit: Fit) -> list[str]:
     def number(value: float) -> str:
         return ABSENT if math.isnan(value) else f"{value:.6g}"
 
     if fit.penalised:
-        return about_penalised(fit)
+        return penalised_fact_lines(fit)
     optimum = f"‖∇f‖ {fit.gradient:.2g}, Newton decrement {fit.decrement:.2g}"
     if not math.isnan(fit.distance):
         optimum += f", so ‖x − x*‖ ≤ {fit.distance:.2g}"
@@ -69,7 +69,7 @@ def about(fit: Fit) -> list[str]:
     ]
 
 
-def about_penalised(fit: Fit) -> list[str]:
+def penalised_fact_lines(fit: Fit) -> list[str]:
     optimum = f"‖x − prox(x − ∇f(x))‖ {fit.gradient:.2g}"
     if not math.isnan(fit.gap):
         optimum += f", duality gap {fit.gap:.2g}: F − F* is at most that"

@@ -1,4 +1,4 @@
-"""The layout of the summary: numbers as text, cells in aligned columns, parts with their names on the left."""
+"""The layout of the summary: numbers as text, cells in aligned columns, sections with their names on the left."""
 
 import math
 import textwrap
@@ -7,47 +7,47 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.report.metrics import scale
+from mpifed.report.metrics import choose_unit
 
 WIDTH = 100
-MARGIN = 15  # characters on the left, for the name of a part
-LONG = 42  # a cell of more characters has a line of its own
+MARGIN = 15  # characters on the left, for the name of a section
+LONG = 42  # a cell of more characters has a separate line
 
 Cell = tuple[str, str]
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     return f"{float(f'{value:.4g}'):g}"
 
 
-def decimals(values: Array) -> list[str]:
-    """Values with their decimal points in line: four significant digits in the largest, at most four decimals."""
-    most = float(np.max(np.abs(values), initial=0.0))
-    if np.all(values == np.floor(values)) or not most < math.inf:
+def format_decimals(values: Array) -> list[str]:
+    """Return values with aligned decimal points: four significant digits in the largest, at most four decimals."""
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if np.all(values == np.floor(values)) or not largest < math.inf:
         return [f"{value:.0f}" for value in values]
-    digits = min(4, max(0, 3 - math.floor(math.log10(most))))
+    digits = min(4, max(0, 3 - math.floor(math.log10(largest))))
     return [f"{value:.{digits}f}" for value in values]
 
 
-def amount(size: float) -> str:
-    """Bytes as B, kB, MB …"""
-    factor, name = scale("byte", size)
-    return f"{number(size / factor)} {name}"
+def format_bytes(size: float) -> str:
+    """Return bytes as B, kB, MB …"""
+    factor, name = choose_unit("byte", size)
+    return f"{format_number(size / factor)} {name}"
 
 
-def part(name: str, lines: list[str]) -> list[str]:
-    """Lines with the name of the part on the left."""
+def label_section(name: str, lines: list[str]) -> list[str]:
+    """Return lines with the name of their section on the left."""
     return [(name if k == 0 else "").ljust(MARGIN) + line for k, line in enumerate(lines)]
 
 
-def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
-    """Rows as lines with their cells below one another."""
+def align_rows(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """Return rows as lines with their cells aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [gap.join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
-def columns(cells: Sequence[Cell]) -> list[str]:
-    """Cells in as many aligned columns as fit, read downwards; long cells below."""
+def flow_cells(cells: Sequence[Cell]) -> list[str]:
+    """Return cells in as many aligned columns as fit, read downwards; long cells below."""
     width = WIDTH - MARGIN
     long = [cell for cell in cells if sum(map(len, cell)) > LONG]
     short = [cell for cell in cells if sum(map(len, cell)) <= LONG]

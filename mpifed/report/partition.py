@@ -1,4 +1,4 @@
-"""A picture of how samples are divided: classes × clients, or the spread of each client's labels, below its size."""
+"""A picture of a partition: classes × clients, or the spread of the labels of each client, below its size."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,12 +8,12 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.report.palette import BLUE, VERMILION
-from mpifed.report.style import DOUBLE, drawing, headed, paper, text
+from mpifed.report.style import DOUBLE, check_width, escape_dollars, make_heading, matplotlib_style
 
-FEW = 40  # at most so many clients are drawn as bubbles
-FEW_CLASSES = 30  # with at most so many classes
-ORDERED = 100  # more clients are sorted by their most frequent class
-COLUMNS = 600  # more clients share columns
+FEW = 40  # maximum clients that are drawn as bubbles
+FEW_CLASSES = 30  # maximum classes of these
+ORDERED = 100  # more clients than that are sorted by their most frequent class
+COLUMNS = 600  # more clients than that share columns
 TICKS = 15  # labels on the axis of classes
 ROW = 0.25  # inches of a class
 LOWEST, HIGHEST = 1.6, 4.5  # inches of the lower panel
@@ -24,7 +24,7 @@ GREY = "#bbbbbb"
 
 
 class Division(NamedTuple):
-    """Samples of m clients. ``counts`` has no classes where labels are numbers; ``spread`` describes the numbers."""
+    """The samples of m clients. ``counts`` has no classes where labels are numbers, which ``spread`` describes."""
 
     sizes: Array  # (m,)
     names: Sequence[str]  # of the C classes
@@ -32,18 +32,18 @@ class Division(NamedTuple):
     spread: Array  # (4, m) mean, standard deviation, least and largest label of each client
 
 
-def picture(division: Division, title: str, width: float | None = None) -> Any:
-    wide = paper(width, DOUBLE)
-    heading = headed(wide, title)
+def plot_partition(division: Division, title: str, width: float | None = None) -> Any:
+    wide = check_width(width, DOUBLE)
+    heading = make_heading(wide, title)
     C = len(division.names)
     m = len(division.sizes)
     low = min(max(ROW * C, LOWEST), HIGHEST)
-    with drawing() as matplotlib:
+    with matplotlib_style() as matplotlib:
         high = SIZES + low + 0.7 + 0.16 * heading.count("\n")
         figure = matplotlib.figure.Figure(figsize=(wide, high), layout="constrained")
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[SIZES, low])
         figure.suptitle(heading)
-        order, label = order_of(division)
+        order, label = order_clients(division)
         edges = np.linspace(0, m, min(m, COLUMNS) + 1).round().astype(int)
         counts = division.counts[order]
         draw_sizes(upper, division.sizes[order], edges)
@@ -60,20 +60,20 @@ def picture(division: Division, title: str, width: float | None = None) -> Any:
     return figure
 
 
-def order_of(division: Division) -> tuple[Array, str]:
-    """The order in which clients are drawn, and the title of their axis."""
+def order_clients(division: Division) -> tuple[Array, str]:
+    """Return the order in which clients are drawn, and the title of their axis."""
     m = len(division.sizes)
     if m <= ORDERED:
         return np.arange(m), "client"
     if not len(division.names):
         return np.argsort(division.spread[0], kind="stable"), "clients, sorted by their mean label"
     top = np.asarray(division.counts.argmax(axis=1)).ravel()
-    share = division.counts.max(axis=1).toarray().ravel() / np.maximum(division.sizes, 1)
-    return np.lexsort([-share, top]), "clients, sorted by their most frequent class"
+    fraction = division.counts.max(axis=1).toarray().ravel() / np.maximum(division.sizes, 1)
+    return np.lexsort([-fraction, top]), "clients, sorted by their most frequent class"
 
 
 def draw_sizes(axis: Any, sizes: Array, edges: Array) -> None:
-    """The samples of each client: bars, or one area where there are many."""
+    """Draw the number of samples of each client: bars, or one area where there are many."""
     if len(sizes) <= FEW:
         axis.bar(np.arange(len(sizes)), sizes, width=0.7, color=BLUE)
     else:
@@ -83,21 +83,21 @@ def draw_sizes(axis: Any, sizes: Array, edges: Array) -> None:
 
 
 def draw_bubbles(figure: Any, axis: Any, counts: Array, names: Sequence[str], cell: tuple[float, float]) -> None:
-    """A circle for each client and class, its area in proportion to the samples; ``cell`` is its room in points."""
+    """Draw a circle for each client and class, with area in proportion to samples; ``cell`` is its room in points."""
     client, level = np.nonzero(counts)
     largest = counts.max()
     room = (0.95 * max(min(cell), 7.0)) ** 2  # the area of the largest bubble
     areas = np.maximum(room * counts[client, level] / largest, SMALLEST)
     axis.scatter(client, level, s=areas, color=BLUE, alpha=0.85, linewidths=0)
-    steps = sorted({max(1, int(float(f"{largest * share:.0e}"))) for share in (0.1, 0.4, 0.9)})
+    steps = sorted({max(1, int(float(f"{largest * fraction:.0e}"))) for fraction in (0.1, 0.4, 0.9)})
     handles = [axis.scatter([], [], s=room * step / largest, color=BLUE, alpha=0.85, linewidths=0) for step in steps]
     figure.legend(handles, [str(step) for step in steps], title="samples", loc="outside right center", labelspacing=1.0)
-    classes_axis(axis, names)
+    label_classes(axis, names)
     axis.set_ylim(-0.7, len(names) - 0.3)
 
 
 def draw_map(figure: Any, axis: Any, counts: Any, edges: Array, names: Sequence[str]) -> None:
-    """A cell for each class and client, or mean of a group of clients: the darker, the more samples; white has none."""
+    """Draw a cell for each class and client, or mean of several clients: darker with more samples, white for none."""
     from matplotlib.colors import PowerNorm
 
     width = np.diff(edges)
@@ -111,15 +111,15 @@ def draw_map(figure: Any, axis: Any, counts: Any, edges: Array, names: Sequence[
     mean = " (mean of a column)" if len(means) < edges[-1] else ""
     bar = figure.colorbar(mesh, ax=axis, label=f"samples{mean}", pad=0.01, fraction=0.05)
     bar.locator = bar.ax.yaxis.get_major_locator()
-    classes_axis(axis, names)
+    label_classes(axis, names)
     axis.grid(False)
 
 
-def classes_axis(axis: Any, names: Sequence[str]) -> None:
-    """Names on the axis of classes, as many as can be read."""
+def label_classes(axis: Any, names: Sequence[str]) -> None:
+    """Label the axis of classes with as many names as can be read."""
     step = -(-len(names) // TICKS) if len(names) > FEW_CLASSES else 1
     shown = [name if len(name) <= NAME else name[: NAME - 1] + "…" for name in names]
-    axis.set_yticks(range(0, len(names), step), [text(name) for name in shown[::step]])
+    axis.set_yticks(range(0, len(names), step), [escape_dollars(name) for name in shown[::step]])
     axis.set_ylabel("class")
 
 

@@ -13,14 +13,14 @@ LEVEL = 0.95  # of bands
 DRAWS = 2000  # of a bootstrap
 
 
-class Band(NamedTuple):
+class BootstrapBand(NamedTuple):
     middle: Array
     low: Array
     high: Array
 
 
 class Pair(NamedTuple):
-    """A comparison of two rows ``a`` and ``b``: how often each was less, and p, corrected by Holm for all pairs."""
+    """A comparison of two rows ``a`` and ``b``: how often each is lower, and p, corrected by Holm for all pairs."""
 
     a: int
     b: int
@@ -29,90 +29,90 @@ class Pair(NamedTuple):
     p: float
 
 
-def ratios(costs: Array) -> Array:
-    """Costs (instances, methods) over the least of their instance; inf for a miss, and where all miss.
+def cost_ratios(costs: Array) -> Array:
+    """Return costs (instances, methods) over the smallest of their instance; inf for a miss, and where all miss.
 
     Source: E. D. Dolan, J. J. Moré, "Benchmarking optimization software with performance profiles",
     doi:10.1007/s101070100263 (2002).
     """
     costs = np.asarray(costs, float)
-    least = costs.min(axis=1, keepdims=True)
-    known = np.isfinite(costs) & np.isfinite(least)
-    found = np.full(costs.shape, np.inf)
-    np.divide(costs, least, out=found, where=known & (least > 0))
-    # Also of a least cost of 0, by which nothing can be divided.
-    found[known & (costs == least)] = 1.0
-    return found
+    smallest = costs.min(axis=1, keepdims=True)
+    finite = np.isfinite(costs) & np.isfinite(smallest)
+    quotients = np.full(costs.shape, np.inf)
+    np.divide(costs, smallest, out=quotients, where=finite & (smallest > 0))
+    # Also where the smallest cost is 0, by which nothing can be divided.
+    quotients[finite & (costs == smallest)] = 1.0
+    return quotients
 
 
-def profile(costs: Array, factors: Array) -> Array:
-    """ρ(τ): the share of instances whose cost is at most τ times the least, (methods, factors)."""
-    within = ratios(costs)[:, :, None] <= np.asarray(factors)
+def performance_profile(costs: Array, factors: Array) -> Array:
+    """Return ρ(τ), the fraction of instances with a cost of at most τ times the smallest, (methods, factors)."""
+    within = cost_ratios(costs)[:, :, None] <= np.asarray(factors)
     return np.mean(within, axis=0)
 
 
-def band(groups: Sequence[Array], statistic: Callable[[Array], Array], draws: int = DRAWS) -> Band:
-    """The statistic of all instances, with a bootstrap that draws whole groups and, in each, instances.
+def bootstrap_band(groups: Sequence[Array], statistic: Callable[[Array], Array], draws: int = DRAWS) -> BootstrapBand:
+    """Return the statistic of all instances, with a bootstrap that draws whole groups and, in each, instances.
 
-    A group (instances, methods) is a workload: what is measured on it again with another seed is no new workload.
+    A group (instances, methods) is a workload: another seed of it is no new workload.
     """
     rng = stream(0, "bootstrap", len(groups))
-    found = []
+    samples = []
     for _ in range(draws):
-        picked = [groups[k] for k in rng.integers(len(groups), size=len(groups))]
-        found.append(statistic(np.concatenate([one[rng.integers(len(one), size=len(one))] for one in picked])))
+        drawn = [groups[k] for k in rng.integers(len(groups), size=len(groups))]
+        samples.append(statistic(np.concatenate([one[rng.integers(len(one), size=len(one))] for one in drawn])))
     tail = (1 - LEVEL) / 2
-    # A quantile that is one of the draws: between a number and inf there is nothing to interpolate.
-    low, high = np.quantile(found, [tail, 1 - tail], axis=0, method="inverted_cdf")
-    return Band(statistic(np.concatenate(list(groups))), low, high)
+    # A quantile that is one of the draws, because numbers and inf cannot be interpolated.
+    low, high = np.quantile(samples, [tail, 1 - tail], axis=0, method="inverted_cdf")
+    return BootstrapBand(statistic(np.concatenate(list(groups))), low, high)
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """p-values corrected for their number: of the k-th smallest of n, (n − k + 1)p, and no less than those before it.
+def holm_correction(p: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number n: the k-th smallest is (n − k + 1)p, but not below earlier ones.
 
     Source: S. Holm, "A simple sequentially rejective multiple test procedure", doi:10.2307/4615733 (1979).
     """
     order = np.argsort(p, kind="stable").tolist()
-    found = [1.0] * len(p)
+    corrected = [1.0] * len(p)
     largest = 0.0
     for k, index in enumerate(order):
         largest = max(largest, (len(p) - k) * p[index])
-        found[index] = min(1.0, largest)
-    return found
+        corrected[index] = min(1.0, largest)
+    return corrected
 
 
-def pairwise(costs: Array, signed: bool = False) -> list[Pair]:
-    """A test of every two columns of costs (instances, methods), of which less is better; ties are left out.
+def pairwise_tests(costs: Array, signed: bool = False) -> list[Pair]:
+    """Return a test of every two columns of costs (instances, methods), of which less is better; ties are left out.
 
-    It is the sign test, for which a miss, inf, is more than any cost; with ``signed``, for costs that are all finite,
-    Wilcoxon's test of signed ranks.
+    It is the sign test, for which a miss, inf, is more than any cost; with ``signed``, where all costs are finite,
+    Wilcoxon's signed-rank test.
     """
-    found = []
+    tests = []
     for a, b in combinations(range(costs.shape[1]), 2):
         wins = int(np.sum(costs[:, a] < costs[:, b]))
         losses = int(np.sum(costs[:, b] < costs[:, a]))
-        p = signed_ranks(costs[:, a] - costs[:, b]) if signed else sign_test(wins, losses)
-        found.append(Pair(a, b, wins, losses, p))
-    return [pair._replace(p=p) for pair, p in zip(found, holm([pair.p for pair in found]), strict=True)]
+        p = signed_rank_test(costs[:, a] - costs[:, b]) if signed else sign_test(wins, losses)
+        tests.append(Pair(a, b, wins, losses, p))
+    return [pair._replace(p=p) for pair, p in zip(tests, holm_correction([pair.p for pair in tests]), strict=True)]
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """The probability of counts at least as uneven as these where either is as likely."""
-    from scipy.stats import binomtest  # it takes time to import
+    """Return the probability of counts at least as uneven as these if both outcomes are equally likely."""
+    from scipy.stats import binomtest  # slow to import
 
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
-def signed_ranks(differences: Array) -> float:
-    """The p-value of Wilcoxon's signed-rank test, exact for up to 50 differences, no two of which are equal in size."""
+def signed_rank_test(differences: Array) -> float:
+    """Return the p-value of Wilcoxon's signed-rank test, exact for up to 50 differences of different sizes."""
     from scipy.stats import wilcoxon
 
-    left = differences[differences != 0]
-    return float(wilcoxon(left).pvalue) if len(left) else 1.0
+    nonzero = differences[differences != 0]
+    return float(wilcoxon(nonzero).pvalue) if len(nonzero) else 1.0
 
 
-def winners(found: Band, better: int = 1) -> list[int]:
-    """The methods whose bands reach that of the best one: one of them is a winner, several tie."""
-    best = int(np.argmax(better * found.middle))
-    edge, other = (found.low, found.high) if better > 0 else (found.high, found.low)
-    return [k for k in range(len(found.middle)) if k == best or better * other[k] >= better * edge[best]]
+def find_winners(scores: BootstrapBand, better: int = 1) -> list[int]:
+    """Return the methods whose bands reach that of the best one: one of them is a winner, several tie."""
+    best = int(np.argmax(better * scores.middle))
+    edge, other = (scores.low, scores.high) if better > 0 else (scores.high, scores.low)
+    return [k for k in range(len(scores.middle)) if k == best or better * other[k] >= better * edge[best]]

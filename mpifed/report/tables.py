@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from mpifed.core.errors import unknown
+from mpifed.core.errors import raise_unknown
 
-Cell = TypeVar("Cell")
+CellText = TypeVar("CellText")
 ABSENT = "–"
-DIGITS = 6  # most significant digits of a mean
-SMALL, LARGE = 1e-4, 1e6  # beyond them numbers have an exponent
+DIGITS = 6  # maximum significant digits of a mean
+SMALL, LARGE = 1e-4, 1e6  # other numbers have an exponent
 TINY = 1e-300  # smaller numbers are zero
 EXACT = 1e15  # whole numbers below are written in full
 LATEX = {
@@ -29,15 +29,15 @@ LATEX = {
 
 
 class Number(NamedTuple):
-    """Mean, standard deviation (nan: there is none) and whether it is the best of its column."""
+    """A mean, its standard deviation (nan: there is none) and whether it is the best of its column."""
 
     mean: float
     sd: float = math.nan
     best: bool = False
 
 
-class Table(NamedTuple):
-    """Heads, in words and in LaTeX, and rows; numbers are divided by their column's entry in ``factors``."""
+class ReportTable(NamedTuple):
+    """The heads, in words and in LaTeX, and the rows; numbers are divided by their column's entry in ``factors``."""
 
     heads: list[tuple[str, str]]
     names: list[str]  # the heads of CSV, which has raw numbers
@@ -51,44 +51,46 @@ class Table(NamedTuple):
         for row, cell in zip(self.rows, cells, strict=True):
             row.append(cell)
 
-    def cells(self, text: Callable[[str], Cell], number: Callable[[Number, float], Cell]) -> list[list[Cell]]:
-        """What these functions make of every cell, of a text or of a number and the factor of its column."""
+    def cells(
+        self, text: Callable[[str], CellText], number: Callable[[Number, float], CellText]
+    ) -> list[list[CellText]]:
+        """Apply ``text`` or ``number`` to every cell, numbers with the factor of their column."""
 
-        def made(cell: str | Number, factor: float) -> Cell:
+        def convert(cell: str | Number, factor: float) -> CellText:
             return text(cell) if isinstance(cell, str) else number(cell, factor)
 
-        return [[made(cell, factor) for cell, factor in zip(row, self.factors, strict=True)] for row in self.rows]
+        return [[convert(cell, factor) for cell, factor in zip(row, self.factors, strict=True)] for row in self.rows]
 
 
 def digits(mean: float, sd: float) -> tuple[str, str, int]:
-    """Mean, standard deviation ("" if none) and the power of ten that both are to be multiplied with.
+    """Return mean, standard deviation ("" if none) and the power of ten that both are to be multiplied with.
 
     The deviation has two significant digits, and the mean as many decimals; without a deviation it has four digits.
     """
-    # One power for both, that of the larger one: 1.2e-8 ± 3e-10 is read as (1.20 ± 0.03)e-8.
+    # One power for both, that of the larger one: 1.2e-8 ± 3e-10 becomes (1.20 ± 0.03)e-8.
     size = max(abs(mean), 0.0 if math.isnan(sd) else sd)
     if math.isinf(size):
         return f"{mean:.4g}", "" if math.isnan(sd) else f"{sd:.2g}", 0
     exact = math.isnan(sd) or sd <= TINY
-    whole = exact and mean == round(mean) and size < EXACT
-    power = 0 if whole or size <= TINY or SMALL <= size < LARGE else math.floor(math.log10(size))
+    integer = exact and mean == round(mean) and size < EXACT
+    power = 0 if integer or size <= TINY or SMALL <= size < LARGE else math.floor(math.log10(size))
     unit = 10.0**power
     if exact:
-        return f"{mean:.0f}" if whole else f"{mean / unit:.4g}", "" if math.isnan(sd) else "0", power
-    most = DIGITS - 1 - math.floor(math.log10(size / unit))
-    decimals = max(0, min(1 - math.floor(math.log10(sd / unit)), most))
+        return f"{mean:.0f}" if integer else f"{mean / unit:.4g}", "" if math.isnan(sd) else "0", power
+    limit = DIGITS - 1 - math.floor(math.log10(size / unit))
+    decimals = max(0, min(1 - math.floor(math.log10(sd / unit)), limit))
     spread = f"{sd / unit:.{decimals}f}"
     return f"{mean / unit:.{decimals}f}", spread if float(spread) else f"{sd / unit:.0e}", power
 
 
-def shown(number: Number, factor: float = 1.0) -> float:
-    """The mean, rounded as in the table."""
+def rounded_mean(number: Number, factor: float = 1.0) -> float:
+    """Return the mean, rounded as in the table."""
     mean, _, power = digits(number.mean / factor, number.sd / factor)
     return float(mean) * 10.0**power
 
 
-def plain(number: Number, factor: float) -> str:
-    """A number as 1.25 ± 0.03 or (1.25 ± 0.03)e-8."""
+def format_cell(number: Number, factor: float) -> str:
+    """Return a number as 1.25 ± 0.03 or (1.25 ± 0.03)e-8."""
     if math.isnan(number.mean):
         return ABSENT
     mean, sd, power = digits(number.mean / factor, number.sd / factor)
@@ -97,7 +99,7 @@ def plain(number: Number, factor: float) -> str:
     return f"({mean} ± {sd})e{power}" if sd else f"{mean}e{power}"
 
 
-def formula(number: Number, factor: float) -> str:
+def latex_number(number: Number, factor: float) -> str:
     if math.isnan(number.mean):
         return "--"
     mean, sd, power = digits(number.mean / factor, number.sd / factor)
@@ -107,14 +109,14 @@ def formula(number: Number, factor: float) -> str:
     return rf"{{\boldmath${text}$}}" if number.best else f"${text}$"
 
 
-def terminal(table: Table, bold: bool = False) -> str:
-    """Aligned columns; the best numbers in bold if the terminal can show that."""
-    lines = [[words for words, _ in table.heads], *table.cells(str, plain)]
-    for k, right in enumerate(numeric(table)):
+def terminal(table: ReportTable, bold: bool = False) -> str:
+    """Return aligned columns, with the best numbers in bold if the terminal can show that."""
+    lines = [[words for words, _ in table.heads], *table.cells(str, format_cell)]
+    for k, right in enumerate(numeric_columns(table)):
         width = max(len(line[k]) for line in lines)
         for line in lines:
             line[k] = line[k].rjust(width) if right else line[k].ljust(width)
-    # After the cells are aligned: the codes for bold have a length but no width.
+    # After aligning the cells, because the codes for bold have a length but no width.
     best = table.cells(lambda text: False, lambda number, factor: number.best)
     for line, row in zip(lines[1:] if bold else (), best, strict=False):
         for k in np.flatnonzero(row).tolist():
@@ -122,32 +124,34 @@ def terminal(table: Table, bold: bool = False) -> str:
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
-def markdown(table: Table) -> str:
+def markdown(table: ReportTable) -> str:
     def text(words: str) -> str:
         return "".join("\\" + sign if sign in r"\|*_<`[" else sign for sign in words)
 
     def number(value: Number, factor: float) -> str:
-        return f"**{plain(value, factor)}**" if value.best else plain(value, factor)
+        return f"**{format_cell(value, factor)}**" if value.best else format_cell(value, factor)
 
     heads = [text(words) for words, _ in table.heads]
-    sides = ["--:" if right else ":--" for right in numeric(table)]
+    sides = ["--:" if right else ":--" for right in numeric_columns(table)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, sides, *table.cells(text, number)])
 
 
-def latex(table: Table) -> str:
-    """A tabular for the package booktabs."""
+def latex(table: ReportTable) -> str:
+    """Return a tabular for the package booktabs."""
     head, *body = (
-        " & ".join(line) + r" \\" for line in [[words for _, words in table.heads], *table.cells(escaped, formula)]
+        " & ".join(line) + r" \\"
+        for line in [[words for _, words in table.heads], *table.cells(escape_latex, latex_number)]
     )
-    columns = "".join("r" if right else "l" for right in numeric(table))
+    columns = "".join("r" if right else "l" for right in numeric_columns(table))
     begin = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
     return "\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"])
 
 
-def comma_separated(table: Table) -> str:
-    """Unrounded numbers, mean and standard deviation in separate columns; an empty cell where there is no number."""
+def comma_separated(table: ReportTable) -> str:
+    """Return unrounded numbers, mean and standard deviation in separate columns; an empty cell without a number."""
     rows = table.cells(
-        lambda text: ["" if text == ABSENT else text], lambda number, factor: [raw(number.mean), raw(number.sd)]
+        lambda text: ["" if text == ABSENT else text],
+        lambda number, factor: [unrounded(number.mean), unrounded(number.sd)],
     )
     heads = [[name, f"{name}_sd"][: len(parts)] for name, parts in zip(table.names, rows[0], strict=True)]
     out = io.StringIO()
@@ -157,19 +161,19 @@ def comma_separated(table: Table) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def numeric(table: Table) -> list[bool]:
+def numeric_columns(table: ReportTable) -> list[bool]:
     def number_like(text: str) -> bool:
         return text == ABSENT or text.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
 
-    found = table.cells(number_like, lambda number, factor: True)
-    return [all(column) for column in zip(*found, strict=True)]
+    flags = table.cells(number_like, lambda number, factor: True)
+    return [all(column) for column in zip(*flags, strict=True)]
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     return "".join(LATEX.get(sign, sign) for sign in text)
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {
+FORMATS: dict[str, Callable[[ReportTable], str]] = {
     "terminal": terminal,
     "markdown": markdown,
     "latex": latex,
@@ -177,14 +181,14 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 }
 
 
-def written(table: Table, form: str, bold: bool) -> str:
-    """The table in one of FORMATS; ``bold``: a terminal can show bold text. UserError for another form."""
+def format_table(table: ReportTable, form: str, bold: bool) -> str:
+    """Return the table in one of FORMATS; ``bold``: a terminal can show bold text. UserError for another form."""
     if form not in FORMATS:
-        unknown("format", form, FORMATS)
+        raise_unknown("format", form, FORMATS)
     return terminal(table, bold) if form == "terminal" else FORMATS[form](table)
 
 
-def raw(value: float) -> str:
+def unrounded(value: float) -> str:
     if math.isnan(value):
         return ""
     return f"{value:.0f}" if abs(value) < EXACT and value == round(value) else repr(value)

@@ -1,4 +1,4 @@
-"""Where the time of a run went, round by round and rank by rank."""
+"""The timeline of a run: where its time went, round by round and rank by rank."""
 
 from typing import Any
 
@@ -6,13 +6,23 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.report.settings import ending
-from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, fill, folded, headed, paper
-from mpifed.results.result import Result
+from mpifed.report.settings import describe_ending
+from mpifed.report.style import (
+    DOUBLE,
+    SINGLE,
+    add_legend,
+    bar_style,
+    check_width,
+    fold_legend,
+    make_canvas,
+    make_heading,
+    matplotlib_style,
+)
+from mpifed.results.result import RunRecord
 
-BARS = 50  # most bars for rounds
+BARS = 50  # maximum bars for rounds
 FEWEST = 4  # fewer bars leave room at both sides
-OUTLINED = 50  # most bars that have an outline
+OUTLINED = 50  # maximum bars with an outline
 MILLISECONDS = 0.1  # shorter times are shown in milliseconds
 PARTS = {
     "compute": ("compute_seconds", "compute_seconds"),
@@ -24,8 +34,8 @@ PARTS = {
 }  # part -> its columns in /rounds and in /ranks
 
 
-def timeline(result: Result, width: float | None = None, title: str | None = None) -> Any:
-    """Bars of seconds for the rounds and, beside them, for the ranks, split by what the time was spent on.
+def plot_timeline(result: RunRecord, width: float | None = None, title: str | None = None) -> Any:
+    """Draw bars of seconds for the rounds and, beside them, for the ranks, split by activity.
 
     A round is split into the computation of its slowest rank, that of the server, communication between ranks and
     evaluation. Round 0, before any work, is left out. With many rounds a bar is the mean over several, and the axis
@@ -35,34 +45,34 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
     rounds, ranks = seconds(result)
     size, count = (len(next(iter(parts.values()), ())) for parts in (rounds, ranks))
     shown = [part for part in PARTS if part in rounds or part in ranks]
-    width = paper(width, DOUBLE)
-    labels, across, deep = folded(shown, width)
-    with drawing() as matplotlib:
-        heading = headed(width, title, ending(result))
+    width = check_width(width, DOUBLE)
+    labels, across, deep = fold_legend(shown, width)
+    with matplotlib_style() as matplotlib:
+        heading = make_heading(width, title, describe_ending(result))
         panels = 2 if ranks else 1
         rows = panels if width <= 1.5 * SINGLE else 1
-        figure, axes = canvas(matplotlib, width, rows, panels // rows, heading, deep)
+        figure, axes = make_canvas(matplotlib, width, rows, panels // rows, heading, deep)
         each = -(-size // BARS)
         starts = np.arange(0, size, each)
         counts = np.minimum(each, size - starts)
         means = {part: np.add.reduceat(values, starts) / counts for part, values in rounds.items()}
-        stacked(axes.flat[0], starts + 1 + (counts - 1) / 2, means, 0.9 * counts, "per round")
+        draw_bars(axes.flat[0], starts + 1 + (counts - 1) / 2, means, 0.9 * counts, "per round")
         axes.flat[0].set_xlabel("round" if each == 1 else f"round (bars: means of {each})")
         if ranks:
             widths = np.full(count, 0.8 if count <= OUTLINED else 1.0)
-            stacked(axes.flat[1], np.arange(count), ranks, widths, "in total")
+            draw_bars(axes.flat[1], np.arange(count), ranks, widths, "in total")
             axes.flat[1].set_xlabel("rank")
-        for axis, least, most in zip(axes.flat, (1, 0), (size, count - 1), strict=False):
-            whole = matplotlib.ticker.MaxNLocator(8, integer=True, min_n_ticks=1).tick_values(least, most)
-            axis.set_xticks([tick for tick in whole if least <= tick <= most] or [least])
+        for axis, first, last in zip(axes.flat, (1, 0), (size, count - 1), strict=False):
+            ticks = matplotlib.ticker.MaxNLocator(8, integer=True, min_n_ticks=1).tick_values(first, last)
+            axis.set_xticks([tick for tick in ticks if first <= tick <= last] or [first])
             axis.grid(False, axis="x")
-        handles = [matplotlib.patches.Patch(**fill(list(PARTS).index(part))) for part in shown]
-        above(figure, handles, labels, across, heading)
+        handles = [matplotlib.patches.Patch(**bar_style(list(PARTS).index(part))) for part in shown]
+        add_legend(figure, handles, labels, across, heading)
     return figure
 
 
-def seconds(result: Result) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The seconds of each part, by round (round 0 left out) and by rank. UserError where no round was recorded."""
+def seconds(result: RunRecord) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the seconds of each activity, by round (without round 0) and by rank. UserError without any round."""
     rounds = {
         part: np.nan_to_num(result.rounds[of][1:], posinf=0, neginf=0)
         for part, (of, _) in PARTS.items()
@@ -77,7 +87,7 @@ def seconds(result: Result) -> tuple[dict[str, Array], dict[str, Array]]:
     return rounds, ranks
 
 
-def stacked(axis: Any, x: Array, parts: dict[str, Array], widths: Array, what: str) -> None:
+def draw_bars(axis: Any, x: Array, parts: dict[str, Array], widths: Array, what: str) -> None:
     """Draw bars at ``x``: the parts in their order on top of one another."""
     below = np.zeros(len(x))
     top = sum(parts.values(), below).max()
@@ -85,7 +95,7 @@ def stacked(axis: Any, x: Array, parts: dict[str, Array], widths: Array, what: s
     line = 0.3 if len(x) <= OUTLINED else 0
     for index, part in enumerate(PARTS):
         if part in parts:
-            axis.bar(x, factor * parts[part], widths, factor * below, linewidth=line, **fill(index))
+            axis.bar(x, factor * parts[part], widths, factor * below, linewidth=line, **bar_style(index))
             below = below + parts[part]
     if len(x) < FEWEST:
         axis.set_xlim(x.mean() - FEWEST / 2, x.mean() + FEWEST / 2)

@@ -1,4 +1,4 @@
-"""What is known of the coefficients of a fit."""
+"""Coefficients of a fit, with their standard errors, tests and intervals."""
 
 import math
 from typing import NamedTuple
@@ -7,30 +7,31 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
 LEVEL = 0.95  # of the intervals
 
 
 class Fit(NamedTuple):
-    """Coefficients and what is known of them; NaN where the study does not tell.
+    """Coefficients with their standard errors, tests and intervals; NaN where the study does not tell.
 
-    ``error`` (n,): standard errors √(φ diag(H⁻¹)/d), of d samples with dispersion φ; weights of these add up in
-    place of d. H is ∇²f(x), of gamma regression its mean over labels. ``robust`` (n,): those of H⁻¹ (Σ p_i² g_i
-    g_iᵀ) H⁻¹ · m/(m − 1), with H = ∇²f(x) and g_i = ∇f_i(x): right too where the samples of a client depend on each
-    other. ``statistic``, ``p``, ``low``, ``high`` (n,) are of ``error``, or of ``robust`` where there is none; by
-    the normal law, for normal labels by Student's with d − n degrees of freedom. φ is Pearson's statistic/(d − n)
-    where it is estimated; the log-likelihood has that φ too, that of normal labels the variance ‖r‖²/d, where it is
-    largest. AIC is 2n − 2 log-likelihood: φ does not count. All of this is as in the summaries of statsmodels' OLS
-    and GLM.
+    ``error`` (n,): standard errors √(φ diag(H⁻¹)/d), of d samples with dispersion φ; with sample weights, d is their
+    sum. H is ∇²f(x), in gamma regression its mean over labels. ``robust`` (n,): standard errors by client, from H⁻¹ (Σ
+    p_i² g_i g_iᵀ) H⁻¹ · m/(m − 1), with H = ∇²f(x) and g_i = ∇f_i(x): valid also where the samples of a client depend
+    on each other. ``statistic``, ``p``, ``low``, ``high`` (n,) follow from ``error``, or from ``robust`` where there is
+    none, by the normal law, for normal labels by Student's with d − n degrees of freedom. φ is Pearson's statistic/(d −
+    n) where it is estimated; the log-likelihood has that φ too, that of normal labels the variance ‖r‖²/d, where it is
+    largest. AIC is 2n − 2 log-likelihood: φ does not count. All of this is as in the summaries of statsmodels' OLS and
+    GLM.
 
     ``penalised``: of F = f + h with a penalty h. Then ``f`` is F(x), ``gradient`` is ‖x − prox(x − ∇f(x))‖, ``zeros``
     is the number of coefficients that are 0, and ``gap`` bounds F(x) − F*; there are no standard errors.
 
-    ``x`` and what is of it are in the units of the table, also where the run had ``data.standardise``, "own" excepted:
-    then ``gradient`` and ``distance`` are those of the standardised features, as ``Result.x`` is.
+    ``x`` and its errors and intervals are in the units of the table, also where the run had ``data.standardise``,
+    except "own". Then ``gradient`` and ``distance`` are those of the standardised features, as ``Result.x`` is.
 
-    ``ratio``: what e^x is, such as an odds ratio; empty where it is nothing. ``ratios()`` has them with intervals.
+    ``ratio``: the meaning of e^x, such as an odds ratio; empty where it has none. ``ratios()`` returns them with
+    intervals.
     """
 
     names: list[str]
@@ -59,20 +60,20 @@ class Fit(NamedTuple):
     zeros: int = 0
     gap: float = math.nan
     ratio: str = ""
-    intercepts: int = 0  # of the coefficients, the last ones
-    step: Array = np.zeros(0)  # Newton's from x (n,): how far the optimum is, about
-    standardised: bool = False  # whether x is brought to the units of the table; f, gradient and distance are not
+    intercepts: int = 0  # number of intercepts, which are the last coefficients
+    step: Array = np.zeros(0)  # Newton step from x (n,): about the distance to the optimum
+    standardised: bool = False  # x was converted to the units of the table; f, gradient and distance were not
 
     def ratios(self) -> Array:
-        """e^x and its interval, e^low and e^high: (n, 3); NaN for an intercept, and where it is no finite number."""
+        """Return e^x, e^low and e^high (n, 3), with NaN for an intercept and where the number is not finite."""
         with np.errstate(over="ignore"):
-            found = np.exp(np.column_stack([self.x, self.low, self.high]))
-        found[len(found) - self.intercepts :] = np.nan
-        return np.where(np.isfinite(found), found, np.nan)
+            ratios = np.exp(np.column_stack([self.x, self.low, self.high]))
+        ratios[len(ratios) - self.intercepts :] = np.nan
+        return np.where(np.isfinite(ratios), ratios, np.nan)
 
 
-def sent(result: Result) -> int:
-    """The bytes of a run, up and down. UserError where the result has no such number."""
+def total_bytes(result: RunRecord) -> int:
+    """Return the bytes that a run sent, up and down. UserError where the result has no such number."""
     last = [result.rounds[f"bytes_{way}"][-1] for way in ("up", "down")]
     if not all(0 <= size < np.inf for size in last):
         raise UserError(f"the result has {last[0]} bytes up and {last[1]} bytes down in its last round")

@@ -1,4 +1,4 @@
-"""HDF5 datasets as netCDF has them: with dimensions, units and a description, so that xarray reads them too."""
+"""HDF5 datasets in the form of netCDF: with dimensions, units and a description, so that xarray reads them."""
 
 import os
 import uuid
@@ -11,49 +11,49 @@ import h5py
 import numpy as np
 
 from mpifed.core.errors import RunError, reason
-from mpifed.core.files import open_file, replacing, synchronise
+from mpifed.core.files import open_file, replace_file, sync_to_disk
 from mpifed.core.hdf5 import NO_COORDINATE
 from mpifed.core.typing import Array
-from mpifed.results.columns import SCALES, Column
+from mpifed.results.columns import SCALES, ColumnInfo
 from mpifed.results.crash_safe_file import CrashSafeFile
 
 SAFE = "the rounds in it are safe, and resume continues"
-LONGEST_CUT = 1 << 22  # most bytes by which HDF5 can have shortened a file before it said so
+LONGEST_CUT = 1 << 22  # maximum bytes that HDF5 cuts off a file before it stores the new length
 CACHE = 1 << 14  # bytes of a column that HDF5 keeps in memory
 METADATA_CACHE = 1 << 16  # bytes of trees of chunks, counted as in the file; in memory a tree takes nine times as much
 
-Group = Any  # h5py.Group
-Dataset = Any  # h5py.Dataset
+H5Group = Any  # h5py.Group
+H5Dataset = Any  # h5py.Dataset
 
 
-def text(value: str) -> str:
-    """``value`` as text that HDF5 can store: without NUL characters and undecodable bytes of a command line."""
+def storable_text(value: str) -> str:
+    """Return ``value`` without NUL characters and undecodable bytes of a command line, which HDF5 cannot store."""
     return value.replace("\0", "").encode("utf-8", "replace").decode()
 
 
-def attribute(value: Any) -> Any:
-    """``value`` as an attribute of HDF5."""
-    return text(value) if isinstance(value, str) else value
+def storable_attribute(value: Any) -> Any:
+    """Return ``value`` as an attribute of HDF5."""
+    return storable_text(value) if isinstance(value, str) else value
 
 
-def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group:
-    """Write root attributes and groups into a new file: all links are made before there is any data to lose."""
+def begin(file: H5Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> H5Group:
+    """Write root attributes and groups into a new file: all links are made before there are data to lose."""
     try:
         for name, value in attrs.items():
             if value is not None:
-                file.attrs[name] = attribute(value)
+                file.attrs[name] = storable_attribute(value)
         for name in groups:
             file.create_group(name)
         file.flush()
     except BaseException:
-        # Left open, HDF5 would write the file when Python is gone, and crash.
+        # Left open, HDF5 would write the file at the exit of Python, and crash.
         file.close()
         raise
     return file
 
 
-def urgency(offset: int, content: bytes) -> tuple[int, int]:
-    """Sort key of a waiting write of HDF5: the superblock first, then trees from root to leaf, then everything else."""
+def write_priority(offset: int, content: bytes) -> tuple[int, int]:
+    """Return the sort key of a waiting write: the superblock first, then trees from root to leaf, then the rest."""
     # The superblock names the end of the file, and readers refuse addresses behind it. When a leaf is full, half of
     # its entries move to a new leaf, which lies behind the old end and is there already: the parent must name it before
     # the old leaf loses them, so that for an instant chunks are found twice and never not at all. Headers come last,
@@ -64,27 +64,27 @@ def urgency(offset: int, content: bytes) -> tuple[int, int]:
     return (-content[5], offset) if node else (1, offset)
 
 
-class Growing:
+class GrowingFile:
     """An HDF5 file that is being written, on disk or, without ``disk``, in memory. RunError where writing fails.
 
-    ``name`` is what the user calls it.
+    ``name`` is the user's name of the file.
     """
 
     def __init__(self, file: h5py.File, disk: CrashSafeFile | None = None, name: str = "") -> None:
         self.file = file
         self.disk = disk
         self.name = name
-        self.full = False  # do not reserve room any more
-        self.refused = False  # whether the disk has refused a change
-        self.safe = False  # whether there are rounds, in it or in the file that it will replace
+        self.full = False  # the disk is full: reserve no more room
+        self.has_failed = False  # the disk has refused a change
+        self.safe = False  # rounds are stored, here or in the file that this one will replace
 
     def flush(self, lasting: bool = False) -> None:
-        """Write what HDF5 holds back; ``lasting``: and wait until it survives a crash of the machine."""
+        """Write the buffers of HDF5; with ``lasting``, wait until they survive a crash of the machine."""
         self.file.flush()
         if lasting and self.disk is not None:
             self.disk.synchronise()
         if self.disk is not None and self.disk.error is not None:
-            raise self._trouble("cannot be written", self.disk.error, "after them")
+            raise self._error("cannot be written", self.disk.error, "after them")
 
     def reserve(self, size: int) -> None:
         """Allocate ``size`` bytes before HDF5 needs them, because HDF5 does not survive a full disk."""
@@ -93,29 +93,29 @@ class Growing:
         try:
             self.disk.reserve(size)
         except OSError as error:
-            raise self._trouble("cannot grow", error, "once there is room") from None
+            raise self._error("cannot grow", error, "once there is room") from None
 
-    def _trouble(self, what: str, error: OSError, when: str) -> RunError:
-        """The exception for an error of the disk."""
-        self.refused = True
-        if self.disk is not None and self.disk.spoiled():
+    def _error(self, what: str, error: OSError, when: str) -> RunError:
+        """Return the exception for an error of the disk."""
+        self.has_failed = True
+        if self.disk is not None and self.disk.find_damage():
             return RunError(
-                f"{self.name} was {self.disk.spoil} while the run wrote to it: run it again with another -o"
+                f"{self.name} was {self.disk.damage} while the run wrote to it: run it again with another -o"
             )
         if not self.safe:
             return RunError(f"{self.name} cannot be written: {reason(error)}")
         return RunError(f"{self.name} {what}: {reason(error)}; {SAFE} {when}")
 
-    def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
+    def change_atomically(self, precious: bool = True) -> AbstractContextManager[None]:
         """Make the changes of this context visible to readers all at once, even if the process is killed.
 
         ``precious``: they survive a crash of the machine too.
         """
-        return nullcontext() if self.disk is None else self.disk.renewed(self.file.flush, precious)
+        return nullcontext() if self.disk is None else self.disk.change_atomically(self.file.flush, precious)
 
-    def fate(self) -> str:
-        """What has become of the file, as ``CrashSafeFile`` says it; empty where it is there or in memory."""
-        return "" if self.disk is None or not self.disk.public else self.disk.fate()
+    def describe_fate(self) -> str:
+        """Return the fate of the file: "moved to …", "removed" …; empty where it is in its place or in memory."""
+        return "" if self.disk is None or not self.disk.public else self.disk.describe_fate()
 
     def close(self) -> None:
         if self.disk is not None:
@@ -124,96 +124,103 @@ class Growing:
 
 
 @contextmanager
-def created(
+def create_file(
     path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any], groups: Sequence[str]
-) -> Iterator[Growing]:
+) -> Iterator[GrowingFile]:
     """Create a result file with root attributes and groups, in memory where ``path`` is None.
 
     It gets its name, or replaces another file with ``force``, when the context ends. Where that fails it is closed:
-    HDF5 would write it when Python is gone, and crash.
+    HDF5 would write it at the exit of Python, and crash.
     """
     if path is None:
         file = h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False)
-        yield Growing(begin(file, attrs, groups))
+        yield GrowingFile(begin(file, attrs, groups))
         return
     with ExitStack() as where_it_fails:
-        with replacing(path, force) as part:
-            disk = CrashSafeFile(part, urgency)
+        with replace_file(path, force) as part:
+            disk = CrashSafeFile(part, write_priority)
             file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
-            growing = Growing(file, disk, os.fspath(path))
+            growing = GrowingFile(file, disk, os.fspath(path))
             where_it_fails.callback(growing.close)
-            # By default the cache grows with the rounds, up to 32 MB on rank 0, which shares its memory with clients.
+            # By default the cache grows with the rounds, up to 32 MB on rank 0, whose memory clients need.
             cache = file.id.get_mdc_config()
             cache.min_size = cache.initial_size = cache.max_size = METADATA_CACHE
             file.id.set_mdc_config(cache)
             yield growing
             growing.flush()
             if force:
-                synchronise(part)
+                sync_to_disk(part)
         where_it_fails.pop_all()
     disk.publish(Path(os.path.realpath(path)))
 
 
-def dataset(
-    group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: Sequence[Dataset], meaning: Column, **layout: Any
-) -> Dataset:
-    """Create a dataset with units, description, the samples that it is over, and a dimension scale on each axis; with
-    ``chunks`` it can grow.
+def create_dataset(
+    group: H5Group,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    axes: Sequence[H5Dataset],
+    meaning: ColumnInfo,
+    **layout: Any,
+) -> H5Dataset:
+    """Create a dataset with units, description, its samples, and a dimension scale on each axis.
+
+    With ``chunks`` it can grow.
     """
     if "/" in name or name in group:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if "chunks" in layout:
         layout.setdefault("maxshape", (None,) * len(shape))
     stored = group.create_dataset(name, shape, dtype, **layout)
-    stored.attrs["units"] = text(meaning.unit)
-    stored.attrs["description"] = text(meaning.description)
-    stored.attrs.update(meaning.over)
+    stored.attrs["units"] = storable_text(meaning.unit)
+    stored.attrs["description"] = storable_text(meaning.description)
+    stored.attrs.update(meaning.sample_attrs)
     for k, axis in enumerate(axes):
         stored.dims[k].attach_scale(axis)
     return stored
 
 
-def numbers(values: Sequence[float], integer: bool) -> Array:
-    """Values as int64 where the column is of integers and all are whole and not too large for it, else as float64."""
-    found = np.array(values)
-    if found.dtype.kind not in "iub":
-        # Whole numbers of Python beyond 64 bits make an array of objects.
-        found = found.astype(np.float64)
-    whole = integer and (np.abs(found) < 2.0**63).all() and (found == np.floor(found)).all()
-    return found.astype(np.int64 if whole else np.float64)
+def to_number_array(values: Sequence[float], integer: bool) -> Array:
+    """Return values as int64 where the column is of integers and all are whole and below 2⁶³, else as float64."""
+    array = np.array(values)
+    if array.dtype.kind not in "iub":
+        # Python integers beyond 64 bits make an array of objects.
+        array = array.astype(np.float64)
+    exact = integer and (np.abs(array) < 2.0**63).all() and (array == np.floor(array)).all()
+    return array.astype(np.int64 if exact else np.float64)
 
 
-def append(column: Dataset, first: int, values: Array) -> None:
+def append_values(column: H5Dataset, first: int, values: Array) -> None:
     column.resize((first + len(values),))
     column[first:] = values
 
 
-def pieces(shape: Sequence[int], chunks: Sequence[int]) -> int:
+def count_chunks(shape: Sequence[int], chunks: Sequence[int]) -> int:
     return int(np.prod(-(-np.array(shape) // chunks)))
 
 
-def scale(group: Group, name: str, length: int) -> Dataset:
-    """Create a dimension with the coordinates 0, 1, 2 …, or return the one that is there."""
+def require_scale(group: H5Group, name: str, length: int) -> H5Dataset:
+    """Create a dimension with the coordinates 0, 1, 2 …, or return the existing one."""
     if name not in group:
-        dataset(group, name, (length,), np.int64, (), SCALES[name])[...] = np.arange(length)
+        create_dataset(group, name, (length,), np.int64, (), SCALES[name])[...] = np.arange(length)
         group[name].make_scale(name)
     return group[name]
 
 
-def dimension(group: Group, name: str, length: int) -> Dataset:
-    """Create a dimension without coordinates, which stores its length alone, or return the one that is there."""
+def require_dimension(group: H5Group, name: str, length: int) -> H5Dataset:
+    """Create a dimension without coordinates, which stores its length alone, or return the existing one."""
     if name not in group:
         layout = {} if length else {"chunks": (256,)}
-        stored = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
+        stored = create_dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
         stored.make_scale(NO_COORDINATE.decode() + f"{length:10d}")
     return group[name]
 
 
-def mend(path: str | os.PathLike[str]) -> None:
+def repair_length(path: str | os.PathLike[str]) -> None:
     """Repair a file whose writer was killed after HDF5 cut off free space and before it stored the new length.
 
-    The superblock then names an end behind the real one. Only free space is missing, so the file may be extended to the
-    length that it names. OSError where it cannot be written.
+    The superblock then names an end behind the real one. Only free space is missing, so the file is extended to that
+    length. OSError where it cannot be written.
     """
     with open_file(path) as file:
         head = file.read(48)
@@ -222,13 +229,15 @@ def mend(path: str | os.PathLike[str]) -> None:
         os.truncate(path, os.path.getsize(path) + missing)
 
 
-def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:
-    """Create a dataset of ``values``, or replace the values of the one that is there."""
+def write_dataset(
+    group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: ColumnInfo
+) -> None:
+    """Create a dataset of ``values``, or replace the values of the existing one."""
     if name not in group:
         dtype: Any = values.dtype
         if dtype.kind in "UO":
             dtype = h5py.string_dtype()
         elif dtype.kind in "iub" and meaning.integer:
             dtype = np.int64
-        dataset(group, name, values.shape, dtype, axes, meaning)
+        create_dataset(group, name, values.shape, dtype, axes, meaning)
     group[name][...] = values.astype(object) if values.dtype.kind == "U" else values

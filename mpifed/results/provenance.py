@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, machine, command line and git commit."""
+"""The origin of a result: versions, machine, command line and git commit."""
 
 import datetime
 import os
@@ -15,68 +15,72 @@ import h5py.h5
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from mpifed.results.result import FORMAT, FORMAT_VERSION, Result
+from mpifed.results.result import FORMAT, FORMAT_VERSION, RunRecord
 
 LIBRARIES = ("numpy", "scipy", "h5py", "mpi4py")
 
 
-def provenance() -> dict[str, str]:
-    """Root attributes that tell which program wrote a result file, where, and by which command."""
-    versions = {"mpifed_version": installed("mpifed"), "python": platform.python_version(), "numpy": np.__version__}
+def describe_origin() -> dict[str, str]:
+    """Return root attributes with the program that wrote a result file, the machine and the command."""
+    versions = {
+        "mpifed_version": installed_version("mpifed"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
     facts = versions | {"host": platform.node(), "command_line": shlex.join(sys.orig_argv)}
-    # Asked each time, unlike versions: in a notebook code is committed between one run and the next.
+    # Not cached, unlike versions: in a notebook code may be committed between two runs.
     commit = git_commit()
     return facts | ({"git_commit": commit} if commit else {})
 
 
-def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | None, last: int) -> dict[str, Any]:
-    """Root attributes of a run that begins, or that is resumed after round ``last`` of ``before``."""
-    attributes = provenance() | dict(attrs)
+def root_attributes(attrs: Mapping[str, Any], clients: int, before: RunRecord | None, last: int) -> dict[str, Any]:
+    """Return the root attributes of a new run, or of one resumed after round ``last`` of ``before``."""
+    attributes = describe_origin() | dict(attrs)
     attributes |= {"format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients}
-    # Those that are known at the end only are there from the start: to change the value of an attribute touches one
-    # place of the file, to add one may move the others.
-    attributes |= {"status": "running", "stop_reason": "", "reduction": "", "started": now(), "finished": ""}
+    # Attributes that are known only at the end exist from the start: changing a value touches one place of the file,
+    # adding an attribute may move the others.
+    attributes |= {"status": "running", "stop_reason": "", "reduction": "", "started": utc_now(), "finished": ""}
     if before is not None:
-        again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
+        again = f"{utc_now()} from round {last} on {attributes.get('ranks', 1)} ranks"
         resumed = f"{before.attrs.get('resumed', '')}\n{again}".strip()
         attributes |= {"started": before.attrs.get("started", attributes["started"]), "resumed": resumed}
     return attributes
 
 
-def versions() -> dict[str, str]:
-    found = {"mpifed": installed("mpifed"), "Python": platform.python_version()}
-    found |= {name: installed(name) for name in LIBRARIES}
-    return found | {"HDF5": ".".join(map(str, h5py.h5.get_libversion()))}
+def library_versions() -> dict[str, str]:
+    numbers = {"mpifed": installed_version("mpifed"), "Python": platform.python_version()}
+    numbers |= {name: installed_version(name) for name in LIBRARIES}
+    return numbers | {"HDF5": ".".join(map(str, h5py.h5.get_libversion()))}
 
 
 @cache
-def installed(name: str) -> str:
+def installed_version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
         return "none"
 
 
-def threads() -> int:
-    """Threads that numerical libraries of this process use: BLAS, and PyTorch where it is loaded."""
+def count_threads() -> int:
+    """Return the number of threads of the numerical libraries: BLAS, and PyTorch where it is loaded."""
     pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     torch = sys.modules.get("torch")
     return max([1, *pools, torch.get_num_threads() if torch is not None else 1])
 
 
 @cache
-def blas() -> str:
-    """numpy's BLAS: its name, version and the kernels that it chose for the processor; empty where it does not tell."""
-    # numpy's wheels have a BLAS of their own, in numpy.libs, beside that of scipy's wheels, which is another version.
-    # Elsewhere, as with conda, all packages load the same one.
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+def describe_blas() -> str:
+    """Return name, version and kernels of numpy's BLAS, empty where it does not tell."""
+    # The wheels of numpy and of scipy each bring a BLAS, of different versions; numpy's is in numpy.libs. Elsewhere, as
+    # with conda, all packages load the same one.
+    libs = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     home = os.path.realpath(os.path.dirname(np.__file__))
-    found = next((pool for pool in pools if os.path.realpath(pool["filepath"]).startswith(home)), (*pools, {})[0])
-    return " ".join(str(found[key]) for key in ("internal_api", "version", "architecture") if found.get(key))
+    lib = next((pool for pool in libs if os.path.realpath(pool["filepath"]).startswith(home)), (*libs, {})[0])
+    return " ".join(str(lib[key]) for key in ("internal_api", "version", "architecture") if lib.get(key))
 
 
-def cpus() -> str:
-    """The CPUs that this process may run on, such as 0-3,8; empty where the system does not tell."""
+def describe_cpus() -> str:
+    """Return the CPUs that this process may run on, such as 0-3,8; empty where the system does not tell."""
     if not hasattr(os, "sched_getaffinity"):
         return ""
     runs: list[list[int]] = []
@@ -98,6 +102,6 @@ def git_commit() -> str:
     return done.stdout.decode("ascii", "replace").strip() if done.returncode == 0 else ""
 
 
-def now() -> str:
-    """The time, ISO 8601 in UTC."""
+def utc_now() -> str:
+    """Return the time, ISO 8601 in UTC."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Reading results back, from files and from memory."""
+"""Result files read back, and results in memory, also as tables of pandas and xarray."""
 
 import io
 import os
@@ -13,28 +13,35 @@ from typing import Any, Self
 import h5py
 import numpy as np
 
-from mpifed.core.errors import UserError, reason
-from mpifed.core.files import open_file, replacing
-from mpifed.core.hdf5 import check_heaps, entry
+from mpifed.core.errors import UserError, import_required, reason
+from mpifed.core.files import open_file, replace_file
+from mpifed.core.hdf5 import check_heaps, get_entry
+from mpifed.core.roles import TEST
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import read_certificate
-from mpifed.results.columns import ALL, Columns
-from mpifed.results.frames import data_frame, data_set
+from mpifed.results.columns import ALL, EVALUATED_ON, Columns, client_column_info
 from mpifed.results.model_log import read_by_client, read_models, read_units, read_unseen
-from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, recorded_rounds
+from mpifed.results.validate import (
+    UNREADABLE,
+    parse_configuration,
+    read_attributes,
+    read_column,
+    read_columns,
+    read_rounds,
+)
 from mpifed.theory.statements import Certificate
 
 FORMAT = "mpifed-result"
 FORMAT_VERSION = 2  # 1: stored_round was called round
-PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being written may change under the reader
+PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being written may change while it is read
 
 
 @dataclass(eq=False)
-class Result:
-    """Everything that a run recorded; ``mpifed.Result`` says what the fields are.
+class RunRecord:
+    """A record of a run in memory; ``mpifed.Result`` explains the fields.
 
     ``models``, ``by_client``, ``unseen``, ``units`` and ``certificate`` are read from the file when they are first
-    asked for, with a UserError where it is no longer there.
+    used, with a UserError where the file is gone.
     """
 
     path: str | None
@@ -51,18 +58,18 @@ class Result:
     @classmethod
     def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Self:
         """Read an open result file; the image of a file in memory is kept for ``save``."""
-        place = file.filename if path is None and file.driver != "core" else path
-        path = None if place is None else os.fspath(place)
+        filename = file.filename if path is None and file.driver != "core" else path
+        path = None if filename is None else os.fspath(filename)
         name = path or "this file"
-        attrs = ours(file, name)
-        rounds, about, selection = recorded_rounds(file, name, attrs)
-        # These are written last: a run that was killed while writing them still has its rounds.
-        late = {} if attrs.get("status") != "running" else {"default": Columns()}
-        ranks, clients, model = (columns(file, group, name, **late) for group in ("ranks", "clients", "model"))
+        attrs = result_attributes(file, name)
+        rounds, about, selection = read_rounds(file, name, attrs)
+        # These are written last: without them a killed run still has its rounds.
+        optional = {} if attrs.get("status") != "running" else {"default": Columns()}
+        ranks, clients, model = (read_columns(file, group, name, **optional) for group in ("ranks", "clients", "model"))
         m = attrs.get("clients", 0)
         if "samples" in clients and attrs.get("status") == "finished" and len(clients["samples"]) != m:
             raise UserError(f"{name} is not a valid result: clients/samples has another length than its {m} clients")
-        # The file in memory is gone with the run, and a result is to be saved, or read further, after it.
+        # A file in memory disappears with the run, but its result is saved, or read further, afterwards.
         image = None
         if file.driver == "core":
             file.flush()
@@ -72,7 +79,7 @@ class Result:
 
     @property
     def status(self) -> str:
-        """running, finished, stopped or failed; a run that was killed stays "running"."""
+        """The status: running, finished, stopped or failed; a run that was killed stays "running"."""
         return str(self.attrs.get("status", ""))
 
     @property
@@ -81,100 +88,103 @@ class Result:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The experiment file."""
-        return configuration(self.attrs.get("config", ""), self.path or "the result")
+        """The experiment file as tables."""
+        return parse_configuration(self.attrs.get("config", ""), self.path or "the result")
 
     @cached_property
     def models(self) -> Columns:
-        """Models of the server after some rounds, as ``record.models`` says: ``round`` (k,) and ``x`` (k, n)."""
-        return self._stored(read_models)
+        """The models of the server after some rounds, with ``record.models``: ``round`` (k,) and ``x`` (k, n)."""
+        return self._read(read_models)
 
     @cached_property
     def by_client(self) -> Columns:
-        """What was evaluated of each client, with ``evaluate.clients``: ``round`` (k,), ``accuracy`` (k, m) …"""
-        return self._stored(read_by_client)
+        """The numbers of each client, with ``evaluate.clients``: ``round`` (k,), ``accuracy`` (k, m) …"""
+        return self._read(read_by_client)
 
     @cached_property
     def unseen(self) -> Columns:
-        """The same of the clients that never train, of a run with ``evaluate.unseen``, also …_after steps of their own.
+        """The results of the clients that never train, with ``evaluate.unseen``; …_after: after local steps of their
+        own.
 
-        ``data_client`` (u,) are their numbers in the data, ``samples`` (u,) what they train on in these steps.
+        ``data_client`` (u,) are their numbers in the data, ``samples`` (u,) the samples that these steps train on.
         """
-        return self._stored(read_unseen)
+        return self._read(read_unseen)
 
     @cached_property
     def units(self) -> Columns:
-        """The ``mean`` and ``deviation`` (n,) of each feature in the table, with ``data.standardise``; else none.
+        """The ``mean`` and ``deviation`` (n,) of each feature of the table, with ``data.standardise``; else none.
 
-        ``x`` is of the features (a − mean)/deviation, and ``fit`` prints it for a.
+        ``x`` belongs to the features (a − mean)/deviation, and ``fit`` prints it for a.
         """
-        return self._stored(read_units)
+        return self._read(read_units)
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """The conditions of the method's theorem and what it proves, of a run with ``algorithm.certify``; else None."""
-        return self._stored(read_certificate)
+        """The conditions and bounds of the method's theorem, with ``algorithm.certify``; else None."""
+        return self._read(read_certificate)
 
-    def _stored(self, wanted: Callable[[h5py.File, str], Any]) -> Any:
-        """Call ``wanted`` on the file, or on the image of one in memory."""
+    def _read(self, reader: Callable[[h5py.File, str], Any]) -> Any:
+        """Apply ``reader`` to the file, or to the image of one in memory."""
         if self.image is None and self.path is not None:
-            return read(self.path, wanted)
+            return read_result_file(self.path, reader)
         with h5py.File(io.BytesIO(self.image or b""), "r") as file:
-            return wanted(file, "the result")
+            return reader(file, "the result")
 
     @property
     def m(self) -> int:
-        """Number of clients, 0 where the file does not tell."""
+        """The number of clients, 0 where the file does not tell."""
         return int(self.attrs.get("clients") or len(self.clients.get("samples", ())))
 
     @property
     def cr(self) -> int:
-        """Communication rounds: the last round."""
+        """The number of communication rounds: the last round."""
         return int(self.rounds["round"][-1]) if len(self.rounds.get("round", ())) else 0
 
     @property
     def tct(self) -> float:
-        """Total computation time in seconds: the last elapsed_seconds."""
+        """The total computation time in seconds: the last elapsed_seconds."""
         elapsed = self.rounds.get("elapsed_seconds", np.zeros(0))
         return float(elapsed[-1]) if len(elapsed) else float("nan")
 
     @property
     def lct(self) -> float:
-        """Local computation time in seconds: mean compute_seconds of a round, round 0 left out."""
+        """The local computation time in seconds: the mean compute_seconds of a round, without round 0."""
         compute = self.rounds.get("compute_seconds", np.zeros(0))[1:]
         return float(np.mean(compute)) if len(compute) else float("nan")
 
     def selected(self, round: int) -> Array:
-        """Ids of the clients selected in a round."""
+        """Return the ids of the clients selected in a round."""
         ids = self.selection[round]
         return np.arange(self.m) if ids[0] == ALL else ids[ids >= 0]
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the result to a file; an existing one is replaced only with ``force``."""
-        with replacing(path, force) as part:
+        with replace_file(path, force) as part:
             if self.image is not None:
                 part.write_bytes(self.image)
             else:
                 assert self.path is not None
-                read(self.path, ours)  # where it is gone, this says so; an error of the copy would be about ``path``
+                read_result_file(
+                    self.path, result_attributes
+                )  # an error where it is gone; one of the copy would name ``path``
                 shutil.copyfile(self.path, part)
 
     def to_pandas(self) -> Any:
-        """The rounds as a pandas DataFrame, with ``round`` as index."""
-        return data_frame(self)
+        """Return the rounds as a pandas DataFrame, with ``round`` as index."""
+        return to_data_frame(self)
 
     def to_xarray(self) -> Any:
-        """The rounds as an xarray Dataset over ``round``, with units and descriptions.
+        """Return the rounds as an xarray Dataset over ``round``, with units and descriptions.
 
-        Of a run with ``evaluate.clients`` also client_accuracy and others over ``round`` and ``client``, NaN where a
+        With ``evaluate.clients`` it also has client_accuracy and others over ``round`` and ``client``, NaN where a
         round was not evaluated; with ``evaluate.unseen`` unseen_accuracy and others over ``unseen``.
         """
-        return data_set(self)
+        return to_data_set(self)
 
 
-def ours(file: h5py.File, name: str) -> dict[str, Any]:
-    """The root attributes of the file ``name``. UserError where it is not a result, or one of a newer mpifed."""
-    attrs = attributes(file, name)
+def result_attributes(file: h5py.File, name: str) -> dict[str, Any]:
+    """Return the root attributes of the file ``name``. UserError for no result, or one of a newer mpifed."""
+    attrs = read_attributes(file, name)
     if attrs.get("format") != FORMAT:
         raise UserError(
             f"{name} is an HDF5 file but not a result of mpifed: it lacks the attribute format = {FORMAT!r}"
@@ -187,22 +197,22 @@ def ours(file: h5py.File, name: str) -> dict[str, Any]:
     return attrs
 
 
-def final_model(file: h5py.File, name: str) -> Array:
-    status = ours(file, name).get("status")
-    group = entry(file, "model", name)
-    stored = None if group is None else entry(group, "x", name)
+def read_final_model(file: h5py.File, name: str) -> Array:
+    status = result_attributes(file, name).get("status")
+    group = get_entry(file, "model", name)
+    stored = None if group is None else get_entry(group, "x", name)
     if stored is None:
         raise UserError(f"{name} has no final model, for its status is {status}: it must be finished or stopped")
-    return column(stored, "model/x", name)
+    return read_column(stored, "model/x", name)
 
 
-def load(path: str | os.PathLike[str]) -> Result:
+def load(path: str | os.PathLike[str]) -> RunRecord:
     """Read a result file, finished or still being written. UserError where the file is not a result."""
-    return read(path, Result.from_file)
+    return read_result_file(path, RunRecord.from_file)
 
 
-def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) -> Any:
-    """Call ``wanted`` on the open result file and its name. UserError where the file is not a result."""
+def read_result_file(path: str | os.PathLike[str], reader: Callable[[h5py.File, str], Any]) -> Any:
+    """Apply ``reader`` to the open result file and its name. UserError where the file is not a result."""
     name = os.fspath(path)
     try:
         if os.path.isdir(name):
@@ -216,12 +226,12 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
     if empty or not h5py.is_hdf5(name):
         raise UserError(f"{name} is not a result file: " + ("it is empty" if empty else "it is not HDF5"))
     for seconds in (*PATIENCE, None):
-        # A writer may replace parts of the file between two reads of ours. What it leaves at any instant is a valid
-        # file, so that reading again helps; a file that is damaged stays damaged.
+        # A writer may replace parts of the file between two reads. At any instant the file is valid, so reading again
+        # helps; a damaged file stays damaged.
         try:
             check_heaps(name)
-            with opened(name) as file:
-                return wanted(file, name)
+            with open_hdf5(name) as file:
+                return reader(file, name)
         except UNREADABLE:
             if seconds is not None:
                 time.sleep(seconds)
@@ -229,13 +239,48 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
 
 
 @contextmanager
-def opened(name: str) -> Iterator[h5py.File]:
-    """Open an HDF5 file without a lock, also one that this program holds open in another way, such as by xarray."""
+def open_hdf5(name: str) -> Iterator[h5py.File]:
+    """Open an HDF5 file without a lock, even if this program has it open otherwise, by xarray for example."""
     with ExitStack() as stack:
         try:
             file = h5py.File(name, "r", locking=False)
         except OSError:
-            # HDF5 finds that the file is open already and wants the same flags as then. Of a file object it does not
-            # know which file it is.
+            # HDF5 refuses a file that is open with other flags. It cannot tell which file a file object is.
             file = h5py.File(stack.enter_context(open(name, "rb")), "r")
         yield stack.enter_context(file)
+
+
+def to_data_frame(result: RunRecord) -> Any:
+    pandas = import_required("pandas", "to_pandas needs pandas: pip install pandas")
+    frame = pandas.DataFrame({key: values for key, values in result.rounds.items() if key != "round"})
+    frame.index = pandas.Index(result.rounds["round"], name="round")
+    return frame
+
+
+def to_data_set(result: RunRecord) -> Any:
+    """Return the rounds as an xarray Dataset over ``round``, see ``Result.to_xarray``."""
+    xarray = import_required("xarray", "to_xarray needs xarray: pip install xarray")
+    about = {key: {"units": unit, "description": words} for key, (unit, words) in result.about.items()}
+    variables: dict[str, Any] = {key: ("round", values, about[key]) for key, values in result.rounds.items()}
+    evaluate = result.config.get("evaluate", {})
+    for option, name, axis in (("clients", "by_client", "client"), ("unseen", "unseen", "unseen")):
+        if evaluate.get(option):
+            role = str(result.attrs.get(EVALUATED_ON[option], TEST))
+            variables |= client_variables(result, getattr(result, name), axis, role)
+    return xarray.Dataset(variables, attrs=result.attrs)
+
+
+def client_variables(result: RunRecord, tables: Columns, axis: str, role: str) -> dict[str, Any]:
+    """Return the tables of clients over all rounds and ``axis``, NaN where a round was not evaluated."""
+    rounds = tables["round"]
+    # A killed run may have written one row more: numbers of clients reach the file before the row of their round.
+    complete = rounds < len(result.rounds["round"])
+    variables = {}
+    for key, values in tables.items():
+        if values.ndim == 2:
+            table = np.full((len(result.rounds["round"]), values.shape[1]), np.nan)
+            table[rounds[complete]] = values[complete]
+            meaning = client_column_info(key, role)
+            about = {"units": meaning.unit, "description": meaning.description}
+            variables[f"{axis}_{key}"] = (("round", axis), table, about)
+    return variables

@@ -1,4 +1,4 @@
-"""What Poisson, gamma and Huber regression share, a bias that is not regularised, and the mean e^z of the first two."""
+"""The base of Poisson, gamma and Huber regression, with an unregularised bias, and the mean e^z of the first two."""
 
 from collections.abc import Callable
 from typing import Annotated, ClassVar
@@ -9,7 +9,7 @@ from msgspec import Meta
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, WithOnes
-from mpifed.data.labels import noted
+from mpifed.data.labels import add_note
 from mpifed.kernels.blocks import Block
 from mpifed.problems.calibration import observed_expected
 from mpifed.problems.linear_model import LinearModel
@@ -18,16 +18,16 @@ TWO = "there are two intercepts, a column of ones in the data and the bias of th
 
 
 class Regression(LinearModel):
-    """f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, w⟩ + bias, b_j) + (lam/2)‖w‖² with the parameters x = [w | bias]."""
+    """Regression with f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, w⟩ + bias, b_j) + (lam/2)‖w‖² and parameters x = [w | bias]."""
 
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of w, not of the bias")] = 0.0
     bias: Annotated[bool, Meta(description="whether scores have a bias, the last parameter")] = True
 
-    def fitted(self, data: Dataset) -> Dataset:
-        data = super().fitted(data)
+    def fit_labels(self, data: Dataset) -> Dataset:
+        data = super().fit_labels(data)
         if not self.bias:
             return data
-        return WithOnes(noted(data, TWO) if data.intercepts else data)
+        return WithOnes(add_note(data, TWO) if data.intercepts else data)
 
     def weight(self, d: Array) -> Array:
         return 0.0 * d + self.lam
@@ -45,17 +45,17 @@ class Regression(LinearModel):
             ones[..., -1] = 0
         return ones
 
-    def decays(self, data: Dataset) -> Array:
+    def decay_mask(self, data: Dataset) -> Array:
         n = self.dim(data)
         return np.arange(n) < n - self.bias
 
     def convexity(self, block: Block) -> Array:
-        """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
+        """Return α_i = lam: (c,); 0 with a bias, which lam does not cover."""
         return block.xp.full(len(block), 0.0 if self.bias else self.lam)
 
 
 class LogLink(Regression):
-    """A regression whose mean is e^z, and whose deviance is recorded."""
+    """A regression with the mean e^z, whose deviance is recorded."""
 
     log_link: ClassVar[bool] = True
     sample_columns: ClassVar[bool] = True
@@ -65,33 +65,33 @@ class LogLink(Regression):
         for name in ("lipschitz", "majorizer_inverse")
     }
 
-    def measured(self) -> tuple[str, ...]:
+    def measure_names(self) -> tuple[str, ...]:
         return ("deviance",)
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
-        """The mean deviance of each client's samples: (c,)."""
+        """Return the mean deviance of each client's samples: (c,)."""
         return (self.mean_deviance(block, X),)
 
-    def of_clients(self) -> dict[str, Callable[[Block, Array], Array]]:
+    def client_measures(self) -> dict[str, Callable[[Block, Array], Array]]:
         return {"observed_expected": self.observed_expected}
 
     def observed_expected(self, block: Block, X: Array) -> Array:
-        """Σ_j b_j over Σ_j e^{z_j}, the labels of each client over those that the model expects: (c,)."""
+        """Return Σ_j b_j / Σ_j e^{z_j}, each client's labels over those that the model expects: (c,)."""
         return observed_expected(block, exponential(self.scores(block, X))[0])
 
 
 def exponential(Z: Array) -> tuple[Array, Array, Array]:
-    """e^z and its first two derivatives, elementwise; where z is large the quadratic that continues it.
+    """Return e^z and its first two derivatives, elementwise; for large z those of a quadratic that continues it.
 
-    It begins at a third of the largest exponent: 236, in single precision 29. No label has such a mean, but a step
-    that is too long leads there, and with a finite f a line search can shorten it.
+    The quadratic begins at a third of the largest exponent: 236, in single precision 29. No label has such a mean, but
+    a step that is too long leads there, and with a finite f a line search can shorten it.
     """
     xp = namespace(Z)
-    kind = to_numpy(Z[:0]).dtype
-    cut = float(kind.type(np.log(np.finfo(kind).max) / 3))
+    dtype = to_numpy(Z[:0]).dtype
+    cut = float(dtype.type(np.log(np.finfo(dtype).max) / 3))
     E = xp.exp(xp.minimum(Z, cut))
     beyond = xp.maximum(Z - cut, 0)
-    # the usual case, and the same array three times: no number is computed for it
+    # the usual case: the same array three times, at no cost
     if not beyond.any():
         return E, E, E
     return E * (1 + beyond + beyond * beyond / 2), E * (1 + beyond), E

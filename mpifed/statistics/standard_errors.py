@@ -1,4 +1,4 @@
-"""Standard errors of a model, by its likelihood and by client, and how many of them it is from its optimum."""
+"""Standard errors of a model, by its likelihood and by client, and its distance from the optimum in such errors."""
 
 import math
 from typing import Any, NamedTuple
@@ -8,28 +8,28 @@ from scipy.stats import norm, t
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.sample_columns import samples_of
-from mpifed.experiment.prepare import Prepared
-from mpifed.features.client_weights.feature import shares_among
-from mpifed.statistics.determined import inverted
-from mpifed.statistics.penalised_fit import clients, unit_of
+from mpifed.data.sample_columns import count_samples
+from mpifed.experiment.prepare import PreparedRun
+from mpifed.features.client_weights.feature import get_client_weights
+from mpifed.statistics.identifiability import invert_hessian
+from mpifed.statistics.penalised_fit import iterate_clients, typical_dispersion
 from mpifed.statistics.table_units import TableUnits
 
-ROUNDING = 1e-15  # of f: what Newton's step could lower it by is no more than that at the optimum
+ROUNDING = 1e-15  # relative to f: at the optimum Newton's step lowers f by no more
 
 
 class Model(NamedTuple):
-    """What a study makes of its samples; ``whole``: whether f is their mean loss."""
+    """The statistical model of a study; ``by_samples``: whether f is the mean loss of all samples."""
 
     samples: int
-    whole: bool
+    by_samples: bool
     dispersion: float
     likelihood: float
-    law: Any  # of coefficients over their standard errors
+    law: Any  # distribution of coefficients over their standard errors
 
 
 class Sums(NamedTuple):
-    """What is added up over the clients at x: f, ∇f, ∇²f, Σ p_i² g_i g_iᵀ, and of all samples Pearson's statistic."""
+    """Sums over the clients at x: f, ∇f, ∇²f, Σ p_i² g_i g_iᵀ, and Pearson's statistic of all samples."""
 
     f: float
     gradient: Array  # (n,)
@@ -41,22 +41,22 @@ class Sums(NamedTuple):
 
     @property
     def length(self) -> float:
-        """‖∇f‖."""
+        """The norm ‖∇f‖."""
         return float(np.linalg.norm(self.gradient))
 
 
-def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
-    """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
+def estimate_model(parts: PreparedRun, sums: Sums, x: Array) -> Model:
+    """Return the model of a study with its dispersion and likelihood, NaN if f is not the samples' likelihood."""
     problem = parts.setup.problem
-    d = samples_of(parts.data)
+    d = count_samples(parts.data)
     totals = parts.data.totals
-    shares = shares_among(parts.features, len(totals))
-    # f weighs clients, a likelihood weighs samples: they are the same where clients weigh as their samples do
-    whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
-    if not (whole and problem.has("log_likelihood")):
-        return Model(d, whole, math.nan, math.nan, norm())
+    shares = get_client_weights(parts.features, len(totals))
+    # f weighs clients, a likelihood weighs samples: they agree if clients weigh as their samples do
+    by_samples = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
+    if not (by_samples and problem.has("log_likelihood")):
+        return Model(d, by_samples, math.nan, math.nan, norm())
     if not problem.has("pearson"):
-        return Model(d, whole, 1.0, logarithm(parts, x, 1.0), norm())
+        return Model(d, by_samples, 1.0, total_log_likelihood(parts, x, 1.0), norm())
     free = d - len(x)
     if free <= 0:
         raise UserError(f"{d} samples are too few for {len(x)} coefficients and a dispersion")
@@ -64,12 +64,12 @@ def modelled(parts: Prepared, sums: Sums, x: Array) -> Model:
         raise UserError(f"the model fits all {d} samples exactly: a dispersion of 0 gives no standard errors")
     dispersion = sums.pearson / free
     if problem.normal:
-        return Model(d, whole, dispersion, logarithm(parts, x, sums.pearson / d), t(free))
-    return Model(d, whole, dispersion, logarithm(parts, x, dispersion), norm())
+        return Model(d, by_samples, dispersion, total_log_likelihood(parts, x, sums.pearson / d), t(free))
+    return Model(d, by_samples, dispersion, total_log_likelihood(parts, x, dispersion), norm())
 
 
-def added(parts: Prepared, x: Array) -> Sums:
-    """The sums over all clients at x (n,)."""
+def sum_clients(parts: PreparedRun, x: Array) -> Sums:
+    """Return the sums over all clients at x (n,)."""
     n = len(x)
     m = parts.setup.m
     problem = parts.setup.problem
@@ -77,7 +77,7 @@ def added(parts: Prepared, x: Array) -> Sums:
     gradient = np.zeros(n)
     hessian, expected, meat = np.zeros((3, n, n))
     total = parts.data.totals.sum()
-    for local in clients(parts):
+    for local in iterate_clients(parts):
         block = local.block
         values, G = local.value_grad(x)
         f += float(values.sum()) / m
@@ -96,36 +96,36 @@ def added(parts: Prepared, x: Array) -> Sums:
     return Sums(f, gradient, hessian, expected, meat, pearson, convexity)
 
 
-def model_errors(parts: Prepared, sums: Sums, model: Model, inverse: Array, units: TableUnits) -> Array:
-    """Standard errors of the model (n,), of the mean Hessian over labels, where that is not H."""
-    found: Array | None = inverse if sums.expected is sums.hessian else inverted(sums.expected)
-    if found is None:
+def model_errors(parts: PreparedRun, sums: Sums, model: Model, inverse: Array, units: TableUnits) -> Array:
+    """Return standard errors of the model (n,), from the Hessian's mean over labels if that is not H."""
+    covariance: Array | None = inverse if sums.expected is sums.hessian else invert_hessian(sums.expected)
+    if covariance is None:
         raise UserError("expected_hess at this model is singular, so there are no standard errors of the model")
-    return np.sqrt(model.dispersion * units.variances(found) / parts.data.totals.sum())
+    return np.sqrt(model.dispersion * units.variances(covariance) / parts.data.totals.sum())
 
 
-def clustered(m: int) -> float:
-    """The usual correction of variances by client for few of them, m/(m − 1); NaN for one client, which has none.
+def cluster_correction(m: int) -> float:
+    """Return the usual correction m/(m − 1) of variances by client; NaN for one client, which has none.
 
-    Their scores add up to 0 at the optimum, so that one of them is not free.
+    The clients' scores add up to 0 at the optimum, so one of them is not free.
     """
     return m / (m - 1) if m > 1 else math.nan
 
 
 def client_errors(sums: Sums, inverse: Array, m: int, units: TableUnits) -> Array:
-    """Standard errors by client (n,); one client has none."""
-    return np.sqrt(units.variances(inverse @ sums.meat @ inverse) * clustered(m))
+    """Return standard errors by client (n,); NaN for one client."""
+    return np.sqrt(units.variances(inverse @ sums.meat @ inverse) * cluster_correction(m))
 
 
 def decrement(sums: Sums, inverse: Array) -> float:
-    """The square of the Newton decrement."""
+    """Return the square of the Newton decrement."""
     return max(0.0, float(sums.gradient @ inverse @ sums.gradient))
 
 
-def distance(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> float:
-    """How many standard errors Newton's step from x is long: those of the model, else those by client.
+def distance(parts: PreparedRun, sums: Sums, model: Model, inverse: Array) -> float:
+    """Return the length of Newton's step from x in standard errors: of the model, or else by client.
 
-    Of the latter it is the largest over coefficients. With one client, f stands for the dispersion that is not known.
+    By client it is the largest over coefficients. With one client, f stands for the unknown dispersion.
     """
     squared = decrement(sums, inverse)
     m = parts.setup.m
@@ -134,16 +134,16 @@ def distance(parts: Prepared, sums: Sums, model: Model, inverse: Array) -> float
     if not math.isnan(model.dispersion):
         return math.sqrt(squared * model.samples / model.dispersion)
     if m == 1:
-        return math.sqrt(squared * model.samples / unit_of(parts.setup.problem, sums.f))
-    # far from the optimum the gradients of clients have their mean in common, which is no spread of theirs
+        return math.sqrt(squared * model.samples / typical_dispersion(parts.setup.problem, sums.f))
+    # far from the optimum clients share a mean gradient, which is not part of their spread
     spread = sums.meat - np.outer(sums.gradient, sums.gradient) / m
-    errors = np.sqrt(np.maximum(np.diag(inverse @ spread @ inverse), 0) * clustered(m))
+    errors = np.sqrt(np.maximum(np.diag(inverse @ spread @ inverse), 0) * cluster_correction(m))
     step = np.abs(inverse @ sums.gradient)
     return float(np.max(step / np.where(errors > 0, errors, math.inf)))
 
 
-def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:
-    """The log-likelihood of all samples, with the dispersion that makes it largest or is known."""
+def total_log_likelihood(parts: PreparedRun, x: Array, dispersion: float) -> float:
+    """Return the log-likelihood of all samples, for this dispersion."""
     assert parts.host is not None
     problem = parts.setup.problem
-    return sum(float(problem.log_likelihood(block, x, dispersion).sum()) for _, block, _ in parts.host.whole)
+    return sum(float(problem.log_likelihood(block, x, dispersion).sum()) for _, block, _ in parts.host.full_blocks)

@@ -1,4 +1,4 @@
-"""A rough estimate of what a run costs, from its configuration alone, to put many runs in order."""
+"""A rough estimate of the cost of a run, from its configuration alone, to sort many runs."""
 
 import os
 from typing import Any, NamedTuple
@@ -6,91 +6,93 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.data.dataset import Data, Dataset
-from mpifed.data.labels import classes_of
+from mpifed.data.labels import list_classes
 from mpifed.experiment.config import Experiment
-from mpifed.federation.traits import needs
+from mpifed.federation.traits import required_methods
 
-SPEED = 1e9  # multiplications a second
+SPEED = 1e9  # multiplications per second
 MATRIX_SPEED = 1e10  # in products of matrices
-ROUND = 5e-4  # seconds that a round takes with nothing to compute
-POINT = 0.1  # seconds that a run takes without rounds
+ROUND = 5e-4  # seconds of a round with nothing to compute
+POINT = 0.1  # seconds of a run without rounds
 UNKNOWN = 10**6  # numbers in the samples of a data set of unknown size
-CLASSES = 10  # of a data set that does not tell
-SOLVER = 10.0  # gradients that a local solver takes whose steps are not known in advance
-OFF = 5  # runs took from a fifth of the estimate to five times as long
+CLASSES = 10  # of a data set whose classes are not known
+SOLVER = 10.0  # gradients of a local solver whose number of steps is not known in advance
+OFF = 5  # factor of error: runs took between a fifth of the estimate and five times the estimate
 BASIS = f"rounds × gradients × numbers in the samples: it may be {OFF} times less or more, and stop rules are not in it"
 PROCESS = 4e8  # bytes of a process with libraries and compiled kernels
-COPIES = 3  # of the samples: as they are made, in blocks, and what is computed from a block
-STATES = 12  # vectors of a client: its state, what it uploads, and what it computes with
+COPIES = 3  # of the samples: as made, in blocks, and as computed from a block
+STATES = 12  # vectors of a client: its state, its upload, and those of its computation
 
-OWN = ("samples", "least", "most", "features", "channels", "size", "path")  # keys that tell the size of a data set
+SIZE_KEYS = ("samples", "least", "most", "features", "channels", "size", "path")  # they give the size of a data set
 
 
 def cost(config: Experiment) -> float:
-    """Seconds that a run takes on one core, roughly: rounds × (gradients + evaluations) × samples × features × scores.
+    """Return the estimated seconds of a run on one core.
 
-    A gradient takes two multiplications for every number in the samples and every score that is computed from it, such
-    as that of a class; ``Algorithm.work`` times ``units`` gives the gradients that a selected client computes in a
-    round, SOLVER if they are not known in advance. Second derivatives take n/2 multiplications for each number. Stop
-    rules may end a run earlier.
+    Roughly these are rounds × (gradients + evaluations) × samples × features × scores. A gradient takes two
+    multiplications for every number in the samples and every score computed from it, such as that of a class;
+    ``Algorithm.work`` times
+    ``repeats`` gives the gradients that a selected client computes in a round, SOLVER if they are not known in advance.
+    Second derivatives take n/2 multiplications a number. Stop rules may end a run earlier.
     """
     algorithm = config.algorithm
     selection = config.selection
-    # asked for a thousand samples: the answer need not be linear in d, and mini-batches of fewer are whole then
-    work = algorithm.work(np.array([1000.0]))
-    gradients = algorithm.units() * (SOLVER if work is None else float(np.ravel(work)[0]) / 1000)
+    # asked for 1000 samples, as work need not be linear in d and mini-batches must not exceed the samples
+    work = algorithm.sample_gradients(np.array([1000.0]))
+    gradients = algorithm.repeats() * (SOLVER if work is None else float(np.ravel(work)[0]) / 1000)
     count = getattr(selection, "count", None)
-    share = getattr(selection, "share", 1.0) if count is None else min(1.0, count / (config.data.clients or 128))
-    participation = 1.0 if algorithm.takes.everyone else share
+    fraction = getattr(selection, "share", 1.0) if count is None else min(1.0, count / (config.data.clients or 128))
+    participation = 1.0 if algorithm.participation.everyone else fraction
     passes = config.rounds * (gradients * participation + 1 / config.evaluate.every)
-    shape = shape_of(config.data)
-    n = parameters(config, shape.n)
-    scores = max(1.0, n / shape.n)
-    vectors = (2 * passes + 10) * shape.numbers
-    matrices = 2 * passes * (scores - 1) * shape.numbers
-    if "hess" in needs(algorithm):
-        matrices += config.rounds * participation * shape.numbers * n / 2
+    size = data_size(config.data)
+    n = count_parameters(config, size.n)
+    scores = max(1.0, n / size.n)
+    vectors = (2 * passes + 10) * size.numbers
+    matrices = 2 * passes * (scores - 1) * size.numbers
+    if "hess" in required_methods(algorithm):
+        matrices += config.rounds * participation * size.numbers * n / 2
     return POINT + ROUND * config.rounds + vectors / SPEED + matrices / MATRIX_SPEED
 
 
-def memory(config: Experiment) -> tuple[float, float] | None:
-    """Bytes of any process of a run, and bytes that its hosts share; None where the size of the data is not known."""
-    shape = shape_of(config.data)
-    if not shape.known:
+def estimate_memory(config: Experiment) -> tuple[float, float] | None:
+    """Return the bytes of any process of a run, and those that its hosts share; None if the data size is unknown."""
+    size = data_size(config.data)
+    if not size.known:
         return None
-    n = parameters(config, shape.n)
-    held = COPIES * shape.numbers + config.data.clients * n * (n if "hess" in needs(config.algorithm) else STATES)
-    return PROCESS, held * np.dtype(config.dtype).itemsize
+    n = count_parameters(config, size.n)
+    vectors = n if "hess" in required_methods(config.algorithm) else STATES
+    numbers = COPIES * size.numbers + config.data.clients * n * vectors
+    return PROCESS, numbers * np.dtype(config.dtype).itemsize
 
 
-class Shape(NamedTuple):
-    """The size of a data set, as far as the table [data] tells: all ``numbers`` in its samples, and n features."""
+class DataSize(NamedTuple):
+    """The size of a data set according to [data]: all ``numbers`` in its samples, and n features."""
 
     numbers: float
     n: int
     known: bool = True
 
 
-def shape_of(data: Data) -> Shape:
-    """Samples × features of all clients, and the features; a guess where the table [data] does not tell."""
-    own: dict[str, Any] = {key: getattr(data, key, None) for key in OWN}
-    if own["path"] is not None:
-        path = os.path.expanduser(own["path"])
-        return Shape(os.path.getsize(path) / 8 if os.path.isfile(path) else UNKNOWN, 100, False)
-    n = own["features"] or (own["channels"] * own["size"] ** 2 if own["channels"] else None)
+def data_size(data: Data) -> DataSize:
+    """Return samples × features of all clients, and the features; a guess if the table [data] does not say."""
+    values: dict[str, Any] = {key: getattr(data, key, None) for key in SIZE_KEYS}
+    if values["path"] is not None:
+        path = os.path.expanduser(values["path"])
+        return DataSize(os.path.getsize(path) / 8 if os.path.isfile(path) else UNKNOWN, 100, False)
+    n = values["features"] or (values["channels"] * values["size"] ** 2 if values["channels"] else None)
     if n is None:
-        return Shape(UNKNOWN, 100, False)
-    d = own["samples"] or ((own["least"] + own["most"]) / 2 if own["most"] else n)
-    return Shape(float(data.clients * d * n), n)
+        return DataSize(UNKNOWN, 100, False)
+    d = values["samples"] or ((values["least"] + values["most"]) / 2 if values["most"] else n)
+    return DataSize(float(data.clients * d * n), n)
 
 
-def parameters(config: Experiment, n: int) -> int:
-    """The parameters of a model of n features; n where the problem needs the data themselves to tell."""
+def count_parameters(config: Experiment, n: int) -> int:
+    """Return the number of parameters of a model of n features; n if the problem needs the data to know."""
     data = Dataset()
     data.n = n
-    data.classes = len(classes_of(getattr(config.data, "classes", None) or CLASSES))
+    data.classes = len(list_classes(getattr(config.data, "classes", None) or CLASSES))
     data.sizes = np.full(1, n)
     try:
         return config.problem.dim(data)
-    except Exception:  # a class of a user's own may look at anything
+    except Exception:  # a user's class may need more of the data
         return n

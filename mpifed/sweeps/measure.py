@@ -6,22 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import UserError, unknown
+from mpifed.core.errors import UserError, raise_unknown
 from mpifed.core.roles import Role
 from mpifed.core.typing import Array
-from mpifed.features.stop import Stop
-from mpifed.results.columns import COLUMNS, role_in
-from mpifed.results.result import Result
+from mpifed.features.stop import StopRules
+from mpifed.results.columns import COLUMNS, sample_role
+from mpifed.results.result import RunRecord
 
 COSTS = ("rounds", "exchanges", "bytes", "seconds", "simulated_seconds")  # measures of how long a run takes
 REACHED = ("gradient", "objective_gap", "accuracy", "variance")  # stop rules that a run reaches
-LAST = 10  # rounds whose mean says how near a run came
+LAST = 10  # rounds whose mean tells how near a run came
 GRAMMAR = re.compile(r"(\w+)(?: to (\w+) (<=|>=) (\S+)( for good)?)?")
 EXAMPLE = 'write NAME or NAME to NAME <= NUMBER, such as accuracy or "rounds to grad_norm_sq <= 1e-6"'
 
 
 class Score(NamedTuple):
-    """How good a run is: ``value``, less is better, inf where it does not get there; then how ``near`` it came."""
+    """The score of a run: ``value``, less is better, inf if it does not reach its goal; then how ``near`` it came."""
 
     value: float
     near: float
@@ -31,9 +31,9 @@ FAILED = Score(math.inf, math.inf)
 
 
 class Measure(NamedTuple):
-    """``name``, at the end of a run or in the first round in which ``watched`` is beyond ``bound``.
+    """A measure ``name``, at the end of a run or in the first round in which ``watched`` is beyond ``bound``.
 
-    ``for_good``: from which on it stays there. ``factor`` is −1 where more of ``name`` is better.
+    ``for_good``: the first round from which on it stays there. ``factor`` is −1 if more of ``name`` is better.
     """
 
     text: str
@@ -44,45 +44,45 @@ class Measure(NamedTuple):
     bound: float = 0.0
     for_good: bool = False
 
-    def score(self, result: Result) -> Score:
-        """The score of a run. UserError where it lacks a column."""
+    def score(self, result: RunRecord) -> Score:
+        """Return the score of a run; raise UserError if it lacks a column."""
         if result.status != "finished":
             return FAILED
-        values = series(result, self.name)
+        values = read_column(result, self.name)
         if self.watched:
-            watched = series(result, self.watched)
+            watched = read_column(result, self.watched)
             met = watched <= self.bound if self.sign == "<=" else watched >= self.bound
             near = mean_of_last(watched) * (1.0 if self.sign == "<=" else -1.0)
-            # argmax of booleans is the first True, and 0 where there is none
+            # argmax of booleans is the first True, and 0 if there is none
             if not self.for_good:
                 return Score(float(values[np.argmax(met)]) if met.any() else math.inf, near)
             outside = np.flatnonzero(~met & np.isfinite(watched))
             first = int(outside[-1]) + 1 if len(outside) else 0
             return Score(float(values[first]) if first < len(values) else math.inf, near)
-        # a cost is how long a run takes to get somewhere: where it stopped for another reason, it says nothing
+        # a cost is what a run takes to reach its goal: if it stopped for another reason, it has none
         if self.name in COSTS:
             ended = result.stop_reason.partition(":")[0]
-            near = mean_of_last(series(result, "grad_norm_sq" if ended == "gradient" else "objective"))
+            near = mean_of_last(read_column(result, "grad_norm_sq" if ended == "gradient" else "objective"))
             return Score(float(values[-1]) if ended in REACHED else math.inf, near)
         finite = values[np.isfinite(values)]
         return Score(self.factor * float(finite[-1]), 0.0) if len(finite) else FAILED
 
-    def roles(self, result: Result) -> list[Role]:
-        """The samples that its columns are over, of those that are over samples, and an accuracy that ended the run."""
+    def roles(self, result: RunRecord) -> list[Role]:
+        """Return the roles (training, test …) of the samples behind its columns and an accuracy that ended the run."""
         ended = "accuracy" if self.name in COSTS and result.stop_reason.startswith("accuracy:") else ""
-        found = [role_in(result.attrs, name) for name in (self.name, self.watched, ended)]
-        return [role for role in found if role is not None]
+        roles = [sample_role(result.attrs, name) for name in (self.name, self.watched, ended)]
+        return [role for role in roles if role is not None]
 
 
-def parsed(text: str, stop: Stop, option: str = "--measure") -> Measure:
-    """The measure that a text stands for, for runs with the rules ``stop``. UserError where it is none."""
-    found = GRAMMAR.fullmatch(" ".join(text.split()))
-    if found is None:
+def parse_measure(text: str, stop: StopRules, option: str = "--measure") -> Measure:
+    """Parse the text of a measure for runs with the rules ``stop``; raise UserError if it is none."""
+    match = GRAMMAR.fullmatch(" ".join(text.split()))
+    if match is None:
         raise UserError(f"{option} {text!r} is wrong: {EXAMPLE}")
-    name, watched, sign, number, good = found.groups()
-    for one in filter(None, (name, watched)):
-        if one not in COSTS and one not in COLUMNS:
-            unknown("measure", one, dict.fromkeys([*COSTS, *COLUMNS]))
+    name, watched, sign, number, for_good = match.groups()
+    for part in filter(None, (name, watched)):
+        if part not in COSTS and part not in COLUMNS:
+            raise_unknown("measure", part, dict.fromkeys([*COSTS, *COLUMNS]))
     try:
         bound = float(number or 0)
     except ValueError:
@@ -96,13 +96,13 @@ def parsed(text: str, stop: Stop, option: str = "--measure") -> Measure:
         raise UserError(f"{option} {text!r} is wrong: neither more nor less of {name} is better")
     if "objective_gap" in (name, watched) and stop.optimum is None:
         raise UserError(f"{option} {text!r} is wrong: objective_gap needs stop.optimum, the least value of f")
-    return Measure(text, name, float(-better), watched or "", sign or "<=", bound, bool(good))
+    return Measure(text, name, float(-better), watched or "", sign or "<=", bound, bool(for_good))
 
 
-def series(result: Result, name: str) -> Array:
-    """A column over the rounds. UserError where the run has none of this name."""
+def read_column(result: RunRecord, name: str) -> Array:
+    """Return a column over the rounds; raise UserError if the run has none of this name."""
     if name == "bytes":
-        return series(result, "bytes_up") + series(result, "bytes_down")
+        return read_column(result, "bytes_up") + read_column(result, "bytes_down")
     column = {"rounds": "round", "seconds": "elapsed_seconds"}.get(name, name)
     if column not in result.rounds:
         raise UserError(f"{result.path} has no column {column}: this problem or algorithm does not record it")
@@ -110,5 +110,6 @@ def series(result: Result, name: str) -> Array:
 
 
 def mean_of_last(values: Array) -> float:
+    """Return the mean of the last finite values; inf if there is none."""
     finite = values[np.isfinite(values)]
     return float(finite[-LAST:].mean()) if len(finite) else math.inf

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.files import replacing
-from mpifed.sweeps.cost import OFF, memory
-from mpifed.sweeps.grid import Point, ordered
+from mpifed.core.files import replace_file
+from mpifed.sweeps.cost import OFF, estimate_memory
+from mpifed.sweeps.grid import Point, order_points
 from mpifed.sweeps.runner import make_folder
 
-TASK_SECONDS = 1800  # estimated seconds that a task should take
+TASK_SECONDS = 1800  # target of the estimated seconds of a task
 TASKS = 100  # most tasks by default
-SMALL = 60  # estimated seconds of a point that one core is enough for
+SMALL = 60  # estimated seconds of a point for which one core is enough
 RANKS = 5  # of a larger point, or as many as its clients can use
 CORES = 8  # most cores of a task by default, each with a small point
-MARGIN = OFF  # time limit over estimate
-JOBS = {"mpifed sweep": "--jobs", "benchmarks": "--processes"}  # what a program calls the points that run at a time
+MARGIN = OFF  # time limit divided by the estimate
+JOBS = {"mpifed sweep": "--jobs", "benchmarks": "--processes"}  # a program's option for points that run at a time
 SCRIPT = """#!/usr/bin/env bash
 # A sweep of mpifed, {points} points divided among the tasks of an array.
 #
@@ -86,9 +86,11 @@ exit "$code"
 """
 
 
-class Size(NamedTuple):
-    """The size of an array job, None where it follows from the costs: its tasks, and for each of them the points that
-    run at a time, or groups of ``each`` ranks for clients and one for the server; or a whole node.
+class ArraySize(NamedTuple):
+    """The size of an array job: tasks, and for each task the points that run at a time or groups of ranks.
+
+    ``each``: ranks for clients in a group, beside one for the server; ``whole_node``: a node a task. None: from the
+    costs.
     """
 
     tasks: int | None = None
@@ -97,35 +99,33 @@ class Size(NamedTuple):
     whole_node: bool = False
 
 
-class Shape(NamedTuple):
-    """What a task of the array gets: ranks, cores for each of them, and the points that run at a time."""
+class TaskShape(NamedTuple):
+    """The resources of a task of the array: ranks, cores for each of them, and the points that run at a time."""
 
     ranks: int
     cores: int
     lanes: int
 
 
-def write(
-    points: Sequence[Point], folder: Path, words: Sequence[str], order: str, size: Size, program: str = "mpifed sweep"
+def write_script(
+    points: Sequence[Point], home: Path, args: Sequence[str], order: str, size: ArraySize, program: str = "mpifed sweep"
 ) -> Path:
-    """Write sweep.sbatch into ``folder`` and return its path; its tasks call ``python -m program words --part i/n``.
+    """Write sweep.sbatch into ``home`` and return its path; its tasks call ``python -m program args --part i/n``.
 
-    UserError for a wrong number of tasks, and where the script cannot be written.
+    Raise UserError for a wrong number of tasks, and if the script cannot be written.
     """
-    refuse_line_breaks([str(folder), *words])
-    n, shape = planned(points, size)
-    # divided as the tasks themselves will do it, with the same function: the longest one sets the limit of all
-    parts = [ordered(points, order, f"{i}/{n}") for i in range(n)]
-    seconds = max(time_of(part, shape.lanes) for part in parts)
-    # whole tens of minutes: a shorter limit gains nothing with a scheduler, and loading libraries takes a part of it
+    refuse_line_breaks([str(home), *args])
+    n, shape = plan_tasks(points, size)
+    # divided with the same function as in the tasks themselves; the longest part sets the limit of all
+    parts = [order_points(points, order, f"{i}/{n}") for i in range(n)]
+    seconds = max(task_seconds(part, shape.lanes) for part in parts)
+    # multiples of 10 minutes: shorter limits gain nothing with a scheduler, and loading libraries takes time
     minutes = 10 * max(1, math.ceil(MARGIN * seconds / 600))
-    path = folder / "sweep.sbatch"
-    told, asked = memory_of(points, shape)
-    cores = (
-        ["#SBATCH --exclusive", "#SBATCH --mem=0"]
-        if size.whole_node
-        else [f"#SBATCH --cpus-per-task={shape.cores}", *asked]
-    )
+    path = home / "sweep.sbatch"
+    memory_text, memory_lines = memory_request(points, shape)
+    cores = [f"#SBATCH --cpus-per-task={shape.cores}", *memory_lines]
+    if size.whole_node:
+        cores = ["#SBATCH --exclusive", "#SBATCH --mem=0"]
     text = SCRIPT.format(
         points=len(points),
         tasks=n,
@@ -133,33 +133,30 @@ def write(
         path=shlex.quote(str(path)),
         here=shlex.quote(os.getcwd()),
         program=program,
-        words=shlex.join(words),
+        words=shlex.join(args),
         time=f"{minutes // 60:02}:{minutes % 60:02}:00",
         ntasks=shape.ranks,
         cores="\n".join(cores),
-        memory=told,
+        memory=memory_text,
         margin=MARGIN,
         jobs=JOBS[program],
     )
-    make_folder(folder)
-    with replacing(path, True) as part:
+    make_folder(home)
+    with replace_file(path, True) as part:
         part.write_text(text, "utf-8")
     return path
 
 
 def refuse_line_breaks(words: Sequence[str]) -> None:
-    """UserError where a word would end the comment of the script that has it, and what follows be a command."""
-    # quoting helps in commands, but not in the lines of #SBATCH and of comments, which end where a line ends
+    """Raise UserError if a word has a line break, which would end a comment of the script and start a command."""
+    # quoting helps in commands, but not in #SBATCH lines and comments, which end with their line
     for word in words:
         if word.splitlines() not in ([], [word]):
             raise UserError(f"{word!r} is wrong: with --slurm, no word may have a line break")
 
 
-def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:
-    """The number of tasks and what each of them gets: small points a core each, large ones ranks.
-
-    UserError for a wrong number of tasks.
-    """
+def plan_tasks(points: Sequence[Point], size: ArraySize) -> tuple[int, TaskShape]:
+    """Return the number of tasks and the resources of each; raise UserError for a wrong number."""
     cost = sum(point.cost for point in points)
     dearest = max(point.cost for point in points)
     lanes = size.jobs or (CORES if dearest <= SMALL or size.each is not None else 1)
@@ -168,31 +165,31 @@ def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:
         raise UserError(f"--tasks {n} is wrong: it must be between 1 and the {len(points)} points")
     lanes = size.jobs or min(lanes, math.ceil(len(points) / n))
     if size.each is not None:
-        return n, Shape((size.each + 1) * lanes, 1, lanes)
+        return n, TaskShape((size.each + 1) * lanes, 1, lanes)
     if size.jobs or dearest <= SMALL:
-        return n, Shape(1, lanes, lanes)
-    return n, Shape(min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]), 1, 1)
+        return n, TaskShape(1, lanes, lanes)
+    return n, TaskShape(min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]), 1, 1)
 
 
-def time_of(part: Sequence[Point], lanes: int) -> float:
-    """The seconds that a task takes, by a rough estimate; at most, were that right."""
-    # Graham's bound: until the last point begins all lanes have been busy, and after that it takes its own time
+def task_seconds(part: Sequence[Point], lanes: int) -> float:
+    """Return a rough upper bound of the seconds that a task takes."""
+    # Graham's bound: all lanes are busy until the last point begins, and then it takes its own time
     return sum(point.cost for point in part) / lanes + (max(point.cost for point in part) if lanes > 1 else 0.0)
 
 
-def memory_of(points: Sequence[Point], shape: Shape) -> tuple[str, list[str]]:
-    """What the script says of memory, and the line that asks for it, where all sizes are known.
+def memory_request(points: Sequence[Point], shape: TaskShape) -> tuple[str, list[str]]:
+    """Return the script's sentence on memory, and the line that requests it if all sizes are known.
 
-    A core has a point of its own or, of ranks, one of the hosts among which the samples are divided, not quite equally.
+    A core has its own point or, in a group of ranks, one of the hosts that share the samples, not quite equally.
     """
-    found = [memory(point.config) for point in points]
-    unknown = next((point for point, size in zip(points, found, strict=True) if size is None), None)
+    sizes = [estimate_memory(point.config) for point in points]
+    unknown = next((point for point, size in zip(points, sizes, strict=True) if size is None), None)
     if unknown is not None:
         data = unknown.config.data.label()
         return f"not asked for, because the size of data {data!r} is known when it is loaded; default: your site's", []
-    # hosts have whole clients, and clients are of different sizes: twice an equal share is rarely exceeded
-    share = 1.0 if shape.lanes == shape.ranks * shape.cores else 2 / max(2, shape.ranks // shape.lanes - 1)
-    need = max(process + share * held for process, held in filter(None, found))
+    # hosts have whole clients of different sizes: twice an equal share is rarely exceeded
+    fraction = 1.0 if shape.lanes == shape.ranks * shape.cores else 2 / max(2, shape.ranks // shape.lanes - 1)
+    bytes_needed = max(process + fraction * shared for process, shared in filter(None, sizes))
     return "memory of a core, from the sizes of samples, states and matrices", [
-        f"#SBATCH --mem-per-cpu={100 * math.ceil(need / 1e8)}M"
+        f"#SBATCH --mem-per-cpu={100 * math.ceil(bytes_needed / 1e8)}M"
     ]

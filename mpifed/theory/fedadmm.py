@@ -6,47 +6,47 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.theory.statements import Bound, Certificate, Condition, Known, nothing, smooth
+from mpifed.theory.statements import Bound, Certificate, Condition, StudyConstants, no_theorem, smoothness
 
 
 def contraction(sigma: Array, r: Array, s: Array) -> float:
-    """The largest ϱ with σ_i >= α_i s_i + ϱ α_i r_i/2 for all i.  (Theorem 3.1)
+    """Return the largest ϱ with σ_i >= α_i s_i + ϱ α_i r_i/2 for all i.  (Theorem 3.1)
 
     Here and below ``sigma`` are σ_i, ``r`` α_i r_i and ``s`` α_i s_i, (m,) each, with ∇²f_i ⪰ −s_i I.
     """
     return float(np.min(2 * (sigma - s) / r))
 
 
-def inner_steps(sigma: Array, r: Array, s: Array, away: Any, eps: float) -> float:
-    """κ = log_ϱ(2(α_i²r_i² + σ_i²)‖w − v_i*‖²/ε_i) − 1, the largest over i; nan unless ϱ > 1.  (3.13)
+def inner_steps(sigma: Array, r: Array, s: Array, squared_distance: Any, eps: float) -> float:
+    """Return κ = log_ϱ(2(α_i²r_i² + σ_i²)‖w − v_i*‖²/ε_i) − 1, the largest over i; nan unless ϱ > 1.  (3.13)
 
-    ``away`` (m,) are the ‖w − v_i*‖². v^{κ+1} reaches ε_i, after κ + 1 steps of (3.12).
+    ``squared_distance`` (m,) are the ‖w − v_i*‖². v^{κ+1} reaches ε_i, after κ + 1 steps of (3.12).
     """
     rho = contraction(sigma, r, s)
     if not (rho > 1 and eps > 0):
         return math.nan
-    share = float(np.max(2 * (r**2 + sigma**2) * away)) / eps
-    return max(math.log(share) / math.log(rho) - 1, 0.0) if share > 0 else 0.0
+    ratio = float(np.max(2 * (r**2 + sigma**2) * squared_distance)) / eps
+    return max(math.log(ratio) / math.log(rho) - 1, 0.0) if ratio > 0 else 0.0
 
 
 def descent(sigma: Array, r: Array) -> float:
-    """c = min_i (σ_i + α_i r_i)(2σ_i − 5α_i r_i)/σ_i, which is positive exactly if σ_i > 5α_i r_i/2.  (4.4)"""
+    """Return c = min_i (σ_i + α_i r_i)(2σ_i − 5α_i r_i)/σ_i, positive exactly if σ_i > 5α_i r_i/2.  (4.4)"""
     return float(np.min((sigma + r) * (2 * sigma - 5 * r) / sigma))
 
 
-def covering(known: Known) -> Condition:
-    """Scheme 4.1: every client is selected at least once in every s0 rounds."""
-    always = {"all": 1.0, "cover": 1.0}.get(known.selection, 1.0 if known.cohort == known.m else math.nan)
+def coverage_condition(known: StudyConstants) -> Condition:
+    """Return the condition of Scheme 4.1: every client is selected at least once in every s0 rounds."""
+    always = {"all": 1.0, "cover": 1.0}.get(known.selection, 1.0 if known.clients_per_round == known.m else math.nan)
     return Condition.of(
         "every client within s0 rounds (1: yes)", always, "=", 1.0, "Scheme 4.1; uniform: see Remark 4.1"
     )
 
 
-def certificate(options: Any, known: Known) -> Certificate:
+def certificate(options: Any, known: StudyConstants) -> Certificate:
     if known.penalised:
-        return nothing("fedadmm", "its theorems are about f, and here the server takes proximal steps for F = f + h")
+        return no_theorem("fedadmm", "its theorems are about f, and here the server takes proximal steps for F = f + h")
     if known.r is None:
-        return Certificate(TITLE, [smooth(known, "Assumption 4.1")], [], [])
+        return Certificate(TITLE, [smoothness(known, "Assumption 4.1")], [], [])
     r = known.r / known.m
     # s_i bounds negative curvature: 0 for convex f_i, and r_i where nothing is known but the Lipschitz constant.
     s = r if known.mu is None else np.maximum(-known.mu, 0) / known.m
@@ -57,24 +57,24 @@ def certificate(options: Any, known: Known) -> Certificate:
     eps = float(options.k0**2 if options.eps0 is None else options.eps0)
     # ‖w − v_i*‖ is at most ‖g_i + π_i‖ over the modulus of convexity σ_i − s_i. Where that is not positive the number
     # is as large as it can be, and the condition on ϱ says why.
-    away = ((0.0 if start == 0 else g0) / np.maximum(sigma - s, 1e-300)) ** 2
-    steps = inner_steps(sigma, r, s, away, options.nu * eps)
+    squared_distance = ((0.0 if start == 0 else g0) / np.maximum(sigma - s, 1e-300)) ** 2
+    steps = inner_steps(sigma, r, s, squared_distance, options.nu * eps)
     need = steps if math.isnan(steps) else math.ceil(steps) + 1
-    coercive = 1.0 if known.least > 0 else math.nan
+    coercive = 1.0 if known.mu_min > 0 else math.nan
     name = "⌈κ⌉ + 1 of (3.13) in the first iteration <= inner_max"
-    of = Condition.of
+    check = Condition.of
     return Certificate(
         TITLE,
         [
-            smooth(known, "Assumption 4.1"),
-            of("f is coercive (1: strongly convex f_i)", coercive, "=", 1.0, "Assumption 4.2"),
-            of("ϱ = min 2(σ_i − α_i s_i)/(α_i r_i) > 1", rho, ">", 1.0, "Theorem 3.1"),
-            of("min σ_i/(α_i r_i) > 5/2", float(np.min(sigma / r)), ">", 2.5, "Theorem 4.1; c > 0 in (4.4)"),
-            of("ν >= 1/2", options.nu, ">=", 0.5, "Algorithm 1"),
-            of("ν < 1", options.nu, "<", 1.0, "Algorithm 1"),
-            of("max ‖π_i⁰ + g_i⁰‖² <= ε_i⁰ (at k = 0 alone)", start, "<=", eps, "(7.6) at k = 0, for Lemma 4.1"),
-            of(name, need, "<=", options.inner_max, "(3.5), (3.13)"),
-            covering(known),
+            smoothness(known, "Assumption 4.1"),
+            check("f is coercive (1: strongly convex f_i)", coercive, "=", 1.0, "Assumption 4.2"),
+            check("ϱ = min 2(σ_i − α_i s_i)/(α_i r_i) > 1", rho, ">", 1.0, "Theorem 3.1"),
+            check("min σ_i/(α_i r_i) > 5/2", float(np.min(sigma / r)), ">", 2.5, "Theorem 4.1; c > 0 in (4.4)"),
+            check("ν >= 1/2", options.nu, ">=", 0.5, "Algorithm 1"),
+            check("ν < 1", options.nu, "<", 1.0, "Algorithm 1"),
+            check("max ‖π_i⁰ + g_i⁰‖² <= ε_i⁰ (at k = 0 alone)", start, "<=", eps, "(7.6) at k = 0, for Lemma 4.1"),
+            check(name, need, "<=", options.inner_max, "(3.5), (3.13)"),
+            coverage_condition(known),
         ],
         [
             Bound("squared distance to v_i* per inner step", "1/ϱ", 1 / rho, "Theorem 3.1"),

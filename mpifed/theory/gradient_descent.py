@@ -4,7 +4,7 @@ Optimization", Springer (2004), doi:10.1007/978-1-4419-8853-9."""
 import math
 from typing import Any
 
-from mpifed.theory.statements import Bound, Certificate, Condition, Known, nothing, smooth
+from mpifed.theory.statements import Bound, Certificate, Condition, StudyConstants, no_theorem, smoothness
 
 WHY = (
     "its theorems need bounds on variance or dissimilarity that a run does not show; "
@@ -12,29 +12,29 @@ WHY = (
 )
 
 
-def gd(options: Any, known: Known) -> Certificate:
-    """Gradient descent of all clients, with the step given or 1/max r_i."""
-    if known.cohort < known.m:
-        return nothing("gd", "its theorems are about steps with the gradients of all clients")
-    gamma = options.gamma or 1 / known.most
-    return proximal(known, gamma) if known.penalised else descent(known, gamma)
+def gd(options: Any, known: StudyConstants) -> Certificate:
+    """Return the certificate of gradient descent with all clients and the given step, or 1/max r_i."""
+    if known.clients_per_round < known.m:
+        return no_theorem("gd", "its theorems are about steps with the gradients of all clients")
+    gamma = options.gamma or 1 / known.L_max
+    return proximal_certificate(known, gamma) if known.penalised else descent_certificate(known, gamma)
 
 
-def fedavg(options: Any, known: Known) -> Certificate:
-    """FedAvg where it is gradient descent: one full gradient of every client a round, a constant step."""
+def fedavg(options: Any, known: StudyConstants) -> Certificate:
+    """Return the certificate of gradient descent for FedAvg with one full gradient a round and a constant step."""
     # By name: theory stands below the room that has the optimizers, and imports nothing from it.
     sgd = type(options.optimizer).__name__ == "SGD" and not options.optimizer.clip
     once = options.k0 == 1 and not options.epochs and not options.batch_size and sgd
     constant = getattr(options.step, "a", math.nan) if options.step.label() == "constant" else math.nan
-    if not once or known.cohort < known.m or math.isnan(constant):
-        return nothing("fedavg", WHY)
-    return descent(known, constant / known.m if options.scale == "1/m" else constant)
+    if not once or known.clients_per_round < known.m or math.isnan(constant):
+        return no_theorem("fedavg", WHY)
+    return descent_certificate(known, constant / known.m if options.scale == "1/m" else constant)
 
 
-def descent(known: Known, gamma: float) -> Certificate:
-    """x⁺ = x − γ∇f(x): what Theorem 2.1.14 says of f where γ < 2/L, and 2.1.15 of x where γ <= 2/(μ + L)."""
-    L = known.most
-    mu = known.least
+def descent_certificate(known: StudyConstants, gamma: float) -> Certificate:
+    """Return the theorems for x⁺ = x − γ∇f(x): 2.1.14 on f for γ < 2/L, 2.1.15 on x for γ <= 2/(μ + L)."""
+    L = known.L_max
+    mu = known.mu_min
     convexity = max(mu, 0)
     gap = known.f0 - known.f if known.convex else math.nan
     fall = "2(f⁰ − f*)‖x⁰ − x*‖²/(2‖x⁰ − x*‖² + Rγ(2 − Lγ)(f⁰ − f*))"
@@ -45,7 +45,7 @@ def descent(known: Known, gamma: float) -> Certificate:
     return Certificate(
         "gradient descent, Theorems 2.1.14 and 2.1.15 of Nesterov (2004), doi:10.1007/978-1-4419-8853-9",
         [
-            smooth(known, "Theorem 2.1.14"),
+            smoothness(known, "Theorem 2.1.14"),
             Condition.of("min α_i >= 0: every f_i is convex", mu, ">=", 0.0, "Theorem 2.1.14"),
             Condition.of("γ < 2/L", gamma, "<", 2 / L, "Theorem 2.1.14"),
             Condition.of("γ <= 2/(μ + L)", gamma, "<=", 2 / (convexity + L), "Theorem 2.1.15, for the linear rate"),
@@ -58,20 +58,20 @@ def descent(known: Known, gamma: float) -> Certificate:
     )
 
 
-def proximal(known: Known, gamma: float) -> Certificate:
-    """x⁺ = prox_{γh}(x − γ∇f(x)) on F = f + h: Theorem 3.1 of Beck and Teboulle, and a factor for strongly convex f.
+def proximal_certificate(known: StudyConstants, gamma: float) -> Certificate:
+    """Return Theorem 3.1 of Beck and Teboulle for x⁺ = prox_{γh}(x − γ∇f(x)) on F = f + h, and a linear factor.
 
     The factor: F(x⁺) <= min_y F(y) + (1/γ − μ)‖y − x‖²/2, where y = x + γμ(x* − x) gives F − F* <= (1 − γμ)(F(x) − F*).
     """
-    L = known.most
-    mu = known.least
+    L = known.L_max
+    mu = known.mu_min
     value = known.distance / (2 * gamma * known.rounds) if known.rounds else math.inf
     source = "Theorem 3.1"
     column = "objective_gap"
     return Certificate(
         "proximal gradient descent, Theorem 3.1 of Beck and Teboulle (2009), doi:10.1137/080716542",
         [
-            smooth(known, source),
+            smoothness(known, source),
             Condition.of("min α_i >= 0: every f_i is convex", mu, ">=", 0.0, source),
             Condition.of("γ <= 1/L", gamma, "<=", 1 / L, source),
         ],

@@ -1,4 +1,4 @@
-"""Lines through logarithms of a recorded quantity: the rate that a run had."""
+"""Rates of a run: lines through logarithms of a recorded quantity."""
 
 import math
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from mpifed.core.typing import Array
 TAIL = (1e-2, 1e-9)  # a line is fitted to values between these shares of the first one
 
 
-class Line(NamedTuple):
+class FittedLine(NamedTuple):
     """A line through log10 of a quantity over the rounds: its slope per round and R², nan where there is none."""
 
     slope: float
@@ -21,27 +21,27 @@ class Line(NamedTuple):
         return float(10**self.slope)
 
 
-def line(rounds: Array, values: Array, high: float = TAIL[0], low: float = TAIL[1]) -> Line:
+def fit_line(rounds: Array, values: Array, high: float = TAIL[0], low: float = TAIL[1]) -> FittedLine:
     """Fit a line to log10 of values by least squares, from the first below ``high`` to the first below ``low``.
 
     Both are shares of the first value. Rows that are not numbers, as of rounds that were not evaluated, are left out.
     """
     values = np.asarray(values, float)
-    there = np.isfinite(values)
-    rounds = np.asarray(rounds, float)[there]
-    values = values[there]
-    # Without the first rounds, in which a method may fall faster than its rate, and without those in which rounding
-    # holds it up. The first value below an edge counts, not all: a curve that rises again would leave gaps.
+    is_finite = np.isfinite(values)
+    rounds = np.asarray(rounds, float)[is_finite]
+    values = values[is_finite]
+    # Leave out the first rounds, in which a method may fall faster than its rate, and those in which rounding stops
+    # it. The first value below an edge counts, not all: a curve that rises again would leave gaps.
     below = np.flatnonzero(values <= high * values[0]) if len(values) else np.zeros(0, int)
     if not len(below):
-        return Line(math.nan, math.nan)
+        return FittedLine(math.nan, math.nan)
     over = np.flatnonzero(values <= low * values[0])
-    part = slice(below[0], over[0] if len(over) else len(values))
-    x = rounds[part]
-    y = values[part]
+    fitted = slice(below[0], over[0] if len(over) else len(values))
+    x = rounds[fitted]
+    y = values[fitted]
     if len(x) < 3 or not (y > 0).all():
-        return Line(math.nan, math.nan)
+        return FittedLine(math.nan, math.nan)
     y = np.log10(y)
     slope, shift = np.polyfit(x, y, 1)
     rest = y - (slope * x + shift)
-    return Line(float(slope), float(1 - rest.var() / y.var()) if y.var() else math.nan)
+    return FittedLine(float(slope), float(1 - rest.var() / y.var()) if y.var() else math.nan)

@@ -1,4 +1,4 @@
-"""What a certificate says: constants of a study, conditions with their two sides, and what the theorem then proves."""
+"""Contents of a certificate: constants of a study, conditions with both sides, and the bounds of a theorem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDING = 1e-12  # sides of >=, <= and = may differ by this share
 
 
 class Condition(NamedTuple):
-    """A condition of a theorem: ``left relation right``, and whether it holds; None: that cannot be decided.
+    """Condition of a theorem, ``left relation right``; ``holds`` is its answer, None where it cannot be decided.
 
     >>> mpifed.Condition.of("γ ≤ 1/L", 0.1, "<=", 0.5, "Theorem 1").holds
     True
@@ -30,7 +30,7 @@ class Condition(NamedTuple):
 
     @classmethod
     def of(cls, name: str, left: float, relation: str, right: float, source: str) -> Condition:
-        """The condition with its answer, None where a side is not a number; relations are >=, >, <=, < and =.
+        """Return the condition with its answer, None where a side is not a number; relations: >=, >, <=, <, =.
 
         Sides of >=, <= and = may differ by rounding.
         """
@@ -43,7 +43,7 @@ class Condition(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What a theorem proves, as a formula and as a number for this study, nan where a constant is not known.
+    """Bound proved by a theorem: a formula and its value for this study, nan where a constant is not known.
 
     ``kind`` is "factor" (per round), "bound" (after the study's rounds) or "number". ``column`` is the recorded column
     that a factor or bound is about (empty: none), and ``first`` the first round that counts.
@@ -62,7 +62,7 @@ class Bound(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """The constants of a study, nan where the problem does not tell, and the point ``at`` which f and ∇f_i are taken.
+    """Constants of a study, nan where the problem does not tell them; ``at`` is the point of f and ∇f_i.
 
     Least and largest r_i (L) and lower bound of curvature (mu), L_max/mu_min, (1/m) Σ ‖∇f_i‖², ‖∇f‖² and f there, f at
     the first model.
@@ -81,7 +81,7 @@ class Constants(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """Which theorem was looked at, its conditions, what it proves where they hold, and what else has to be said.
+    """Theorem of a method with its conditions, the bounds that hold if they do, and remarks.
 
     ``constants`` of the study, where the certificate is of a study or a run.
 
@@ -98,16 +98,16 @@ class Certificate(NamedTuple):
 
     @property
     def holds(self) -> bool | None:
-        """Whether all conditions hold; None where one cannot be decided and no other fails, or where there are none."""
-        # One that fails decides, whatever cannot be decided beside it.
+        """Answer to all conditions; None where there are none, or one cannot be decided and no other fails."""
+        # One failure decides, even where other conditions cannot be decided.
         answers = [condition.holds for condition in self.conditions]
         if False in answers:
             return False
         return None if None in answers or not answers else True
 
 
-class Known(NamedTuple):
-    """The constants of a study, m clients with d (m,) samples, that theorems speak of.
+class StudyConstants(NamedTuple):
+    """Constants of a study that theorems use, with m clients of d (m,) samples.
 
     ``r`` (m,) bounds ‖∇²f_i‖ and ``mu`` (m,) the eigenvalues of ∇²f_i from below; None: the problem does not tell.
     ``f0`` is f and ``g0`` (m,) are the ‖∇f_i‖² at the first model x⁰. ``f``, ``g``, ``largest`` = max |(∇f_i)_j| and
@@ -117,7 +117,7 @@ class Known(NamedTuple):
     ‖x − prox(x − ∇f(x))‖², and x* minimises F.
 
         >>> class Careful(mpifed.algorithms.FedAvg, tag="careful"):
-        ...     def certificate(self, known: mpifed.Known):
+        ...     def certificate(self, known: mpifed.StudyConstants):
         ...         few = mpifed.Condition.of("k0 ≤ m", self.k0, "<=", known.m, "my notes")
         ...         return mpifed.Certificate("my notes", [few], [], [])
         >>> mpifed.run(algorithm=Careful(certify=True), rounds=1).certificate.holds
@@ -127,7 +127,7 @@ class Known(NamedTuple):
     m: int
     n: int
     d: Array
-    cohort: int
+    clients_per_round: int
     rounds: int
     selection: str
     logistic: bool
@@ -147,34 +147,34 @@ class Known(NamedTuple):
 
     @property
     def convex(self) -> bool:
-        """Whether every f_i is convex: no bound of curvature from below is negative by more than rounding."""
+        """Convexity of every f_i: no lower bound of curvature is negative by more than rounding."""
         return is_convex(self.r, self.mu)
 
     @property
-    def most(self) -> float:
-        """max r_i, nan where it is not known."""
+    def L_max(self) -> float:
+        """Largest r_i, nan where it is not known."""
         return math.nan if self.r is None else float(self.r.max())
 
     @property
-    def least(self) -> float:
-        """min α_i, the least lower bound of curvature, nan where it is not known."""
+    def mu_min(self) -> float:
+        """Least lower bound of curvature, min α_i; nan where it is not known."""
         return math.nan if self.mu is None else float(self.mu.min())
 
     @property
-    def below(self) -> float:
-        """A lower bound of f: f* where f is convex, 0 for a logistic loss, else not known."""
+    def lower_bound(self) -> float:
+        """Lower bound of f: f* for convex f, 0 for a logistic loss, else nan."""
         if self.convex:
             return self.f
         return 0.0 if self.logistic else math.nan
 
     def constants(self) -> Constants:
-        """What a certificate shows of these."""
+        """Return the constants that a certificate shows."""
         return Constants(
             L_min=math.nan if self.r is None else float(self.r.min()),
-            L_max=self.most,
-            mu_min=self.least,
+            L_max=self.L_max,
+            mu_min=self.mu_min,
             mu_max=math.nan if self.mu is None else float(self.mu.max()),
-            condition_number=self.most / self.least if self.least > 0 else math.nan,
+            condition_number=self.L_max / self.mu_min if self.mu_min > 0 else math.nan,
             heterogeneity=float(self.g.mean()),
             grad_norm_sq=self.gradient,
             f=self.f,
@@ -184,20 +184,20 @@ class Known(NamedTuple):
 
 
 def is_convex(r: Array | None, mu: Array | None) -> bool:
-    """Whether no lower bound of curvature ``mu`` is negative by more than rounding; r bounds the curvature."""
+    """Return whether no lower bound of curvature ``mu`` is negative by more than rounding; r bounds it above."""
     return mu is not None and bool((mu >= -ROUNDING * (1.0 if r is None else r)).all())
 
 
-def nothing(name: str, why: str = "") -> Certificate:
-    """The certificate of a method without a theorem here."""
+def no_theorem(name: str, why: str = "") -> Certificate:
+    """Return the certificate of a method without a theorem here."""
     return Certificate("", [], [], [f"no theorem is certified for {name}" + (f": {why}" if why else "")])
 
 
-def smooth(known: Known, source: str) -> Condition:
-    """∇f_i is Lipschitz continuous: max r_i is known and finite."""
-    return Condition.of("max r_i < ∞: every ∇f_i is Lipschitz continuous", known.most, "<", np.inf, source)
+def smoothness(known: StudyConstants, source: str) -> Condition:
+    """Return the condition that every ∇f_i is Lipschitz continuous: max r_i is finite."""
+    return Condition.of("max r_i < ∞: every ∇f_i is Lipschitz continuous", known.L_max, "<", np.inf, source)
 
 
-def strongly(known: Known, source: str) -> Condition:
-    """Every f_i is strongly convex."""
-    return Condition.of("min α_i > 0: every f_i is strongly convex", known.least, ">", 0.0, source)
+def strong_convexity(known: StudyConstants, source: str) -> Condition:
+    """Return the condition that every f_i is strongly convex."""
+    return Condition.of("min α_i > 0: every f_i is strongly convex", known.mu_min, ">", 0.0, source)

@@ -63,7 +63,7 @@ class FedNova(algorithms.FedNova):
 
     gmf: float = 0.0
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial(), 0, 0 * fed.initial())
 
     def round(self, fed, server):

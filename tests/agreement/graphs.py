@@ -14,7 +14,7 @@ from tests.agreement.stored import case
 NODES = """
 import numpy as np
 
-from mpifed import Ending, Feature
+from mpifed import Ending, Plugin
 
 
 class Nodes(Feature):

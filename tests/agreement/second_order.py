@@ -17,7 +17,7 @@ from tests.agreement.stored import case, replayed
 STORED = """
 import numpy as np
 
-from mpifed import Feature
+from mpifed import Plugin
 
 NUMBERS = np.load({path!r})  # (rounds, m, …)
 

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from tests.helpers.algorithm_runs import quadratics
 from tests.helpers.dual_methods import Dual, after, begun, duals, every_dual, on_every_set, sharp, trajectory
 from tests.oracles import event_loop
@@ -42,7 +42,7 @@ def test_theorem_6_1_as_printed_is_false():
 
 
 def test_the_two_draws_of_an_iteration_are_independent():
-    selector = Uniform(count=5).selector(0, 20, 400)
+    selector = UniformSelection(count=5).selector(0, 20, 400)
     both = [len(np.intersect1d(selector.select(k, 0), selector.select(k, 1))) for k in range(1, 401)]
     assert abs(np.mean(both) - 5 * 5 / 20) < 5 * np.std(both) / 20
 

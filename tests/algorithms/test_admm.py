@@ -7,9 +7,9 @@ import pytest
 
 from mpifed.algorithms import SISA, FedADMM, FedDyn, FedGiA
 from mpifed.algorithms.ad_admm import ADADMM
-from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.federation.participation.selection import All, Uniform
-from mpifed.theory.ad_admm import certificate, least_penalty, least_proximal
+from mpifed.algorithms.parts.step_sizes import ConstantStep
+from mpifed.federation.participation.selection import All, UniformSelection
+from mpifed.theory.ad_admm import certificate, minimum_penalty, minimum_proximal_weight
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, smoothness
 from tests.oracles import ad_admm, event_loop
@@ -62,7 +62,7 @@ def test_the_lagrangian_is_the_objective_at_the_start_and_at_the_end_and_changes
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_growing_penalties_stop_sisa_before_the_minimiser(share):
     """Steps are at most |u_i|/σ_i, and σ_i grows like 1/γ^k: the path is of finite length, whatever is left to go."""
-    run = Run(SISA(gamma=0.8), selection=Uniform(share=share))
+    run = Run(SISA(gamma=0.8), selection=UniformSelection(share=share))
     models = run.rounds(250)
     assert np.linalg.norm(models[-1] - models[-2]) < 1e-15 * np.linalg.norm(models[-1])
     assert np.isfinite(models).all()
@@ -89,12 +89,12 @@ def test_sisa_with_one_penalty_and_no_preconditioner_is_fedgia_with_h_zero():
     ids=str,
 )
 def test_sisa_asks_for_r_i_only_where_it_uses_them(options, needs):
-    assert list(traits.needs(build("sisa", options))) == needs
+    assert list(traits.required_methods(build("sisa", options))) == needs
 
 
 def test_clients_of_feddyn_that_solve_their_problem_keep_the_gradient_at_its_solution():
     alpha = 0.5
-    run = Run(FedDyn(k0=600, step=Constant(a=0.05), alpha=alpha), selection=All())
+    run = Run(FedDyn(k0=600, step=ConstantStep(a=0.05), alpha=alpha), selection=All())
     x, old = run.rounds(1)[-1], run.states().h
     run.rounds(1)
     solved = np.array(
@@ -148,17 +148,17 @@ def test_duals_that_the_server_moves_diverge_where_those_of_the_clients_converge
 
 
 def test_the_conditions_of_the_convergence_of_ad_admm_are_those_of_the_proof():
-    assert least_penalty(1.0, False) == pytest.approx((3 + math.sqrt(17)) / 2)
-    assert least_penalty(1.0, True) == pytest.approx((2 + math.sqrt(12)) / 2)
-    assert least_proximal(2.0, m=10, S=4, age=3) == pytest.approx((4 * 5 * 9 - 20) / 2)
-    assert least_proximal(2.0, m=10, S=4, age=0) == -10
-    assert least_proximal(2.0, m=10, S=4, age=math.inf) == math.inf
+    assert minimum_penalty(1.0, False) == pytest.approx((3 + math.sqrt(17)) / 2)
+    assert minimum_penalty(1.0, True) == pytest.approx((2 + math.sqrt(12)) / 2)
+    assert minimum_proximal_weight(2.0, m=10, S=4, age=3) == pytest.approx((4 * 5 * 9 - 20) / 2)
+    assert minimum_proximal_weight(2.0, m=10, S=4, age=0) == -10
+    assert minimum_proximal_weight(2.0, m=10, S=4, age=math.inf) == math.inf
 
 
 def test_the_certificate_of_ad_admm_holds_with_the_constants_that_it_asks_for():
     L, late = float(np.max(KNOWN.r)), KNOWN._replace(selection="arrivals", oldest=3.0)
-    rho = 1.01 * least_penalty(L, True)
-    gamma = 1.01 * least_proximal(rho, KNOWN.m, KNOWN.m + 1, 3.0)
+    rho = 1.01 * minimum_penalty(L, True)
+    gamma = 1.01 * minimum_proximal_weight(rho, KNOWN.m, KNOWN.m + 1, 3.0)
     assert certificate(ADADMM(rho=rho, gamma=gamma), late).holds
     assert certificate(ADADMM(rho=0.9 * rho, gamma=gamma), late).holds is False
     assert certificate(ADADMM(rho=rho, gamma=0.9 * gamma), late).holds is False

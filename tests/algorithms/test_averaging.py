@@ -7,9 +7,9 @@ import mpifed
 from mpifed import Compressor, Pool, UserError, stream
 from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
-from mpifed.algorithms.parts.step_sizes import Constant
+from mpifed.algorithms.parts.step_sizes import ConstantStep
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
 from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle
@@ -42,7 +42,7 @@ def partial(run, steps):
     algorithm, sizes = run.algorithm, run.data.sizes
     table = {"speed": 1.0, "deadline": 1.0, "partial": True}
     schedule = DeviceRounds(devices(sizes, algorithm=algorithm, **table), algorithm, 1)
-    each = algorithm.work(sizes) / algorithm.local_steps(sizes)
+    each = algorithm.sample_gradients(sizes) / algorithm.local_steps(sizes)
     schedule.devices.speed = each * (np.array(steps) + 0.5)
     run.fed.schedule = schedule
     return run
@@ -70,7 +70,7 @@ def test_where_fedavg_goes_with_unequal_work_and_where_fednova_goes():
     optimum = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
     pulled = np.linalg.solve(np.einsum("i,ijk", steps, Q), steps @ b)
     for kind, weights, near in ((FedAvg, np.ones(5), pulled), (FedNova, 1 / steps, optimum)):
-        algorithm = kind(k0=8, step=Constant(a=gamma))
+        algorithm = kind(k0=8, step=ConstantStep(a=gamma))
         run = partial(Run(algorithm, "quadratic", selection=All(), data=quadratics(Q, b)), steps)
         right = limit(Q, b, gamma, steps, weights)
         run.server = run.server._replace(x=right)
@@ -82,7 +82,7 @@ def test_where_fedavg_goes_with_unequal_work_and_where_fednova_goes():
 
 def test_epochs_of_uneven_clients_are_unequal_work():
     """With single samples a client takes d_i steps an epoch: with small steps FedAvg goes along Σ d_i ∇f_i."""
-    options = {"epochs": 2, "batch_size": 1, "step": Constant(a=1e-7)}
+    options = {"epochs": 2, "batch_size": 1, "step": ConstantStep(a=1e-7)}
     nova, averaging = (Run(kind(**options), selection=All()) for kind in (FedNova, FedAvg))
     steps, g = 2 * nova.data.sizes, gradients(nova, np.zeros(N))
     assert np.array_equal(nova.algorithm.local_steps(nova.data.sizes), steps)
@@ -92,7 +92,7 @@ def test_epochs_of_uneven_clients_are_unequal_work():
 
 
 def test_the_step_of_fedexp_is_never_below_one_and_often_above():
-    run, steps = Run(FedOpt(step=Constant(a=0.02), server=FedExP(eps=0.0))), []
+    run, steps = Run(FedOpt(step=ConstantStep(a=0.02), server=FedExP(eps=0.0))), []
     for _ in range(60):
         run.rounds(1)
         steps.append(run.row()["server_step"])
@@ -103,7 +103,7 @@ def test_the_step_of_fedexp_is_never_below_one_and_often_above():
 
 def test_marina_charges_whole_gradients_when_the_coin_says_so():
     table = {"compressor": {"name": "randk", "k": 3}, "p": 0.4}
-    run, rounds = Run(build("marina", table), selection=Uniform(count=4)), 30
+    run, rounds = Run(build("marina", table), selection=UniformSelection(count=4)), 30
     run.rounds(rounds)
     whole = sum(stream(0, "server", round).random() < 0.4 for round in range(1, rounds + 1))
     assert 0 < whole < rounds

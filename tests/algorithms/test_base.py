@@ -10,7 +10,7 @@ import pytest
 from msgspec import Meta
 
 from mpifed import Algorithm, Local
-from mpifed.algorithms.bases.algorithm import Client, Server, passes
+from mpifed.algorithms.bases.algorithm import Client, Server, count_gradients
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import GRAPHED, SERVED
 from tests.helpers.algorithm_runs import Run, build, same
@@ -25,10 +25,10 @@ class Descent(Algorithm):
     lr: float = 0.1
     k0: int = 7
 
-    def join(self, f):
+    def init_client(self, f):
         return Client()
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(x=fed.initial())
 
     def round(self, fed, server):
@@ -41,22 +41,22 @@ class Descent(Algorithm):
 class Tuned(Descent):
     lr: Annotated[float, Meta(extra={"tuned": True})] = 0.1
 
-    def work(self, d):
+    def sample_gradients(self, d):
         return self.k0 * d
 
 
 def test_nothing_is_guessed_from_the_names_of_options():
     d = np.array([3, 5])
-    assert np.array_equal(Descent().work(d), d)
-    assert np.array_equal(Tuned().work(d), [21, 35])
-    told = traits.steering(Descent()), traits.steering(Tuned())
+    assert np.array_equal(Descent().sample_gradients(d), d)
+    assert np.array_equal(Tuned().sample_gradients(d), [21, 35])
+    told = traits.divergence_advice(Descent()), traits.divergence_advice(Tuned())
     assert told == ("look at the step size", "look at algorithm.lr")
 
 
 @pytest.mark.parametrize("name", Algorithm.choices)
 def test_error_messages_name_an_option_that_the_algorithm_has(name):
     algorithm = build(name)
-    (option,) = re.findall(r"algorithm\.(\w+)", traits.steering(algorithm))
+    (option,) = re.findall(r"algorithm\.(\w+)", traits.divergence_advice(algorithm))
     assert option in {field.name for field in msgspec.structs.fields(type(algorithm))}
 
 
@@ -81,7 +81,7 @@ def test_passes_counts_the_gradients_of_local_steps(k0, epochs, batch_size, monk
     monkeypatch.setattr(Descent, "gradient", gradient)
     run.rounds(1)
     selected = run.fed.selected
-    assert np.array_equal(counted[selected], passes(run.data.sizes, k0, epochs, batch_size)[selected])
+    assert np.array_equal(counted[selected], count_gradients(run.data.sizes, k0, epochs, batch_size)[selected])
     assert not np.delete(counted, selected).any()
 
 

@@ -14,19 +14,19 @@ from mpifed.core.errors import UserError
 
 
 def test_the_sum_is_the_basic_budget_and_nothing_released_costs_nothing():
-    assert np.isclose(Budget(0.1, 7).basic(), 0.7)
-    assert Budget(0.1, 0).basic() == Budget(0.1, 0).accounted(1e-5) == 0
+    assert np.isclose(Budget(0.1, 7).basic_epsilon(), 0.7)
+    assert Budget(0.1, 0).basic_epsilon() == Budget(0.1, 0).renyi_epsilon(1e-5) == 0
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
 def test_the_accounted_budget_is_never_more_than_the_sum(epsilon, delta):
     pytest.importorskip("dp_accounting")
-    found = [Budget(epsilon, count).accounted(delta) for count in (1, 2, 10, 100, 1000)]
+    found = [Budget(epsilon, count).renyi_epsilon(delta) for count in (1, 2, 10, 100, 1000)]
     assert all(one <= count * epsilon * (1 + 1e-12) for one, count in zip(found, (1, 2, 10, 100, 1000), strict=True))
     assert found == sorted(found)
     assert found[-1] < (0.6 if epsilon <= 1 else 1) * 1000 * epsilon  # many releases: it falls below
-    assert Budget(epsilon, 100).accounted(delta / 10) >= found[3]
+    assert Budget(epsilon, 100).renyi_epsilon(delta / 10) >= found[3]
 
 
 @pytest.mark.parametrize(("epsilon", "count"), [(0.1, 200), (0.5, 50), (1.0, 30)])
@@ -37,8 +37,8 @@ def test_the_accounted_budget_is_renyi_accounting(epsilon, count):
     for a in np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11, 512)]):
         inside = log(a / (2 * a - 1) + (a - 1) / (2 * a - 1) * np.exp((1 - 2 * a) * epsilon)) + (a - 1) * epsilon
         best = min(best, count * inside / (a - 1) + log1p(-1 / a) - log(delta * a) / (a - 1))
-    assert np.isclose(Budget(epsilon, count).accounted(delta), best, rtol=0.02)
-    assert Budget(epsilon, count).accounted(delta) < 0.95 * Budget(epsilon, count).basic()
+    assert np.isclose(Budget(epsilon, count).renyi_epsilon(delta), best, rtol=0.02)
+    assert Budget(epsilon, count).renyi_epsilon(delta) < 0.95 * Budget(epsilon, count).basic_epsilon()
 
 
 @pytest.mark.parametrize(("epsilon", "count"), [(0.5, 20), (1.0, 10)])
@@ -48,7 +48,7 @@ def test_the_accounted_budget_is_an_upper_bound(epsilon, count):
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     loss = pld.from_laplace_mechanism(1 / epsilon, value_discretization_interval=1e-2, pessimistic_estimate=False)
-    assert Budget(epsilon, count).accounted(1e-5) >= loss.self_compose(count).get_epsilon_for_delta(1e-5)
+    assert Budget(epsilon, count).renyi_epsilon(1e-5) >= loss.self_compose(count).get_epsilon_for_delta(1e-5)
 
 
 def renyi(order, epsilon, scale):
@@ -81,9 +81,9 @@ def test_without_the_library_the_budget_says_what_to_install_and_a_run_does_so_b
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     begun = []
     monkeypatch.setattr(FedEPM, "round", lambda self, fed, server: begun.append(fed.round))
-    assert Budget(0.1, 0).accounted(1e-5) == 0
+    assert Budget(0.1, 0).renyi_epsilon(1e-5) == 0
     with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
-        Budget(0.1, 3).accounted(1e-5)
+        Budget(0.1, 3).renyi_epsilon(1e-5)
     with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
         mpifed.run(rounds=2, data={"clients": 4, "features": 3}, algorithm={"name": "fedepm", "noise": "clipped"})
     assert not begun

@@ -8,7 +8,7 @@ import pytest
 
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.algorithms.parts.noise import NOISES
-from mpifed.core.discrete_noise import laplace_steps, to_grid
+from mpifed.core.discrete_noise import laplace_steps, round_to_grid
 from mpifed.core.soft_threshold import soft
 from mpifed.data.pool import Pool
 from mpifed.problems.least_squares import LeastSquares
@@ -68,7 +68,7 @@ def test_the_noise_is_the_upload_less_the_rounded_model():
     w = rng.standard_normal((4, 30))
     (z, ratio), (zero, _) = upload(f, w, 3), upload(f, np.zeros((4, 30)), 3)
     step = laplace_steps(np.array([0.1, 0.2, 3.0, 40.0]), 30, 1.0)[0][:, None]
-    assert np.array_equal(z - zero, to_grid(w, step) * step)
+    assert np.array_equal(z - zero, round_to_grid(w, step) * step)
     assert np.allclose(ratio, np.log10(np.linalg.norm(w, axis=1) / np.linalg.norm(z - w, axis=1)))
 
 
@@ -83,7 +83,7 @@ def true_over_named(k0, uploads, **options):
     """
     algorithm = FedEPM(k0=k0, noise="none", **options)
     f = local(Pool(np.ones((2, 1)), np.array([0.0, 1.0]), None, np.array([1, 1])), LeastSquares())
-    client = algorithm.join(f)
+    client = algorithm.init_client(f)
     rng = np.random.default_rng(0)
     found = []
     for upload in range(uploads):
@@ -111,7 +111,7 @@ def test_the_recursion_of_clipped_noise_is_what_happens():
     for upload in range(15):
         for j in range(12):
             mu = 0.05 * 1.001 ** (12 * upload + j + 1)
-            reach = noise.grow(reach, np.array([mu]), M50, np.array([1.0]))
+            reach = noise.grow_reach(reach, np.array([mu]), M50, np.array([1.0]))
         assert found[upload] <= reach[0] * mu * (1 + 1e-12)
         assert np.isclose(found[upload], reach[0] * mu, rtol=1e-4)  # the soft threshold takes off a little
 

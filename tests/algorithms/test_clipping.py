@@ -7,7 +7,7 @@ import mpifed
 from mpifed import UserError
 from mpifed.algorithms import FedAvg
 from mpifed.algorithms.parts import stochastic_solvers
-from mpifed.algorithms.parts.optimizers import SGD, clipped
+from mpifed.algorithms.parts.optimizers import SGD, clip_gradients
 from tests.algorithms.test_optimizers import TAKES
 from tests.helpers.algorithm_cases import SETTINGS
 from tests.helpers.algorithm_runs import Run, build
@@ -15,11 +15,11 @@ from tests.helpers.algorithm_runs import Run, build
 
 def test_a_client_is_clipped_by_its_own_norm_alone():
     g = np.random.default_rng(1).standard_normal((5, 40)) * np.array([[0.01], [1], [5], [0], [100]])
-    together = clipped(g, 2.0)
-    assert together.tobytes() == np.concatenate([clipped(g[i : i + 1].copy(), 2.0) for i in range(5)]).tobytes()
+    together = clip_gradients(g, 2.0)
+    assert together.tobytes() == np.concatenate([clip_gradients(g[i : i + 1].copy(), 2.0) for i in range(5)]).tobytes()
     assert np.array_equal(together[[0, 3]], g[[0, 3]])
     assert np.allclose(np.linalg.norm(together[[1, 2, 4]], axis=1), 2.0, rtol=1e-6)
-    assert clipped(g.astype(np.float32), 2.0).dtype == np.float32
+    assert clip_gradients(g.astype(np.float32), 2.0).dtype == np.float32
 
 
 @pytest.mark.parametrize("name", [name for name in TAKES if name != "fednova"])
@@ -29,7 +29,7 @@ def test_every_method_with_an_optimizer_clips(name):
     assert not np.array_equal(plain, cut)
 
 
-@pytest.mark.parametrize("kind", [stochastic_solvers.SGD, stochastic_solvers.Adam])
+@pytest.mark.parametrize("kind", [stochastic_solvers.SGDSolver, stochastic_solvers.AdamSolver])
 def test_stochastic_solvers_of_dual_methods_clip_too(kind):
     assert kind(clip=0.3).rule().clip == 0.3
 

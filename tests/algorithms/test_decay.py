@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpifed import Problem, UserError, run
-from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum, clipped
+from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum, clip_gradients
 from tests.helpers.algorithm_runs import SOURCES, N
 
 A, LAMBDA = 0.01, 0.5
@@ -21,7 +21,10 @@ def test_single_precision_stays_and_tensors_get_the_same_decay_and_clipping(rule
     rule = replace(rule, weight_decay=(0.2 * (np.arange(6) < 3)).astype(np.float32))
     w, g = np.random.default_rng(0).standard_normal((2, 4, 6)).astype(np.float32)
     assert rule.step(w, g, 0.1, None)[0].dtype == np.float32
-    pairs = [(rule.shrink(torch.from_numpy(w)), rule.shrink(w)), (clipped(torch.from_numpy(g), 0.5), clipped(g, 0.5))]
+    pairs = [
+        (rule.shrink(torch.from_numpy(w)), rule.shrink(w)),
+        (clip_gradients(torch.from_numpy(g), 0.5), clip_gradients(g, 0.5)),
+    ]
     for shrunk, wanted in pairs:
         assert np.allclose(shrunk.numpy(), wanted, rtol=1e-6)
         assert shrunk.dtype == torch.float32
@@ -57,14 +60,14 @@ def test_a_problem_knows_its_weights(name):
 
 def test_linear_models_without_a_bias_decay_whole():
     data = SOURCES["least-squares"].load(0, "float64")
-    assert Problem.build("least-squares", "problem").decays(data).all()
+    assert Problem.build("least-squares", "problem").decay_mask(data).all()
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_the_bias_of_a_regression_does_not_decay(bias):
     problem = Problem.build({"name": "huber", "bias": bias}, "problem")
-    data = problem.fitted(SOURCES["least-squares"].load(0, "float64"))
-    assert problem.decays(data).tolist() == [True] * N + [False] * bias
+    data = problem.fit_labels(SOURCES["least-squares"].load(0, "float64"))
+    assert problem.decay_mask(data).tolist() == [True] * N + [False] * bias
 
 
 class Wrong(Problem):
@@ -74,7 +77,7 @@ class Wrong(Problem):
         X = X * np.ones((len(block), 1))
         return (X * X).sum(axis=1) / 2, X
 
-    def decays(self, data):
+    def decay_mask(self, data):
         return np.arange(data.n)
 
 

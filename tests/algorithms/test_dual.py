@@ -11,8 +11,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
-from mpifed.federation.participation.participants import UNIFORM
-from mpifed.federation.participation.selection import Uniform, nth_other
+from mpifed.federation.participation.selection import UniformSelection, find_untaken
+from mpifed.federation.server import UNIFORM_PART
 from mpifed.theory import feddcd as theory
 from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.dual_methods import Dual, after, begun, on_every_set
@@ -65,7 +65,7 @@ def test_a_step_is_the_projection_of_the_paper(scaling):
     """(2) with Λ = I/α and with Λ = diag(1/α_i); the model is the mean that the projection subtracts."""
     dual, own = four()
     own = own if scaling == "own" else np.full(4, own.min())
-    run, y = begun(dual, Uniform(count=3), scaling=scaling, eta=0.7), np.zeros_like(dual.b)
+    run, y = begun(dual, UniformSelection(count=3), scaling=scaling, eta=0.7), np.zeros_like(dual.b)
     for _ in range(5):
         model, chosen = run.rounds(1)[-1], run.fed.selected
         w = np.matvec(dual.inverse, y + dual.b)[chosen]
@@ -75,7 +75,7 @@ def test_a_step_is_the_projection_of_the_paper(scaling):
 
 
 def test_with_own_constants_a_client_sends_one_number_more():
-    run = begun(four()[0], Uniform(count=3), scaling="own")
+    run = begun(four()[0], UniformSelection(count=3), scaling="own")
     run.rounds(2)
     assert (run.fed.ledger.bytes_up, run.fed.ledger.bytes_down) == (2 * 3 * 3 * 8, 2 * 3 * 2 * 8)
 
@@ -107,7 +107,7 @@ def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
     sets, runs = on_every_set(dual, tau, scaling=scaling)
     weight = np.array([a[list(some)].sum() * np.prod((beta / a)[list(some)]) for some in sets])
     factor = factors.by_importance(a, beta, tau)
-    uniform = theory.factor((tau - 1) / (dual.m - 1), a.min(), beta.max())
+    uniform = theory.contraction_factor((tau - 1) / (dual.m - 1), a.min(), beta.max())
     assert 0 < 1 - uniform < 1 - factor < 1  # it promises more than (3)
     rng = np.random.default_rng(1)
     for _ in range(15):
@@ -174,8 +174,8 @@ def test_greedy_feddcd_is_a_plain_loop(scaling, solver):
         own = a if scaling == "own" else np.ones(6)
         score = [-np.sqrt(own[i]) * np.linalg.norm(w[i] - x) for i in pool]
         ahead = np.sort(pool[np.argsort(score, kind="stable")[:2]])
-        place = stream(4, "selection", round, 0, UNIFORM).choice(4, 1, replace=False, shuffle=False)
-        chosen = [*ahead.tolist(), *nth_other(ahead, place).tolist()]
+        place = stream(4, "selection", round, 0, UNIFORM_PART).choice(4, 1, replace=False, shuffle=False)
+        chosen = [*ahead.tolist(), *find_untaken(ahead, place).tolist()]
         for i in chosen:
             w[i] = solve(i)
         x = sum(a[i] * w[i] for i in chosen) / sum(a[i] for i in chosen)

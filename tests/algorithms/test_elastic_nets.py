@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.algorithms.parts.elastic_nets import elastic_net_mean, elastic_nets
+from mpifed.algorithms.parts.elastic_nets import build_elastic_nets, elastic_net_mean
 from mpifed.core.soft_threshold import soft
 from mpifed.federation.peers.neighbourhood import Neighbours
 
@@ -69,7 +69,7 @@ def made():
 @pytest.mark.parametrize("pulled", [False, True])
 def test_moving_either_way_from_the_minimiser_raises_the_net(made, pulled):
     near, own, mu, V = made
-    found = elastic_nets(near, own).minimiser(LAM, ETA, *((mu, V) if pulled else ()))
+    found = build_elastic_nets(near, own).minimise(LAM, ETA, *((mu, V) if pulled else ()))
     for i, w in enumerate(found):
         inside = slice(near.first[i], near.first[i + 1])
         points = np.vstack([own[i], near.rows[inside]])
@@ -86,6 +86,6 @@ def test_moving_either_way_from_the_minimiser_raises_the_net(made, pulled):
 def test_with_equal_weights_it_is_the_elastic_net_mean():
     Z = np.random.default_rng(2).standard_normal((6, 4))
     others = np.vstack([np.delete(Z, i, axis=0) for i in range(6)])
-    nets = elastic_nets(Neighbours(others, 5 * np.arange(7), np.full(30, 1 / 6)), Z)
-    assert np.allclose(nets.minimiser(LAM, ETA), elastic_net_mean(Z, LAM, ETA), rtol=1e-14)
+    nets = build_elastic_nets(Neighbours(others, 5 * np.arange(7), np.full(30, 1 / 6)), Z)
+    assert np.allclose(nets.minimise(LAM, ETA), elastic_net_mean(Z, LAM, ETA), rtol=1e-14)
     assert np.allclose(nets.mean(), Z.mean(axis=0))

@@ -139,10 +139,10 @@ def test_the_ledger_is_what_the_method_says_along_every_edge_that_is_there(place
     algorithm, ledger = EVERY[place][0], found.run.fed.ledger
     rounds = range(2 if algorithm.label() in given.ALONE else 1, ROUNDS + 1)
     ends = sum(2 * found.run.fed.weights.at(round).edges for round in rounds)
-    bits = 8 * size * algorithm.traffic(N)[1]
+    bits = 8 * size * algorithm.message_size(N)[1]
     if isinstance(algorithm, CompressedDifferences):
         bits = algorithm.upload.vectors * algorithm.compressor.bits(N, size)
-        assert algorithm.traffic(N)[1] == ceil(algorithm.upload.vectors * algorithm.compressor.bits(N, 8) / 8) / 8
+        assert algorithm.message_size(N)[1] == ceil(algorithm.upload.vectors * algorithm.compressor.bits(N, 8) / 8) / 8
     assert ledger.bytes_down == ledger.bytes_up == ends * ceil(bits / 8)
     assert ledger.bits_down == ledger.bits_up == ends * bits
     assert ledger.uploads == ledger.downloads == ledger.exchanges // len(rounds) * ends
@@ -154,7 +154,7 @@ def test_what_an_algorithm_says_of_its_traffic_is_what_travels(place):
     algorithm = EVERY[place][0]
     exchanges = EXCHANGES.get(algorithm.label(), 1) / max(1, traits.selections(algorithm))
     up, down = (exchanges * count / 8 for count in traffic(algorithm, 8))
-    assert algorithm.traffic(N) == (down, up)
+    assert algorithm.message_size(N) == (down, up)
 
 
 @with_a_server
@@ -173,7 +173,7 @@ def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorit
     name = algorithm.label()
     for problem in ("least-squares", "svm", "mlp", "softmax"):
         config = replace(experiment({"algorithm": name, "problem": problem}), algorithm=algorithm)
-        lacking = traits.missing(algorithm, type(config.problem))
+        lacking = traits.missing_methods(algorithm, type(config.problem))
         sentence = rf"^{name} cannot run on {problem}: it needs {' '.join(lacking[:1])} \("
         with pytest.raises(UserError, match=sentence) if lacking else nullcontext():
             refuse_study(config)

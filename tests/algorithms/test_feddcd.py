@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mpifed.federation.participation.selection import Uniform
+from mpifed.federation.participation.selection import UniformSelection
 from tests.helpers.algorithm_runs import Run, build
 from tests.helpers.dual_methods import after, begun, duals, every_dual, on_every_set, sharp, trajectory
 
@@ -47,7 +47,7 @@ def test_theorem_4_1_the_local_models_and_the_random_one_near_the_minimiser(plac
     algorithm = build("feddcd", {"model": "random"})
     every, random = np.zeros((2, 60, 8))
     for seed in range(60):
-        run = Run(algorithm, "quadratic", data=dual.data, selection=Uniform(count=3), seed=seed)
+        run = Run(algorithm, "quadratic", data=dual.data, selection=UniformSelection(count=3), seed=seed)
         for k in range(8):
             y = run.states().y
             W = np.matvec(dual.inverse, y + dual.b)  # all of them, also of those who do not train
@@ -68,7 +68,7 @@ def test_theorem_5_2_inexact_gradients_still_contract(place):
     algorithm = build("feddcd", {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}})
     gaps = np.zeros((40, 16))
     for seed in range(40):
-        run = Run(algorithm, "quadratic", data=dual.data, selection=Uniform(count=3), seed=seed)
+        run = Run(algorithm, "quadratic", data=dual.data, selection=UniformSelection(count=3), seed=seed)
         for k in range(16):
             gaps[seed, k] = dual.gap(run.states().y)
             run.rounds(1)
@@ -80,7 +80,7 @@ def test_theorem_5_2_inexact_gradients_still_contract(place):
 def test_the_random_model_is_that_of_a_selected_client(name):
     """Of any of them, equally often; duals and traffic are those of the mean."""
     dual = duals()[1]
-    run, mean = (begun(dual, Uniform(count=3), name, model=model) for model in ("random", "mean"))
+    run, mean = (begun(dual, UniformSelection(count=3), name, model=model) for model in ("random", "mean"))
     places = []
     for _ in range(150):
         x = run.rounds(1)[-1]

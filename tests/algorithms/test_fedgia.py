@@ -7,8 +7,7 @@ import pytest
 
 import mpifed
 from mpifed import LinearModel, UserError
-from mpifed.algorithms.fedgia import FedGiA
-from mpifed.algorithms.parts.curvature import begun, followed
+from mpifed.algorithms.fedgia import FedGiA, follow_curvature, start_adaptive
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.federation.participation.selection import All
 from mpifed.problems.logistic import Logistic, LogisticLoss
@@ -133,10 +132,10 @@ STARTS = [0.002, 0.2, 20.0]
 
 def path_of(f, x, sigma, most, count):
     """States of x⁺ = x − f(x)/σ, f the gradient."""
-    path = begun(np.asarray(x, float), sigma, most)
+    path = start_adaptive(np.asarray(x, float), sigma, most)
     paths = [path]
     for _ in range(count):
-        path = followed(path, path.x - f(path.x) / path.sigma, 0.0)
+        path = follow_curvature(path, path.x - f(path.x) / path.sigma, 0.0)
         paths.append(path)
     return paths
 
@@ -161,11 +160,11 @@ def test_a_penalty_comes_to_twice_the_curvature(sigma, most, models, sigmas):
 
 def test_errors_make_the_penalty_larger_and_no_step_back():
     """f = ½ 8x², σ = 1/4; c is 8, give or take 2 · 248/4/32."""
-    path = followed(begun(np.ones(1), 0.25, 100.0), np.full(1, -31.0), 248.0)
+    path = follow_curvature(start_adaptive(np.ones(1), 0.25, 100.0), np.full(1, -31.0), 248.0)
     assert path.error == 62.0
-    assert followed(path, np.full(1, 961.0), 248.0).sigma == 8.0  # c − e = 4.125 is still more than 2σ
-    path = followed(begun(np.ones(1), 4.0, 100.0), -np.ones(1), 16.0)
-    after = followed(path, np.ones(1), 16.0)
+    assert follow_curvature(path, np.full(1, 961.0), 248.0).sigma == 8.0  # c − e = 4.125 is still more than 2σ
+    path = follow_curvature(start_adaptive(np.ones(1), 4.0, 100.0), -np.ones(1), 16.0)
+    after = follow_curvature(path, np.ones(1), 16.0)
     assert (after.x, after.before, after.sigma) == (1.0, -1.0, 32.0)  # the one nearest to 2(8 + 4)
 
 

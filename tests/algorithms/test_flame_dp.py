@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mpifed as package
-from mpifed.algorithms.parts.gaussian import Gaussian
-from mpifed.core.discrete_noise import FINE
+from mpifed.algorithms.parts.gaussian_mechanism import GaussianMechanism
+from mpifed.core.discrete_noise import MIN_STEPS
 from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import All
 from mpifed.problems.problem import Problem
@@ -90,7 +90,7 @@ def test_the_budget_is_that_of_the_client_with_most_uploads():
     pytest.importorskip("dp_accounting")
     result = run(selection={"name": "uniform", "count": 3}, rounds=6)
     most = [0, *np.cumsum([[i in row for i in range(8)] for row in result.selection[1:]], axis=0).max(axis=1)]
-    spent = [build_dp().mechanism().spent(int(k), 1e-5) for k in most]
+    spent = [build_dp().mechanism().spent_epsilon(int(k), 1e-5) for k in most]
     assert result.rounds["epsilon_accounted"].tolist() == spent
     assert "epsilon_accounted" not in run(algorithm={"noise_multiplier": 0.0}).rounds
 
@@ -148,7 +148,7 @@ def uploads(seed=0, size=1.0):
 def test_rows_are_shortened_to_the_bound_and_no_more():
     U = uploads()
     U[0] /= 100
-    clipped = Gaussian(2.0, 1.0).clipped(U)
+    clipped = GaussianMechanism(2.0, 1.0).clip_rows(U)
     size = np.sqrt(np.vecdot(U, U))
     below = 2.0 * (1 - 1e-9)  # by a billionth, so that no rounding leads beyond the bound
     assert np.sqrt(np.vecdot(clipped, clipped)) == pytest.approx(np.minimum(size, below), rel=1e-14)
@@ -161,20 +161,20 @@ def test_a_row_without_a_length_is_sent_as_noise_alone(bad):
     U = uploads()
     U[3, 2] = bad
     with np.errstate(over="ignore"):
-        assert not Gaussian(1.0, 1.0).clipped(U)[3].any()
+        assert not GaussianMechanism(1.0, 1.0).clip_rows(U)[3].any()
 
 
 def grid(noise, parts=1):
     """The step of the grid of uploads."""
     deviation = noise.multiplier * noise.clip / math.sqrt(parts)
-    return 2.0 ** math.floor(math.log2(deviation / FINE))
+    return 2.0 ** math.floor(math.log2(deviation / MIN_STEPS))
 
 
 @pytest.mark.parametrize("parts", [1, M])
 @pytest.mark.parametrize(("clip", "multiplier"), [(0.3, 2.0), (50.0, 0.1), (1e-6, 1.0)])
 def test_uploads_lie_on_one_grid_no_farther_from_w_than_the_bound_but_for_the_noise(clip, multiplier, parts):
     """Two clients with other data, the same noise: their uploads are at most 2C apart, counted in whole steps."""
-    noise, w = Gaussian(clip, multiplier, seed=5), np.linspace(-1, 2, N)
+    noise, w = GaussianMechanism(clip, multiplier, seed=5), np.linspace(-1, 2, N)
     step = grid(noise, parts)
     one, other = (noise.upload(clients(), w + uploads(seed, size), w, parts) for seed, size in ((0, 1.0), (1, 1e3)))
     steps = (one - other) / step
@@ -184,14 +184,14 @@ def test_uploads_lie_on_one_grid_no_farther_from_w_than_the_bound_but_for_the_no
 
 
 def test_the_sum_of_uploads_is_exact_in_any_order():
-    sent = Gaussian(0.3, 1.0, seed=1).upload(clients(), uploads(), np.linspace(-1, 2, N), M)
+    sent = GaussianMechanism(0.3, 1.0, seed=1).upload(clients(), uploads(), np.linspace(-1, 2, N), M)
     exact = [math.fsum(column) for column in sent.T]
     assert sent.sum(axis=0).tolist() == exact == sent[::-1].cumsum(axis=0)[-1].tolist()
 
 
 @pytest.mark.parametrize("parts", [1, 16])
 def test_the_noise_has_the_deviation_asked_for(parts):
-    noise, w = Gaussian(2.0, 3.0), np.zeros(N)
+    noise, w = GaussianMechanism(2.0, 3.0), np.zeros(N)
     f = clients()
     drawn = np.array([noise.upload(f, np.zeros((M, N)), w, parts) for _ in range(60)])
     assert drawn.std() == pytest.approx(6.0 / math.sqrt(parts), rel=0.04)
@@ -200,7 +200,7 @@ def test_the_noise_has_the_deviation_asked_for(parts):
 
 def test_noise_is_new_in_every_draw_and_that_of_a_seed_in_every_round():
     w, f = np.zeros(N), clients()
-    free, tied = Gaussian(1.0, 1.0), Gaussian(1.0, 1.0, seed=7)
+    free, tied = GaussianMechanism(1.0, 1.0), GaussianMechanism(1.0, 1.0, seed=7)
     assert (free.upload(f, uploads(), w) != free.upload(f, uploads(), w)).any()
     assert np.array_equal(tied.upload(f, uploads(), w), tied.upload(f, uploads(), w))
     assert (tied.upload(f, uploads(), w) != tied.upload(clients((2, 0)), uploads(), w)).any()
@@ -210,11 +210,11 @@ def test_what_is_spent_is_that_of_zero_concentrated_privacy():
     """At most ρ + 2√(ρ ln(1/δ)), Bun and Steinke 2016, and not far below; it grows with releases and falls with δ."""
     pytest.importorskip("dp_accounting")
     for multiplier, releases, delta in ((1.0, 1, 1e-5), (4.0, 15, 1e-5), (0.5, 10, 1e-3), (30.0, 100, 1e-6)):
-        noise = Gaussian(0.7, multiplier)
+        noise = GaussianMechanism(0.7, multiplier)
         rho = releases * 2 / multiplier**2
-        spent = noise.spent(releases, delta)
+        spent = noise.spent_epsilon(releases, delta)
         bound = rho + 2 * math.sqrt(rho * math.log(1 / delta))
         assert noise.rho() == pytest.approx(2 / multiplier**2, rel=1e-15)
         assert 0.7 * bound < spent < 1.01 * bound
-        assert noise.spent(releases + 1, delta) > spent > noise.spent(releases, 10 * delta)
-    assert Gaussian(1.0, 1.0).spent(0, 1e-5) == 0.0
+        assert noise.spent_epsilon(releases + 1, delta) > spent > noise.spent_epsilon(releases, 10 * delta)
+    assert GaussianMechanism(1.0, 1.0).spent_epsilon(0, 1e-5) == 0.0

@@ -6,14 +6,14 @@ from scipy.optimize import linprog
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.graph_studies import GRAPHS, M, N, begun, best, names, smoothness
 from tests.helpers.graph_studies import quadratics as clients
 from tests.oracles.graphs import matrices
 
 GAMMA = 0.1
-HALF = Uniform(share=0.5)
+HALF = UniformSelection(share=0.5)
 
 
 def weights(graph):

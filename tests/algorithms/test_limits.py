@@ -8,7 +8,7 @@ import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.data.sources.synthetic import Synthetic
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from mpifed.problems import Logistic, Softmax
 from tests.helpers.algorithm_cases import GRAPHED, constant
 from tests.helpers.algorithm_runs import M, Run, build, gradients, minimiser
@@ -71,7 +71,7 @@ def cases():
     for k, (name, options) in enumerate(ENDING):
         for j, share in enumerate((1.0, 0.4)):
             rest = j != k % 2 or name in seen or name in LONG
-            yield pytest.param(name, options, Uniform(share=share), marks=SLOW if rest else ())
+            yield pytest.param(name, options, UniformSelection(share=share), marks=SLOW if rest else ())
         seen.add(name)
     for name, options in ALONE:
         yield pytest.param(name, options, All(), marks=SLOW if name in seen or name in LONG else ())
@@ -109,7 +109,7 @@ def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(
         "softmax": (Softmax(lam=0.2, bias=False), data.load(0, "float64")),
         "logistic": (Logistic(mu=0.2, regulariser="whole"), data.load(0, "float64")),
     }[problem]
-    run = Run(build(name), problem, data=data, selection=Uniform(count=3))
+    run = Run(build(name), problem, data=data, selection=UniformSelection(count=3))
     assert falls(run, 1e-5, 200)
     host = run.hosts[0]
     G = np.concatenate([run.problem.grad(block, run.server.x) for block in host.blocks])[host.slot]
@@ -127,7 +127,7 @@ def learning():
 def test_with_learned_hessians_the_gradient_vanishes(option, compressor):
     """Of FedNL, and of FedNL-PP, which has no option, with three clients of eight in a round."""
     name, options = ("fednl", {"option": option}) if option else ("fednl-pp", {})
-    run = curved(build(name, {"compressor": compressor, **options}), Uniform(count=3))
+    run = curved(build(name, {"compressor": compressor, **options}), UniformSelection(count=3))
     assert falls(run, 1e-20, 400)
 
 
@@ -159,7 +159,7 @@ def on_graphs():
 
 @pytest.mark.parametrize(("name", "options", "graph"), [*on_graphs()], ids=str)
 def test_every_node_ends_at_the_minimiser(name, options, graph):
-    run = begun(name, graph, Uniform(share=0.5), **options)
+    run = begun(name, graph, UniformSelection(share=0.5), **options)
     assert falls(run, 1e-12)
     assert np.allclose(run.server.x, best(), rtol=1e-5)
     assert run.row()["consensus_max"] < 1e-7

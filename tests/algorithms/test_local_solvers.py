@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mpifed.algorithms.parts.local_solvers import GradientDescent, Newton, newton
+from mpifed.algorithms.parts.local_solvers import GradientDescent, NewtonSolver, minimise_by_newton
 from mpifed.data.pool import Pool
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.problems import Logistic, Quadratic, Softmax
@@ -48,7 +48,7 @@ def test_gradient_descent_is_an_inexact_oracle(kappa):
     ids=str,
 )
 def test_a_dual_method_needs_what_its_solver_needs(options, more):
-    assert set(traits.needs(build("feddcd", options))) == {"convexity", "lipschitz"} | more
+    assert set(traits.required_methods(build("feddcd", options))) == {"convexity", "lipschitz"} | more
 
 
 def clients(problem, kind="dense", c=5, seed=0):
@@ -79,7 +79,7 @@ def test_newton_reaches_its_tolerance(problem, tol, kind):
     Y = 0.01 * rng.standard_normal((len(f), f.n))
     for W in (f.zeros(), rng.standard_normal((len(f), f.n)), 30 * rng.standard_normal((len(f), f.n))):
         before = W.copy()
-        found = newton(f, Y, W, tol)
+        found = minimise_by_newton(f, Y, W, tol)
         assert (np.linalg.norm(f.grad(found) - Y, axis=1) <= tol).all()
         assert np.array_equal(W, before)
 
@@ -94,14 +94,14 @@ def at_work_in(round, monkeypatch):
 @pytest.mark.parametrize("round", [1, 4])
 def test_newton_lowers_its_tolerance_by_a_factor_a_round(round, monkeypatch):
     f, Y = at_work_in(round, monkeypatch)
-    found = Newton(tol=0.5, shrink=0.1, economical=True).minimise(f, Y, f.zeros(), 0.05, 1.0, 1.0)
+    found = NewtonSolver(tol=0.5, shrink=0.1, economical=True).minimise(f, Y, f.zeros(), 0.05, 1.0, 1.0)
     left = np.linalg.norm(f.grad(found) - Y, axis=1)
     assert (left <= 0.5 * 0.1 ** (round - 1)).all()
     assert left.max() > 1e-3 * 0.1**round
 
 
 def test_clients_of_different_rounds_have_tolerances_of_their_own(monkeypatch):
-    solver, rounds = Newton(tol=0.5, shrink=0.1), np.arange(1, 6)
+    solver, rounds = NewtonSolver(tol=0.5, shrink=0.1), np.arange(1, 6)
     f, Y = at_work_in(rounds, monkeypatch)
     together = solver.minimise(f, Y, f.zeros(), 0.05, 1.0, 1.0)
     for i in range(len(f)):
@@ -113,7 +113,7 @@ def test_clients_of_different_rounds_have_tolerances_of_their_own(monkeypatch):
 def test_a_tolerance_ends_at_1e_14_of_the_first_one(monkeypatch):
     f, _ = at_work_in(10**6, monkeypatch)
     W = np.ones((len(f), f.n))
-    assert np.array_equal(Newton(tol=1e14, shrink=0.5).minimise(f, f.grad(W) + 0.01, W, 0.05, 1.0, 1.0), W)
+    assert np.array_equal(NewtonSolver(tol=1e14, shrink=0.5).minimise(f, f.grad(W) + 0.01, W, 0.05, 1.0, 1.0), W)
 
 
 def test_newton_takes_at_most_its_steps():
@@ -123,13 +123,13 @@ def test_newton_takes_at_most_its_steps():
     Y, W = 0.01 * rng.standard_normal((len(f), f.n)), rng.standard_normal((len(f), f.n))
 
     def steps(count, W):
-        return Newton(steps=count).minimise(f, Y, W, 0.05, 1.0, 1.0)
+        return NewtonSolver(steps=count).minimise(f, Y, W, 0.05, 1.0, 1.0)
 
     assert steps(5, W).tobytes() == steps(3, steps(2, W)).tobytes()
     norms = [np.linalg.norm(f.grad(V) - Y, axis=1) for V in (W, steps(1, W), steps(2, W), steps(3, W))]
     assert (np.diff(norms, axis=0) <= 0).all()
     assert (norms[1] < norms[0]).all()
-    assert Newton().minimise(f, Y, W, 0.05, 1.0, 1.0).tobytes() == steps(100, W).tobytes()
+    assert NewtonSolver().minimise(f, Y, W, 0.05, 1.0, 1.0).tobytes() == steps(100, W).tobytes()
 
 
 @convex
@@ -151,7 +151,7 @@ def test_an_economical_newton_reaches_its_tolerance_with_fewer_products(problem,
 
     monkeypatch.setattr(type(f.problem), "hessian", counted)
     for economical in products:
-        found = Newton(tol=tol, economical=economical).minimise(f, Y, W, 0.05, 1.0, 1.0)
+        found = NewtonSolver(tol=tol, economical=economical).minimise(f, Y, W, 0.05, 1.0, 1.0)
         assert (np.linalg.norm(f.grad(found) - Y, axis=1) <= tol).all()
     assert products[True] < products[False] + (tol < 1e-3)
 
@@ -160,12 +160,12 @@ def test_an_economical_newton_reaches_its_tolerance_with_fewer_products(problem,
 def test_newton_stays_where_it_has_arrived(problem):
     f = clients(problem)
     Y = np.zeros((len(f), f.n))
-    W = newton(f, Y, f.zeros(), 1e-10)
-    assert newton(f, Y, W, 1e-10).tobytes() == W.tobytes()
+    W = minimise_by_newton(f, Y, f.zeros(), 1e-10)
+    assert minimise_by_newton(f, Y, W, 1e-10).tobytes() == W.tobytes()
 
 
 def test_newton_ends_where_rounding_ends_it():
     """A tolerance that cannot be reached is no endless loop, and the result is as good as rounding allows."""
     f = clients(Softmax(lam=0.05, bias=False))
-    found = newton(f, np.zeros((len(f), f.n)), f.zeros(), 0.0)
+    found = minimise_by_newton(f, np.zeros((len(f), f.n)), f.zeros(), 0.0)
     assert np.linalg.norm(f.grad(found), axis=1).max() < 1e-12

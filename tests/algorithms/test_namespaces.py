@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.federation.traits import needs
+from mpifed.federation.traits import required_methods
 from tests.helpers.algorithm_cases import CASES, GRAPH_CASES, start
 from tests.helpers.algorithm_runs import build
 
@@ -16,7 +16,7 @@ SECOND = {"hess", "hessian"}  # what devices do not have
 ROUNDS = 3
 EVERY = [(build(*case), None) for case in CASES]
 EVERY += [(build(name, options), graph) for name, options, graph in GRAPH_CASES]
-ABLE = [case for case in EVERY if not SECOND & {*needs(case[0])}]
+ABLE = [case for case in EVERY if not SECOND & {*required_methods(case[0])}]
 IDS = [f"{algorithm.label()}-{k}" for k, (algorithm, _) in enumerate(ABLE)]
 
 

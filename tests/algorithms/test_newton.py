@@ -10,7 +10,7 @@ from mpifed.algorithms import FedNL, Newton
 from mpifed.algorithms.parts.newton_steps import backtrack
 from mpifed.core.errors import RunError, UserError
 from mpifed.core.symmetric import pack, unpack
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import M, Run, build, minimiser
 from tests.helpers.curved_runs import COMPRESSORS, classes, curved, derivatives
@@ -38,7 +38,7 @@ def test_least_squares_is_solved_in_one_round():
 @pytest.mark.parametrize(("name", "uploads"), [("fednl", 2 * M), ("fednl-pp", M + 4)])
 def test_fednl_whose_hessian_is_known_from_the_start_solves_least_squares_in_one_round_too(name, uploads, compressor):
     """Of FedNL all clients take part, whoever is selected; both stay at the minimiser."""
-    run = Run(build(name, {"compressor": compressor}), selection=Uniform(count=4))
+    run = Run(build(name, {"compressor": compressor}), selection=UniformSelection(count=4))
     assert np.allclose(run.rounds(1)[-1], minimiser(run), rtol=1e-8)
     assert run.fed.ledger.uploads == uploads  # the Hessians at the start, and one round
     assert np.allclose(run.rounds(4), minimiser(run), rtol=1e-8)
@@ -107,7 +107,7 @@ def test_every_trial_point_is_an_exchange_and_is_charged():
 )
 def test_the_bits_are_those_of_the_messages(name, options, clients, trials):
     """With m = 8 and n = 6 a matrix is N = 21 numbers, of which k = 12 are sent, with places of ⌈log₂ 21⌉ = 5 bits."""
-    run = curved(build(name, {"compressor": {"name": "topk", "k": "2n"}, **options}), Uniform(count=3))
+    run = curved(build(name, {"compressor": {"name": "topk", "k": "2n"}, **options}), UniformSelection(count=3))
     up, down = run.fed.ledger.bits_up, run.fed.ledger.bits_down
     assert up == 64 * 8 * (21 + 6 * (name == "fednl-pp"))  # H_i⁰, and g_i⁰ of FedNL-PP
     assert down == 64 * 8 * 6

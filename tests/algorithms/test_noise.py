@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import kstest
 
 from mpifed.algorithms import FedEPM, SFedAvg
-from mpifed.algorithms.parts.noise import laplace, log_ratio
-from mpifed.algorithms.parts.step_sizes import Constant
+from mpifed.algorithms.parts.noise import draw_laplace, log_signal_to_noise
+from mpifed.algorithms.parts.step_sizes import ConstantStep
 from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
 from mpifed.problems import LeastSquares, Logistic
@@ -20,7 +20,7 @@ def wide(n=20000, c=4, **options):
 
 def test_noise_is_laplace_of_the_scale_asked_for():
     scale = np.array([0.01, 1.0, 3.0, 500.0])
-    noise = laplace(wide(), scale)
+    noise = draw_laplace(wide(), scale)
     assert noise.shape == (4, 20000)
     for row, s in zip(noise, scale, strict=True):
         assert kstest(row / s, "laplace").pvalue > 0.01
@@ -30,16 +30,16 @@ def test_noise_is_laplace_of_the_scale_asked_for():
 
 def test_streams_of_noise_differ_by_client_round_call_and_seed():
     places = [{}, {"place": (2, 0)}, {"place": (1, 1)}, {"seed": 1}, {"ids": np.array([4, 5, 6, 7])}]
-    rows = np.concatenate([laplace(wide(50, **options), np.ones(4)) for options in places])
+    rows = np.concatenate([draw_laplace(wide(50, **options), np.ones(4)) for options in places])
     assert len(np.unique(rows, axis=0)) == 20
-    correlation = np.corrcoef(np.concatenate([laplace(wide(2000, **options), np.ones(4)) for options in places]))
+    correlation = np.corrcoef(np.concatenate([draw_laplace(wide(2000, **options), np.ones(4)) for options in places]))
     assert np.abs(correlation[~np.eye(20, dtype=bool)]).max() < 0.12  # over 5 standard deviations of 1/√2000
-    assert laplace(wide(50), np.ones(4)).tobytes() == rows[:4].tobytes()
+    assert draw_laplace(wide(50), np.ones(4)).tobytes() == rows[:4].tobytes()
 
 
 def test_the_ratio_of_signal_and_noise():
     W, noise = np.array([[3.0, 4.0], [0.3, 0.4], [1.0, 0.0]]), np.array([[0.0, 0.5], [0.0, 5.0], [0.0, 0.0]])
-    assert np.allclose(log_ratio(W, noise), [1, -1, np.inf])
+    assert np.allclose(log_signal_to_noise(W, noise), [1, -1, np.inf])
 
 
 def uploads(run, rounds):
@@ -80,7 +80,7 @@ def test_the_noise_of_the_secured_methods_has_its_scale(name, options):
         k += 2
         scale = 2 * g / (0.05 * 1.001**k) if options["noise"] == "released" else 2 * g * gamma
         found.append(noise / scale[:, None] * 1e6)
-        assert np.allclose(after.ratio[chosen], log_ratio(after.w[chosen], noise))
+        assert np.allclose(after.ratio[chosen], log_signal_to_noise(after.w[chosen], noise))
     values = np.concatenate(found).ravel()
     assert kstest(values, "laplace").pvalue > 0.01
     assert kstest(1.25 * values, "laplace").pvalue < 0.01
@@ -94,7 +94,7 @@ def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(ste
     data = Pool(rng.standard_normal((60, 8)), rng.standard_normal(60), None, np.array([9, 10, 11, 12, 9, 9]))
     f, x = local(data, LeastSquares()), rng.standard_normal(8)
     algorithm = FedEPM(k0=3, mu0=0.7, alpha=1.05, c=0.4, epsilon=0.3, noise=noise, step_scale=step_scale)
-    client = algorithm.join(f)._replace(w=rng.standard_normal((6, 8)))
+    client = algorithm.init_client(f)._replace(w=rng.standard_normal((6, 8)))
     new, z = algorithm.update(f, client, x, 40, 0.1, 0.01)  # after 40 iterations, with η = 0.1 and λ = 0.01
     w = client.w
     d = data.sizes if step_scale == "samples" else np.ones(6)
@@ -104,7 +104,7 @@ def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(ste
         v = (mu / d)[:, None] * (w - x) - g
         w = x + np.sign(v) * np.maximum(abs(v) - 0.01, 0) / (0.1 + mu / d)[:, None]
     sensitivity = 2 * np.abs(g).sum(axis=1) / mu * (d if noise == "matched" else 1)
-    unit = laplace(local(data, LeastSquares()), np.ones(6))
+    unit = draw_laplace(local(data, LeastSquares()), np.ones(6))
     assert np.allclose(z - new.w, sensitivity[:, None] / 0.3 * unit, rtol=1e-9, atol=1e-13)
 
 
@@ -114,13 +114,13 @@ def test_the_noise_of_the_secured_methods_knows_the_iterate_before_the_last_step
     rng = np.random.default_rng(0)
     data = Pool(rng.standard_normal((400, 50)), np.full(400, 1.0), None, np.full(20, 20))
     f = local(data, LeastSquares())
-    algorithm = SFedAvg(k0=k0, step=Constant(a=1e-4))
+    algorithm = SFedAvg(k0=k0, step=ConstantStep(a=1e-4))
     x = np.zeros(50)
-    client = algorithm.join(f)._replace(w=np.full((20, 50), 1e4))  # c‖w − x‖² = 50
+    client = algorithm.init_client(f)._replace(w=np.full((20, 50), 1e4))  # c‖w − x‖² = 50
     new, z = algorithm.update(f, client, x, 0)
     growth = 1 + 1e-8 * (50 * 1e8 if k0 == 1 else 0)
     scale = 2 * np.abs(f.grad(x)).sum(axis=1) / (0.1 * 0.05 * growth * 1.001**k0)
-    unit = laplace(local(data, LeastSquares()), np.ones(20))
+    unit = draw_laplace(local(data, LeastSquares()), np.ones(20))
     assert np.allclose(z - new.w, scale[:, None] * unit, rtol=1e-7, atol=1e-9)
 
 
@@ -171,7 +171,7 @@ def test_reach_bounds_how_far_one_sample_moves_a_client(problem, step_scale, k0)
         )
         eta, lam = (float(v) for v in rng.choice([1e-5, 0.01, 1.0], 2))
         f = local(neighbours(pairs, d, n, rng, not isinstance(problem, LeastSquares)), problem)
-        client = algorithm.join(f)
+        client = algorithm.init_client(f)
         for round in range(5):
             x = rng.standard_normal(n) * rng.choice([0.1, 1.0, 10.0])
             new, _ = algorithm.update(f, client, x, k0 * round, eta, lam)
@@ -226,7 +226,7 @@ def test_the_probability_of_any_upload_changes_by_at_most_e_to_the_epsilon():
     rng, epsilon = np.random.default_rng(3), 0.7
     algorithm = FedEPM(k0=2, noise="clipped", noise_seed=1, clip=1.0, mu0=1.0, epsilon=epsilon)
     f = local(neighbours(30, 4, 3, rng, True), Logistic(mu=0.5))
-    client, z = algorithm.update(f, algorithm.join(f), rng.standard_normal(3), 0, 0.01, 0.01)
+    client, z = algorithm.update(f, algorithm.init_client(f), rng.standard_normal(3), 0, 0.01, 0.01)
     scale = client.reach[:30] / epsilon
     ratio = (np.abs(z[:30] - client.w[30:]) - np.abs(z[:30] - client.w[:30])).sum(axis=1) / scale
     assert (np.abs(ratio) <= epsilon * (1 + 1e-9)).all()

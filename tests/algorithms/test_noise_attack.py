@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 import mpifed
 from mpifed.algorithms import FedEPM, SFedAvg
-from mpifed.core.discrete_noise import discrete_laplace, laplace_steps, seeded
+from mpifed.core.discrete_noise import draw_discrete_laplace, laplace_steps, seeded_words
 from mpifed.core.streams import stream
 
 FEATURES, SAMPLES = 6, 9
@@ -114,9 +114,9 @@ def reach(round):
 def subtracted(z, client, round, seed):
     """The upload less the noise of ``seed``; also what it would be were that noise from a run's own stream."""
     step, scale = laplace_steps(reach(round), FEATURES, 1.0)
-    steps = discrete_laplace(np.full(FEATURES, scale[0]), seeded(stream(seed, "noise", client, round, 0)))
+    steps = draw_discrete_laplace(np.full(FEATURES, scale[0]), seeded_words(stream(seed, "noise", client, round, 0)))
     plain = stream(seed, "clients", client, round, 0)
-    whole = discrete_laplace(np.full(FEATURES, scale[0]), seeded(stream(seed, "clients", client, round, 0)))
+    whole = draw_discrete_laplace(np.full(FEATURES, scale[0]), seeded_words(stream(seed, "clients", client, round, 0)))
     return [z - steps * step[0], z - whole * step[0], z - plain.laplace(0.0, reach(round)[0], FEATURES)], step[0]
 
 

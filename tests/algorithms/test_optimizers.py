@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from mpifed import Algorithm, UserError
 from mpifed.algorithms import FedAvg, FedProx
 from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
-from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.federation.participation.selection import Uniform
+from mpifed.algorithms.parts.step_sizes import ConstantStep
+from mpifed.federation.participation.selection import UniformSelection
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients
 
 STEPS, GAMMA = 40, 0.03
@@ -25,7 +25,7 @@ RULES = [
     AdamW(),
     AdamW(beta1=0.8, weight_decay=0.3),
 ]
-EVERYONE = Uniform(share=1.0)
+EVERYONE = UniformSelection(share=1.0)
 
 
 def gradient(w):
@@ -119,7 +119,7 @@ def of_all_clients(run, rule, x, steps, factor=1.0, mu=0.0):
 
 @pytest.mark.parametrize("rule", [*RULES, *CLIPPED], ids=repr)
 def test_fedavg_takes_its_steps_in_the_direction_of_the_optimizer_and_forgets_at_the_end_of_a_round(rule):
-    run = Run(FedAvg(k0=4, step=Constant(a=0.02), optimizer=rule), selection=EVERYONE)
+    run = Run(FedAvg(k0=4, step=ConstantStep(a=0.02), optimizer=rule), selection=EVERYONE)
     x = np.zeros(N)
     for model in run.rounds(3):
         x = of_all_clients(run, rule, x, 4)
@@ -132,7 +132,7 @@ def test_fedavg_takes_its_steps_in_the_direction_of_the_optimizer_and_forgets_at
 def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(scale, rule):
     """With scale 1/m that is f_i/m + (mu/2)‖w − x‖²; momentum is linear, so the factor may stand before or after."""
     x = np.zeros(N)
-    algorithm = FedProx(k0=2, inner=3, mu=0.5, scale=scale, step=Constant(a=0.02), optimizer=rule)
+    algorithm = FedProx(k0=2, inner=3, mu=0.5, scale=scale, step=ConstantStep(a=0.02), optimizer=rule)
     run = Run(algorithm, selection=EVERYONE)
     for model in run.rounds(2):
         x = of_all_clients(run, rule, x, 6, factor=1.0 if scale == "1" else 1 / M, mu=0.5)

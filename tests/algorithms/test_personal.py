@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpifed.algorithms import APFL, Ditto, Flame
-from mpifed.algorithms.parts.step_sizes import Constant
+from mpifed.algorithms.parts.step_sizes import ConstantStep
 from mpifed.federation.participation.selection import All
 from mpifed.problems.softmax import Softmax
 from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, minimiser, same
@@ -43,7 +43,7 @@ def test_both_end_where_the_moreau_envelope_is_least(name, options, rounds):
 
 def test_personal_models_of_ditto_end_at_their_proximal_points_of_the_minimiser():
     """∇f_i(θ_i) + λ(θ_i − x*) = 0 where FedAvg of everyone with one step, gradient descent, has found x*."""
-    run = Run(Ditto(k0=1, step=Constant(a=0.1), lam=0.7, lr=0.03), selection=All())
+    run = Run(Ditto(k0=1, step=ConstantStep(a=0.1), lam=0.7, lr=0.03), selection=All())
     run.rounds(400)
     assert distance(run) < 1e-4
     theta = run.states().theta
@@ -52,7 +52,7 @@ def test_personal_models_of_ditto_end_at_their_proximal_points_of_the_minimiser(
 
 def test_personal_models_of_apfl_make_up_for_what_the_common_one_misses():
     """∇f_i(α v_i + (1 − α) x) falls to 0 for every client, at the minimiser x of their mean, where no ∇f_i is 0."""
-    run = Run(APFL(alpha=0.6, k0=1, step=Constant(a=0.1)), selection=All())
+    run = Run(APFL(alpha=0.6, k0=1, step=ConstantStep(a=0.1)), selection=All())
     run.rounds(1000)
     mixed = run.algorithm.mixture(run.states().v, run.server.x)
     own, common = (np.linalg.norm(gradients(run, point), axis=1) for point in (mixed, run.server.x))

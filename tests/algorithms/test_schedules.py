@@ -42,7 +42,7 @@ def warm_then_cosine(lr, optimizer):
 CASES = {
     "step": (steps.StepDecay(a=0.1, decay=0.3, every=8), lambda lr, opt: lr.StepLR(opt, 8, 0.3)),
     "cosine": (steps.Cosine(a=0.1, least=0.01, over=LONG), lambda lr, opt: lr.CosineAnnealingLR(opt, LONG, 0.01)),
-    "warm-up": (steps.Warmup(over=5, then=steps.Constant(a=0.1)), lambda lr, opt: lr.LinearLR(opt, 1 / 3, 1.0, 5)),
+    "warm-up": (steps.Warmup(over=5, then=steps.ConstantStep(a=0.1)), lambda lr, opt: lr.LinearLR(opt, 1 / 3, 1.0, 5)),
     "warm-up, then step": (
         steps.Warmup(over=6, first=0.2, then=steps.StepDecay(a=0.1, decay=0.5, every=7)),
         warm_then_step,

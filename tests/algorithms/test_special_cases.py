@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_cases import constant
 from tests.helpers.algorithm_runs import N, Run, build, quadratics, systems
@@ -33,7 +33,7 @@ def same(names, shared=({},), one=None, other=None, rounds=6, rtol=1e-12, own=No
     return [Same(names, (one or {}) | more, (other or {}) | more, rounds, rtol, where, own or {}) for more in shared]
 
 
-ALL, HALF = {"selection": All()}, {"selection": Uniform(share=0.5)}
+ALL, HALF = {"selection": All()}, {"selection": UniformSelection(share=0.5)}
 NODES = {"data": data()}
 ONE_NODE = {"problem": "quadratic", "data": quadratics(*systems(1, N))}
 CURVED = {"problem": Logistic(mu=0.1, regulariser="whole"), "data": classes()}
@@ -64,7 +64,7 @@ EQUAL = [
     *same("fednova is fedavg", [{}, {"batch_size": 4}, {"scale": "1/m", "epochs": 2}], rtol=1e-13),
     *same("fednova is fedavg", [{"optimizer": MOMENTUM | {"beta": 0.8}}], rtol=1e-13),
     *same("fedopt is fedavg", [{}, BATCHES, {"scale": "1/m"}], {"server": MOMENTUM | {"lr": 1.0}}, rtol=1e-14),
-    *same("fedopt is fedavg", one={"server": {"name": "fedexp", "eps": 0.0}}, selection=Uniform(count=1)),
+    *same("fedopt is fedavg", one={"server": {"name": "fedexp", "eps": 0.0}}, selection=UniformSelection(count=1)),
     *same("malenia is gd", [{"gamma": 0.01}, {}], **ALL),
     *same("ringleader is gd", [{"gamma": 0.01}], **ALL),
     *same("ringmaster is gd", [{"gamma": 0.01}], {"R": 1}),

@@ -5,7 +5,7 @@ import pytest
 
 import mpifed
 from mpifed import Pool, UserError, stream
-from mpifed.algorithms.parts.stochastic_solvers import SGD, SVRG, Adam
+from mpifed.algorithms.parts.stochastic_solvers import SVRG, AdamSolver, SGDSolver
 from mpifed.problems.softmax import Softmax
 from tests.helpers.algorithm_runs import build, local
 
@@ -57,7 +57,7 @@ def written_out(solver, A, b, y, w, rng):
             if j > epoch:
                 epoch, v = j, w
             g = g - (gradient(A[own], b[own], v) - y) + gradient(A, b, v) - y
-        if isinstance(solver, Adam):
+        if isinstance(solver, AdamSolver):
             mean = solver.beta1 * mean + (1 - solver.beta1) * g
             squares = solver.beta2 * squares + (1 - solver.beta2) * g**2
             g = mean / (1 - solver.beta1**t) / (np.sqrt(squares / (1 - solver.beta2**t)) + solver.eps)
@@ -66,16 +66,16 @@ def written_out(solver, A, b, y, w, rng):
 
 
 SOLVERS = [
-    SGD(),
-    SGD(lr=0.3, epochs=2, batch_size=4),
-    SGD(lr=0.2, steps=7, batch_size=3),
-    SGD(epochs=3, batch_size=0),
+    SGDSolver(),
+    SGDSolver(lr=0.3, epochs=2, batch_size=4),
+    SGDSolver(lr=0.2, steps=7, batch_size=3),
+    SGDSolver(epochs=3, batch_size=0),
     SVRG(),
     SVRG(lr=0.3, epochs=3, batch_size=4),
     SVRG(lr=0.2, epochs=2, batch_size=1),
-    Adam(),
-    Adam(lr=0.05, epochs=2, batch_size=4),
-    Adam(lr=0.02, steps=9, batch_size=5, beta1=0.5, beta2=0.9, eps=1e-3),
+    AdamSolver(),
+    AdamSolver(lr=0.05, epochs=2, batch_size=4),
+    AdamSolver(lr=0.02, steps=9, batch_size=5, beta1=0.5, beta2=0.9, eps=1e-3),
 ]
 solvers = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 
@@ -102,7 +102,7 @@ def test_a_solver_is_its_loop(solver):
 )
 def test_a_solver_knows_its_work(table, gradients):
     """Sample gradients of clients with 9 and 12 samples; an epoch of SVRG takes three passes."""
-    assert build("feddcd", {"solver": table}).work(np.array([9, 12])).tolist() == gradients
+    assert build("feddcd", {"solver": table}).sample_gradients(np.array([9, 12])).tolist() == gradients
 
 
 @pytest.mark.parametrize("name", ["sgd", "svrg"])

@@ -19,7 +19,7 @@ ELSEWHERE = ("__version__", "Array")  # a text and an alias, which have no docst
 EXTRAS = {"frame": "pandas", "table": "pandas", "plot": "matplotlib"}
 STUDY = 'rounds = 2\nalgorithm = "fedavg"\ndata = {name = "gaussian", clients = 4, samples = 9, features = 3}\n'
 SAYING = (
-    "from mpifed import Feature\n\nclass Saying(Feature):\n    def notes(self):\n        return ['this run says so']\n"
+    "from mpifed import Plugin\n\nclass Saying(Plugin):\n    def notes(self):\n        return ['this run says so']\n"
 )
 X = mpifed.stream(0, "examples").standard_normal((60, 3))
 

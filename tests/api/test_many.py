@@ -3,7 +3,7 @@
 import pytest
 
 import mpifed
-from mpifed.api.many import gathered
+from mpifed.api.many import load_results
 from tests.api.conftest import TABLE
 from tests.helpers.commands import mpifed as command
 
@@ -18,11 +18,11 @@ def folder(tmp_path_factory):
 
 
 def test_runs_are_named_by_pattern_folder_file_or_themselves(folder):
-    everything = gathered(folder)
+    everything = load_results(folder)
     assert [result.path for result in everything] == sorted(map(str, folder.glob("*.h5")))
-    assert len(gathered(f"{folder}/fedgia*.h5")) == 2
-    assert len(gathered([folder / "fedavg-0.h5", everything[3]])) == 2
-    assert gathered(everything[0]) == [everything[0]]
+    assert len(load_results(f"{folder}/fedgia*.h5")) == 2
+    assert len(load_results([folder / "fedavg-0.h5", everything[3]])) == 2
+    assert load_results(everything[0]) == [everything[0]]
     told = {
         "no/*.h5": r"^there is no file no/\*\.h5$",
         "no.h5": r"^no\.h5 cannot be read",
@@ -30,7 +30,7 @@ def test_runs_are_named_by_pattern_folder_file_or_themselves(folder):
     }
     for runs, sentence in told.items():
         with pytest.raises(mpifed.UserError, match=sentence):
-            gathered(runs)
+            load_results(runs)
 
 
 def test_a_frame_has_a_row_a_run_with_the_settings_that_differ(folder):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from mpifed.api import progress as module
-from mpifed.api.progress import Bar, Watched, progress
+from mpifed.api.progress import Bar, ProgressWithCallback, progress
 from mpifed.core.errors import UserError
 from mpifed.experiment.progress import Progress
 
@@ -59,7 +59,7 @@ def test_auto_is_a_bar_where_somebody_looks_and_tqdm_is_installed_else_the_line(
 def test_a_callback_that_returns_true_asks_to_stop(terminal):
     heard = []
     shown = progress(False, lambda round, row: heard.append(row) or round == 2)
-    assert isinstance(shown, Watched)
+    assert isinstance(shown, ProgressWithCallback)
     shown.show(1, 8, ROW)
     assert (shown.stop, heard) == ("", [ROW])
     shown.show(2, 8, ROW)

@@ -28,10 +28,10 @@ def descent():
     class Descent(mpifed.Algorithm):
         gamma: float = 0.1
 
-        def join(self, f):
+        def init_client(self, f):
             return Client()
 
-        def start(self, fed):
+        def init_server(self, fed):
             return Server(x=fed.initial())
 
         def round(self, fed, server):
@@ -94,7 +94,7 @@ def test_a_class_of_a_notebook_is_recorded_as_such_and_asked_for_again(tmp_path)
     path, Descent = tmp_path / "out.h5", descent()
     mpifed.run(LONGER, {"algorithm": Descent(gamma=0.2)}, path=path, callback=lambda round, row: round == 2)
     assert mpifed.load(path).config["algorithm"] == {"name": "__main__:Descent", "certify": False, "gamma": 0.2}
-    plugins.given.clear()
+    plugins.passed_classes.clear()
     done = command("resume", path)
     assert done.code == 2
     assert "Descent was defined in a notebook" in done.err

@@ -4,7 +4,7 @@ import pytest
 
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.fedgia import FedGiA
-from mpifed.api.study import study, words
+from mpifed.api.study import build_table, override_words
 from mpifed.core.errors import UserError
 from mpifed.data.partition import Dirichlet
 from mpifed.experiment import config
@@ -12,7 +12,7 @@ from tests.api.conftest import TABLE
 
 
 def built(given, overrides=None, **more):
-    return config.experiment(study(given, overrides, more))
+    return config.experiment(build_table(given, overrides, more))
 
 
 def test_a_mapping_may_be_nested_or_dotted_or_hold_objects(file):
@@ -41,7 +41,7 @@ def test_none_stands_for_the_default_study_or_value_and_an_empty_mapping_changes
     assert built({"system": {}}).system is not None
     assert built(None) == config.experiment(dict(config.DEFAULT_STUDY))
     before = dict(config.DEFAULT_STUDY)
-    study(None, {"stop.seconds": 3}, {})
+    build_table(None, {"stop.seconds": 3}, {})
     assert before == config.DEFAULT_STUDY
 
 
@@ -58,7 +58,7 @@ def test_none_stands_for_the_default_study_or_value_and_an_empty_mapping_changes
         (lambda: built({}, [1]), r"^overrides = \[1\] is wrong: write a mapping"),
         (lambda: built(["study.toml"]), r"^the study \['study\.toml'\] is neither the path of an experiment file"),
         (lambda: built("no.toml"), r"^experiment file 'no\.toml' cannot be read: No such file"),
-        (lambda: words({"rounds": None}, {}), r"^rounds = None is wrong: write its value$"),
+        (lambda: override_words({"rounds": None}, {}), r"^rounds = None is wrong: write its value$"),
     ],
 )
 def test_a_mistake_is_answered_by_the_sentence_of_the_command(call, sentence):
@@ -67,5 +67,5 @@ def test_a_mistake_is_answered_by_the_sentence_of_the_command(call, sentence):
 
 
 def test_words_are_those_of_the_command():
-    found = words({"algorithm": {"k0": 2, "H": "gram"}}, {"rounds": 3})
+    found = override_words({"algorithm": {"k0": 2, "H": "gram"}}, {"rounds": 3})
     assert found == ["algorithm.k0=2", 'algorithm.H="gram"', "rounds=3"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.api.sweep import wished
+from mpifed.api.sweep import choose_layout
 from mpifed.sweeps import grid
 from tests.api.conftest import TABLE
 from tests.api.test_run import descent
@@ -41,7 +41,7 @@ def test_results_in_memory_can_be_saved_and_points_with_arrays_or_classes_of_thi
     X = np.random.default_rng(0).standard_normal((20, 3))
     data = mpifed.arrays(X, X[:, 0], 4)
     assert len(mpifed.sweep({"rounds": 2}, {"seed": range(2)}, data=data, jobs=2)) == 2
-    assert wished(4, grid.points({}, (), ["seed=1,2"])).jobs == 4
+    assert choose_layout(4, grid.points({}, (), ["seed=1,2"])).jobs == 4
 
 
 def test_values_may_be_objects_and_keys_may_change_together():

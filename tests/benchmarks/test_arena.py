@@ -12,7 +12,7 @@ import mpifed
 from benchmarks.arena import __main__ as command
 from benchmarks.arena import costs, goals, made, plan, rules, runs, scores, study
 from benchmarks.arena.runs import Row, Table, Task
-from mpifed.core.toml import flat
+from mpifed.core.toml import flatten
 
 SMALL = """
 [[workload]]
@@ -119,7 +119,7 @@ def test_workloads_and_rules_are_what_the_comparison_promises():
             assert plan.facts()[one.name].n > 10_000
     assert set(plan.facts()) == set(plan.workloads())
     assert all(known.goals for known in plan.facts().values())
-    assert not any("x*" in str(value) for one in plan.rules().method for value in flat(one).values())
+    assert not any("x*" in str(value) for one in plan.rules().method for value in flatten(one).values())
 
 
 def test_the_number_of_the_rules_alone_decides_which_half_of_a_group_is_held_out():
@@ -134,9 +134,9 @@ def test_the_number_of_the_rules_alone_decides_which_half_of_a_group_is_held_out
 def test_tries_stay_in_their_ranges_whose_unit_is_r_and_a_longer_list_begins_with_a_shorter_one(label):
     few, many = plan.shares(label, 6), plan.shares(label, 20)
     assert many[:6] == few
-    ranges = {key: value for key, value in flat(plan.table(label)).items() if plan.ranged(value)}
+    ranges = {key: value for key, value in flatten(plan.table(label)).items() if plan.ranged(value)}
     for k in range(20):
-        options = flat(plan.setting(label, k, 4.0).algorithm)
+        options = flatten(plan.setting(label, k, 4.0).algorithm)
         for key, text in ranges.items():
             low, high = (float(end) for end in text.split(" ")[0].split(".."))
             factor = {"*": 4.0, "/": 0.25}.get(text[-3], 1.0)

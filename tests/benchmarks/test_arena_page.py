@@ -14,7 +14,7 @@ from benchmarks.arena.decide import Decisions
 from benchmarks.arena.outcome import Case, Entry, Outcome
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import CARRIED, MISS, OWN
-from mpifed.report.statistics import Band
+from mpifed.report.statistics import BootstrapBand
 
 INF = math.inf
 STUDIES = plan.HERE.parent.parent / "docs" / "studies"
@@ -214,7 +214,7 @@ def test_of_two_methods_the_mixed_model_is_the_t_test_of_their_differences():
     assert found.p == pytest.approx(expected.pvalue, rel=1e-3)
 
 
-BETTER, SAME = (Band(*np.array([[0.2], [low], [0.3]])) for low in (0.1, -0.1))
+BETTER, SAME = (BootstrapBand(*np.array([[0.2], [low], [0.3]])) for low in (0.1, -0.1))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ BETTER, SAME = (Band(*np.array([[0.2], [low], [0.3]])) for low in (0.1, -0.1))
     [
         (BETTER, {("bits", "", "", "", ""): "B"}, "Take the method that the table below names."),
         (SAME, {("bits", "", "", "", ""): "B"}, "A table by features cannot be told from it"),
-        (Band(*(-edge for edge in BETTER)), {("bits", "", "", "", ""): "B"}, "A table by features is worse"),
+        (BootstrapBand(*(-edge for edge in BETTER)), {("bits", "", "", "", ""): "B"}, "A table by features is worse"),
         (SAME, {}, "No feature of the tuning workloads names another. W"),
     ],
 )

@@ -14,9 +14,9 @@ from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.cache import Cache
 from mpifed.experiment import optimum
 from mpifed.experiment.config import experiment
-from mpifed.federation.participation.selection import Uniform
+from mpifed.federation.participation.selection import UniformSelection
 from mpifed.report.least_time import seconds_to
-from mpifed.theory.least_time import bound
+from mpifed.theory.least_time import lower_bound
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 
 STUDY = {
@@ -39,7 +39,7 @@ QUADRATIC = {
     "algorithm": {"name": "feddcd", "dual": True},
 }
 GRAPH = {"data": {"name": "linreg-noniid", "clients": 6, "features": 5}, "rounds": 50, "stop": {"gradient": 0.0}}
-HALF = Uniform(share=0.5)
+HALF = UniformSelection(share=0.5)
 SLOW = pytest.mark.slow
 
 
@@ -175,7 +175,7 @@ def test_the_least_time_of_a_study_is_what_certify_says_of_it():
     for spread in (0.0, 0.1):
         run = mpifed.run(table | {"data.spread": spread})
         built = experiment(run.config)
-        setting = optimum.least_time(built, optimum.study(built, run.x, run.cr).constants, run.x)
+        setting = optimum.least_time_setting(built, optimum.compute_certificate(built, run.x, run.cr).constants, run.x)
         assert np.allclose(setting.tau, np.sqrt(np.arange(1, 6)))
         own = value(run, "over_least", paper_measures("beyond"))
-        assert own == pytest.approx(seconds_to(run, 1e-3) / bound(setting, 1e-3), rel=1e-6)
+        assert own == pytest.approx(seconds_to(run, 1e-3) / lower_bound(setting, 1e-3), rel=1e-6)

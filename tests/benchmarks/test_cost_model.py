@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.speed import cost_model as model
 from benchmarks.speed.cost_model import Machine, Study
 from mpifed.federation import sums
-from mpifed.mpi import loggp
+from mpifed.mpi import reduction_choice
 from mpifed.mpi.channel import LONG
 from mpifed.mpi.plan import BIG
 from mpifed.mpi.tree_messages import REPORT
@@ -18,7 +18,7 @@ from mpifed.mpi.tree_messages import REPORT
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o
 BYTES = Machine(L=0.0, o=0.0, G=1.0, gamma=0.0)  # its seconds are bytes
-COLLECTIVES = [model.broadcast, model.reduce, loggp.reduce_scatter]
+COLLECTIVES = [model.broadcast, model.reduce, reduction_choice.predict_reduce_scatter]
 STAGES = {1: 0, 2: 1, 3: 2, 4: 2, 5: 3, 8: 3, 9: 4, 1024: 10}
 
 RANGES = [(1e-7, 1e-3), (0.01, 0.49), (1e-11, 1e-7), (1e-11, 1e-7), (1e-6, 1e-2), (1e-12, 1e-8)]  # α, o/α, G, γ, …
@@ -32,7 +32,7 @@ def seconds(found, reduce, size, machine):
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_an_empty_message_takes_a_latency_a_stage_of_the_tree_and_one_rank_sends_nothing(collective):
-    assert collective(MACHINE, 10**6, 1) == loggp.gather(MACHINE, []) == 0
+    assert collective(MACHINE, 10**6, 1) == reduction_choice.predict_gather(MACHINE, []) == 0
     for count, stages in STAGES.items():
         assert collective(MACHINE, 0, count) == pytest.approx(stages * ALPHA)
 
@@ -44,14 +44,14 @@ def test_a_short_message_goes_down_the_tree_and_a_long_one_in_parts():
     assert model.reduce(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * (MACHINE.G + MACHINE.gamma)))
     message = ALPHA + 1000 * MACHINE.G  # between two ranks every collective is one message
     assert model.broadcast(MACHINE, 1000, 2) == pytest.approx(message)
-    assert loggp.gather(MACHINE, [1000]) == pytest.approx(message)
+    assert reduction_choice.predict_gather(MACHINE, [1000]) == pytest.approx(message)
     assert model.reduce(MACHINE._replace(gamma=0.0), 1000, 2) == pytest.approx(message)
 
 
 @given(m=st.integers(2, 500), hosts=st.integers(1, 40))
 def test_on_a_star_rank_0_receives_every_subtree_and_a_report_of_every_host(m, hosts):
-    cuts = sums.cuts(np.ones(m), min(hosts, m))
-    trees = [sums.nodes(lo, hi, m) for lo, hi in pairwise(cuts)]
+    cuts = sums.rank_offsets(np.ones(m), min(hosts, m))
+    trees = [sums.find_subtrees(lo, hi, m) for lo, hi in pairwise(cuts)]
     found = model.choice(tuple(cuts), together=True)
     assert found.vectors("sum") == [0, *map(len, trees)]
     count = sum(map(len, trees))
@@ -80,7 +80,7 @@ def test_hosts_divide_the_work_and_the_slowest_decides_and_without_work_there_ar
     alone = model.round_seconds(MACHINE, Study(1, 100, 64, 1000))
     assert alone == (64 * 1000 * MACHINE.compute, 0, 0, MACHINE.o_round)
     assert alone.total == pytest.approx(64e-6 + 1e-4)
-    assert max(np.diff(sums.cuts(np.ones(64), 3))) == 24
+    assert max(np.diff(sums.rank_offsets(np.ones(64), 3))) == 24
     for count, clients in ((5, 16), (4, 24)):
         found = model.round_seconds(MACHINE, Study(count, 100, 64, 1000))
         assert found.compute == pytest.approx(clients * 1000 * MACHINE.compute)

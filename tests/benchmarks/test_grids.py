@@ -14,7 +14,7 @@ from benchmarks.arena.study import settings as carried
 from benchmarks.beyond.least_steps import STEPS
 from benchmarks.beyond.tuning import plan as tuning
 from mpifed.core.arrays import is_number
-from mpifed.core.toml import flat
+from mpifed.core.toml import flatten
 from tests.helpers.commands import ROOT
 
 # benchmark -> measure, and methods with the number that is chosen: the rows of a block that differ in it alone
@@ -60,7 +60,7 @@ def grids(bench, methods):
     found = defaultdict(lambda: defaultdict(dict))
     for block in bench.block:
         for row in block.rows:
-            options = flat(row["algorithm"])
+            options = flatten(row["algorithm"])
             key = methods.get(options["name"])
             number = options.get(key, DEFAULTS.get((options["name"], key)))
             if number is not None:
@@ -170,7 +170,7 @@ def test_tuned_methods_are_inside_their_ranges_but_for_those_named_here():
     inside = 0
     for block in benches.read("beyond/methods").block:
         data = block.name.split(",")[0].lower()
-        rows = {row["name"]: flat(row["algorithm"]) for row in block.rows}
+        rows = {row["name"]: flatten(row["algorithm"]) for row in block.rows}
         unit = units(rows, *SIZES[data])
         for number, table in enumerate(plan.method):
             if table["label"] in rows and data in table.get("data", plan.data):

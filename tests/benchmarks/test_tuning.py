@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.beyond.tuning import plan
 from mpifed import UserError
-from mpifed.core.toml import flat
+from mpifed.core.toml import flatten
 from mpifed.experiment import config
 from tests.helpers.algorithm_cases import SERVED
 
@@ -29,7 +29,7 @@ def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_setting
     assert len(set(labels)) == len(labels)
     for number, table in enumerate(TUNING.method):
         tries = plan.settings(table, TUNING.settings, number, UNITS).tries
-        ranges = any(isinstance(value, str) and ".." in value for value in flat(table).values())
+        ranges = any(isinstance(value, str) and ".." in value for value in flatten(table).values())
         assert len(tries) == TUNING.settings if ranges else 1 < len(tries) < TUNING.settings, table["label"]
         for one in tries:
             config.experiment({"algorithm": one.algorithm})  # names and values are right

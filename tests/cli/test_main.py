@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mpifed as package
-from mpifed.cli.options import COMMANDS, parser, runs
+from mpifed.cli.arguments import COMMANDS, parser, starts_runs
 from mpifed.experiment.config import DEFAULT_STUDY
 from tests.helpers.commands import background, execute, mpifed, mpirun
 
@@ -114,10 +114,10 @@ def test_a_signal_lets_runs_finish_and_ends_every_other_command():
         file, _, act = command.get_default("act").partition(":")
         carried_out = getattr(importlib.import_module(f"mpifed.cli.{file}"), act)
         by_all_ranks = "world" in inspect.signature(carried_out).parameters
-        assert runs([name, "seed=1"]) == by_all_ranks, name
-    assert all(runs(line.split()) for line in ("", "study.toml", "seed=1 -q", "-q"))
+        assert starts_runs([name, "seed=1"]) == by_all_ranks, name
+    assert all(starts_runs(line.split()) for line in ("", "study.toml", "seed=1 -q", "-q"))
     others = ("--version", "-h", "sweep --grid seed=0:2 --dry-run", "sweep --slurm")
-    assert not any(runs(line.split()) for line in others)
+    assert not any(starts_runs(line.split()) for line in others)
 
 
 def test_a_signal_ends_certify_at_once(tmp_path):

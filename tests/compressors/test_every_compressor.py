@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpifed import Compressor, UserError, stream
-from mpifed.compressors.sparse import TopK, largest
+from mpifed.compressors.sparse import TopK, find_largest
 from tests.compressors import codec
 
 MANY = 600  # draws of an expectation
@@ -241,7 +241,7 @@ def test_of_equal_numbers_the_first_are_taken(rows, share):
     sizes = np.array(rows, float)
     k = max(1, int(share * sizes.shape[1]))
     expected = [sorted(np.argsort(-row, kind="stable")[:k]) for row in sizes]
-    assert largest(sizes, k).tolist() == expected
+    assert find_largest(sizes, k).tolist() == expected
 
 
 def test_messages_of_any_length_are_cut_into_pieces_without_a_trace_stay_and_numbers_that_are_none_have_places():
@@ -249,7 +249,7 @@ def test_messages_of_any_length_are_cut_into_pieces_without_a_trace_stay_and_num
     expected = [sorted(np.argsort(-np.abs(row), kind="stable")[:17]) for row in rows]
     assert TopK(k=17).places(rows, list).tolist() == expected
     for k in (1, 3):
-        assert largest(np.array([[np.nan, 1.0, 2.0, np.nan]]), k).shape == (1, k)
+        assert find_largest(np.array([[np.nan, 1.0, 2.0, np.nan]]), k).shape == (1, k)
     rows = np.arange(12.0).reshape(2, 6)
     before = rows.copy()
     sent = TopK(k=2).compress(rows, list)

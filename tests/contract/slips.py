@@ -48,7 +48,7 @@ class Method(mpifed.Algorithm):
 
     slip: str = ""
 
-    def join(self, f):
+    def init_client(self, f):
         Z = f.zeros(f.n)
         if self.slip == "join calls":
             return self.gradient(f, Client(Z), f.initial()[0])[0]
@@ -56,7 +56,7 @@ class Method(mpifed.Algorithm):
             self.slip, Client(Z)
         )
 
-    def start(self, fed):
+    def init_server(self, fed):
         x = fed.initial()
         return {
             "start none": None,
@@ -130,12 +130,12 @@ class Spoken(mpifed.Algorithm):
 
     slip: str = ""
 
-    takes = mpifed.Takes.ALL
+    participation = mpifed.Participation.ALL
 
-    def join(self, f):
+    def init_client(self, f):
         return Client(f.zeros(f.n))
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial())
 
     def round(self, fed, server):
@@ -170,7 +170,7 @@ class Reporting(Spoken):
 
 
 class Personal(Spoken):
-    def personalised(self, f, client):
+    def personal_models(self, f, client):
         return f.zeros(f.n)[:, 1:]
 
 
@@ -180,11 +180,11 @@ class Counting(Spoken):
     def hook(self, name, right=None):
         return 3.0 if self.slip == name else right
 
-    def work(self, d):
-        return None if self.slip == "no work" else self.hook("work", d)
+    def sample_gradients(self, d):
+        return None if self.slip == "no work" else self.hook("sample_gradients", d)
 
-    def traffic(self, n):
-        return self.hook("traffic", (n, n))
+    def message_size(self, n):
+        return self.hook("message_size", (n, n))
 
     def advice(self, m):
         return self.hook("advice")
@@ -195,12 +195,12 @@ class Counting(Spoken):
     def privacy(self):
         return self.hook("privacy")
 
-    def redrawn(self, server, rounds):
-        return self.hook("redrawn", server)
+    def replayed_rounds(self, server, rounds):
+        return self.hook("replayed_rounds", server)
 
 
 class Scoring(Spoken):
-    takes = mpifed.Takes.SELECTED
+    participation = mpifed.Participation.SELECTED
 
     def round(self, fed, server):
         return Server(server.x - 0.1 * fed.mean(self.gradient, server.x, to=fed.select(server.x)))
@@ -211,11 +211,11 @@ class Scoring(Spoken):
 
 for name, wrong in {  # classes that differ from Spoken in one attribute
     "Requires": {"requires": ("lipschitz",)},
-    "RequiresOption": {"requires": (mpifed.Need("lipschitz", unless=("gama",)),)},
-    "TakesText": {"takes": "all"},
-    "UploadKind": {"upload": mpifed.Upload(kind="modle")},
-    "UploadVectors": {"upload": mpifed.Upload(kind="model", vectors="2")},
-    "UploadKept": {"upload": mpifed.Upload(kind="model", kept="y")},
+    "RequiresOption": {"requires": (mpifed.Requirement("lipschitz", unless=("gama",)),)},
+    "TakesText": {"participation": "all"},
+    "UploadKind": {"upload": mpifed.Upload(content="modle")},
+    "UploadVectors": {"upload": mpifed.Upload(content="model", vectors="2")},
+    "UploadKept": {"upload": mpifed.Upload(content="model", last_upload="y")},
     "RecordText": {"record": "a"},
     "BadDefault": {"__annotations__": {"gamma": float}, "gamma": "a"},
 }.items():
@@ -249,11 +249,11 @@ class Nodes(mpifed.GraphAlgorithm):
 
     slip: str = ""
 
-    def join(self, f):
+    def init_client(self, f):
         Z = f.zeros(f.n)
         return Client(Z) if self.slip == "no x" else Server(Z, f.zeros(2))
 
-    def start(self, net):
+    def init_server(self, net):
         return Server(net.initial())
 
     def round(self, net, server):

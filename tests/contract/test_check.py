@@ -9,13 +9,13 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.api.study import study
+from mpifed.api.study import build_table
 from mpifed.checking import runs
-from mpifed.checking.case import case_of
+from mpifed.checking.case import make_case
 from mpifed.checking.check import checks_of
 from mpifed.checking.families import KINDS
-from mpifed.checking.table import FAILED, OPEN, PASSED, carried_out, place, raised
-from mpifed.core.objects import plain
+from mpifed.checking.table import FAILED, OPEN, PASSED, describe_error, locate, run_checks
+from mpifed.core.objects import to_plain
 from mpifed.mpi.launcher import LAUNCHERS
 from tests.contract import wrong
 from tests.helpers.algorithm_cases import GRAPH_SETTINGS, SETTINGS
@@ -24,14 +24,26 @@ from tests.helpers.commands import mpifed as command
 HERE = Path(__file__).parent
 OUTSIDE = ("1 and 3 ranks", "stopped and resumed")  # they start processes
 METHODS = [
-    (wrong.SelectsNobody, "takes", "round: selects 0 times in round 1, and takes = Takes.SELECTED says 1"),
-    (wrong.AsksOthers, "takes", "asks client"),
-    (wrong.AsksNobodyElse, "takes", "asks the selected clients alone in 3 rounds"),
-    (wrong.SendsTwo, "upload and traffic", "10 numbers travel up for each client and selection in round 1"),
-    (wrong.GetsMore, "upload and traffic", "10 numbers travel down for each client and selection in round 1"),
-    (wrong.WorksMore, "work", "gradient: computes 2 gradients of each sample for a selection, and work(d) says 1"),
-    (wrong.KeepsElsewhere, "fields of upload", "upload.kept = 'z'"),
-    (wrong.NeedsMore, "requires", 'gradient: calls f.lipschitz, and requires does not name it: Need("lipschitz")'),
+    (
+        wrong.SelectsNobody,
+        "participation",
+        "round: selects 0 times in round 1, and participation = Participation.SELECTED says 1",
+    ),
+    (wrong.AsksOthers, "participation", "asks client"),
+    (wrong.AsksNobodyElse, "participation", "asks the selected clients alone in 3 rounds"),
+    (wrong.SendsTwo, "upload and message_size", "10 numbers travel up for each client and selection in round 1"),
+    (wrong.GetsMore, "upload and message_size", "10 numbers travel down for each client and selection in round 1"),
+    (
+        wrong.WorksMore,
+        "sample_gradients",
+        "computes 2 gradients of each sample for a selection, and sample_gradients(d) says 1",
+    ),
+    (wrong.KeepsElsewhere, "fields of upload", "upload.last_upload = 'z'"),
+    (
+        wrong.NeedsMore,
+        "requires",
+        'calls f.lipschitz, and requires does not name it: Requirement("lipschitz")',
+    ),
     (wrong.NeedsLess, "requires", "requires names hessian, and 3 rounds did not call it"),
     (wrong.LooksAside, "blocks of other sizes", "gradient: with block_bytes = 1"),
     (wrong.DrawsAnywhere, "two runs, same bits", "random numbers come from f.rng"),
@@ -95,11 +107,11 @@ FIRST = list({kind: (kind, name) for kind, name in reversed(MEMBERS) if kind not
 def rows(component, but=OUTSIDE, options=None, only=None):
     """The rows of all checks of a component, or of those ``only``, without those ``but``, by name."""
     cls = component if isinstance(component, type) else type(component)
-    own = plain(component, "component") | (options or {})
+    own = to_plain(component, "component") | (options or {})
     with tempfile.TemporaryDirectory() as folder:
-        case = case_of(cls, own, study(None, None, {}), Path(folder))
+        case = make_case(cls, own, build_table(None, None, {}), Path(folder))
         some = [one for one in checks_of(cls) if one[0] not in but and (only is None or one[0] in only)]
-        return {row.check: row for row in carried_out(some, case)}
+        return {row.check: row for row in run_checks(some, case)}
 
 
 def failing(found):
@@ -127,10 +139,10 @@ def test_a_file_in_a_folder_called_mpifed_is_still_a_users(tmp_path):
     file.parent.mkdir()
     shutil.copy(HERE / "wrong.py", file)
     cls = Algorithm.member(f"{file}:SelectsNobody", "algorithm")
-    assert re.fullmatch(r"mine\.py:\d+ round", place(cls(), "round"))
+    assert re.fullmatch(r"mine\.py:\d+ round", locate(cls(), "round"))
     with pytest.raises(AttributeError) as error:
         cls().gradient(None, None, None)
-    assert re.match(r"mine\.py:\d+ gradient: AttributeError", raised(error.value))
+    assert re.match(r"mine\.py:\d+ gradient: AttributeError", describe_error(error.value))
 
 
 @pytest.mark.parametrize("cls", RIGHT)
@@ -176,7 +188,7 @@ def test_a_class_of_a_program_is_checked_as_far_as_this_process_goes():
 def test_steps_that_are_too_long_and_noise_with_a_seed_are_no_mistake_of_the_fixed_point():
     server = mpifed.server_optimizers.Adagrad(lr=0.05, beta1=0.0)
     alone = ("fixed point", "permuted clients")
-    long = rows(mpifed.algorithms.FedOpt(step=mpifed.steps.Constant(a=0.02), server=server), only=alone[:1])
+    long = rows(mpifed.algorithms.FedOpt(step=mpifed.steps.ConstantStep(a=0.02), server=server), only=alone[:1])
     assert (long["fixed point"].outcome, "steps are too long" in long["fixed point"].about) == (OPEN, True)
     drawn = rows(mpifed.algorithms.FlameDP(noise_seed=4), only=alone)
     assert {drawn[name].about for name in alone} == {"it draws random numbers, or the problem does"}

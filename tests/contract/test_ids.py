@@ -32,10 +32,10 @@ class Named(Algorithm):
     way: str = "a list"
     kind: str = "call"
 
-    def join(self, f):
+    def init_client(self, f):
         return Client(f.zeros(f.n))
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial())
 
     def round(self, fed, server):

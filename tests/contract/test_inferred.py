@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.api.study import study as study_of
+from mpifed.api.study import build_table as study_of
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.new_result import notes as notes_of
+from mpifed.experiment.new_result import study_notes as notes_of
 from mpifed.experiment.prepare import prepare
 from mpifed.problems.problem import Problem
 from mpifed.report.summary import show
@@ -73,7 +73,7 @@ def study(tmp_path):
 def outside(table):
     """What others than client 0 have and see: the length of the model, and their samples."""
     config = experiment(table)
-    data = config.problem.fitted(config.data.load(0, "float64"))
+    data = config.problem.fit_labels(config.data.load(0, "float64"))
     X, y = data.rows(1, data.m)
     return len(config.problem.initial(data, 0)), np.asarray(X.toarray() if data.sparse else X).tolist(), y.tolist()
 
@@ -150,7 +150,7 @@ def test_arrays_frames_and_data_of_ones_own_say_it_too(tmp_path):
     assert len(stated.x) == 5 * 3
 
     class Own(Data):
-        keeps = mpifed.Keeps.EVERYTHING
+        supports = mpifed.Supports.EVERYTHING
 
         def load(self, seed, dtype):
             return mpifed.Pool(X, y, None, np.full(4, 3), dtype)
@@ -195,7 +195,7 @@ def test_no_first_model_depends_on_samples(name):
     found = []
     for seed in (0, 1):
         X = np.random.default_rng(seed).standard_normal((12, 3))
-        found.append(problem.initial(problem.fitted(mpifed.arrays(X, np.roll(y, seed), 4).load(0, "float64")), 0))
+        found.append(problem.initial(problem.fit_labels(mpifed.arrays(X, np.roll(y, seed), 4).load(0, "float64")), 0))
     assert found[0].tobytes() == found[1].tobytes()
 
 

@@ -9,16 +9,16 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.parts.gaussian import Gaussian
-from mpifed.core.discrete_noise import laplace_steps, least_epsilon
+from mpifed.algorithms.parts.gaussian_mechanism import GaussianMechanism
+from mpifed.core.discrete_noise import laplace_steps, minimum_epsilon
 from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.new_result import notes
+from mpifed.experiment.new_result import study_notes
 from mpifed.experiment.run import start
 from mpifed.features.guarantee.notes import privacy_notes
-from mpifed.features.listed import features_of
+from mpifed.features.listed import make_features
 from mpifed.federation.host import Host
 from mpifed.report.summary import show
 from tests.helpers.killed_runs import content
@@ -79,10 +79,10 @@ def test_the_selections_that_the_refusal_advises_tell_no_neighbours_apart(select
 
 
 OWN = """
-from mpifed import Keeps, Selection, Selector
+from mpifed import Supports, Selection, Selector
 
 class Own(Selection):
-    keeps = Keeps.PRIVACY
+    supports = Supports.PRIVACY
     learns: bool = False
 
     def selector(self, seed, m, rounds):
@@ -176,7 +176,9 @@ ELSE = "ρ = 0.5 to those who are no clients (neighbours"
 def test_the_budget_of_sums_is_that_of_what_colluding_clients_see_and_the_file_says_so(colluding, share, words):
     """What is left of the noise of m clients after those of k are taken out has the share (m − k)/m of the variance."""
     result = mpifed.run(summed(colluding=colluding), progress=None)
-    spent = [Gaussian(0.1, FLAME["noise_multiplier"] * np.sqrt(share)).spent(k, 1e-5) for k in range(4)]
+    spent = [
+        GaussianMechanism(0.1, FLAME["noise_multiplier"] * np.sqrt(share)).spent_epsilon(k, 1e-5) for k in range(4)
+    ]
     assert result.rounds["epsilon_accounted"] == pytest.approx(spent, rel=1e-12)
     assert words in result.attrs["privacy"]
 
@@ -227,10 +229,10 @@ def test_columns_that_all_clients_scale_together_are_named_where_a_guarantee_is_
     table = TABLE | {"rounds": 1, "algorithm": algorithm, "problem": "logistic"}
     config = experiment(table)
     config = msgspec.structs.replace(config, data=Scaled(clients=5))
-    assert told in " ".join(notes(config, 5, features_of(config)))
+    assert told in " ".join(study_notes(config, 5, make_features(config)))
     plain = experiment(table | {"algorithm": {"name": "fedepm"}})
     plain = msgspec.structs.replace(plain, data=Scaled(clients=5))
-    assert told not in " ".join(notes(plain, 5, features_of(plain)))
+    assert told not in " ".join(study_notes(plain, 5, make_features(plain)))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +262,7 @@ def test_the_least_epsilon_that_the_sentence_names_runs(graph):
 
 
 def test_noise_of_more_steps_than_its_law_is_exact_for_is_refused():
-    assert laplace_steps(np.array([0.3, 5e-9]), 7, least_epsilon(7))[1].max() <= 2.0**50
+    assert laplace_steps(np.array([0.3, 5e-9]), 7, minimum_epsilon(7))[1].max() <= 2.0**50
     for sensitivity, epsilon in ((1.0, 1e-13), (np.inf, 1.0)):
         with pytest.raises(UserError, match=r"has a scale of more than 2\^50 steps of its grid"):
             laplace_steps(np.array([sensitivity]), 7, epsilon)

@@ -12,9 +12,9 @@ from mpifed.algorithms.bases.algorithm import Privacy
 from mpifed.algorithms.gd import GD
 from mpifed.checking.families import KINDS
 from mpifed.compressors.sparse import TopK
-from mpifed.core.component import Component, fields_of, within
+from mpifed.core.component import Component, fields_of, walk_type
 from mpifed.core.errors import UserError
-from mpifed.core.promises import NOTHING_KEPT, Keeps, said
+from mpifed.core.promises import NOTHING_SUPPORTED, Supports, declared_promises
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.gaussian import Gaussian
@@ -22,20 +22,19 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.features import listed
-from mpifed.features.asynchrony.arrivals import Busy
+from mpifed.features.asynchrony.arrivals import BusyGuard
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
-from mpifed.features.client_weights.averages import HostAverages, ServerAverages
-from mpifed.features.feature import Feature
-from mpifed.features.listed import every_feature, features_of
-from mpifed.features.promises.keys import KEYS, SPEAKS
-from mpifed.features.promises.parts import of_stage, parts_of
-from mpifed.features.promises.refusal import REFUSALS, refusals
-from mpifed.federation.participation.selection import Selector, Uniform
-from mpifed.federation.stage import HostStage, Keeper, ServerStage
+from mpifed.features.client_weights.feature import HostAverages, ServerAverages
+from mpifed.features.feature import Plugin
+from mpifed.features.listed import list_features, make_features
+from mpifed.features.promises.feature import REFUSALS, explain_refusals
+from mpifed.features.promises.parts import KEYS, SPEAKS, list_parts, stage_part
+from mpifed.federation.participation.selection import Selector, UniformSelection
+from mpifed.federation.stage import Checkpointable, HostStage, ServerStage
 from mpifed.problems.logistic import Logistic
 from tests.helpers.mortal import Mortal
 
-WORDS = {Keeps.PRIVACY: "privacy", Keeps.SURVIVAL: "survives", Keeps.DEVICES: "computes on a device"}
+WORDS = {Supports.PRIVACY: "privacy", Supports.SURVIVAL: "survives", Supports.DEVICES: "computes on a device"}
 
 
 class Claimed(GD):
@@ -43,7 +42,7 @@ class Claimed(GD):
 
     clients: bool = False
     sums: bool = False
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def privacy(self):
         return Privacy(True, "so it says", clients=self.clients, sums=self.sums)
@@ -58,8 +57,8 @@ class Told(Gaussian):
 
     blur: float = 0.0
     scale: float = 1.0
-    keeps = Keeps.EVERYTHING
-    options = mpifed.keeping("scale")
+    supports = Supports.EVERYTHING
+    options = mpifed.supporting("scale")
 
 
 class SilentData(Gaussian):
@@ -70,7 +69,7 @@ class SilentProblem(Logistic):
     pass
 
 
-class SilentSelection(Uniform):
+class SilentSelection(UniformSelection):
     pass
 
 
@@ -82,7 +81,7 @@ class SilentPartition(Iid):
     pass
 
 
-class SilentFeature(Feature):
+class SilentFeature(Plugin):
     pass
 
 
@@ -94,19 +93,19 @@ class SilentHostStage(HostStage):
     pass
 
 
-class Installing(Feature):
+class Installing(Plugin):
     """A feature that keeps all promises and brings a stage that says nothing."""
 
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def server(self, fed):
         fed.stages.append(SilentServerStage())
 
 
-class InstallingAtHosts(Feature):
+class InstallingAtHosts(Plugin):
     """The same where clients live."""
 
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def host(self, host, housing):
         host.stages["silent"] = SilentHostStage()
@@ -148,7 +147,7 @@ def feature(monkeypatch):
 
 def broken(settings, promise):
     config = experiment(BASE | settings)
-    return list(refusals(promise, parts_of(config, features_of(config)), config))
+    return list(explain_refusals(promise, list_parts(config, make_features(config)), config))
 
 
 @pytest.mark.parametrize("promise", REFUSALS)
@@ -205,16 +204,16 @@ def test_an_option_that_speaks_goes_with_a_guarantee():
 def test_survival_and_devices_are_asked_for_by_the_run():
     with pytest.raises(UserError, match=r'^--survive cannot be used with algorithm = ".*Derived": it does not say'):
         start(Job(experiment(BASE | {"algorithm": f"{__name__}:Derived"}), survive=True), Mortal())
-    with pytest.raises(UserError, match=r'^kernels = "torch" is wrong: selection = ".*" does not say .*Keeps.DEVICES'):
+    with pytest.raises(UserError, match=r'^kernels = "torch" is wrong: selection = ".*" does not .*Supports.DEVICES'):
         mpifed.run(BASE | {"selection": f"{__name__}:SilentSelection", "algorithm": "gd"}, kernels="torch")
 
 
 def test_a_word_that_is_none_is_refused(tmp_path):
     (tmp_path / "own.py").write_text(
-        "import mpifed\nclass Own(mpifed.Selection):\n    keeps = 'privacy'\n"
+        "import mpifed\nclass Own(mpifed.Selection):\n    supports = 'privacy'\n"
         "    def selector(self, seed, m, rounds): ...\n"
     )
-    with pytest.raises(UserError, match=r"keeps = 'privacy' is wrong: it must be of mpifed.Keeps, such as"):
+    with pytest.raises(UserError, match=r"supports = 'privacy' is wrong: it must be of mpifed.Supports, such as"):
         experiment(BASE | {"selection": f"{tmp_path / 'own.py'}:Own"})
 
 
@@ -224,9 +223,9 @@ MEMBERS = [(kind, name) for kind, family in KINDS.items() for name in family.cho
 @pytest.mark.parametrize(("kind", "name"), MEMBERS)
 def test_every_component_of_the_house_says_itself_what_it_keeps_bits_and_resuming_among_it(kind, name):
     cls = KINDS[kind].member(name, "name")
-    assert "keeps" in vars(cls)
-    if not isinstance(cls.keeps, property):
-        assert Keeps.BITS | Keeps.RESUME in cls.keeps
+    assert "supports" in vars(cls)
+    if not isinstance(cls.supports, property):
+        assert Supports.BITS | Supports.RESUME in cls.supports
 
 
 def test_noise_that_no_seed_repeats_is_all_that_gives_up_bits_and_resuming():
@@ -234,18 +233,21 @@ def test_noise_that_no_seed_repeats_is_all_that_gives_up_bits_and_resuming():
     from mpifed.algorithms.fedepm_graph import FedEPMGraph
     from mpifed.algorithms.flame_dp import FlameDP
 
-    repeated = Keeps.BITS | Keeps.RESUME
+    repeated = Supports.BITS | Supports.RESUME
     for cls in (FedEPM, FedEPMGraph):
-        assert repeated in said(cls())
-        assert said(cls(noise="clipped")) == Keeps.SAMPLES | Keeps.DOUBLE | Keeps.SURVIVAL | Keeps.DEVICES
-        assert repeated in said(cls(noise="clipped", noise_seed=1))
-    assert not said(FlameDP()) & repeated
-    assert repeated in said(FlameDP(noise_seed=1))
+        assert repeated in declared_promises(cls())
+        assert (
+            declared_promises(cls(noise="clipped"))
+            == Supports.SAMPLES | Supports.DOUBLE | Supports.SURVIVAL | Supports.DEVICES
+        )
+        assert repeated in declared_promises(cls(noise="clipped", noise_seed=1))
+    assert not declared_promises(FlameDP()) & repeated
+    assert repeated in declared_promises(FlameDP(noise_seed=1))
 
 
-@pytest.mark.parametrize("cls", every_feature())
+@pytest.mark.parametrize("cls", list_features())
 def test_every_feature_says_what_it_keeps(cls):
-    assert Keeps.BITS | Keeps.RESUME in vars(cls)["keeps"]
+    assert Supports.BITS | Supports.RESUME in vars(cls)["supports"]
 
 
 def derived(cls):
@@ -253,11 +255,11 @@ def derived(cls):
 
 
 def test_every_stage_of_the_house_says_what_it_keeps():
-    assert {Busy, ComputedAhead, HostAverages, ServerAverages} < {*derived(Keeper)}  # all are imported
-    for cls in {*derived(Keeper)} - {Keeper, ServerStage, HostStage}:
+    assert {BusyGuard, ComputedAhead, HostAverages, ServerAverages} < {*derived(Checkpointable)}  # all are imported
+    for cls in {*derived(Checkpointable)} - {Checkpointable, ServerStage, HostStage}:
         if cls.__module__.startswith("mpifed."):
-            assert Keeps.BITS | Keeps.RESUME in vars(cls)["keeps"], cls
-    assert of_stage(HostStage()).keeps == NOTHING_KEPT
+            assert Supports.BITS | Supports.RESUME in vars(cls)["supports"], cls
+    assert stage_part(HostStage()).supports == NOTHING_SUPPORTED
 
 
 @pytest.mark.parametrize("name", Data.choices)
@@ -267,7 +269,7 @@ def test_every_option_of_data_of_the_house_says_what_it_keeps(name):
     for key, field in fields_of(cls).items():
         values = [
             value
-            for part in within(field.type)
+            for part in walk_type(field.type)
             if typing.get_origin(part) is typing.Literal
             for value in typing.get_args(part)
         ]
@@ -277,7 +279,7 @@ def test_every_option_of_data_of_the_house_says_what_it_keeps(name):
 
 def keys(table, path=""):
     for key, field in fields_of(table).items():
-        kinds = [kind for kind in within(field.type) if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+        kinds = [kind for kind in walk_type(field.type) if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
         if not kinds:
             yield path + key
         elif not issubclass(kinds[0], Component) and path + key not in SPEAKS:
@@ -324,7 +326,7 @@ def test_a_guarantee_for_clients_allows_what_moves_other_samples_of_a_client(tmp
 
 def test_a_selector_keeps_no_privacy_with_whatever_makes_it_ask():
     plain = Selector(3, lambda round, again: None)
-    assert plain.kept(3).keeps == Keeps.EVERYTHING
-    assert plain.kept(4).keeps == Keeps.EVERYTHING & ~Keeps.SUMS
+    assert plain.supported_promises(3).supports == Supports.EVERYTHING
+    assert plain.supported_promises(4).supports == Supports.EVERYTHING & ~Supports.SUMS
     for more in ({"batch_size": 0}, {"learn": lambda replies: plain}, {"uniform": 1}, {"score": "score_own"}):
-        assert not plain._replace(**more).kept(3).keeps & Keeps.PRIVACY
+        assert not plain._replace(**more).supported_promises(3).supports & Supports.PRIVACY

@@ -16,12 +16,12 @@ import pytest
 
 import mpifed
 from mpifed.cli.main import main
-from mpifed.experiment.checkpoint import find
+from mpifed.experiment.checkpoint import read_checkpoint
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from mpifed.results import provenance, recorder
-from mpifed.sweeps.cost import OFF, memory, parameters
+from mpifed.sweeps.cost import OFF, count_parameters, estimate_memory
 from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute
 from tests.helpers.commands import mpifed as mpifed_command
@@ -71,7 +71,7 @@ def test_a_run_whose_file_is_lost_ends_with_its_name_and_a_checkpoint(fate, here
     assert main(["run", *LONG, "-q"]) == 1
     said = capsys.readouterr().err
     assert re.fullmatch(f"mpifed: o/out.h5 {sentence}.*", said.strip()), said
-    left = find("o/out.h5")
+    left = read_checkpoint("o/out.h5")
     assert (left and left.round) == saved
     assert main(["resume", "o/out.h5"]) == 2
     assert resumed in capsys.readouterr().err
@@ -140,7 +140,7 @@ def test_checkpoints_go_through_a_link_to_another_disk_which_stays(here):
     link.symlink_to(scratch.absolute())
     for _ in range(2):  # the second run removes the checkpoint of the first
         assert main(["run", *LONG, "kernels=numpy", "--force", "-q"]) == 0
-        assert find("o/out.h5").round == 12
+        assert read_checkpoint("o/out.h5").round == 12
     (scratch / "mine.txt").write_text("of the user")
     assert main(["resume", "o/out.h5", "rounds=15", "-q"]) == 0
     assert main(["run", *LONG, "kernels=numpy", "checkpoint.keep=false", "--force", "-q"]) == 0
@@ -175,16 +175,16 @@ def test_a_result_that_the_program_itself_holds_open_is_read(here):
 
 def test_the_file_has_the_blas_of_the_run_and_resume_says_where_it_changes(here):
     """OPENBLAS_CORETYPE makes OpenBLAS compute as on another processor."""
-    if platform.machine() != "x86_64" or not provenance.blas().startswith("openblas"):
+    if platform.machine() != "x86_64" or not provenance.describe_blas().startswith("openblas"):
         pytest.skip("numpy has no OpenBLAS for x86 here")
     done = mpifed_command("run", "rounds=3", "stop.gradient=0", "-q", "-o", "out.h5", OPENBLAS_CORETYPE="Prescott")
     assert done.code == 0, done.err
     assert re.fullmatch(r"openblas \S+ (Katmai|Prescott|Core2)", old := mpifed.load("out.h5").attrs["blas"])
     assert main(["resume", "out.h5", "rounds=4"]) == 0
     result = mpifed.load("out.h5")
-    assert result.attrs["blas"] == provenance.blas() == result.ranks["blas"][0]
+    assert result.attrs["blas"] == provenance.describe_blas() == result.ranks["blas"][0]
     assert "from round 4 on this run is computed otherwise" in result.attrs["notes"]
-    assert f"BLAS ({old} → {provenance.blas()})" in result.attrs["notes"]
+    assert f"BLAS ({old} → {provenance.describe_blas()})" in result.attrs["notes"]
 
 
 def written(kind, labels):
@@ -263,7 +263,7 @@ def test_the_estimate_of_a_sweep_is_as_near_as_it_says(here, capsys):
     begun = time.process_time()
     start(Job(point.config))
     assert point.cost / OFF / 2 < time.process_time() - begun < point.cost * OFF
-    assert parameters(point.config, 60) == 10 * 61  # ten classes
+    assert count_parameters(point.config, 60) == 10 * 61  # ten classes
 
 
 @pytest.mark.parametrize(
@@ -288,4 +288,4 @@ def test_memory_asked_for_is_enough(here):
     (point,) = points({}, study, ["seed=0"])
     words = [sys.executable, "-m", "mpifed", "run", *study, "-q", "-o", "out.h5"]
     assert execute(["sh", "-c", f"{shlex.join(words)}; true"]).err == ""  # else the peak of this process counts, too
-    assert mpifed.load("out.h5").ranks["max_rss_bytes"][0] < sum(memory(point.config))
+    assert mpifed.load("out.h5").ranks["max_rss_bytes"][0] < sum(estimate_memory(point.config))

@@ -19,12 +19,12 @@ PAIR = r"it must return \(new state, upload\), one row for each of the c clients
 WRONG = r'^algorithm = "FILE:\w+" is wrong: \w+ of FILE:'
 SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.py and G a client method of it
     "algorithm:Method": {
-        "join rows": r"^join of FILE returns a state whose field z is an array .*\(\d, 5\), called for c = \d clients:",
-        "join nan": r"^join of FILE returns a state whose field z is not a number for client \d$",
-        "start none": rf"^start of FILE returns None: {STATE} with the model x \(n,\)$",
-        "start no x": rf"^start of FILE returns a state without a field x: {STATE} with",
-        "start text": r"^start of FILE returns a state whose field x is an array <U1 .*: fields are arrays of real",
-        "start shape": r"^start of FILE returns a state whose field x is .*\(6,\): the model has shape \(5,\)$",
+        "join rows": r"^init_client of FILE returns a state whose field z is an array .*\(\d, 5\), called for c = ",
+        "join nan": r"^init_client of FILE returns a state whose field z is not a number for client \d$",
+        "start none": rf"^init_server of FILE returns None: {STATE} with the model x \(n,\)$",
+        "start no x": rf"^init_server of FILE returns a state without a field x: {STATE} with",
+        "start text": r"^init_server of FILE returns a state whose field x is an array <U1 .*: fields are arrays of ",
+        "start shape": r"^init_server of FILE returns a state whose field x is .*\(6,\): the model has shape \(5,\)$",
         "fewer fields": r"^round of FILE returns a state with the fields x, and before the round it had x, rest$",
         "to set": r"^to= in a call of gradient is a set: clients are whole numbers from 0 to 5, or a mask of 6",
         "to mask": r"^to= in a call of gradient is an array bool .*\(7,\): a mask has one entry for each of the 6",
@@ -63,17 +63,17 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "text": r"^report of FILE returns a str as the column 'a': it must be a number$",
     },
     "algorithm:Personal": {
-        "": r"^personalised of FILE returns an array .*\(\d, 4\): it must return an array \(c, n\), here \(\d, 5\)$"
+        "": r"^personal_models of FILE returns an array .*\(\d, 4\): it must return an array \(c, n\), here \(\d, 5\)$"
     },
     "system.speed=1e4 system.bandwidth_up=1e4 algorithm:Counting": {
         "no work": r"^system\.passes is missing: FILE:Counting cannot tell beforehand how often its",
-        "work": r"^work of FILE returns the number 3\.0 for d of shape \(1,\): it must be an array of this shape, or",
-        "traffic": r"^traffic of FILE returns the number 3\.0: it must return two numbers, those that travel down and",
+        "sample_gradients": r"^sample_gradients of FILE returns the number 3\.0 for d of shape \(1,\): it must be ",
+        "message_size": r"^message_size of FILE returns the number 3\.0: it must return two numbers, ",
     },
     "algorithm:Counting": {
         "advice": r"^advice of FILE returns the number 3\.0: it must return a text, or None$",
         "privacy": r"^privacy of FILE returns the number 3\.0: it must return a Privacy, or None$",
-        "redrawn": r"^redrawn of FILE returns the number 3\.0: it must return the server's state, a Server$",
+        "replayed_rounds": r"^replayed_rounds of FILE returns the number 3\.0: it must return the server's state, a ",
     },
     "algorithm.certify=true algorithm:Counting": {
         "certificate": r"^certificate of FILE returns the number 3\.0: it must return a mpifed\.Certificate$"
@@ -81,10 +81,14 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
     "selection=biased algorithm:Scoring": {"alone": rf"^score of FILE returns an array of shape \(1,\): {PAIR}"},
     "algorithm:Requires": {"": rf"{WRONG} requires = \('lipschitz',\) is wrong: it must be a tuple such as"},
     "algorithm:RequiresOption": {"": rf"{WRONG} requires names the option 'gama', and there is none of that name"},
-    "algorithm:TakesText": {"": r"TakesText of FILE: takes = 'all' is wrong: it must be a Takes"},
-    "algorithm:UploadKind": {"": rf"{WRONG} upload has the kind 'modle', and the kinds are model, change, gradient"},
+    "algorithm:TakesText": {"": r"TakesText of FILE: participation = 'all' is wrong: it must be a Participation"},
+    "algorithm:UploadKind": {
+        "": rf"{WRONG} upload has the content 'modle', and it must be one of model, change, gradient"
+    },
     "algorithm:UploadVectors": {"": rf"{WRONG} upload has vectors = '2', and that is a whole number"},
-    "algorithm:UploadKept": {"": r"^join of FILE returns a state without the field y, which upload = Upload\(kept='y'"},
+    "algorithm:UploadKept": {
+        "": r"^init_client of FILE returns a state without the field y, which upload = Upload\(last_upload='y'"
+    },
     "algorithm:RecordText": {"": rf"{WRONG} record of RecordText is a str: it must be a method"},
     "algorithm:PostFails": {"": r"^__post_init__ of FILE fails in line \d+: KeyError: 'gamma'$"},
     "algorithm:PostRefuses": {"": r"^algorithm: gamma is not right"},
@@ -93,7 +97,7 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "mean": r"^FILE:Nodes calls step through a server in round 1, and with a table \[graph\]",
         "array": r"^G step gets an array as an argument, and nodes have no server",
         "field": r"^'y' cannot travel between nodes: it must be a field of the clients' state of",
-        "no x": r"^join of FILE returns a state without a field x, in which the nodes have their models \(c, n\)$",
+        "no x": r"^init_client of FILE returns a state without a field x, in which the nodes have ",
         "upload": r"^G step returns an upload, and nodes have no server to send it",
     },
     "algorithm:Nodes": {"": r"^graph is missing: FILE:Nodes has no server, so it needs a graph, such as"},

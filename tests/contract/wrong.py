@@ -23,10 +23,10 @@ class Descent(mpifed.Algorithm):
 
     gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.01
 
-    def join(self, f):
+    def init_client(self, f):
         return Client()
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial())
 
     def round(self, fed, server):
@@ -48,7 +48,7 @@ class AsksOthers(Descent):
 
 
 class AsksNobodyElse(Descent):
-    takes = mpifed.Takes.SELECTED_AND_ALL
+    participation = mpifed.Participation.SELECTED_AND_ALL
 
 
 class SendsTwo(Descent):
@@ -64,7 +64,7 @@ class WorksMore(Descent):
     def gradient(self, f, client, x):
         return client, f.grad(x) + 0 * f.grad(x)
 
-    def work(self, d):
+    def sample_gradients(self, d):
         return d
 
 
@@ -77,7 +77,7 @@ class GetsMore(Descent):
 
 
 class KeepsElsewhere(Descent):
-    upload = mpifed.Upload(kept="z")
+    upload = mpifed.Upload(last_upload="z")
 
 
 class NeedsMore(Descent):
@@ -87,7 +87,7 @@ class NeedsMore(Descent):
 
 
 class NeedsLess(Descent):
-    requires = (mpifed.Need("hessian"),)
+    requires = (mpifed.Requirement("hessian"),)
 
 
 class LooksAside(Descent):
@@ -102,7 +102,7 @@ class DrawsAnywhere(Descent):
 
 
 class Remembers(Descent):
-    def start(self, fed):
+    def init_server(self, fed):
         KEPT["v"] = np.zeros(fed.n)
         return Server(fed.initial())
 
@@ -118,7 +118,7 @@ class Longer(NamedTuple):
 
 
 class Grows(Descent):
-    def start(self, fed):
+    def init_server(self, fed):
         return Longer(fed.initial(), np.zeros(0))
 
     def round(self, fed, server):

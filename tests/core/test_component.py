@@ -10,8 +10,10 @@ from mpifed.core.component import fields_of
 WRONG = {
     "sizes = [1000, 0, 1000] is wrong: it must be a list of whole numbers": lambda: partitions.Sizes([1000, 0, 1000]),
     'Sizes.sizes = "x" is wrong: it must be a whole number or a list': lambda: partitions.Sizes("x"),
-    "low = 2.0 is wrong: it must be at most high = 1.0": lambda: distributions.Uniform(low=2.0, high=1.0),
-    'Uniform.low = "a" is wrong: it must be a number': lambda: distributions.Uniform(low="a", high=1.0),
+    "low = 2.0 is wrong: it must be at most high = 1.0": lambda: distributions.UniformDistribution(low=2.0, high=1.0),
+    'UniformDistribution.low = "a" is wrong: it must be a number': lambda: distributions.UniformDistribution(
+        low="a", high=1.0
+    ),
     "k = -1 is wrong: it must be at least 1": lambda: compressors.TopK(k=-1),
     "least = 9 is more than most = 3": lambda: data.Synthetic(least=9, most=3),
     'k0 = 2 needs order = "adapt-combine"': lambda: mpifed.algorithms.DGD(k0=2),

@@ -7,27 +7,27 @@ import sys
 import pytest
 
 from mpifed.core import signals
-from mpifed.core.errors import LONGEST, UserError, failure, printable, reason, sentence
+from mpifed.core.errors import LONGEST, UserError, escape_unprintable, failure_message, reason, to_one_line
 from tests.helpers.commands import execute
 
 
 def test_a_sentence_is_one_line_of_bounded_length():
-    assert sentence("one\ntwo\x1b[2J") == "one\\ntwo\\x1b[2J"
-    assert sentence("a" * 10 * LONGEST + "b" * 10 * LONGEST) == "a" * (LONGEST // 2) + " … " + "b" * (LONGEST // 2)
-    assert printable("ü\t\n", keep="\n") == "ü\\t\n"
+    assert to_one_line("one\ntwo\x1b[2J") == "one\\ntwo\\x1b[2J"
+    assert to_one_line("a" * 10 * LONGEST + "b" * 10 * LONGEST) == "a" * (LONGEST // 2) + " … " + "b" * (LONGEST // 2)
+    assert escape_unprintable("ü\t\n", keep="\n") == "ü\\t\n"
 
 
 def test_the_reason_of_an_error_of_the_system_is_that_of_the_system_and_a_failure_says_where_it_happened():
     assert reason(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "x.h5")) == "no such file or directory"
     assert reason(ValueError("Bad Value")) == "bad value"
-    text = failure(1, MemoryError("Unable to allocate 3 GiB"))
+    text = failure_message(1, MemoryError("Unable to allocate 3 GiB"))
     assert text.endswith("has no memory left: unable to allocate 3 gib")
     assert text.startswith("rank 1 on ")
-    assert failure(2, UserError("k0 = 0 is wrong")) == "k0 = 0 is wrong"
+    assert failure_message(2, UserError("k0 = 0 is wrong")) == "k0 = 0 is wrong"
     try:
         _ = 1 // 0
     except ZeroDivisionError as error:
-        text = failure(2, error)
+        text = failure_message(2, error)
     assert text.startswith("rank 2 on ")
     assert "failed: ZeroDivisionError: " in text.splitlines()[0]
     assert "test_errors.py" in text
@@ -36,8 +36,8 @@ def test_the_reason_of_an_error_of_the_system_is_that_of_the_system_and_a_failur
 PROGRAM = """
 import os, signal, sys, time
 from mpifed.core import signals
-signals.TOGETHER = 0.3
-signals.listen()
+signals.REPEAT_SECONDS = 0.3
+signals.listen_for_signals()
 for pause in map(float, sys.argv[1:]):
     time.sleep(pause)
     os.kill(os.getpid(), signal.SIGUSR1)
@@ -47,10 +47,10 @@ print(signals.stop_signal)
 
 
 def test_numbers_and_names_of_signals_agree(monkeypatch):
-    assert (signals.number(), signals.name(0)) == (0, "")
+    assert (signals.signal_number(), signals.signal_name(0)) == (0, "")
     for name in signals.HANDLED:
         monkeypatch.setattr(signals, "stop_signal", name)
-        assert signals.name(signals.number()) == name
+        assert signals.signal_name(signals.signal_number()) == name
 
 
 @pytest.mark.parametrize(

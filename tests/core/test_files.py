@@ -8,8 +8,8 @@ import pytest
 
 from mpifed.core import checksummed
 from mpifed.core.errors import UserError
-from mpifed.core.files import atomic_file, claim, open_file, replacing, unclaim
-from mpifed.core.hdf5 import datasets, entry, values
+from mpifed.core.files import atomic_file, claim_name, open_file, release_name, replace_file
+from mpifed.core.hdf5 import get_entry, iterate_datasets, read_dataset
 from tests.helpers import hostile_files as hostile
 from tests.helpers.commands import within_seconds
 
@@ -46,11 +46,11 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(path, error):
 
 
 def test_replacing_keeps_a_file_without_force_and_passes_errors_of_the_caller_on(path):
-    with pytest.raises(UserError, match=r"out\.txt exists; say --force"), replacing(path, force=False) as part:
+    with pytest.raises(UserError, match=r"out\.txt exists; say --force"), replace_file(path, force=False) as part:
         part.write_text("new")
-    with pytest.raises(ValueError, match="mine"), replacing(path.parent / "new.txt", force=False):
+    with pytest.raises(ValueError, match="mine"), replace_file(path.parent / "new.txt", force=False):
         raise ValueError("mine")
-    with replacing(path, force=True) as part:
+    with replace_file(path, force=True) as part:
         part.write_text("new")
     assert path.read_text() == "new"
     assert os.listdir(path.parent) == ["out.txt"]
@@ -60,14 +60,14 @@ def test_a_claimed_name_is_the_first_that_is_free_and_is_taken_from_then_on(tmp_
     names = [str(tmp_path / name) for name in ("a", "b", "c", "d")]
     (tmp_path / "a").write_text("old")
     (tmp_path / "b").symlink_to(tmp_path / "nowhere")
-    assert [claim(names), claim(names)] == names[2:]
-    unclaim(names[2])
-    assert claim(names) == names[2]
+    assert [claim_name(names), claim_name(names)] == names[2:]
+    release_name(names[2])
+    assert claim_name(names) == names[2]
     (tmp_path / "d").write_text("a result")
-    unclaim(names[3])
+    release_name(names[3])
     assert (tmp_path / "d").read_text() == "a result"
     with pytest.raises(UserError, match=r"nowhere/a cannot be written: "):
-        claim([str(tmp_path / "nowhere" / "a")])
+        claim_name([str(tmp_path / "nowhere" / "a")])
 
 
 def test_files_are_read_as_they_were_written_and_refused_where_a_byte_or_the_name_has_changed(tmp_path):
@@ -110,15 +110,15 @@ def file(tmp_path):
 
 
 def test_arrays_and_texts_are_read_whole_without_groups_and_what_leads_elsewhere_is_refused(file):
-    assert values(entry(file, "numbers", "file"), "numbers").tolist() == [0, 1, 2, 3]
-    assert values(entry(file, "words", "file"), "words").tolist() == ["a", "é"]
-    assert entry(file, "missing", "file") is None
+    assert read_dataset(get_entry(file, "numbers", "file"), "numbers").tolist() == [0, 1, 2, 3]
+    assert read_dataset(get_entry(file, "words", "file"), "words").tolist() == ["a", "é"]
+    assert get_entry(file, "missing", "file") is None
     for name in ("soft", "outside", "virtual"):
         with pytest.raises(UserError, match=f"^{name} of file "):
-            entry(file, name, "file")
-    assert [name for name, _ in datasets(entry(file, "group", "file"), "file")] == ["numbers"]
+            get_entry(file, name, "file")
+    assert [name for name, _ in iterate_datasets(get_entry(file, "group", "file"), "file")] == ["numbers"]
     with pytest.raises(UserError, match="of file is a link"):
-        dict(datasets(file, "file"))
+        dict(iterate_datasets(file, "file"))
 
 
 def test_a_pipe_or_a_device_is_not_opened_as_a_file(tmp_path):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mpifed.core.arrays import is_real
-from mpifed.core.guards import shown
+from mpifed.core.arrays import is_real_array
+from mpifed.core.guards import describe_value
 
 ROWS = np.ones((2, 3))
 REAL = [(ROWS, "an array of shape (2, 3)"), (ROWS > 0, "an array bool of shape (2, 3)")]
@@ -28,5 +28,5 @@ OTHERS = [
 
 @pytest.mark.parametrize(("value", "words"), REAL + OTHERS, ids=[words for _, words in REAL + OTHERS])
 def test_a_value_is_told_by_its_type_and_shape(value, words):
-    assert shown(value) == words
-    assert is_real(value) == any(value is real for real, _ in REAL)
+    assert describe_value(value) == words
+    assert is_real_array(value) == any(value is real for real, _ in REAL)

@@ -10,8 +10,8 @@ import pytest
 
 from mpifed.core import hdf5
 from mpifed.core.errors import UserError
-from mpifed.core.hdf5 import check_heaps, entry
-from mpifed.results.netcdf import dimension
+from mpifed.core.hdf5 import check_heaps, get_entry
+from mpifed.results.netcdf import require_dimension
 from tests.helpers.commands import execute
 
 CHANGING = """
@@ -74,8 +74,8 @@ def test_a_file_without_texts_has_no_heap(tmp_path):
 def test_a_dimension_of_a_large_model_is_no_damage_and_data_that_are_not_there_are(tmp_path):
     """A result with more than 67 million parameters is read: its dimension has a length and no bytes."""
     with h5py.File(tmp_path / "large.h5", "w") as file:
-        dimension(file, "parameter", 10**8)
+        require_dimension(file, "parameter", 10**8)
         file.create_dataset("X", (10**8,), ">f4")
-        assert entry(file, "parameter", "large.h5").shape == (10**8,)
+        assert get_entry(file, "parameter", "large.h5").shape == (10**8,)
         with pytest.raises(UserError, match=r"X of large\.h5 declares 400,000,000 bytes, but its 0 bytes"):
-            entry(file, "X", "large.h5")
+            get_entry(file, "X", "large.h5")

@@ -10,17 +10,17 @@ import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.parts.step_sizes import Constant, Step
+from mpifed.algorithms.parts.step_sizes import ConstantStep, Step
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
-from mpifed.core.objects import plain, reference
+from mpifed.core.objects import study_name, to_plain
 
 
 @pytest.fixture(autouse=True)
 def forget():
-    plugins.given.clear()
+    plugins.passed_classes.clear()
     yield
-    plugins.given.clear()
+    plugins.passed_classes.clear()
 
 
 class Harmonic(Step):
@@ -47,16 +47,16 @@ class Harmonic(Step):
     ],
 )
 def test_values_become_plain_and_keep_their_type(value, expected):
-    found = plain(value, "key")
+    found = to_plain(value, "key")
     assert found == expected
     assert type(found) is type(expected)
 
 
 def test_a_component_becomes_a_table_with_all_of_its_options():
-    table = plain(FedAvg(k0=3, step=Constant(a=0.5)), "algorithm")
+    table = to_plain(FedAvg(k0=3, step=ConstantStep(a=0.5)), "algorithm")
     assert (table["name"], table["k0"], table["step"]) == ("fedavg", 3, {"name": "constant", "a": 0.5})
-    assert Algorithm.build(table, "algorithm") == FedAvg(k0=3, step=Constant(a=0.5))
-    assert plain(FedAvg, "algorithm") == {"name": "fedavg"}
+    assert Algorithm.build(table, "algorithm") == FedAvg(k0=3, step=ConstantStep(a=0.5))
+    assert to_plain(FedAvg, "algorithm") == {"name": "fedavg"}
 
 
 @pytest.mark.parametrize(
@@ -64,26 +64,26 @@ def test_a_component_becomes_a_table_with_all_of_its_options():
 )
 def test_what_an_experiment_cannot_hold_is_refused(value, what):
     with pytest.raises(UserError, match=rf"^algorithm\.k0 = .* is wrong: a setting is .* and this is {what}$"):
-        plain({"k0": value}, "algorithm")
+        to_plain({"k0": value}, "algorithm")
     with pytest.raises(UserError, match=r"^data is an array: write data = mpifed\.arrays\(X, y, clients\)"):
-        plain(np.zeros((3, 2)), "data")
+        to_plain(np.zeros((3, 2)), "data")
 
 
 def test_a_class_of_a_module_is_named_by_it_and_found_again():
-    name = reference(Harmonic)
+    name = study_name(Harmonic)
     assert name == f"{__name__}:Harmonic"
     assert isinstance(Step.build({"name": name, "a": 2.0}, "step"), Harmonic)
-    plugins.given.clear()
-    assert issubclass(plugins.find(Step, name), Harmonic)
+    plugins.passed_classes.clear()
+    assert issubclass(plugins.find_class(Step, name), Harmonic)
 
 
 def test_a_class_of_a_file_is_named_by_the_file(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("from mpifed import Step\nclass Half(Step):\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     half = importlib.import_module("mine").Half
-    assert reference(half) == f"{tmp_path}/mine.py:Half"
+    assert study_name(half) == f"{tmp_path}/mine.py:Half"
     monkeypatch.chdir(tmp_path)
-    assert reference(half) == "mine.py:Half"
+    assert study_name(half) == "mine.py:Half"
     del sys.modules["mine"]
 
 
@@ -94,19 +94,19 @@ def local_step(name):
 
 def test_a_class_that_nobody_else_can_name_is_found_in_this_program_alone():
     Local = local_step("Local")
-    assert reference(Local) == "__main__:Local"
+    assert study_name(Local) == "__main__:Local"
     made = Step.build("__main__:Local", "algorithm.step")
     assert isinstance(made, Local)
-    plugins.given.clear()
-    assert reference(type(made)) == "__main__:Local"
+    plugins.passed_classes.clear()
+    assert study_name(type(made)) == "__main__:Local"
     assert isinstance(Step.build("__main__:Local", "algorithm.step"), Local)
-    plugins.given.clear()
+    plugins.passed_classes.clear()
     sentence = r"Local was defined in a notebook, .* pass Local\(…\) to mpifed\.resume there$"
     with pytest.raises(UserError, match=sentence):
         Step.build("__main__:Local", "algorithm.step")
-    reference(local_step("Twin"))
+    study_name(local_step("Twin"))
     with pytest.raises(UserError, match="two classes or functions are called Twin"):
-        reference(local_step("Twin"))
+        study_name(local_step("Twin"))
 
 
 def test_another_class_or_a_function_becomes_the_text_that_names_it():
@@ -118,6 +118,9 @@ def test_another_class_or_a_function_becomes_the_text_that_names_it():
     def focal(scores, targets):
         return scores - targets
 
-    assert plain({"module": Net, "loss": focal}, "problem") == {"module": "__main__:Net", "loss": "__main__:focal"}
-    assert plugins.load("__main__:focal", "function", Callable) is focal
-    assert plain([reference, UserError], "key") == ["mpifed.core.objects:reference", "mpifed.core.errors:UserError"]
+    assert to_plain({"module": Net, "loss": focal}, "problem") == {"module": "__main__:Net", "loss": "__main__:focal"}
+    assert plugins.load_class("__main__:focal", "function", Callable) is focal
+    assert to_plain([study_name, UserError], "key") == [
+        "mpifed.core.objects:study_name",
+        "mpifed.core.errors:UserError",
+    ]

@@ -22,7 +22,7 @@ SMALL = ("data.clients=6", "data.features=5", "rounds=5", "-q")
 
 def forget(folder):
     """What a new process would not know of a folder."""
-    plugins.installed.cache_clear()
+    plugins.find_entry_points.cache_clear()
     for name in [name for name in sys.modules if name.startswith((str(folder), "my_package"))]:
         del sys.modules[name]
 
@@ -49,7 +49,7 @@ def package(folder, monkeypatch):
     (folder / "site" / "my_package").mkdir()
     (folder / "site" / "my_package" / "methods.py").write_text(METHODS, "utf-8")
     monkeypatch.syspath_prepend(folder / "site")
-    plugins.installed.cache_clear()
+    plugins.find_entry_points.cache_clear()
     return folder / "site"
 
 
@@ -93,21 +93,21 @@ def test_a_class_of_a_package_is_named_by_its_module_or_by_an_entry_point(packag
 
 
 def test_entry_points_are_listed_and_described(package):
-    listed = describe.names("algorithms")
+    listed = describe.list_names("algorithms")
     assert re.search(r"^  descent +x⁺ = x − γ .*\(my_package.methods:GradientDescent\)$", listed, re.M)
     bad = r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is not derived '
     assert re.search(bad, listed, re.M)
     assert len(re.findall("^  fedavg ", listed, re.M)) == 1  # a name of mpifed stays what it is
-    assert f"descent  (algorithms: {package}/my_package/methods.py)" in describe.component("descent")
+    assert f"descent  (algorithms: {package}/my_package/methods.py)" in describe.describe_component("descent")
     with pytest.raises(UserError, match=r"^unknown algorithm 'descnt'; did you mean 'descent'\?$"):
         config.experiment({"algorithm": "descnt"})
 
 
 def test_packages_are_searched_only_for_names_that_mpifed_does_not_have(folder):
-    plugins.installed.cache_clear()
+    plugins.find_entry_points.cache_clear()
     config.experiment({"algorithm": "fedavg", "data": "qot"})
     config.experiment({"algorithm": "my_methods.py:GradientDescent"})
-    assert plugins.installed.cache_info().misses == 0
+    assert plugins.find_entry_points.cache_info().misses == 0
 
 
 # the guide
@@ -158,10 +158,10 @@ BROKEN = """
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.problems.problem import Problem
 class Half(Algorithm):
-    def start(self, fed): ...
+    def init_server(self, fed): ...
 class Loss(Problem): ...
 class Whole(Half):
-    def join(self, f): ...
+    def init_client(self, f): ...
     def round(self, fed, server): ...
 """
 WRONG = {
@@ -172,7 +172,7 @@ WRONG = {
     "algorithm=broken.py:Algorithm": "Algorithm of broken.py is not derived from mpifed.Algorithm",
     "problem=broken.py:Half": "Half of broken.py is not derived from mpifed.Problem",
     "data=json:JSONDecoder": "JSONDecoder of json is not derived from mpifed.Data",
-    "algorithm=broken.py:Half": "Half of broken.py does not define join, round",
+    "algorithm=broken.py:Half": "Half of broken.py does not define init_client, round",
     "problem=broken.py:Loss": "Loss of broken.py does not define value_grad",
     "algorithm=nowhere.methods:X": "nowhere.methods cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
     "algorithm=fails.py:X": "fails.py cannot be imported: ZeroDivisionError: division by zero (fails.py, line 3)",
@@ -204,7 +204,7 @@ def test_what_is_missing_is_told_in_one_sentence(folder):
     underived = "it has no base class such as mpifed.Algorithm"
     for name, sentence in {"json:JSONDecoder": underived, "nowhere.py:X": "there is no file nowhere.py"}.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
-            describe.component(name)
+            describe.describe_component(name)
 
 
 def test_two_files_of_one_name_do_not_meet(folder):
@@ -212,7 +212,7 @@ def test_two_files_of_one_name_do_not_meet(folder):
     for name in ("one", "two"):
         (folder / name).mkdir()
         (folder / name / "json.py").write_text(f"class Own:\n    where = '{name}'\n")
-        found.append(plugins.load(f"{name}/json.py:Own"))
+        found.append(plugins.load_class(f"{name}/json.py:Own"))
     assert [cls.where for cls in found] == ["one", "two"]
     assert "Own" not in vars(sys.modules["json"])
-    assert plugins.load(f"{folder}/one/json.py:Own") is found[0]
+    assert plugins.load_class(f"{folder}/one/json.py:Own") is found[0]

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, kstest
 
 from mpifed.core.discrete_noise import (
-    LARGEST,
-    below,
-    discrete_gaussian,
-    discrete_laplace,
-    entropy,
-    exp_minus,
+    MAX_STEPS,
+    bernoulli_exp,
+    draw_discrete_gaussian,
+    draw_discrete_laplace,
+    entropy_words,
+    floor_power_of_two,
     laplace_steps,
-    power_of_two,
-    seeded,
-    to_grid,
+    round_to_grid,
+    seeded_words,
+    uniform_below,
 )
 from mpifed.core.streams import PURPOSES, stream, streams
 
@@ -48,7 +48,7 @@ def test_the_streams_of_many_clients_are_those_of_each(seed, first, rest):
 
 
 def words(seed=0):
-    return seeded(stream(seed, "noise", 1, 2, 3))
+    return seeded_words(stream(seed, "noise", 1, 2, 3))
 
 
 def whole(*values):
@@ -62,24 +62,24 @@ def scripted(*values):
 
 
 def test_entropy_never_repeats_itself_and_a_stream_does():
-    assert entropy(0).shape == (0,)
-    assert entropy(5).dtype == words()(50).dtype == np.uint64
-    assert len(np.unique([entropy(100), entropy(100)])) == 200
+    assert entropy_words(0).shape == (0,)
+    assert entropy_words(5).dtype == words()(50).dtype == np.uint64
+    assert len(np.unique([entropy_words(100), entropy_words(100)])) == 200
     assert words()(50).tobytes() == words()(50).tobytes() != words(1)(50).tobytes()
 
 
 def test_words_beyond_the_last_multiple_are_drawn_again():
     """2^64 = 3·q + 1: the word 2^64 − 1 alone would give 0 once more than 1 and 2."""
     top = 2**64 - 1
-    assert below(whole(3), scripted(top, top, 5)).tolist() == [2]
-    assert below(whole(3), scripted(top - 1)).tolist() == [2]
-    assert below(whole(4), scripted(top)).tolist() == [3]
-    assert below(whole(3, 1, 3), scripted(7, top, top, 8)).tolist() == [1, 0, 2]
+    assert uniform_below(whole(3), scripted(top, top, 5)).tolist() == [2]
+    assert uniform_below(whole(3), scripted(top - 1)).tolist() == [2]
+    assert uniform_below(whole(4), scripted(top)).tolist() == [3]
+    assert uniform_below(whole(3, 1, 3), scripted(7, top, top, 8)).tolist() == [1, 0, 2]
 
 
 @pytest.mark.parametrize("bound", [1, 2, 7, 1000, 2**50 + 3])
 def test_whole_numbers_below_a_bound_are_uniform(bound):
-    u = below(np.full(20000, bound, np.uint64), words())
+    u = uniform_below(np.full(20000, bound, np.uint64), words())
     assert u.max() < bound
     if 1 < bound <= 1000:
         assert chisquare(np.bincount(u.astype(int), minlength=bound)).pvalue > 0.01
@@ -90,17 +90,17 @@ def test_whole_numbers_below_a_bound_are_uniform(bound):
 @pytest.mark.parametrize("ratio", [(0, 5), (1, 3), (999, 1000), (1, 1), (3, 2), (7, 2), (2**40, 2**41 + 1)], ids=str)
 def test_an_event_has_the_probability_of_an_exponential(ratio):
     count = 40000
-    found = exp_minus(np.full(count, ratio[0], np.uint64), np.full(count, ratio[1], np.uint64), words(2))
+    found = bernoulli_exp(np.full(count, ratio[0], np.uint64), np.full(count, ratio[1], np.uint64), words(2))
     assert binomtest(int(found.sum()), count, float(np.exp(-ratio[0] / ratio[1]))).pvalue > 0.01
     numerators = np.tile(whole(0, 1, 2, 5), 10000)  # of different probability, drawn together
-    found = exp_minus(numerators, np.full(40000, 2, np.uint64), words()).reshape(-1, 4).mean(axis=0)
+    found = bernoulli_exp(numerators, np.full(40000, 2, np.uint64), words()).reshape(-1, 4).mean(axis=0)
     assert np.allclose(found, np.exp([0, -0.5, -1, -2.5]), atol=0.02)
 
 
 @pytest.mark.parametrize("scale", [1, 2, 5])
 def test_noise_of_a_few_steps_is_discrete_laplace(scale):
     """P(x) = (e − 1)/(e + 1) e^−|x|/t with e = exp(1/t)."""
-    x, values = discrete_laplace(np.full(30000, scale), words()), np.arange(-4 * scale, 4 * scale + 1)
+    x, values = draw_discrete_laplace(np.full(30000, scale), words()), np.arange(-4 * scale, 4 * scale + 1)
     assert x.dtype == np.int64
     e = np.exp(1 / scale)
     law = (e - 1) / (e + 1) * np.exp(-np.abs(values) / scale)
@@ -110,7 +110,7 @@ def test_noise_of_a_few_steps_is_discrete_laplace(scale):
 
 @pytest.mark.parametrize("scale", [1, 2, 7])
 def test_noise_of_a_few_steps_is_discrete_gaussian(scale):
-    drawn = discrete_gaussian(np.full(40000, scale), words())
+    drawn = draw_discrete_gaussian(np.full(40000, scale), words())
     most = 4 * scale
     law = np.exp(-(np.arange(-most, most + 1) ** 2) / (2 * scale**2))
     kept = drawn[np.abs(drawn) <= most]
@@ -120,27 +120,27 @@ def test_noise_of_a_few_steps_is_discrete_gaussian(scale):
 
 def test_noise_of_many_steps_is_laplace_or_gaussian():
     for scale in (1 << 12, 10**6 + 3, 1 << 40):
-        x = discrete_laplace(np.full(20000, scale), words(1)) / scale
+        x = draw_discrete_laplace(np.full(20000, scale), words(1)) / scale
         assert kstest(x, "laplace").pvalue > 0.01
         assert kstest(1.1 * x, "laplace").pvalue < 0.01
-    drawn = discrete_gaussian(np.full(40000, 1500), words(1))
+    drawn = draw_discrete_gaussian(np.full(40000, 1500), words(1))
     assert kstest((drawn + words(2)(40000) / 2**64 - 0.5) / 1500, "norm").pvalue > 1e-4
 
 
 def test_rows_of_different_scale_are_drawn_together():
     scale = np.repeat([3, 1000, 10**9], 10000)
-    x = (discrete_laplace(scale, words()) / scale).reshape(3, -1)
+    x = (draw_discrete_laplace(scale, words()) / scale).reshape(3, -1)
     assert min(kstest(x[1], "laplace").pvalue, kstest(x[2], "laplace").pvalue) > 0.01
     assert np.isclose(np.abs(x[0]).mean(), 1 / np.sinh(1 / 3) / 3, rtol=0.05)
-    drawn = discrete_gaussian(np.repeat([1, 3000, 2**24], 5000), words()).reshape(3, 5000)
+    drawn = draw_discrete_gaussian(np.repeat([1, 3000, 2**24], 5000), words()).reshape(3, 5000)
     assert drawn.std(axis=1) == pytest.approx([1, 3000, 2**24], rel=0.05)
     assert drawn.dtype == np.int64
 
 
 def test_numbers_go_to_the_nearest_point_of_a_grid_of_powers_of_two_and_far_ones_to_the_last():
-    assert power_of_two(np.array([1.0, 1.9, 2.0, 0.3, 1e-9])).tolist() == [1, 1, 2, 0.25, 2.0**-30]
+    assert floor_power_of_two(np.array([1.0, 1.9, 2.0, 0.3, 1e-9])).tolist() == [1, 1, 2, 0.25, 2.0**-30]
     W = np.array([[0.3, -0.26, 1e300, -1e300], [7.0, 7.9, 8.1, 0.0]])
-    assert to_grid(W, np.array([[0.25], [4.0]])).tolist() == [[1, -1, LARGEST, -LARGEST], [2, 2, 2, 0]]
+    assert round_to_grid(W, np.array([[0.25], [4.0]])).tolist() == [[1, -1, MAX_STEPS, -MAX_STEPS], [2, 2, 2, 0]]
 
 
 @pytest.mark.parametrize("n", [1, 14, 1000])
@@ -158,7 +158,9 @@ def test_rounding_is_in_the_sensitivity_and_costs_little(n, epsilon):
         move = rng.standard_normal((3, n)) * (rng.random((3, n)) < rng.random())
         move *= s[:, None] / np.maximum(np.abs(move).sum(axis=1, keepdims=True), 1e-300)
         errors = rng.uniform(-0.5, 0.5, (2, 3, n)) * step[:, None]
-        apart = np.abs(to_grid(W + errors[0], step[:, None]) - to_grid(W + move + errors[1], step[:, None])).sum(axis=1)
+        apart = np.abs(
+            round_to_grid(W + errors[0], step[:, None]) - round_to_grid(W + move + errors[1], step[:, None])
+        ).sum(axis=1)
         assert np.all(apart <= epsilon * scale)
         farthest = max(farthest, (apart / (epsilon * scale)).max())
     assert farthest > 0.99
@@ -171,7 +173,7 @@ def test_rows_that_errors_and_rounding_move_as_far_as_they_can_are_still_in_the_
     assert step[0] == 2.0**-20
     low = -0.01 * step - step / 2
     high = -0.01 * step + length + step / 2
-    apart = n * (to_grid(high, step) - to_grid(low, step))
+    apart = n * (round_to_grid(high, step) - round_to_grid(low, step))
     assert apart[0] == 1502 * n
     assert apart <= epsilon * scale
 
@@ -194,8 +196,8 @@ def test_floating_point_noise_tells_neighbours_apart_and_noise_on_a_grid_does_no
     edges = np.arange(-3, 5) * int(1 / step)
     counts = []
     for w in (0.0, 1.0):
-        w_steps = to_grid(np.full((1, count), w), np.array([[step]]))[0]
-        steps = w_steps + discrete_laplace(np.full(count, scale), words())
+        w_steps = round_to_grid(np.full((1, count), w), np.array([[step]]))[0]
+        steps = w_steps + draw_discrete_laplace(np.full(count, scale), words())
         for bits in (2, 16, 256):  # all are points of one grid, and the low bits are the same for both
             assert chisquare(np.bincount(steps % bits, minlength=bits)).pvalue > 1e-3
         counts.append(np.histogram(steps, edges)[0])

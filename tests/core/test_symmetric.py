@@ -16,7 +16,7 @@ def matrices(c, n, dtype="float64"):
 @pytest.fixture(params=["by indices", "row by row"], autouse=True)
 def way(request, monkeypatch):
     if request.param == "row by row":
-        monkeypatch.setattr(symmetric, "INDEXED", 0)
+        monkeypatch.setattr(symmetric, "CACHED_ORDER", 0)
 
 
 def test_the_upper_triangle_is_read_row_by_row():
@@ -30,7 +30,7 @@ def test_the_upper_triangle_is_read_row_by_row():
 def test_unpacking_gives_the_matrices_back(n, dtype):
     H = matrices(3, n, dtype)
     rows = symmetric.pack(H)
-    assert (rows.shape, rows.dtype) == ((3, symmetric.entries(n)), dtype)
+    assert (rows.shape, rows.dtype) == ((3, symmetric.packed_size(n)), dtype)
     assert symmetric.unpack(rows, n).tobytes() == H.tobytes()
     assert symmetric.unpack(rows[1], n).tobytes() == H[1].tobytes()
     assert symmetric.unpack(rows.reshape(3, 1, -1), n).shape == (3, 1, n, n)
@@ -59,10 +59,10 @@ def test_the_norm_counts_what_is_off_the_diagonal_twice_and_has_the_same_bits_al
 
 @pytest.mark.parametrize("n", [*ORDERS, 10**9 + 7])
 def test_the_order_follows_from_the_length(n):
-    assert symmetric.order(symmetric.entries(n)) == n
+    assert symmetric.order_of_packed(symmetric.packed_size(n)) == n
     with pytest.raises(ValueError, match="no upper triangle"):
-        symmetric.order(symmetric.entries(n) + n)
-    assert n > 70 or symmetric.starts(n)[-1] == symmetric.entries(n)
+        symmetric.order_of_packed(symmetric.packed_size(n) + n)
+    assert n > 70 or symmetric.row_starts(n)[-1] == symmetric.packed_size(n)
 
 
 def test_a_diagonal_is_added_in_place():

@@ -24,12 +24,14 @@ def test_data_sets_are_made_once_as_long_as_there_is_room_and_keep_names_notes_a
     np.testing.assert_array_equal(y, fresh[1])
     cache.load(source, 1, "float32")
     assert len(made) == 3
-    small = Cache(most=size_in_bytes(fresh) + 500)
+    small = Cache(max_bytes=size_in_bytes(fresh) + 500)
     for seed in range(5):
         small.load(source, seed, "float64").rows(1, 3)
-        assert sum(kept.bytes for kept in small.sets.values()) <= small.most
+        assert sum(kept.bytes for kept in small.sets.values()) <= small.max_bytes
     many = small.load(LinregNoniid(clients=999, features=3, least=2, most=4), 1, "float64")
-    assert many.bytes > small.most > size_in_bytes(many.rows(0, 1)), "there is room for rows, but not for all sizes"
+    assert many.bytes > small.max_bytes > size_in_bytes(many.rows(0, 1)), (
+        "there is room for rows, but not for all sizes"
+    )
     assert not many.pieces
     path = write(tmp_path / "x.npz", {"X": np.ones((3, 2)), "y": np.array(["b", "a", "c"])})
     source = Data.build({"name": "file", "path": str(path), "clients": 2}, "data")

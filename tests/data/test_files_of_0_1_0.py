@@ -13,8 +13,7 @@ import pytest
 
 import mpifed
 from mpifed.cli import main as cli
-from mpifed.core.deprecated import COLUMNS
-from mpifed.experiment.config import experiment, read
+from mpifed.experiment.config import experiment, read_experiment
 
 HERE = Path(__file__).with_name("files_of_0_1_0")
 NUMBERS = json.loads((HERE / "numbers.json").read_text("utf-8"))
@@ -37,14 +36,14 @@ def test_there_is_one_of_each_kind():
 def test_a_result_has_the_numbers_that_the_file_has(name, folder):
     result, stored = mpifed.load(folder / f"{name}.h5"), NUMBERS[name]
     for key, value in stored["attrs"].items():
-        assert result.attrs[COLUMNS.get(f"/{key}", key)] == value, key
+        assert result.attrs[key] == value, key
     tables = {"rounds": result.rounds, "ranks": result.ranks, "clients": result.clients | result.by_client}
     tables |= {"models": result.models, "unseen": result.unseen, "model": {"x": result.x, "personal": result.personal}}
     compared = set()
     for path, values in stored["arrays"].items():
         group, _, column = path.rpartition("/")
         if group in tables and column not in ("rank", "client", "parameter"):
-            found = tables[group][COLUMNS.get(path, column)]
+            found = tables[group][column]
             np.testing.assert_array_equal(found, np.array(values, found.dtype), path)
             compared.add(path)
     assert {"rounds/objective", "rounds/elapsed_seconds", "ranks/hostname", "clients/samples", "model/x"} <= compared
@@ -76,7 +75,7 @@ def test_a_run_goes_on_from_its_checkpoint(folder):
 
 def test_an_experiment_file_means_what_it_meant(folder):
     """With every key that 0.1.0 had: none is refused, and what is run has the same values."""
-    table = read(folder / "study.toml")
+    table = read_experiment(folder / "study.toml")
     found = experiment(table)
     assert found.rounds == table["rounds"] == 3
     assert found.algorithm.k0 == table["algorithm"]["k0"]

@@ -5,7 +5,7 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
-from mpifed.data.labels import fitted, numbers_of_texts
+from mpifed.data.labels import fit_labels, number_texts
 from mpifed.data.pool import Pool
 from mpifed.problems.problem import Problem
 from tests.helpers.image_files import build
@@ -48,7 +48,7 @@ EMPTY = ": no sample has such a label"
 )
 def test_what_becomes_of_labels_is_said_and_without_a_note_the_data_stay_as_they_are(kind, labels, wanted, note, dtype):
     plain = pool(labels, dtype=dtype)
-    data = fitted(plain, kind)
+    data = fit_labels(plain, kind)
     X, y = data.rows(0, 1)
     assert (data is plain) == (note == "")
     assert data.notes == ((note,) if note else ())
@@ -80,31 +80,31 @@ LONG = tuple(letter * 30 for letter in "abc")
 )
 def test_labels_that_cannot_be_meant_are_refused(kind, labels, names, sentence):
     with pytest.raises(ValueError, match=sentence):
-        fitted(pool(labels, names), kind)
+        fit_labels(pool(labels, names), kind)
 
 
 def test_labels_that_a_study_states_stay_as_they_are_whichever_occur():
     for labels, kind in (([1, 1, 1], "binary"), ([1, 2, 3], "classes"), ([0, 3], "classes")):
         data = pool(labels)
         data.stated, data.classes = True, 2 if kind == "binary" else 4
-        assert fitted(data, kind).rows(0, 1)[1].tolist() == labels
-        assert all(note.endswith(EMPTY) for note in fitted(data, kind).notes)
+        assert fit_labels(data, kind).rows(0, 1)[1].tolist() == labels
+        assert all(note.endswith(EMPTY) for note in fit_labels(data, kind).notes)
     for kind, sentence in (("binary", "two classes, and data.classes says 4"), ("survival", "leave it out")):
         with pytest.raises(ValueError, match=sentence):
-            fitted(data, kind)
+            fit_labels(data, kind)
 
 
 def test_labels_of_test_samples_count_and_texts_are_classes_sorted_by_their_letters_not_by_their_bytes():
-    data = fitted(pool([1, 2], test=[3]), "classes")
+    data = fit_labels(pool([1, 2], test=[3]), "classes")
     assert data.notes == ("labels 1 … 3 are numbered 0 … 2",)
     assert data.rows_test(0, 1)[1].tolist() == [2]
-    assert fitted(pool([0, 2], test=[1]), "classes").notes == ()
+    assert fit_labels(pool([0, 2], test=[1]), "classes").notes == ()
     data = pool([0, 1], ("cat", "dog"))
-    assert fitted(data, "binary") is data
-    (codes,), names = numbers_of_texts([np.array(["é".encode(), b"e", b" z ", b"Z"])], "x")
+    assert fit_labels(data, "binary") is data
+    (codes,), names = number_texts([np.array(["é".encode(), b"e", b" z ", b"Z"])], "x")
     assert (names, codes.tolist()) == (("Z", "e", "z", "é"), [3, 1, 2, 0])
     with pytest.raises(UserError, match=r"^a label of x is no text in UTF-8: b'\\xe9'$"):
-        numbers_of_texts([np.array(["é".encode("latin-1"), b"e"])], "x")
+        number_texts([np.array(["é".encode("latin-1"), b"e"])], "x")
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_labels_of_test_samples_count_and_texts_are_classes_sorted_by_their_lett
 )
 def test_generated_data_are_left_alone(name):
     data = build({"name": name, "clients": 4})
-    assert Problem.build(Data.member(name, "data").objective, "problem").fitted(data) is data
+    assert Problem.build(Data.member(name, "data").objective, "problem").fit_labels(data) is data
 
 
 def test_a_problem_refuses_labels_that_it_cannot_use_and_one_from_outside_maps_them_itself():
     with pytest.raises(UserError, match=r"^problem 'logistic' cannot use these data: it needs two classes"):
-        Problem.build("logistic", "problem").fitted(pool([0, 1, 2]))
+        Problem.build("logistic", "problem").fit_labels(pool([0, 1, 2]))
 
     class Own(Problem, tag="own"):
         def value_grad(self, block, X):
@@ -127,4 +127,4 @@ def test_a_problem_refuses_labels_that_it_cannot_use_and_one_from_outside_maps_t
             raise NotImplementedError
 
     data = pool([1, 2], ("cat", "dog"))
-    assert Own().fitted(data) is data
+    assert Own().fit_labels(data) is data

@@ -74,7 +74,7 @@ def test_random_sizes_stay_above_the_least_share_of_the_mean_and_follow_the_law_
     counts = {}
     rng = stream(0, "partition")
     for _ in range(4000):
-        sizes = tuple(Sizes(least=least).cut(d, m, rng))
+        sizes = tuple(Sizes(least=least).draw_sizes(d, m, rng))
         counts[sizes] = counts.get(sizes, 0) + 1
     allowed = {(a, b, d - a - b) for a in range(1, d) for b in range(1, d - a) if min(a, b, d - a - b) > least * d / m}
     assert set(counts) == allowed

@@ -10,7 +10,7 @@ import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Dataset
 from mpifed.data.partition import Partition
-from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
+from mpifed.data.pool import LazyMatrix, Pool, PoolSamples, make_pool, split_tests
 from mpifed.data.sources.arrays import Arrays
 from tests.helpers import data_files as files
 from tests.helpers.data_files import X, load, write, y
@@ -50,10 +50,12 @@ class Made(Dataset):
 
 def split(form, sizes, order, share, seed):
     if form == "made":
-        return split_generated(Made(sizes, seed), share)
+        return split_tests(Made(sizes, seed), share)
     numbers = np.arange(sum(sizes))
     matrix = sp.csr_array(numbers[:, None] + 1.0) if form == "csr" else numbers[:, None] + 1.0
-    return deal(Arrays(test=share), Samples(matrix, numbers, order, np.array(sizes)), None, seed, "float64", "x")
+    return make_pool(
+        Arrays(test=share), PoolSamples(matrix, numbers, order, np.array(sizes)), None, seed, "float64", "x"
+    )
 
 
 @given(
@@ -105,7 +107,7 @@ def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
     order = rng.permutation(30)[:d]
     csr = sp.csr_array(matrix)
-    X = {"dense": matrix, "csr": csr, "late": WhenRead(csr, sp.csr_array.toarray)}[kind]
+    X = {"dense": matrix, "csr": csr, "late": LazyMatrix(csr, sp.csr_array.toarray)}[kind]
     pool = Pool(X, np.arange(30), order, np.array(sizes))
     files.same_rows_however_asked(pool)
     rows, labels = pool.rows(0, pool.m)

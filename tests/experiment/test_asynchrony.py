@@ -6,7 +6,7 @@ import numpy as np
 
 import mpifed as package
 from mpifed.experiment.config import experiment, override
-from mpifed.experiment.optimum import study as certified
+from mpifed.experiment.optimum import compute_certificate as certified
 from mpifed.report.summary import show
 
 SMALL = ["data.clients=9", "data.features=5", "rounds=12", "algorithm=fedavg"]

@@ -10,7 +10,7 @@ import mpifed
 from mpifed.cli.main import main
 from mpifed.experiment import config
 from mpifed.experiment import optimum as certify
-from mpifed.report.certificate import measured
+from mpifed.report.certificate import measure_bound
 from tests.experiment.conftest import run
 
 STUDY = {"data.clients": 6, "data.features": 5, "rounds": 8, "algorithm.t": 6.0, "seed": 2}
@@ -43,7 +43,7 @@ def test_the_record_and_a_copy_hold_what_the_command_prints(certified, tmp_path,
     result.save(tmp_path / "copy.h5")
     found = mpifed.load(path).certificate
     assert repr(found) == repr(mpifed.load(tmp_path / "copy.h5").certificate) == repr(result.certificate)  # nan
-    again = certify.study(config.experiment(result.config), result.x, result.cr)
+    again = certify.compute_certificate(config.experiment(result.config), result.x, result.cr)
     for one, other in zip(found.conditions, again.conditions, strict=True):  # other kernels may differ in the last bits
         assert (one.name, one.holds, one.left) == (other.name, other.holds, pytest.approx(other.left))
     assert [one.holds for one in found.conditions[:3]] == [True, True, True]
@@ -70,7 +70,7 @@ def test_the_optimum_is_that_of_normal_equations_and_curvatures_are_those_of_the
     Q, b = X.reshape(6, 4, 4), y.reshape(6, 4)
     x = np.linalg.solve(Q.mean(0), b.mean(0))
     g = Q @ x - b
-    found = certify.study(setup).constants
+    found = certify.compute_certificate(setup).constants
     assert found.heterogeneity == pytest.approx(np.sum(g * g) / 6)
     assert found.f == pytest.approx(-b.mean(0) @ x / 2)
     assert (found.L_max, found.mu_min) == pytest.approx((np.linalg.eigvalsh(Q).max(), np.linalg.eigvalsh(Q).min()))
@@ -79,12 +79,12 @@ def test_the_optimum_is_that_of_normal_equations_and_curvatures_are_those_of_the
     starts = np.cumsum([0, *data.sizes])
     A = [data.rows(0, 4)[0][a:b] for a, b in pairwise(starts)]
     spectra = [np.linalg.eigvalsh(a.T @ a / len(a)) for a in A]
-    found = certify.study(setup).constants
+    found = certify.compute_certificate(setup).constants
     assert found.mu_min == pytest.approx(min(s[0] for s in spectra))
     assert found.mu_max == pytest.approx(max(s[0] for s in spectra))
     assert found.L_max == pytest.approx(max(s[-1] for s in spectra))
     wide = config.experiment({"data": {"clients": 4, "features": 200}})
-    assert certify.study(wide).constants.mu_max == 0
+    assert certify.compute_certificate(wide).constants.mu_max == 0
 
 
 def test_a_non_convex_problem_is_certified_at_the_final_model_and_one_without_constants_says_so(capsys):
@@ -94,7 +94,7 @@ def test_a_non_convex_problem_is_certified_at_the_final_model_and_one_without_co
     assert found.at == "the final model"
     assert found.f == pytest.approx(result.rounds["objective"][-1])
     assert found.grad_norm_sq == pytest.approx(result.rounds["grad_norm_sq"][-1])
-    assert certify.study(config.experiment(result.config)).constants.at == "the first model"
+    assert certify.compute_certificate(config.experiment(result.config)).constants.at == "the first model"
     words = ["algorithm=flame", "problem=svm", "data=gaussian", "data.clients=4", "data.features=3"]
     assert main(["certify", *words]) == 0
     told = capsys.readouterr().out
@@ -106,7 +106,7 @@ def test_a_study_that_starts_from_the_model_of_another_run_is_certified_there(tm
     study = QUADRATIC | {"algorithm.certify": True, "algorithm.t": 6.0}
     before = mpifed.run(study, rounds=5, path=tmp_path / "out.h5").rounds["objective"]
     result = mpifed.run(study, start=str(tmp_path / "out.h5"))
-    found = certify.study(config.experiment(result.config))
+    found = certify.compute_certificate(config.experiment(result.config))
     assert found.constants.f_first == pytest.approx(before[-1], rel=1e-12)
     assert found.constants.f < before[-1] < before[0]
     for one, other in zip(found.bounds, result.certificate.bounds, strict=True):
@@ -118,22 +118,22 @@ def test_a_run_is_at_least_as_fast_as_its_theorem(name):
     result = mpifed.run(QUADRATIC, {"algorithm": name, "algorithm.dual": True, "algorithm.certify": True})
     found = result.certificate
     assert found.holds is True
-    assert 0 < measured(found.bounds[0], found, result)[0] <= found.bounds[0].value < 1
+    assert 0 < measure_bound(found.bounds[0], found, result)[0] <= found.bounds[0].value < 1
 
 
 def test_fedgia_stays_below_its_bounds_and_is_faster_than_its_linear_rate_and_so_is_gradient_descent():
     result = mpifed.run(STUDY, {"algorithm.certify": True, "rounds": 40})
     for bound in result.certificate.bounds[:2]:
-        assert 0 < measured(bound, result.certificate, result)[0] <= bound.value
+        assert 0 < measure_bound(bound, result.certificate, result)[0] <= bound.value
     result = mpifed.run(QUADRATIC, rounds=300, algorithm={"name": "fedgia", "t": 6.0, "certify": True})
     linear = result.certificate.bounds[2]
-    assert 0 < measured(linear, result.certificate, result)[0] < linear.value < 1
+    assert 0 < measure_bound(linear, result.certificate, result)[0] < linear.value < 1
     options = {"algorithm": "fedavg", "algorithm.k0": 1, "algorithm.step": {"name": "constant", "a": 1.0}}
     result = mpifed.run(QUADRATIC | {"selection": "all"}, options | {"algorithm.certify": True, "rounds": 300})
     found = result.certificate
     assert found.holds is True
-    assert measured(found.bounds[1], found, result)[0] <= found.bounds[1].value * (1 + 1e-9)
-    assert measured(found.bounds[0], found, result)[0] <= found.bounds[0].value
+    assert measure_bound(found.bounds[1], found, result)[0] <= found.bounds[1].value * (1 + 1e-9)
+    assert measure_bound(found.bounds[0], found, result)[0] <= found.bounds[0].value
 
 
 MISTAKES = {"nothing.h5": "cannot be read", "a.toml": "cannot be read", "algorithm.k0=x": "algorithm.k0"}

@@ -8,13 +8,13 @@ import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
-from mpifed.core.toml import flat
+from mpifed.core.toml import flatten
 from mpifed.data.dataset import Data
 from mpifed.experiment import config
-from mpifed.features.listed import every_feature, features_of, refuse_study
-from mpifed.features.plain import Plain
-from mpifed.features.rule import Words, broken
-from mpifed.federation.traits import Refused
+from mpifed.features.listed import list_features, make_features, refuse_study
+from mpifed.features.plain import CommonRules
+from mpifed.features.rule import SentenceWords, explain_violations
+from mpifed.federation.traits import Unsupported
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import SERVED
 from tests.helpers.algorithm_runs import build
@@ -230,12 +230,12 @@ def test_every_rule_is_broken_by_a_row(monkeypatch):
     """Of the features that the study of the row has: others are not asked."""
     monkeypatch.setattr(config, "refuse_tables", lambda _: None)
     studies = [config.experiment(STUDY | settings) for settings, _ in TOLD]
-    parts = [(one, part) for one in studies for part in [Plain, *features_of(one)]]
+    parts = [(one, part) for one in studies for part in [CommonRules, *make_features(one)]]
     judged = [(one, rule) for one, part in parts for rule in [*part.tables, *part.rules]]
-    told = {rule.sentence for one, rule in judged if list(broken([rule], one, Words(one)))}
-    every = {rule.sentence for part in every_feature() for rule in [*part.tables, *part.rules]}
+    told = {rule.sentence for one, rule in judged if list(explain_violations([rule], one, SentenceWords(one)))}
+    every = {rule.sentence for part in list_features() for rule in [*part.tables, *part.rules]}
     assert told == every
-    assert sum(len(part.counted) for part in every_feature()) == 7
+    assert sum(len(part.counted) for part in list_features()) == 7
 
 
 def test_what_goes_together_breaks_no_rule():
@@ -253,7 +253,7 @@ def test_methods_that_are_named_instead_can(tmp_path):
 
 
 def test_the_command_says_it_and_so_does_the_dry_run_of_a_sweep(tmp_path):
-    words = [f"{key}={value}" for key, value in flat(STUDY | {"asynchronous": {"arrivals": 3}}).items()]
+    words = [f"{key}={value}" for key, value in flatten(STUDY | {"asynchronous": {"arrivals": 3}}).items()]
     sweep = ["sweep", *words, "--grid", "seed=0:3", "-o", tmp_path / "results", "--dry-run"]
     for line in (["run", *words], sweep):
         done = command(*line)
@@ -297,7 +297,7 @@ def test_where_the_server_keeps_uploads_other_feedback_than_memory_is_refused(fe
 
 def test_only_methods_that_need_equal_probabilities_or_everyone_refuse_others():
     every = {name: build(name) for name in Algorithm.choices}
-    unequal = {name for name, algorithm in every.items() if isinstance(algorithm.mean, Refused)}
+    unequal = {name for name, algorithm in every.items() if isinstance(algorithm.mean_estimate, Unsupported)}
     assert unequal >= {"sfedavg", "sfedprox", "fednova", "fedbuff", "fedepm-graph"}
     everyone = {name for name, algorithm in every.items() if not traits.bears_absence(algorithm)}
     assert everyone >= {"fedgia", "fednl", "marina", "newton"}

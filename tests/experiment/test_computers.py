@@ -7,7 +7,7 @@ import pytest
 
 import mpifed
 from mpifed.experiment import computers
-from mpifed.experiment.computers import different, otherwise
+from mpifed.experiment.computers import hardware_changes, hardware_differences
 from tests.experiment.conftest import run
 
 H100 = "NVIDIA H100 80GB HBM3, CUDA 12.8"
@@ -18,7 +18,7 @@ SAVED = SimpleNamespace(round=7)
 
 
 def said(now, before=BEFORE, saved=SAVED):
-    return otherwise(now, SimpleNamespace(attrs=before), saved)
+    return hardware_changes(now, SimpleNamespace(attrs=before), saved)
 
 
 def test_whatever_the_last_bits_depend_on_is_in_one_sentence():
@@ -48,8 +48,8 @@ def test_what_is_the_same_or_was_not_recorded_is_not_in_it():
 
 
 def test_ranks_on_other_devices_are_a_note_and_ranks_without_clients_have_none():
-    assert not different(["a"] * 3, ["", H100, H100])
-    (note,) = different(["a"] * 3, ["", H100, "NVIDIA A100, CUDA 12.8"])
+    assert not hardware_differences(["a"] * 3, ["", H100, H100])
+    (note,) = hardware_differences(["a"] * 3, ["", H100, "NVIDIA A100, CUDA 12.8"])
     assert note.startswith(f"devices of PyTorch differ between the 2 ranks: {H100} on 1, NVIDIA A100, CUDA 12.8 on 1")
 
 
@@ -60,16 +60,16 @@ def test_a_run_that_goes_on_elsewhere_says_so_and_the_file_keeps_both_devices(wo
     from mpifed.kernels import torch_device
 
     path = str(tmp_path / "run.h5")
-    here = torch_device.device_text(torch_device.device_of("cpu"))
+    here = torch_device.describe_device(torch_device.choose_device("cpu"))
     data = ["data=images", "data.clients=3", "data.samples=10", "data.size=10", "data.channels=1", "data.classes=2"]
     study = [*data, *words, "algorithm=fedavg", "rounds=2", "stop.gradient=0"]
     run("run", *study, "-q", "-o", path)
     first = mpifed.load(path)
     assert first.attrs["device"] == here
-    assert first.attrs["torch"] == torch_device.pytorch().__version__
+    assert first.attrs["torch"] == torch_device.import_torch().__version__
     assert computers.FIELD not in first.attrs
 
-    monkeypatch.setattr(torch_device, "device_text", lambda device: H100)
+    monkeypatch.setattr(torch_device, "describe_device", lambda device: H100)
     sentence = f"from round 3 {OTHERWISE} device ({here} → {H100})"
     assert run("resume", path, "rounds=3").err.count(sentence) == 1
     assert mpifed.load(path).attrs["device"] == H100

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.core.component import Component, Table, within
+from mpifed.core.component import Component, StudyTable, walk_type
 from mpifed.core.errors import UserError
-from mpifed.core.toml import flat, from_toml, toml_value
-from mpifed.experiment.config import DEFAULT_STUDY, FAMILIES, experiment, override, read
+from mpifed.core.toml import flatten, from_toml, toml_value
+from mpifed.experiment.config import DEFAULT_STUDY, FAMILIES, experiment, override, read_experiment
 
 
 def told(assignment, table=None):
@@ -51,7 +51,7 @@ def test_every_name_builds_a_component_of_that_name_which_explains_itself_and_it
         assert family.build({"name": name, **needed}, "family").label() == name
         assert len(cls.__doc__.splitlines()[0]) > 10
         for field in msgspec.structs.fields(cls):
-            tables = [kind for kind in within(field.type) if isinstance(kind, type) and issubclass(kind, Table)]
+            tables = [kind for kind in walk_type(field.type) if isinstance(kind, type) and issubclass(kind, StudyTable)]
             assert tables or "description=" in str(field.type), f"{name}.{field.name} has no description"
 
 
@@ -102,7 +102,7 @@ def test_the_complete_file_has_every_key_that_has_a_value_and_describes_the_same
         values = {name: value for name, value in values.items() if value is not None}
         assert values.keys() | ({"name"} if isinstance(struct, Component) else set()) == set(table)
         for name, value in values.items():
-            if isinstance(value, Table):
+            if isinstance(value, StudyTable):
                 same(value, table[name])
             else:
                 assert table[name] == value
@@ -117,7 +117,7 @@ def test_values_are_written_as_toml(value):
 
 def test_nested_tables_become_dotted_keys_in_their_order():
     table = from_toml('seed = 3\n[data]\nname = "a"\n[data.partition]\nname = "iid"\n[stop]\n', "a text")
-    assert list(flat(table).items()) == [("seed", 3), ("data.name", "a"), ("data.partition.name", "iid")]
+    assert list(flatten(table).items()) == [("seed", 3), ("data.name", "a"), ("data.partition.name", "iid")]
 
 
 SIZES = {"name": "file", "path": "x.h5", "partition": {"name": "sizes", "least": 0.3}}
@@ -192,8 +192,8 @@ def test_overrides_apply_in_order_and_only_another_name_drops_the_options_of_the
 def test_paths_in_a_file_are_relative_to_the_file(tmp_path, table, written, meant):
     path = tmp_path / "study.toml"
     path.write_text(f'[{table}]\npath = "{written}"\n')
-    assert read(path)[table]["path"] == meant.format(folder=path.parent)
-    assert override(read(path), [f"{table}.path=mine.h5"])[table]["path"] == "mine.h5"
+    assert read_experiment(path)[table]["path"] == meant.format(folder=path.parent)
+    assert override(read_experiment(path), [f"{table}.path=mine.h5"])[table]["path"] == "mine.h5"
 
 
 HOT = "h" * 500
@@ -259,4 +259,4 @@ def test_a_mistake_is_told_with_its_key_its_value_and_what_would_be_right(assign
     ],
 )
 def test_what_is_not_at_its_default_is_known(words, keys):
-    assert sorted(experiment(override({}, words)).changed()) == sorted(keys.split())
+    assert sorted(experiment(override({}, words)).changed_keys()) == sorted(keys.split())

@@ -12,7 +12,7 @@ import mpifed as public
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.kernels import choose, ready
+from mpifed.experiment.kernels import choose_kernels, load_kernels
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from mpifed.kernels.compiled import compiling
@@ -34,7 +34,7 @@ def test_what_computed_is_recorded_and_shown_and_another_word_is_refused(kernels
     result = public.run(SMALL, kernels=kernels, path=tmp_path / "out.h5")
     used = "numpy" if kernels == "numpy" else "compiled"
     assert result.attrs["kernels"] == used
-    assert result.attrs.get("numba") == (None if used == "numpy" else compiling.version())
+    assert result.attrs.get("numba") == (None if used == "numpy" else compiling.numba_version())
     assert result.config["kernels"] == kernels
     assert any(line.split()[-2:] == ["kernels", used] for line in show(result).splitlines())
     with pytest.raises(UserError, match="kernels"):
@@ -67,10 +67,10 @@ def test_matrices_of_sparse_data_have_compiled_kernels_where_the_method_needs_th
 
 
 def test_without_a_numba_that_works_auto_is_numpy_and_compiled_says_why(monkeypatch):
-    monkeypatch.setattr(compiling, "failure", lambda: "numba needs numpy 1")
+    monkeypatch.setattr(compiling, "compile_failure", lambda: "numba needs numpy 1")
     says = {False: r": pip install 'mpifed\[fast\]'", True: ", but numba cannot be used here: numba needs numpy 1"}
     for installed, sentence in says.items():
-        monkeypatch.setattr(compiling, "installed", lambda installed=installed: installed)
+        monkeypatch.setattr(compiling, "has_numba", lambda installed=installed: installed)
         assert public.run(SMALL).attrs["kernels"] == "numpy"
         with pytest.raises(UserError, match=f'^kernels = "compiled" needs numba{sentence}$'):
             public.run(SMALL, kernels="compiled")
@@ -95,7 +95,7 @@ def test_a_run_keeps_its_kernels_when_it_is_resumed(tmp_path, monkeypatch):
     study = [*endless("fedadmm"), "rounds=2", "-q", "-o"]
     run("run", *study, compiled)
     with monkeypatch.context() as patch:
-        patch.setattr(compiling, "installed", lambda: False)
+        patch.setattr(compiling, "has_numba", lambda: False)
         run("run", *study, plain)
         error = run("resume", compiled, "rounds=4", "-q", code=2).err
         assert error.startswith(f"mpifed: {compiled} began with compiled kernels and keeps them when it is resumed, ")
@@ -112,7 +112,7 @@ def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
     said = []
     for folder in (tmp_path, tmp_path, "/proc/none"):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
-        monkeypatch.setattr(compiling, "loaded", {})
+        monkeypatch.setattr(compiling, "loaded_kernels", {})
         stream = io.StringIO()
         start(Job(experiment(SMALL | {"dtype": "float32"})), progress=Progress(stream))
         said.append("".join(line for line in stream.getvalue().splitlines() if line.startswith("mpifed: ")))
@@ -126,7 +126,7 @@ def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
 @pytest.mark.parametrize("mistake", [("data.features=100000000",), ("-o", "there.h5"), ("-o", "no/folder.h5")])
 def test_a_study_is_refused_before_anything_is_compiled(mistake, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(compiling, "loaded", {})
+    monkeypatch.setattr(compiling, "loaded_kernels", {})
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.h5").touch()
     done = run("run", "data.clients=2", "kernels=compiled", *mistake, code=2)
@@ -136,15 +136,15 @@ def test_a_study_is_refused_before_anything_is_compiled(mistake, tmp_path, monke
 
 
 def test_rank_0_of_several_computes_nothing_and_needs_no_numba(monkeypatch):
-    monkeypatch.setattr(compiling, "installed", lambda: True)
-    for name in ("failure", "folder", "kept", "kernel"):
+    monkeypatch.setattr(compiling, "has_numba", lambda: True)
+    for name in ("compile_failure", "cache_folder", "is_cached", "get_kernel"):
         monkeypatch.setattr(compiling, name, None)
     monkeypatch.setattr(World, "size", 3)
-    monkeypatch.setattr(World, "hosting", False)
+    monkeypatch.setattr(World, "has_clients", False)
     job = Job(experiment(SMALL))
     data = job.config.data.load(0, "float64")
-    assert choose(job, World(), data, Progress(None)) == "compiled"
-    ready("float64", ("one_pass", "grams"), World(), Progress(None))
+    assert choose_kernels(job, World(), data, Progress(None)) == "compiled"
+    load_kernels("float64", ("one_pass", "grams"), World(), Progress(None))
 
 
 def test_numba_is_not_imported_where_numpy_computes():

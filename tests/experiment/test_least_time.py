@@ -7,7 +7,7 @@ import mpifed
 from mpifed.cli.main import main
 from mpifed.experiment import config, optimum
 from mpifed.report.least_time import seconds_to
-from mpifed.theory.least_time import common
+from mpifed.theory.least_time import homogeneous_bound
 
 STUDY = {
     "data": "tridiagonal",
@@ -32,7 +32,9 @@ def run(tmp_path_factory):
 
 def setting(result, **changes):
     study = config.experiment(result.config | changes)
-    return optimum.least_time(study, optimum.study(study, result.x, result.cr).constants, result.x)
+    return optimum.least_time_setting(
+        study, optimum.compute_certificate(study, result.x, result.cr).constants, result.x
+    )
 
 
 def test_the_constants_are_those_of_the_study(run):
@@ -63,7 +65,7 @@ def test_the_command_prints_time_bound_and_ratio_and_draws_them(run, tmp_path, c
     assert main(["certify", str(path), "--eps", "1e-2,1e-9", "--picture", str(picture)]) == 0
     text = capsys.readouterr().out
     found = setting(result)
-    least = common(found.tau, found.L, found.delta, found.variance, 1e-2)
+    least = homogeneous_bound(found.tau, found.L, found.delta, found.variance, 1e-2)
     seconds = seconds_to(result, 1e-2)
     rows = [line.split() for line in text.splitlines()]
     assert ["0.01", f"{seconds:.4g}", f"{least:.4g}", f"{seconds / least:.4g}"] in rows

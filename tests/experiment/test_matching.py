@@ -9,13 +9,13 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import RunError, UserError
 from mpifed.experiment.config import experiment
 from mpifed.features.listed import refuse_study
-from mpifed.features.matching import described, matrix, missing
-from mpifed.features.matching import refusal as sentence
-from mpifed.federation.traits import needs
+from mpifed.features.matching import build_matrix, describe_needs, missing_methods
+from mpifed.features.matching import explain_mismatch as sentence
+from mpifed.federation.traits import required_methods
 from mpifed.problems.problem import Problem
 from tests.helpers.algorithm_cases import GRAPHED
 
-TABLE = matrix()
+TABLE = build_matrix()
 DATA = {"name": "gaussian", "clients": 3, "samples": 6, "features": 4}
 REGULAR = {"lam": 0.1, "bias": False}
 TABLES = {
@@ -78,7 +78,7 @@ def test_conditions_are_told_as_the_run_tells_them():
 
 def refusal(words):
     config = experiment(words)
-    return sentence(config.algorithm, config.problem, missing(config.algorithm, type(config.problem)))
+    return sentence(config.algorithm, config.problem, missing_methods(config.algorithm, type(config.problem)))
 
 
 def test_a_refusal_names_the_algorithms_that_can_and_an_option_that_asks_for_more():
@@ -101,11 +101,11 @@ def test_a_refusal_names_the_algorithms_that_can_and_an_option_that_asks_for_mor
 
 
 def test_every_need_of_an_algorithm_is_in_words():
-    every = {need for name in Algorithm.choices for need in needs(Algorithm.member(name, "algorithm")())}
+    every = {need for name in Algorithm.choices for need in required_methods(Algorithm.member(name, "algorithm")())}
     assert every <= Problem.offers.keys()
     assert all(callable(getattr(Problem, name)) for name in Problem.offers)
-    assert described(["hessian", "own"]) == "hessian (products with ∇²f_i) and own"
-    assert described(["a", "b", "c"]) == "a, b and c"
+    assert describe_needs(["hessian", "own"]) == "hessian (products with ∇²f_i) and own"
+    assert describe_needs(["a", "b", "c"]) == "a, b and c"
 
 
 class Bare(LinearModel):

@@ -5,7 +5,7 @@ import io
 import mpifed
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.new_result import notes, selecting, worth_saying
+from mpifed.experiment.new_result import initial_notes, selection_notes, study_notes
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from tests.helpers.algorithm_cases import SERVED
@@ -49,9 +49,9 @@ def test_a_method_that_asks_all_clients_says_what_selection_decides_where_the_us
     assert result.attrs["notes"] in said
     assert result.cr == 2
     graph = experiment({"algorithm": "dgd", "graph": "ring"})
-    assert selecting(graph) == ["all nodes take part in dgd; selection has no effect"]
+    assert selection_notes(graph) == ["all nodes take part in dgd; selection has no effect"]
     for name in SERVED:
-        said = selecting(experiment({"algorithm": name}))
+        said = selection_notes(experiment({"algorithm": name}))
         if name == "marina":
             others = "selection decides which ones reply in the others"
             assert said == [f"marina asks all clients in some rounds; {others}"]
@@ -60,9 +60,9 @@ def test_a_method_that_asks_all_clients_says_what_selection_decides_where_the_us
 
 def test_advice_is_said_whatever_was_set():
     config = experiment({"algorithm": "flame"})
-    (advice,) = notes(config, 128, [])
+    (advice,) = study_notes(config, 128, [])
     assert "Theorem 2" in advice
-    assert worth_saying(config, 128, []) == [advice]
+    assert initial_notes(config, 128, []) == [advice]
 
 
 def test_what_is_changed_is_recorded():

@@ -9,9 +9,9 @@ import mpifed
 from mpifed.core.errors import RunError
 from mpifed.experiment import optimum as certify
 from mpifed.experiment.config import experiment
-from mpifed.experiment.optimum import alone
-from mpifed.features.certificate.minimum import minimum
-from mpifed.features.penalty.ending import penalty_of
+from mpifed.experiment.optimum import build_local_federation
+from mpifed.features.certificate.minimum import find_minimum
+from mpifed.features.penalty.ending import find_penalty
 from tests.federation.test_penalty import LASSO, LEARNT, LOGISTIC, NET, NUMBERS, OPEN, A, D, N, run
 from tests.helpers.commands import mpifed as command
 
@@ -40,26 +40,26 @@ def case(request):
     """The penalty and the study, and x* and F*."""
     objective, more = CASES[request.param]
     config = experiment(run("gd", objective, rounds=0, **more).config)
-    fed, _ = alone(config)
-    return objective, more, minimum(fed, config.algorithm, fed.initial())
+    fed, _ = build_local_federation(config)
+    return objective, more, find_minimum(fed, config.algorithm, fed.initial())
 
 
 def test_the_optimum_is_that_of_many_accelerated_steps(case):
     """FISTA with restarts, written here, from 0."""
     objective, more, best = case
     config = experiment(run("gd", objective, rounds=0, **more).config)
-    fed, _ = alone(config)
+    fed, _ = build_local_federation(config)
     L = float(fed.inspect(config.algorithm.certify_smoothness, "max"))
     x = y = fed.initial()
     t = 1.0
     for _ in range(4000):
         _, total = fed.inspect(config.algorithm.certify_objective, "sum", (y,))
-        new = penalty_of(fed).prox(y - total / fed.m / L, 1 / L)
+        new = find_penalty(fed).prox(y - total / fed.m / L, 1 / L)
         t = 1.0 if (y - new) @ (new - x) > 0 else t
         step = (1 + math.sqrt(1 + 4 * t * t)) / 2
         x, y, t = new, new + (t - 1) / step * (new - x), step
     value, _ = fed.inspect(config.algorithm.certify_objective, "sum", (x,))
-    assert float(value) / fed.m + penalty_of(fed).value(x) == pytest.approx(best.f, rel=1e-13)
+    assert float(value) / fed.m + find_penalty(fed).value(x) == pytest.approx(best.f, rel=1e-13)
     assert ((np.abs(x) > 1e-8) == (best.x != 0)).all()
     np.testing.assert_allclose(best.x, x, atol=1e-6)
 
@@ -120,7 +120,7 @@ def test_proximal_gradient_descent_keeps_the_bounds_of_its_certificate():
     assert gap[-1] <= bound
     assert 0 < factor < 1
     assert (gap[1:] <= factor * gap[:-1] + 1e-14).all()
-    long = certify.study(experiment(run({"name": "gd", "gamma": 9.0}, LASSO, rounds=0).config))
+    long = certify.compute_certificate(experiment(run({"name": "gd", "gamma": 9.0}, LASSO, rounds=0).config))
     assert long.holds is False
 
 
@@ -134,10 +134,10 @@ def test_theorems_without_a_penalty_are_not_certified_with_one():
 
 
 def test_runs_with_other_penalties_are_not_compared_by_the_least_objective():
-    from mpifed.report.curves import errors
+    from mpifed.report.curves import error_columns
 
     one, two = run("gd", {}, rounds=50), run("gd", LASSO, rounds=50)
-    assert [float(values.min()) for values in errors([one, two])[1]] == [0.0, 0.0]
+    assert [float(values.min()) for values in error_columns([one, two])[1]] == [0.0, 0.0]
 
 
 def test_commands_tell_what_was_minimised(tmp_path):

@@ -7,7 +7,7 @@ import mpifed
 from mpifed.algorithms.bases.algorithm import Privacy
 from mpifed.algorithms.gd import GD
 from mpifed.core.errors import UserError
-from mpifed.data.standardise import Standardised
+from mpifed.data.standardise import StandardisedDataset
 from mpifed.report.summary import show
 
 pytest.importorskip("dp_accounting")
@@ -21,7 +21,7 @@ SHARED = "over the training samples of all clients"
 class Claimed(GD):
     """Gradient descent that claims a guarantee; a method that has one may take proximal steps."""
 
-    keeps = mpifed.Keeps.PRIVACY
+    supports = mpifed.Supports.PRIVACY
 
     def privacy(self):
         return Privacy(True, "each upload is ε-private with ε = 1")
@@ -92,7 +92,7 @@ def test_means_of_the_own_client_change_no_other_which_whole_clients_need_alone(
         X = np.arange(40.0).reshape(10, 4) ** 1.5
         X[:2] *= factor
         data = mpifed.arrays(X, np.arange(10) % 2, np.full(5, 2)).load(0, "float64")
-        return Standardised(data, "own", False).rows(0, 5)[0]
+        return StandardisedDataset(data, "own", False).rows(0, 5)[0]
 
     one, other = rows(1.0), rows(-7.0)
     assert one[:2].tobytes() != other[:2].tobytes()

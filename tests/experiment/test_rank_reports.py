@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from mpifed.experiment.rank_reports import collect, report, tables
-from mpifed.federation.transport import Traffic
+from mpifed.experiment.rank_reports import collect_reports, report, report_tables
+from mpifed.federation.transport import RankTraffic
 from mpifed.mpi.world import World
 from mpifed.results.columns import RANKS
 from tests.helpers.algorithm_runs import M, Run, build
 
 
 def test_a_rank_reports_its_clients_seconds_and_traffic_under_the_columns_of_ranks():
-    run, traffic = Run(build("fedavg")), Traffic()
+    run, traffic = Run(build("fedavg")), RankTraffic()
     run.rounds(2)
     traffic.count(100, 200, 3)
     traffic.shared = 4096
@@ -23,7 +23,7 @@ def test_a_rank_reports_its_clients_seconds_and_traffic_under_the_columns_of_ran
     assert found["max_rss_bytes"] > 1 << 20
     assert found["shared_bytes"] == 4096
     assert report(None, traffic)["clients"] == 0
-    ranks, clients = tables(*collect(World(), run.hosts[0], Traffic()), run.data, run.fed)
+    ranks, clients = report_tables(*collect_reports(World(), run.hosts[0], RankTraffic()), run.data, run.fed)
     assert {len(column) for column in ranks.values()} == {1}
     assert {len(column) for column in clients.values()} == {M}
     assert np.array_equal(clients["times_selected"], run.fed.times_selected)

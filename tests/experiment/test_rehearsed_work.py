@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.algorithms.bases.algorithm import passes
+from mpifed.algorithms.bases.algorithm import count_gradients
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.errors import UserError
 from tests.experiment.conftest import run
@@ -30,10 +30,10 @@ class Plain(mpifed.Algorithm):
     gamma: float = 0.01
     asynchronous = True
 
-    def join(self, f):
+    def init_client(self, f):
         return ()
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial())
 
     def round(self, fed, server):
@@ -47,8 +47,8 @@ class Plain(mpifed.Algorithm):
 
 
 class Stated(Plain):
-    def work(self, d):
-        return passes(d, self.k0, 0, self.batch_size)
+    def sample_gradients(self, d):
+        return count_gradients(d, self.k0, 0, self.batch_size)
 
 
 class Twice(FedAvg, tag="twice"):
@@ -67,7 +67,7 @@ class Wavering(Plain):
 
 
 class Curved(Plain):
-    requires = (mpifed.Need("hessian"),)
+    requires = (mpifed.Requirement("hessian"),)
 
     def train(self, f, client, x):
         return client, x - self.gamma * f.hessian(x + f.zeros())(f.grad(x))
@@ -154,9 +154,9 @@ def test_the_counted_time_of_a_file_is_the_same_on_ranks_and_after_a_resume(tmp_
             x: mpifed.Array
 
         class Own(mpifed.Algorithm):
-            def join(self, f):
+            def init_client(self, f):
                 return ()
-            def start(self, fed):
+            def init_server(self, fed):
                 return Server(fed.initial())
             def round(self, fed, server):
                 return Server(fed.mean(self.train, server.x, to=fed.select(server.x)))

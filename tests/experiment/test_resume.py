@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
-from mpifed.cli.options import EXAMPLES
+from mpifed.cli.arguments import EXAMPLES
 from mpifed.core import checksummed
-from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, find, folder
+from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, checkpoint_folder, read_checkpoint
 from mpifed.results.result import load
 from tests.experiment.conftest import chosen, goes_on, run, status
 from tests.helpers.commands import PIPES, ROOT, background, execute, mpifed, mpirun, within_seconds
@@ -103,7 +103,7 @@ def finished(original, tmp_path):
     """A copy of it, of which no refusal changes a byte."""
     path = tmp_path / "out.h5"
     shutil.copy(original, path)
-    shutil.copytree(folder(original), folder(path))
+    shutil.copytree(checkpoint_folder(original), checkpoint_folder(path))
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before
@@ -133,7 +133,7 @@ def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish_and_others_unl
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     study = ["data.clients=13", "stop.gradient=1e-3", "-q"]
     run("run", *study, "-o", path)
-    assert not folder(path).exists()
+    assert not checkpoint_folder(path).exists()
     sentence = run("resume", path, "rounds=2000", code=2).err
     assert re.search(r"has converged \(gradient: .*\) and such a run keeps no checkpoint: run it again with", sentence)
     assert "another stop.gradient (0 switches it off), or with checkpoint.keep = true to go on later" in sentence
@@ -142,9 +142,9 @@ def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish_and_others_unl
     run("resume", path, "stop.gradient=1e-6", "checkpoint.keep=false", "-q")
     run("run", *study, "stop.gradient=1e-6", "-o", whole)
     assert content(path) == content(whole)
-    assert not folder(path).exists()
+    assert not checkpoint_folder(path).exists()
     run("run", "data.clients=13", "rounds=2", "checkpoint.keep=false", "-q", "--force", "-o", path)
-    assert not folder(path).exists()
+    assert not checkpoint_folder(path).exists()
     sentence = run("resume", path, "rounds=4", code=2).err
     assert re.search(
         r"is finished \(rounds: 2\) and the checkpoint to go on from, \S+\.h5\.checkpoint, is not there", sentence
@@ -216,8 +216,8 @@ def test_a_second_signal_ends_at_once(tmp_path):
     path, program, inside = tmp_path / "out.h5", tmp_path / "slow.py", tmp_path / "inside"
     program.write_text(
         "import pathlib, sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms import fedgia\n"
-        "from mpifed.core import signals\nsignals.TOGETHER = 0.2\n"
-        f"fedgia.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
+        "from mpifed.core import signals\nsignals.REPEAT_SECONDS = 0.2\n"
+        f"fedgia.invert_metric = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
         "sys.exit(__main__.entry())\n"
     )
     process = background([sys.executable, program, "run", "-q", "-o", path])
@@ -234,20 +234,20 @@ def test_what_is_damaged_is_refused(finished):
     def told(path=finished):
         return run("resume", path, "rounds=8", "-q", code=2).err
 
-    piece = next(folder(finished).glob("*-0.npz"))
+    piece = next(checkpoint_folder(finished).glob("*-0.npz"))
     whole = bytearray(piece.read_bytes())
     whole[len(whole) // 2] ^= 1
     piece.write_bytes(whole)
     assert re.match(rf"mpifed: checkpoint file {piece} is damaged", told())
     piece.unlink()
     assert re.match(rf"mpifed: checkpoint file {piece} is damaged or missing", told())
-    (folder(finished) / STATE).write_text("{")
+    (checkpoint_folder(finished) / STATE).write_text("{")
     assert "cannot be read" in told()
     assert "cannot be read" in told(finished.with_name("no.h5"))
 
 
 def test_a_pipe_in_the_place_of_a_result_or_of_a_part_of_its_checkpoint_is_refused_at_once(finished, tmp_path):
-    place, pipe = folder(finished), tmp_path / "pipe.h5"
+    place, pipe = checkpoint_folder(finished), tmp_path / "pipe.h5"
     os.mkfifo(pipe)
     with within_seconds(30):
         assert f"{pipe} is not a result file: it is a pipe or a device" in run("resume", pipe, "-q", code=2).err
@@ -278,17 +278,19 @@ TAMPERED = {
 @pytest.mark.parametrize("what", TAMPERED)
 def test_a_checkpoint_with_other_arrays_and_the_right_checksum_is_refused_in_a_sentence(what, finished):
     owner, change, told = TAMPERED[what]
-    part = next(folder(finished).glob(f"*-{owner}.npz"))
+    part = next(checkpoint_folder(finished).glob(f"*-{owner}.npz"))
     checksummed.write(part, change(checksummed.read(part)))
     err = run("resume", finished, "rounds=8", "-q", code=2).err
-    assert re.fullmatch(rf"mpifed: the checkpoint in {folder(finished)} does not fit this run: .*\n", err), err
+    assert re.fullmatch(rf"mpifed: the checkpoint in {checkpoint_folder(finished)} does not fit this run: .*\n", err), (
+        err
+    )
     assert re.search(told, err), err
 
 
 def test_what_a_result_says_reaches_the_terminal_without_control_characters(finished, tmp_path):
     path = tmp_path / "copy.h5"
     shutil.copy(finished, path)
-    shutil.copytree(folder(finished), folder(path))
+    shutil.copytree(checkpoint_folder(finished), checkpoint_folder(path))
     with h5py.File(path, "r+") as file:
         file.attrs["numpy"] = "\x1b]0;owned\x07\x1b[31m"
     err = run("resume", path, "rounds=7").err
@@ -299,7 +301,7 @@ def test_what_a_result_says_reaches_the_terminal_without_control_characters(fini
 def test_a_kill_while_a_checkpoint_is_removed_leaves_none_or_all_of_it(tmp_path, monkeypatch):
     path = tmp_path / "out.h5"
     run("run", "data.clients=13", "rounds=2", "-q", "-o", path)
-    keeper, remove = CheckpointWriter(Checkpoint(), path, find(path), [0, 13]), shutil.rmtree
+    keeper, remove = CheckpointWriter(Checkpoint(), path, read_checkpoint(path), [0, 13]), shutil.rmtree
 
     def killed(place, ignore_errors=False):
         if os.path.isdir(place):
@@ -331,7 +333,7 @@ def test_a_run_that_is_under_way_is_resumed_when_it_has_ended(tmp_path):
     path = tmp_path / "out.h5"
     process = started(path, None, "checkpoint.every_rounds=1")
     try:
-        wait(process, lambda: getattr(find(path), "round", 0))
+        wait(process, lambda: getattr(read_checkpoint(path), "round", 0))
         told = run("resume", path, "-q", code=2).err
         process.terminate()
     finally:
@@ -381,7 +383,7 @@ def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(tmp_path
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     run("run", *KILLED, "rounds=40", "-q", "-o", whole)
     process = start(3, "run", *KILLED, "rounds=40", "-q", "-o", path)
-    wait(process, lambda: getattr(find(path), "round", 0))
+    wait(process, lambda: getattr(read_checkpoint(path), "round", 0))
     os.kill(children(process)[-1], signal.SIGKILL)
     assert finish(process) != 0
     run("resume", path, "-q")
@@ -427,7 +429,7 @@ def test_a_run_that_lost_its_server_says_so_once_and_is_resumed_with_the_same_bi
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     run("run", *KILLED, "rounds=40", "-q", "-o", whole)
     process = start(4, "run", *KILLED, "rounds=40", "--survive", "-q", "-o", path, launch=("--with-ft", "ulfm"))
-    wait(process, lambda: getattr(find(path), "round", 0))
+    wait(process, lambda: getattr(read_checkpoint(path), "round", 0))
     os.kill(next(pid for pid in children(process) if rank(pid) == 0), signal.SIGKILL)
     _, told = last_words(process)
     assert told.count("mpifed: ") == 1, told

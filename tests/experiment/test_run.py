@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.core.processor import block_size
+from mpifed.core.processor import choose_block_size
 from mpifed.experiment.config import experiment
-from mpifed.experiment.housing import housed
+from mpifed.experiment.housing import add_host
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import prepare
 from mpifed.experiment.resume import resume
-from mpifed.experiment.run import build, start
+from mpifed.experiment.run import build_experiment, start
 from mpifed.mpi.world import World
 from tests.experiment.conftest import run, status
 from tests.helpers.commands import mpifed
@@ -24,7 +24,7 @@ STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient"
 def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
     """Also with blocks of another size, which is recorded."""
     path, whole = tmp_path / "out.h5", start(Job(experiment(STUDY | {"rounds": 7}))).result()
-    assert (whole.attrs["block_bytes"], whole.attrs["block_bytes_reason"]) == block_size()
+    assert (whole.attrs["block_bytes"], whole.attrs["block_bytes_reason"]) == choose_block_size()
     short = start(Job(experiment(STUDY | {"block_bytes": 100}), path))
     assert short.ended == ("finished", "rounds: 4")
     attrs = short.result().attrs
@@ -37,7 +37,7 @@ def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
 
 
 def test_ranks_that_exchange_vectors_with_each_other_cannot_survive_a_dead_one(monkeypatch):
-    monkeypatch.setattr(World, "survives", lambda world: True)
+    monkeypatch.setattr(World, "is_fault_tolerant", lambda world: True)
     with pytest.raises(UserError, match="--survive cannot be used with graph"):
         start(Job(experiment(STUDY | {"algorithm": "dgd", "graph": "ring"}), survive=True))
 
@@ -48,7 +48,7 @@ NINE = {"data": {"clients": 9, "features": 4}, "dtype": "float32"}
 def hosted(job, rank):
     """What a rank of four has before round one."""
     parts = prepare(job, 4)
-    return housed(parts, job, (parts.cuts[rank - 1], parts.cuts[rank]), "numpy") if rank else parts
+    return add_host(parts, job, (parts.cuts[rank - 1], parts.cuts[rank]), "numpy") if rank else parts
 
 
 def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_all():
@@ -58,7 +58,7 @@ def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_
     assert parts[0].host is None
     assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
     assert (cuts[0], cuts[-1]) == (0, 9)
-    parts = housed(prepare(job, 1), job, (0, 9), "numpy")
+    parts = add_host(prepare(job, 1), job, (0, 9), "numpy")
     assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
     assert parts.setup.start.dtype == np.float32
     with pytest.raises(UserError, match=r"^11 ranks are too many for 9 clients: start at most 10"):
@@ -70,7 +70,7 @@ def test_a_world_of_one_rank_agrees_with_itself_and_a_mistake_is_one_sentence_an
     assert world.first
     assert (world.size, world.library, world.share("value"), world.collect(3)) == (1, "none", "value", [3])
     with world.agreeing():
-        config = build(STUDY, world)
+        config = build_experiment(STUDY, world)
     assert config.rounds == 4
     with pytest.raises(UserError, match=r"^no such key$"), world.agreeing():
         raise UserError("no such key")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
-from mpifed.features.stop import Stop, ran_out
+from mpifed.features.stop import StopRules, ran_out
 
 positive = st.floats(1e-12, 1e3)
 several = st.lists(positive, min_size=1, max_size=6)
@@ -22,46 +22,46 @@ def stops(stop, m=10, n=20, **columns):
 
 
 def test_no_rule_stops_where_none_is_set():
-    assert stops(Stop(), objective=[0.0] * 9, grad_norm_sq=[0.0], accuracy=[1.0], elapsed_seconds=[1e9]) is None
+    assert stops(StopRules(), objective=[0.0] * 9, grad_norm_sq=[0.0], accuracy=[1.0], elapsed_seconds=[1e9]) is None
 
 
 @given(errors=several, bound=positive, share=st.just(0) | st.floats(1e-3, 2), m=st.integers(1, 100))
 def test_gradient_of_which_the_relative_one_lowers_the_bound_by_the_error_of_round_zero(errors, bound, share, m):
     for name, scale in (("1", 1), ("m^2", m * m)):
-        stop = Stop(gradient=bound, gradient_relative=share, gradient_scale=name)
+        stop = StopRules(gradient=bound, gradient_relative=share, gradient_scale=name)
         least = min(bound, share * (errors[0] / scale)) if share else bound
         assert (stops(stop, m=m, grad_norm_sq=errors) == "gradient") == (errors[-1] / scale <= least)
-    assert stops(Stop(gradient_relative=0.5), grad_norm_sq=[1.0, 0.0]) is None
+    assert stops(StopRules(gradient_relative=0.5), grad_norm_sq=[1.0, 0.0]) is None
 
 
 @given(values=several, bound=positive, optimum=st.floats(-10, 10))
 def test_objective_gap_and_seconds(values, bound, optimum):
-    assert (stops(Stop(seconds=bound), elapsed_seconds=values) == "seconds") == (values[-1] >= bound)
-    stop = Stop(objective_gap=bound, optimum=optimum)
+    assert (stops(StopRules(seconds=bound), elapsed_seconds=values) == "seconds") == (values[-1] >= bound)
+    stop = StopRules(objective_gap=bound, optimum=optimum)
     assert (stops(stop, objective=values) == "objective_gap") == (values[-1] - optimum <= bound)
 
 
 def test_objective_gap_needs_the_optimum():
     with pytest.raises(UserError, match=r"^stop: objective_gap needs optimum, the least value of f$"):
-        Stop.build({"objective_gap": 0.1}, "stop")
-    assert stops(Stop.build({"objective_gap": 0.1, "optimum": 0}, "stop"), objective=[0.05]) == "objective_gap"
+        StopRules.build({"objective_gap": 0.1}, "stop")
+    assert stops(StopRules.build({"objective_gap": 0.1, "optimum": 0}, "stop"), objective=[0.05]) == "objective_gap"
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1), least=st.floats(0.01, 1))
 def test_accuracy(values, least):
-    assert (stops(Stop(accuracy=least), accuracy=values) == "accuracy") == (values[-1] >= least)
-    assert stops(Stop(accuracy=0.5)) is None  # a run that has none
+    assert (stops(StopRules(accuracy=least), accuracy=values) == "accuracy") == (values[-1] >= least)
+    assert stops(StopRules(accuracy=0.5)) is None  # a run that has none
 
 
 @given(values=st.lists(st.floats(0, 3), min_size=1, max_size=7), factor=st.floats(1e-6, 0.5), n=st.integers(1, 50))
 def test_variance_of_the_last_four(values, factor, n):
     holds = len(values) >= 4 and variance(values[-4:]) <= factor * n / (1 + values[-1])
     near = len(values) >= 4 and abs(variance(values[-4:]) - factor * n / (1 + values[-1])) < 1e-12
-    assert near or (stops(Stop(variance=factor), n=n, objective=values) == "variance") == holds
+    assert near or (stops(StopRules(variance=factor), n=n, objective=values) == "variance") == holds
 
 
 def test_the_first_rule_that_holds_ends_the_run():
-    stop = Stop(gradient=1e-9, accuracy=0.9, seconds=5.0)
+    stop = StopRules(gradient=1e-9, accuracy=0.9, seconds=5.0)
     assert stops(stop, accuracy=[0.95], elapsed_seconds=[9.0]) == "accuracy"
     assert stops(stop, accuracy=[0.5], elapsed_seconds=[9.0]) == "seconds"
     assert stops(stop, accuracy=[0.5], elapsed_seconds=[1.0]) is None
@@ -69,7 +69,7 @@ def test_the_first_rule_that_holds_ends_the_run():
 
 def test_a_run_that_diverges_is_never_taken_for_converged():
     nan = [float("nan")]
-    stop = Stop(gradient=1.0, gradient_relative=0.1, objective_gap=1.0, optimum=0.0, accuracy=0.5, variance=1.0)
+    stop = StopRules(gradient=1.0, gradient_relative=0.1, objective_gap=1.0, optimum=0.0, accuracy=0.5, variance=1.0)
     assert stops(stop, objective=nan * 5, grad_norm_sq=nan * 5, accuracy=nan) is None
 
 
@@ -93,9 +93,9 @@ HIGHER = {"objective": [1.0, 1.0, 1.0, 2.0], "grad_norm_sq": [1.0, 1.0, 1.0, 2.0
     ],
 )
 def test_the_reason_names_its_quantity_and_the_numbers(stop, columns, reason):
-    assert Stop(**stop).reason({"objective": [1.0], "grad_norm_sq": [1.0]} | columns, 3, 4) == reason
+    assert StopRules(**stop).reason({"objective": [1.0], "grad_norm_sq": [1.0]} | columns, 3, 4) == reason
 
 
 def test_a_reason_tells_whether_rounds_or_time_ran_out():
-    over = [rule for rule in ("rounds", *Stop.__struct_fields__) if ran_out(f"{rule}: 40")]
+    over = [rule for rule in ("rounds", *StopRules.__struct_fields__) if ran_out(f"{rule}: 40")]
     assert over == ["rounds", "seconds", "simulated_seconds"]

@@ -9,7 +9,7 @@ import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
-from mpifed.experiment.config import experiment, read
+from mpifed.experiment.config import experiment, read_experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.results.result import load
@@ -67,7 +67,7 @@ def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):
     deep.mkdir()
     np.savez(deep / "x.npz", x=X)
     (deep / "study.toml").write_text('start = "x.npz"\nrounds = 0\ndata = {clients = 6, features = 5}\n', "utf-8")
-    assert read(deep / "study.toml")["start"] == str(deep / "x.npz")
+    assert read_experiment(deep / "study.toml")["start"] == str(deep / "x.npz")
     shutil.copy(tmp_path / "deep" / "x.npz", tmp_path / "other.npz")
     run("run", "deep/study.toml", "start=other.npz", "-q", "-o", "other.h5", cwd=tmp_path)
     assert load(tmp_path / "other.h5").config["start"] == "other.npz"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpifed.cli.main import main
-from mpifed.features.feature import Feature
+from mpifed.features.feature import Plugin
 from mpifed.features.own_feature import RULES
 
 STUDY = ["algorithm=gd", "data.clients=4", "data.features=3", "rounds=2", "kernels=numpy", "-q", "-o", "out.h5"]
@@ -16,21 +16,21 @@ from mpifed.features.rule import Rule
 
 {fail}
 
-class Saying(mpifed.Feature):
+class Saying(mpifed.Plugin):
     {hook}
 """
 FAIL = """
 def fail(*args):
     raise TypeError("mine")
 """
-HOOKS = [name for name in vars(Feature) if callable(vars(Feature)[name])]
+HOOKS = [name for name in vars(Plugin) if callable(vars(Plugin)[name])]
 WRONG = {  # hook: (what it returns, how the sentence goes on)
     "data": ("None", "returns None: it must return a mpifed.Dataset"),
-    "prepared": ("[]", "returns a list of 0: it must return the setup"),
+    "prepare": ("[]", "returns a list of 0: it must return the setup"),
     "schedule": ("3", "returns the number 3: it must return a schedule or None"),
     "notes": ("[3]", "returns the number 3 among its notes: each must be a text"),
     "attributes": ("{'mine': object()}", "returns an object for mine: an attribute of a result is a text"),
-    "looks": ("None", "returns None: it must return a dictionary"),
+    "evaluators": ("None", "returns None: it must return a dictionary"),
     "after": ("None", "returns None: it must return a dictionary"),
 }
 
@@ -42,7 +42,9 @@ def said(hook, fail, monkeypatch, tmp_path, capsys):
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sorted({*HOOKS, *RULES} - {"linked"}))  # tests/mpi has linked, which needs ranks
+@pytest.mark.parametrize(
+    "name", sorted({*HOOKS, *RULES} - {"link_hosts"})
+)  # tests/mpi has link_hosts, which needs ranks
 def test_an_error_in_a_hook_is_a_sentence_with_its_class_and_line(name, monkeypatch, tmp_path, capsys):
     hook = f'{name} = [Rule(fail, "")]' if name in RULES else f"def {name}(self, *args):\n        fail()"
     found = said(hook, FAIL, monkeypatch, tmp_path, capsys)
@@ -52,7 +54,7 @@ def test_an_error_in_a_hook_is_a_sentence_with_its_class_and_line(name, monkeypa
 def test_an_error_in_what_is_called_later_is_one_too(monkeypatch, tmp_path, capsys):
     for name, hook in (
         ("notes", "def notes(self):\n        yield 'a note'\n        fail()"),
-        ("looks", "def looks(self, fed):\n        return {'clients': lambda x: fail()}"),
+        ("looks", "def evaluators(self, fed):\n        return {'clients': lambda x: fail()}"),
     ):
         folder = tmp_path / name  # a file is imported once
         folder.mkdir()

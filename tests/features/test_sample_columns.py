@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 import mpifed
-from mpifed.api.study import study
+from mpifed.api.study import build_table
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
-from mpifed.experiment.housing import gathered
+from mpifed.experiment.housing import prepare_in_process
 from mpifed.federation.local import Local
 
 SIZES = (7, 12, 7, 9)
@@ -62,8 +62,8 @@ def data_of(name, samples=A, **columns):
 def built(name, data):
     """The clients of a study, one block after the other, and their numbers."""
     table = {"algorithm": "newton", "problem": PROBLEMS[name], "data": {"name": "arrays"}}
-    parts = gathered(experiment(study(table | {"data": data}, None, {})))
-    return [(Local(block, parts.setup, ids, (0, 0), parts.host.views), ids) for _, block, ids in parts.host.whole]
+    parts = prepare_in_process(experiment(build_table(table | {"data": data}, None, {})))
+    return [(Local(block, parts.setup, ids, (0, 0), parts.host.views), ids) for _, block, ids in parts.host.full_blocks]
 
 
 @pytest.mark.parametrize("samples", [A, sp.csr_array(A)], ids=["dense", "sparse"])
@@ -117,7 +117,7 @@ def test_a_frequency_is_a_row_that_stands_there_as_often(name, method):
 def test_gradients_of_mini_batches_are_right_on_average():
     (f, _), *_ = built("poisson", data_of("poisson", weight=WEIGHT, offset=OFFSET))
     x = np.array([0.1, -0.2, 0.3])
-    found = [batch.grad(x) for key in range(4000) for _, batch, _ in f.keyed((key, 0)).steps(1, 0, 3)]
+    found = [batch.grad(x) for key in range(4000) for _, batch, _ in f.with_key((key, 0)).steps(1, 0, 3)]
     np.testing.assert_allclose(np.mean(found, axis=0), f.grad(x), atol=0.05)
 
 

@@ -11,7 +11,7 @@ from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import All
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
@@ -63,7 +63,7 @@ def test_columns_are_means_over_clients_or_over_samples():
 class Measuring(LeastSquares, tag="measuring"):
     """Least squares that records how far its scores are off, on test samples."""
 
-    def measured(self):
+    def measure_names(self):
         return "off", "samples"
 
     def measure(self, block, X):
@@ -181,4 +181,4 @@ def test_labels_of_test_samples_are_checked_too():
     data = classified(SOME)
     data.test.y[3] = 0.5
     with pytest.raises(UserError, match=r"^problem 'softmax' cannot use .*: labels must be whole .* there is 0\.5$"):
-        Host(Setup(Softmax(), build("fedavg"), 0, 7, np.zeros(15), role=Role("test", 3)), data, 0, 7)
+        Host(RunSpec(Softmax(), build("fedavg"), 0, 7, np.zeros(15), role=Role("test", 3)), data, 0, 7)

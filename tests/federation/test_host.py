@@ -10,8 +10,8 @@ from mpifed.core.errors import UserError
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.federation.participation.selection import Biased
-from mpifed.federation.request import EVALUATE, SAVE, WHOLE, HostReport, Request, add_report
-from mpifed.federation.saving import saving
+from mpifed.federation.request import EVALUATE, EVALUATE_SUMS, SAVE, HostReport, Request, add_report
+from mpifed.federation.saving import make_save_service
 from mpifed.federation.transport import InProcess
 from tests.helpers.algorithm_cases import SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
@@ -47,11 +47,11 @@ def test_a_request_is_charged_to_computing_or_to_evaluating_and_the_report_has_t
     assert report.computing > 0 == report.evaluating == report.signal
     assert host.computed >= report.computing
     before = host.computed
-    _, report = host.handle(Request(WHOLE, (np.zeros(N),), reduce="sum", verb=EVALUATE))
+    _, report = host.handle(Request(EVALUATE_SUMS, (np.zeros(N),), reduce="sum", request_type=EVALUATE))
     assert report.evaluating > 0 == report.computing
     assert host.computed == before
     monkeypatch.setattr(signals, "stop_signal", "SIGUSR1")
-    assert signals.name(host.handle(UPDATE)[1].signal) == "SIGUSR1"
+    assert signals.signal_name(host.handle(UPDATE)[1].signal) == "SIGUSR1"
 
 
 def test_the_fault_is_the_first_client_whose_numbers_are_not_finite(host):
@@ -67,7 +67,7 @@ def test_the_fault_is_the_first_client_whose_numbers_are_not_finite(host):
 @pytest.mark.parametrize("to", [None, np.array([0, 5])])
 def test_the_excuse_of_a_failed_request_has_as_many_rows_as_the_reply_would_have(host, to, reduce):
     request = Request("update", (np.zeros(N), 0), to=to, reduce=reduce)
-    reply, report = host.excuse(request)
+    reply, report = host.error_reply(request)
     assert len(reply.rows) == len(host.handle(request)[0].rows)
     assert report == HostReport(failed=1)
 
@@ -101,8 +101,10 @@ def test_a_block_that_is_called_whole_is_not_copied():
 
 def test_a_disk_that_refuses_a_checkpoint_is_the_number_of_its_error(host, tmp_path):
     for folder, refused in (("", False), ("nowhere", True)):
-        host.services[SAVE[0]] = saving(host, lambda serial, folder=folder: tmp_path / folder / f"{serial}.npz")
-        reply, _ = host.handle(Request("save", (3,), reduce="max", verb=SAVE))
+        host.services[SAVE[0]] = make_save_service(
+            host, lambda serial, folder=folder: tmp_path / folder / f"{serial}.npz"
+        )
+        reply, _ = host.handle(Request("save", (3,), reduce="max", request_type=SAVE))
         assert (reply.rows > 0) == refused
     assert (tmp_path / "3.npz").exists()
 

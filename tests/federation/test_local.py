@@ -16,7 +16,7 @@ from mpifed.algorithms.newton import Newton
 from mpifed.core import memory
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.federation import samples as module
+from mpifed.federation import local as module
 from mpifed.federation.participation.selection import All
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
@@ -157,7 +157,7 @@ def test_training_on_batches_has_the_same_bits_whoever_else_is_in_the_block(name
         data = Pool(kind(X[rows]), y[rows], None, np.array([sizes[i] for i in clients]))
         f = local(data, LeastSquares(), ids=np.array(clients))
         f.m = 4
-        state, reply = algorithm.update(f, algorithm.join(f), x, *more)
+        state, reply = algorithm.update(f, algorithm.init_client(f), x, *more)
         return [*state, *(reply if isinstance(reply, tuple) else (reply,))]
 
     together, turned = outcome([0, 1, 2, 3]), outcome([3, 2, 1, 0])
@@ -218,7 +218,7 @@ class Keeping(NamedTuple):
 def test_so_is_want_of_memory_for_what_clients_keep(monkeypatch):
     (host,) = newton().hosts
     short_of_memory(monkeypatch, 100_000)
-    monkeypatch.setattr(type(host.algorithm), "join", lambda self, f: Keeping(f.zeros(120, 120)))
+    monkeypatch.setattr(type(host.algorithm), "init_client", lambda self, f: Keeping(f.zeros(120, 120)))
     host.state = None
     told = r"^what clients 0 to 39 keep would take 5 MB of memory, but only 0 MB are free$"
     with pytest.raises(UserError, match=told):

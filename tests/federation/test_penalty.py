@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.features.penalty.penalty import Penalty
+from mpifed.features.penalty.penalty import ElasticNetPenalty
 from tests.helpers.meters import traced
 
 SIZES = (40, 25, 60, 31, 44)
@@ -69,7 +69,7 @@ def gradient(problem, x):
 @given(v=st.floats(-50, 50), step=st.floats(1e-3, 10), l1=st.floats(0, 10), l2=st.floats(0, 10))
 def test_the_proximal_step_meets_its_optimality_condition(v, step, l1, l2):
     """0 ∈ u − v + step (l1 ∂|u| + l2 u)."""
-    u = float(Penalty.of(l1, l2, np.array([True])).prox(np.array([v]), step)[0])
+    u = float(ElasticNetPenalty.of(l1, l2, np.array([True])).prox(np.array([v]), step)[0])
     rest = v - u - step * l2 * u
     tolerance = 1e-12 * (abs(v) + step * l1 + 1)
     assert abs(rest) <= step * l1 + tolerance
@@ -78,11 +78,11 @@ def test_the_proximal_step_meets_its_optimality_condition(v, step, l1, l2):
 
 
 def test_the_residual_is_zero_exactly_where_the_subgradient_has_zero():
-    penalty = Penalty.of(0.5, 0.0, np.array([True] * 4 + [False]))
+    penalty = ElasticNetPenalty.of(0.5, 0.0, np.array([True] * 4 + [False]))
     x = np.array([2.0, -2.0, 0.0, 0.0, 3.0])
     assert not penalty.residual(x, np.array([-0.5, 0.5, 0.5, -0.3, 0.0])).any()
     np.testing.assert_allclose(penalty.residual(x, np.array([-0.4, 0.5, 0.7, 0.3, 0.2])), [0.1, 0, 0.2, 0, 0.2])
-    smooth = Penalty.of(0.0, 2.0, np.array([True] * 5))
+    smooth = ElasticNetPenalty.of(0.0, 2.0, np.array([True] * 5))
     np.testing.assert_allclose(smooth.residual(x, np.ones(5)), 1 + 2 * x)
 
 

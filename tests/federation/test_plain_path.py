@@ -12,7 +12,7 @@ from mpifed.federation.request import Request
 from tests.helpers import meters
 
 MOST_FUNCTIONS, MOST_FILES = 68, 20
-TRAITS = ("requires", "takes", "mean", "upload", "asynchronous")
+TRAITS = ("requires", "participation", "mean_estimate", "upload", "asynchronous")
 FAMILIES = (Algorithm, GraphAlgorithm)
 METHODS = [Algorithm.member(name, "algorithm") for name in Algorithm.choices]
 
@@ -25,7 +25,7 @@ def called():
     def played(algorithm, fed, round, server, redrawn):
         if round == 0:
             fed.begin(round)
-            return algorithm.start(fed), 0.0
+            return algorithm.init_server(fed), 0.0
         with meters.traced(codes if round == 2 else set()):
             fed.begin(round)
             return algorithm.round(fed, server), 0.0
@@ -36,7 +36,7 @@ def called():
 
     table = {"algorithm": "fedgia", "data": {"clients": 8, "features": 5}, "rounds": 3, "kernels": "numpy"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds, "played", played)
+        patch.setattr(rounds, "play_round", played)
         patch.setattr(rounds, "evaluate", evaluated)
         assert mpifed.run(table, progress=None).cr == 3
     return sorted(f"{meters.file_of(code)}: {code.co_qualname}" for code in codes)

@@ -7,7 +7,7 @@ from mpifed.core import signals
 from mpifed.core.errors import RunError
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import HostReport, Request
-from mpifed.federation.stage import Postage
+from mpifed.federation.stage import MessageCost
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 
@@ -17,7 +17,7 @@ def test_the_start_is_charged_to_no_ledger_and_a_round_is_and_selected_clients_a
     run.rounds(1)
     assert (run.fed.ledger.exchanges, run.fed.ledger.uploads) == (1, M)
     run.rounds(2)
-    assert run.fed.times_selected.sum() == 3 * run.fed.cohort
+    assert run.fed.times_selected.sum() == 3 * run.fed.clients_per_round
     assert np.array_equal(np.flatnonzero(run.fed.mask(run.fed.selected)), run.fed.selected)
     assert run.fed.mask(None).all()
 
@@ -66,20 +66,20 @@ def test_the_stop_signal_is_that_of_the_server_or_of_a_host(monkeypatch):
 
 def test_arrays_are_charged_numbers_and_selections_not_and_bits_are_those_of_the_bytes_or_of_a_compressed_reply():
     ledger = Ledger()
-    ledger.charge(Request("update", (np.zeros(5), 3, 0.1, np.arange(4))), 6, 40, Postage())
+    ledger.charge(Request("update", (np.zeros(5), 3, 0.1, np.arange(4))), 6, 40, MessageCost())
     assert (ledger.downloads, ledger.bytes_down, ledger.uploads, ledger.bytes_up) == (6, 6 * 40, 6, 6 * 40)
     assert ledger.exchanges == 1
-    ledger.charge(Request("step", (0.5,)), 6, 0, Postage())
+    ledger.charge(Request("step", (0.5,)), 6, 0, MessageCost())
     assert ledger.exchanges == 1
-    ledger.charge(Request("own", each=np.zeros((6, 3), np.float32)), 6, 0, Postage())
+    ledger.charge(Request("own", each=np.zeros((6, 3), np.float32)), 6, 0, MessageCost())
     assert (ledger.downloads, ledger.bytes_down) == (12, 6 * 40 + 6 * 3 * 4)
     assert ledger.exchanges == 2
     ledger = Ledger()
-    ledger.charge(Request("update", (np.zeros(5),), each=np.zeros((6, 3))), 6, 40, Postage())
+    ledger.charge(Request("update", (np.zeros(5),), each=np.zeros((6, 3))), 6, 40, MessageCost())
     assert (ledger.bits_up, ledger.bits_down) == (8 * ledger.bytes_up, 8 * ledger.bytes_down) == (8 * 240, 8 * 384)
-    ledger.charge(Request("update"), 6, 40, Postage(masked=(1000, 70)))
+    ledger.charge(Request("update"), 6, 40, MessageCost(masked_bytes=(1000, 70)))
     assert (ledger.bits_up, ledger.bits_down) == (8 * 1240, 8 * 454)
-    ledger.charge(Request("update"), 6, 400, Postage(bits=33))
+    ledger.charge(Request("update"), 6, 400, MessageCost(bits=33))
     assert (ledger.bits_up, ledger.bytes_up, ledger.uploads) == (8 * 1240 + 6 * 33, 1240 + 6 * 5, 18)
-    ledger.charge(Request("update", (np.zeros(5),)), 2, 0, Postage(down=(17, 6)))  # sent to all six
+    ledger.charge(Request("update", (np.zeros(5),)), 2, 0, MessageCost(down=(17, 6)))  # sent to all six
     assert (ledger.bits_down, ledger.bytes_down, ledger.downloads) == (8 * 454 + 6 * 17, 454 + 6 * 3, 12)

@@ -29,7 +29,7 @@ class Times(View):
 
 def clients(*views):
     data = LinregNoniid(clients=4, features=3, least=8, most=8).load(0, "float64")
-    return local(data, LeastSquares()).beside(views)
+    return local(data, LeastSquares()).with_views(views)
 
 
 def of(f):

@@ -22,9 +22,9 @@ from mpifed.core.errors import UserError
 from mpifed.data import info
 from mpifed.data.dataset import Data
 from mpifed.data.formats.images import read_idx
-from mpifed.data.labels import fitted
+from mpifed.data.labels import fit_labels
 from mpifed.experiment import config
-from mpifed.experiment.checkpoint import find, folder
+from mpifed.experiment.checkpoint import checkpoint_folder, read_checkpoint
 from mpifed.federation.participation.selection import Replay
 from mpifed.report.summary import show
 from mpifed.results.result import load
@@ -130,7 +130,7 @@ def read(path):
     info.describe(dataset, info.survey(dataset))
     for kind in ("classes", "binary"):
         with contextlib.suppress(ValueError):  # labels that are something else
-            fitted(dataset, kind).rows(0, dataset.m)
+            fit_labels(dataset, kind).rows(0, dataset.m)
 
 
 READERS = {name: (content, read) for name, content in FILES.items()} | {
@@ -142,7 +142,7 @@ READERS = {name: (content, read) for name, content in FILES.items()} | {
         lambda path: Replay(path=str(path)).selector(0, 12, 4).select(1, 0),
     ),
     "out.h5": (result(lambda out: None), lambda path: show(load(path))),
-    "study.toml": (STUDY.encode(), lambda path: config.experiment(config.read(path)).toml()),
+    "study.toml": (STUDY.encode(), lambda path: config.experiment(config.read_experiment(path)).toml()),
 }
 
 
@@ -177,17 +177,19 @@ def checkpoints(tmp_path_factory):
         path = tmp_path_factory.mktemp("checkpoint") / "out.h5"
         done = mpifed("run", *SMALL, f"seed={seed}", "-o", path, ranks=3)
         assert done.code == 0, done.err
-        found.append((path, {file.name: file.read_bytes() for file in folder(path).iterdir()}, restored(path)))
+        found.append(
+            (path, {file.name: file.read_bytes() for file in checkpoint_folder(path).iterdir()}, restored(path))
+        )
     return found
 
 
 def restored(path):
     """Everything that resume takes from a checkpoint, as bytes; None where there is none."""
-    saved = find(path)
+    saved = read_checkpoint(path)
     if saved is None:
         return None
-    server, times = saved.server(config.experiment({"algorithm": {"name": "fedadmm"}}).algorithm)
-    state = saved.clients(0, 13) | server._asdict() | {"times": times}
+    server, times = saved.read_server(config.experiment({"algorithm": {"name": "fedadmm"}}).algorithm)
+    state = saved.read_clients(0, 13) | server._asdict() | {"times": times}
     return {
         name: (np.asarray(value).dtype, np.shape(value), np.asarray(value).tobytes()) for name, value in state.items()
     }, msgspec.json.encode(saved)
@@ -195,10 +197,10 @@ def restored(path):
 
 def tried_on(path, files, wanted):
     """Whether a checkpoint of these files is taken; then it holds what is wanted."""
-    for file in folder(path).iterdir():
+    for file in checkpoint_folder(path).iterdir():
         file.unlink()
     for name, content in files.items():
-        (folder(path) / name).write_bytes(content)
+        (checkpoint_folder(path) / name).write_bytes(content)
     found = []
     if answered := tried(lambda: found.append(restored(path))):
         assert found == [wanted]

@@ -12,7 +12,7 @@ import time
 import h5py
 import pytest
 
-from mpifed.experiment.checkpoint import folder
+from mpifed.experiment.checkpoint import checkpoint_folder
 from tests.helpers import damaged_checkpoints, damaged_results
 from tests.helpers.commands import mpifed
 from tests.hostile.test_refusals import FRAMES
@@ -44,7 +44,7 @@ def strangers(tmp_path_factory):
     done = mpifed(*RUN.split(), cwd=place)
     assert done.code == 0, done.err
     shutil.copy(place / "x.h5", place / "good.h5")
-    shutil.copytree(folder(place / "x.h5"), place / "whole")
+    shutil.copytree(checkpoint_folder(place / "x.h5"), place / "whole")
     return place
 
 
@@ -83,8 +83,8 @@ def spoilt(place, spoil):
     shutil.copy(place / "good.h5", place / "x.h5")
     with h5py.File(place / "x.h5", "r+") as out:
         spoil(out)
-    shutil.rmtree(folder(place / "x.h5"), ignore_errors=True)
-    shutil.copytree(place / "whole", folder(place / "x.h5"))
+    shutil.rmtree(checkpoint_folder(place / "x.h5"), ignore_errors=True)
+    shutil.copytree(place / "whole", checkpoint_folder(place / "x.h5"))
 
 
 def sweep(place, command, cases):
@@ -134,16 +134,16 @@ def tampered(place, study, chosen):
     done = mpifed(*words.split(), cwd=place)
     assert done.code == 0, done.err
     whole = path.read_bytes()
-    shutil.copytree(folder(path), place / "whole")
-    for name, damage, spoil in chosen(damaged_checkpoints.cases(folder(path))):
+    shutil.copytree(checkpoint_folder(path), place / "whole")
+    for name, damage, spoil in chosen(damaged_checkpoints.cases(checkpoint_folder(path))):
         spoil()
         try:
             refused_or_answered("resume x.h5 rounds=5 -q", place, (0, 1, 2), "x.h5")
         except AssertionError as error:
             raise AssertionError(f"{name}, {damage}: {error}") from None
         path.write_bytes(whole)
-        shutil.rmtree(folder(path), ignore_errors=True)
-        shutil.copytree(place / "whole", folder(path))
+        shutil.rmtree(checkpoint_folder(path), ignore_errors=True)
+        shutil.copytree(place / "whole", checkpoint_folder(path))
     assert refused_or_answered("resume x.h5 rounds=5 -q", place, (0,), "")
 
 

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.processor import UNKNOWN
+from mpifed.core.processor import DEFAULT_BLOCK_BYTES
 from mpifed.data.pool import Pool
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
@@ -18,25 +18,25 @@ from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
-from mpifed.features.graph.neighbours import NeighbourCounts
+from mpifed.features.graph.feature import NeighbourCounts
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
-from mpifed.features.simulated_time.devices import Devices
+from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.features.simulated_time.system import System
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
-from mpifed.federation.participation.selection import Selection, Selector, Uniform
+from mpifed.federation.participation.selection import Selection, Selector, UniformSelection
+from mpifed.federation.peers.graph_federation import GraphFederation
 from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, Neighbourhood
-from mpifed.federation.peers.network import Network
 from mpifed.federation.request import ARRIVE, REST, HostReport, add_report
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
-from mpifed.federation.sums import finish
-from mpifed.federation.traits import Takes
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.sums import finish_reduction
+from mpifed.federation.traits import Participation
 from mpifed.federation.transport import InProcess
 from mpifed.graphs.graph import Graph
 from mpifed.graphs.weights import Weights
-from mpifed.kernels.fill import Layout, fill
+from mpifed.kernels.fill import BlockLayout, fill_blocks
 from mpifed.problems.problem import Problem
 
 M = 12
@@ -81,7 +81,7 @@ class Several:
 
     def send(self, request):
         replies, reports = [], []
-        if request.verb[0] in (MIX, ADD, GATHER):
+        if request.request_type[0] in (MIX, ADD, GATHER):
             post(self.hosts, request)
         for host in self.hosts:
             to = np.arange(self.hosts[-1].hi) if request.to is None else request.to
@@ -99,7 +99,9 @@ class Several:
         width = max(reply.rows.shape[1] for reply in replies)
         rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]
         tree = [node for host in self.hosts for node in host.tree]
-        return msgspec.structs.replace(replies[0], rows=finish(request, np.concatenate(rows), tree), layout=layout)
+        return msgspec.structs.replace(
+            replies[0], rows=finish_reduction(request, np.concatenate(rows), tree), layout=layout
+        )
 
 
 NEIGHBOURHOODS = weakref.WeakKeyDictionary()  # of hosts in this process
@@ -111,7 +113,7 @@ class Letters:
     def __init__(self):
         self.come = None
 
-    def carry(self, rows, to, come):
+    def exchange_rows(self, rows, to, come):
         assert (len(rows), len(self.come)) == (to.sum(), come.sum())
         return self.come
 
@@ -123,8 +125,8 @@ def post(hosts, request):
         near = NEIGHBOURHOODS[host]
         near.links = near.links or Letters()
         plan = near.plan(request.key[0])
-        rows = near.rows(request.verb[1:], host.state, host.slot)[plan.sent]
-        parcels.append(np.split(rows, np.cumsum(plan.to)[:-1]))
+        rows = near.rows(request.request_type[1:], host.state, host.slot)[plan.rows_to_send]
+        parcels.append(np.split(rows, np.cumsum(plan.to_hosts)[:-1]))
     for k, host in enumerate(hosts):
         NEIGHBOURHOODS[host].links.come = np.concatenate([parcel[k] for parcel in parcels])
 
@@ -142,7 +144,7 @@ class Run:
         cuts=None,
         data_seed=0,
         data=None,
-        block_bytes=UNKNOWN,
+        block_bytes=DEFAULT_BLOCK_BYTES,
         compress=None,
         system=None,
         asynchronous=None,
@@ -155,9 +157,9 @@ class Run:
         self.m, self.n = self.data.m, len(start)
         cuts = (0, self.m) if cuts is None else cuts
         table = None if compress is None else Compress.build(compress, "compress")
-        ways = {} if table is None else table.ways()
+        ways = {} if table is None else table.by_direction()
         first = start.astype(dtype)
-        setup = Setup(self.problem, algorithm, seed, self.m, first, block_bytes, role=self.data.role)
+        setup = RunSpec(self.problem, algorithm, seed, self.m, first, block_bytes, role=self.data.role)
         if graph is not None:
             weights = Weights(Graph.build(graph, "graph"), seed, self.m)
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
@@ -169,34 +171,36 @@ class Run:
                 host.add_stage(COMPRESSED, HostCompression(setup, table, len(host.order)))
             if graph is not None:
                 NEIGHBOURHOODS[host] = Neighbourhood(weights, host.lo, host.hi, list(cuts), host.dtype)
-                host.verbs |= NEIGHBOURHOODS[host].verbs(host)
+                host.request_handlers |= NEIGHBOURHOODS[host].request_handlers(host)
             if asynchronous is not None:
                 ahead = ComputedAhead(host, len(host.order))
-                host.verbs |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
-                host.keepers.append(ahead)
+                host.request_handlers |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
+                host.checkpointed.append(ahead)
         count = len(self.hosts)
         transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts)
-        self.selector = (selection or Uniform(share=SHARE)).selector(seed, self.m, 1000)
+        self.selector = (selection or UniformSelection(share=SHARE)).selector(seed, self.m, 1000)
         schedule = None
-        devices = None if system is None else Devices(System.build(system, "system"), setup, self.data.sizes, ways)
+        devices = (
+            None if system is None else SimulatedDevices(System.build(system, "system"), setup, self.data.sizes, ways)
+        )
         if asynchronous is not None:
             arrivals = Asynchronous.build(asynchronous, "asynchronous")
             self.selector = Selector(arrivals.arrivals, lambda round, again: None)
             schedule = Arrivals(arrivals, devices)
         elif graph is not None and system is not None:
-            schedule = NodeClocks(devices, algorithm.takes is Takes.ALL)
+            schedule = NodeClocks(devices, algorithm.participation is Participation.ALL)
         elif system is not None:
             schedule = DeviceRounds(devices, algorithm, 1)
-        kind = Federation if graph is None else Network
+        kind = Federation if graph is None else GraphFederation
         self.fed = kind(transport, setup, self.selector, self.data.sizes, schedule)
         if graph is not None:
             self.fed.weights = weights
         if self.selector.learn is not None:
-            self.fed.first.append(self.fed.participants.learn)
+            self.fed.before_start.append(self.fed.participants.learn)
         if table is not None:
             self.fed.stages.append(ServerCompression(setup, table))
         self.algorithm, self.round = algorithm, 0
-        self.server = self.fed.observed(algorithm.start(self.fed))
+        self.server = self.fed.transform_state(algorithm.init_server(self.fed))
 
     def rounds(self, count):
         """The server's models after each of ``count`` further rounds, (count, n)."""
@@ -204,7 +208,7 @@ class Run:
         for _ in range(count):
             self.round += 1
             self.fed.begin(self.round)
-            self.server = self.fed.observed(self.algorithm.round(self.fed, self.server))
+            self.server = self.fed.transform_state(self.algorithm.round(self.fed, self.server))
             models.append(self.server.x.copy())
         return np.array(models)
 
@@ -268,9 +272,11 @@ def quadratics(Q, b):
 
 def local(data, problem, ids=None, place=(1, 0), seed=0):
     """All clients of ``data``, of one padded size, in one block: the f of a client method."""
-    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
+    (block,) = fill_blocks(
+        data, data.rows, BlockLayout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels
+    )
     ids = np.arange(data.m) if ids is None else ids
-    return Local(block, Setup(problem, None, seed, data.m, problem.initial(data, seed)), ids, place)
+    return Local(block, RunSpec(problem, None, seed, data.m, problem.initial(data, seed)), ids, place)
 
 
 def systems(c, n, seed=0, spread=3.0):

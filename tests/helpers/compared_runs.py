@@ -9,7 +9,7 @@ BOLD = "\033[1m"
 
 
 def compare(results, **options):
-    return module.compare(results, module.Layout(**options))
+    return module.compare(results, module.TableOptions(**options))
 
 
 def seeds(*ends, **options):

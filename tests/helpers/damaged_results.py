@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from mpifed.core.toml import flat, from_toml, to_toml
+from mpifed.core.toml import flatten, from_toml, to_toml
 
 ESCAPE = "\x1b]0;owned\x07\x1b[31mred\x9b2J\r\n"  # what would change a terminal
 VALUES: dict[str, Any] = {  # what replaces an attribute
@@ -181,7 +181,7 @@ def of_settings(whole: Path) -> Iterator[tuple[str, str, Spoil]]:
     """The same of the values of its configuration, of whole tables of it, and of keys that it does not have."""
     with h5py.File(whole) as file:
         table = from_toml(file.attrs["config"], "this")
-    keys = dict.fromkeys([*table, *flat(table), "system", "graph", "asynchronous", "compress", "masks", "other.key"])
+    keys = dict.fromkeys([*table, *flatten(table), "system", "graph", "asynchronous", "compress", "masks", "other.key"])
     for key, (damage, value) in itertools.product(keys, [("missing", None), *SETTINGS.items()]):
         config = from_toml(to_toml(table), "this")
         *parents, last = key.split(".")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mpifed.data.sources.quadratic import LowerBound, RandomQuadratic
-from mpifed.federation.participation.selection import Uniform
+from mpifed.federation.participation.selection import UniformSelection
 from mpifed.problems.quadratic import Quadratic
 from tests.helpers.algorithm_runs import Given, Run, build, quadratics
 
@@ -88,7 +88,7 @@ every_dual = pytest.mark.parametrize(
 def trajectory(name, dual):
     """The states of the clients before some of the rounds, of two runs with random draws."""
     for seed in range(2):
-        run = Run(build(name), "quadratic", data=dual.data, selection=Uniform(count=2), seed=seed)
+        run = Run(build(name), "quadratic", data=dual.data, selection=UniformSelection(count=2), seed=seed)
         for _ in range(4):
             yield run.states()
             run.rounds(4)

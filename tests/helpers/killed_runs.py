@@ -18,7 +18,7 @@ from pathlib import Path
 
 import h5py
 
-from mpifed.results.netcdf import mend
+from mpifed.results.netcdf import repair_length
 from tests.helpers.commands import background, mpirun
 
 SIZES = "data=gaussian data.clients=60 data.samples=1200 data.features=60 problem=logistic rounds=80 stop.gradient=0.0"
@@ -144,7 +144,7 @@ def trial(folder: Path, seed: int, expected: dict, longest: float, ranks: tuple,
         if not finish(process):
             break
         kills += 1
-        mend(path)  # as resume does
+        repair_length(path)  # as resume does
         with h5py.File(path) as file:
             assert "rounds" in file
         words = ["resume", path, "-q"]

@@ -10,16 +10,16 @@ class RankDies(Exception):
 class Mortal(World):
     """One rank that takes RankDies for the death of another one, and lives on."""
 
-    def survives(self):
+    def is_fault_tolerant(self):
         return True
 
-    def lost(self, error):
+    def is_rank_failure(self, error):
         return isinstance(error, RankDies)
 
-    def hurt(self):
+    def report_cut_off(self):
         pass
 
-    def unhurt(self):
+    def all_alive(self):
         return True
 
     def shrink(self):

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from mpifed.data.dataset import Dataset
 from mpifed.data.pool import Pool
-from mpifed.kernels.fill import Layout, fill
+from mpifed.kernels.fill import BlockLayout, fill_blocks
 from mpifed.problems.problem import Problem
 from tests.oracles.problems import function
 
@@ -63,7 +63,7 @@ def dataset(name, size, kind="dense", dtype="float64", m=4, n=6):
     if name == "cox":  # an event of every client
         y[np.cumsum(sizes) - 1] = 2
     pool = Compiled if kind == "compiled" else Pool
-    data = problem.fitted(pool(sp.csr_array(X) if kind == "csr" else X, y, None, sizes, dtype))
+    data = problem.fit_labels(pool(sp.csr_array(X) if kind == "csr" else X, y, None, sizes, dtype))
     data.dtype = dtype
     return data
 
@@ -82,8 +82,8 @@ def drawn(name, rng, d):
 def one_block(problem, data: Dataset):
     """All clients of ``data`` in one block: their sizes have one padded size."""
     kernels = "compiled" if isinstance(data, Compiled) else "numpy"
-    layout = Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), kernels=kernels)
-    (block,) = fill(data, data.rows, layout, problem.labels)
+    layout = BlockLayout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), kernels=kernels)
+    (block,) = fill_blocks(data, data.rows, layout, problem.labels)
     return block
 
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from mpifed.core.toml import to_toml
 from mpifed.results.columns import COLUMNS, UNKNOWN, Columns
-from mpifed.results.netcdf import numbers
+from mpifed.results.netcdf import to_number_array
 from mpifed.results.recorder import Recorder
-from mpifed.results.result import Result
+from mpifed.results.result import RunRecord
 
 GRADIENTS = (1.0, 0.1, 0.01)
 SECONDS = {"client_seconds": 0.5, "server_seconds": 0.125, "comm_seconds": 0.0625, "evaluate_seconds": 2.0}
@@ -90,13 +90,13 @@ def in_memory(attrs, rows, ranks):
     """What a recorder would have made of these rows and tables."""
     meanings = {name: COLUMNS.get(name, UNKNOWN) for name in [*COLUMNS, *rows] if name in rows}
     count = len(rows["objective"])
-    found = {name: numbers(rows[name][:count], meaning.integer) for name, meaning in meanings.items()}
+    found = {name: to_number_array(rows[name][:count], meaning.integer) for name, meaning in meanings.items()}
     about = {name: (meaning.unit, meaning.description) for name, meaning in meanings.items()}
     selection = np.array([[-1, -1]] + [[1, 3]] * (count - 1))
     rounds = Columns({"round": np.arange(count)} | found)
     on_ranks = {"rank": np.arange(len(ranks["clients"]))} | ranks
     on_ranks = Columns({name: np.asarray(on_ranks[name]) for name in sorted(on_ranks)})
-    return Result(None, attrs, rounds, on_ranks, Columns(), selection, np.arange(3.0), None, about)
+    return RunRecord(None, attrs, rounds, on_ranks, Columns(), selection, np.arange(3.0), None, about)
 
 
 TABLE = {

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 
 from mpifed.features.masks.masked_sums import MASKS
-from mpifed.federation.request import EVALUATE, MASKED, WHOLE, Request
+from mpifed.federation.request import EVALUATE, EVALUATE_SUMS, MASKED, Request
 
 
 def kept(k, step, first, to, key):
@@ -18,7 +18,7 @@ REQUESTS = [
     Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", key=(1, 0)),
     Request("bound"),
     kept(4, 0.2, False, [2, 8], (5, 0)),
-    Request(WHOLE, (np.ones(7),), reduce="max", verb=EVALUATE),
+    Request(EVALUATE_SUMS, (np.ones(7),), reduce="max", request_type=EVALUATE),
     Request("update", (np.ones(7),), np.array([2, 8]), reduce=MASKED, key=(6, 1), stages={MASKS: np.array([1, 2, 8])}),
 ]
 

@@ -8,7 +8,7 @@ from functools import cache
 
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.synthetic import Synthetic
-from mpifed.federation.participation.selection import All, Biased, Cover, Uniform
+from mpifed.federation.participation.selection import All, Biased, Cover, UniformSelection
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
@@ -23,7 +23,7 @@ PROBLEMS = {
     "softmax": (Softmax(lam=0.1, bias=False), Synthetic(features=3, classes=3, test=0.0, **UNEVEN)),
 }
 SELECTIONS = {
-    "uniform": Uniform(share=SHARE),
+    "uniform": UniformSelection(share=SHARE),
     "all": All(),
     "cover": Cover(share=0.3),
     "biased": Biased(count=5, candidates=9, batch_size=4),
@@ -68,7 +68,7 @@ OPTIONS = [(name, options) for name, options, *_ in [*CASES, *GRAPH_CASES]]
 def cases(name, problem):
     """The cases of a method that a problem is enough for."""
     every = [build(*case) for case in OPTIONS if case[0] == name]
-    return [algorithm for algorithm in every if not traits.missing(algorithm, type(PROBLEMS[problem][0]))]
+    return [algorithm for algorithm in every if not traits.missing_methods(algorithm, type(PROBLEMS[problem][0]))]
 
 
 def forbidden(one, other):

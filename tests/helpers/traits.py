@@ -4,13 +4,17 @@ from operator import attrgetter
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
-from mpifed.features.matching import missing as missing  # of what an algorithm needs, what a class of problems lacks
-from mpifed.federation.traits import Takes, steering
-from mpifed.federation.traits import needs as needs  # the optional methods of a problem that an algorithm needs
+from mpifed.features.matching import (
+    missing_methods as missing_methods,  # of what an algorithm needs, what a class of problems lacks
+)
+from mpifed.federation.traits import Participation, divergence_advice
+from mpifed.federation.traits import (
+    required_methods as required_methods,  # the optional methods of a problem that an algorithm needs
+)
 
-selections = attrgetter("takes.selections")  # how often a round selects clients; 0 where all of them are called
+selections = attrgetter("participation.selections")  # how often a round selects clients; 0 where all of them are called
 columns = attrgetter("watches")  # names of the sums over clients that the algorithm asks evaluations for
-tuning = steering  # the option to change where the iterates diverge, as error messages name it
+tuning = divergence_advice  # the option to change where the iterates diverge, as error messages name it
 
 
 def on_graphs(name):
@@ -24,22 +28,24 @@ def can_be_asynchronous(name):
 
 def all_reply(algorithm):
     """Whether clients that are not selected receive and send in every round, too."""
-    return algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL) and not isinstance(algorithm, GraphAlgorithm)
+    return algorithm.participation in (Participation.ALL, Participation.SELECTED_AND_ALL) and not isinstance(
+        algorithm, GraphAlgorithm
+    )
 
 
 def all_change(algorithm):
     """Whether clients that are not selected have a rule of their own."""
-    return all_reply(algorithm) or algorithm.takes.selections > 1
+    return all_reply(algorithm) or algorithm.participation.selections > 1
 
 
 def by_coin(algorithm):
     """Whether a coin decides who replies."""
-    return algorithm.takes is Takes.SELECTED_OR_ALL
+    return algorithm.participation is Participation.SELECTED_OR_ALL
 
 
 def bears_absence(algorithm):
     """Whether a round can go on without clients that it called."""
-    return not algorithm.takes.everyone
+    return not algorithm.participation.everyone
 
 
 def bears_change(name):

@@ -17,12 +17,12 @@ import pytest
 from mpifed.cli.describe import KINDS
 from mpifed.cli.main import main
 from mpifed.core.errors import UserError
-from mpifed.core.files import replacing
+from mpifed.core.files import replace_file
 from mpifed.core.toml import from_toml, to_toml
 from mpifed.data.dataset import Data
-from mpifed.experiment.config import read
+from mpifed.experiment.config import read_experiment
 from mpifed.features.settings import Evaluate, Experiment, Record
-from mpifed.features.stop import Stop
+from mpifed.features.stop import StopRules
 from mpifed.kernels.compiled import compiling
 from tests.helpers import hostile_files as hostile
 
@@ -72,7 +72,7 @@ def fields():
         for kind, table in families.items()
         for name in KINDS[kind].choices
     ]
-    tables += [("", [], Experiment), ("stop", [], Stop), ("evaluate", [], Evaluate), ("record", [], Record)]
+    tables += [("", [], Experiment), ("stop", [], StopRules), ("evaluate", [], Evaluate), ("record", [], Record)]
     for table, words, kind in tables:
         for k, field in enumerate(msgspec.structs.fields(kind)):
             key, value = f"{table}.{field.encode_name}".strip("."), ("1979-05-27", "[[[]]]")[k % 2]
@@ -435,7 +435,7 @@ def test_a_sentence_and_nothing_else(names, folder, monkeypatch, capsys):
     before = listing(folder)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPIFED_DATA", str(folder / names[0].split()[-1]))
-    monkeypatch.setattr(compiling, "news", lambda *_: None)
+    monkeypatch.setattr(compiling, "compile_note", lambda *_: None)
     for words, told in (CASES[name] for name in names):
         begun = time.process_time()
         code = main(words)
@@ -484,10 +484,10 @@ def test_links_are_followed_to_files_only(tmp_path):
     target = tmp_path / "elsewhere/mine.h5"
     target.write_text("mine")
     (tmp_path / "out.h5").symlink_to(target)
-    with pytest.raises(UserError, match=r"out\.h5 exists; say --force"), replacing(tmp_path / "out.h5", force=False):
+    with pytest.raises(UserError, match=r"out\.h5 exists; say --force"), replace_file(tmp_path / "out.h5", force=False):
         pass
     assert target.read_text() == "mine"
-    with replacing(tmp_path / "out.h5", force=True) as place:
+    with replace_file(tmp_path / "out.h5", force=True) as place:
         place.write_text("new")
     assert target.read_text() == "new"
     assert (tmp_path / "out.h5").is_symlink()
@@ -496,7 +496,7 @@ def test_links_are_followed_to_files_only(tmp_path):
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path):
     (tmp_path / "study.toml").write_bytes(b"\xef\xbb\xbfseed = 4")
-    assert read(tmp_path / "study.toml") == {"seed": 4}
+    assert read_experiment(tmp_path / "study.toml") == {"seed": 4}
 
 
 def test_keys_and_values_of_any_kind_come_back():

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from mpifed.mpi.library import library
+from mpifed.mpi.library import library_version
 from tests.helpers.commands import ROOT, SETTINGS, Outcome
 
-OPEN_MPI = "Open MPI" in library()
+OPEN_MPI = "Open MPI" in library_version()
 PASSED = ("PYTHON", "OMP_", "OPENBLAS_")  # how variables begin that a host must have as others do: they choose kernels
 OVER_TCP = {"UCX_TLS": "tcp,self"}  # else MPICH finds the memory that the hosts share, and no cable matters
 PLACES = "/usr/sbin:/usr/bin:/sbin:/bin"

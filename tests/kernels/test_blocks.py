@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.symmetric import pack
-from mpifed.kernels.plan import dense_block, padded, plan
-from mpifed.kernels.sparse_products import CSR, products, sparse_block
+from mpifed.kernels.plan import make_dense_block, pad_sizes, plan_blocks
+from mpifed.kernels.sparse_products import CSR, make_sparse_block, pair_matrix
 from mpifed.problems import gram as spectral
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.problem import Problem
@@ -21,7 +21,7 @@ SHAPES = [(1, 8, 1), (2, 7, 3), (5, 8, 30), (9, 12, 10), (40, 21, 17), (5, 150, 
 def samples(c, most, n, labels="real", seed=0):
     """(A_i, b_i) of c clients whose sizes have one padded size; half of the features are 0."""
     rng = np.random.default_rng([seed, c, most, n])
-    top = int(padded(np.array([most]))[0])
+    top = int(pad_sizes(np.array([most]))[0])
     A = [rng.standard_normal((d, n)) * (rng.random((d, n)) < 0.5) for d in rng.integers(top - 3, top, c, endpoint=True)]
     return [(a, rng.standard_normal(len(a)) if labels == "real" else rng.integers(0, 2, len(a)) * 1.0) for a in A]
 
@@ -30,8 +30,8 @@ def block_of(clients, kind, dtype=np.float64):
     """The block of these (A_i, b_i)."""
     sizes, n = np.array([len(A) for A, _ in clients]), clients[0][0].shape[1]
     if kind == "csr":
-        return sparse_block([(sp.csr_array(A), b) for A, b in clients], sizes, n, dtype)
-    block = dense_block(sizes, n, dtype)
+        return make_sparse_block([(sp.csr_array(A), b) for A, b in clients], sizes, n, dtype)
+    block = make_dense_block(sizes, n, dtype)
     for i, (A, b) in enumerate(clients):
         block.A[i, : len(A)], block.b[i, : len(b)] = A, b
     return block
@@ -177,21 +177,21 @@ def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monk
 )
 def test_the_plan_puts_every_client_in_one_block_of_one_padded_size_and_about_so_many_bytes(sizes, n, itemsize, block):
     sizes = np.array(sizes)
-    assert np.all((padded(sizes) % 4 == 0) & (padded(sizes) - sizes >= 0) & (padded(sizes) - sizes < 4))
-    groups = list(plan(sizes, n, itemsize, block))
+    assert np.all((pad_sizes(sizes) % 4 == 0) & (pad_sizes(sizes) - sizes >= 0) & (pad_sizes(sizes) - sizes < 4))
+    groups = list(plan_blocks(sizes, n, itemsize, block))
     assert sorted(np.concatenate(groups)) == list(range(len(sizes)))
     for group in groups:
-        (size,) = set(padded(sizes[group]))
+        (size,) = set(pad_sizes(sizes[group]))
         assert len(group) == 1 or len(group) * int(size) * n * itemsize <= block + int(size) * n * itemsize / 2
 
 
 def test_the_plan_makes_few_blocks_and_of_large_matrices_small_ones_with_clients_in_order():
-    assert [len(group) for group in plan(np.full(4000, 20), 20, 8, 1 << 22)] == [1311, 1311, 1311, 67]
-    assert [list(group) for group in plan(np.array([9, 4, 12, 1, 10]), 3, 8)] == [[1, 3], [0, 2, 4]]
+    assert [len(group) for group in plan_blocks(np.full(4000, 20), 20, 8, 1 << 22)] == [1311, 1311, 1311, 67]
+    assert [list(group) for group in plan_blocks(np.array([9, 4, 12, 1, 10]), 3, 8)] == [[1, 3], [0, 2, 4]]
     sizes = np.array([9, 4, 12, 11, 10, 1, 2])
     for matrix, groups in ((100, [[1, 5, 6], [0, 2, 3, 4]]), (400, [[0], [1], [2, 3], [4], [5, 6]])):
-        assert [list(group) for group in plan(sizes, 3, 8, 6400, matrix)] == groups, matrix
-    assert [list(group) for group in plan(sizes, 3, 8, 6400, 10**9)] == [[i] for i in range(7)]
+        assert [list(group) for group in plan_blocks(sizes, 3, 8, 6400, matrix)] == groups, matrix
+    assert [list(group) for group in plan_blocks(sizes, 3, 8, 6400, 10**9)] == [[i] for i in range(7)]
 
 
 def few_numbers(d=40, n=30, share=0.1, seed=0, dtype="float64"):
@@ -210,17 +210,17 @@ def csr_block(parts):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_one_sparse_product_gives_the_upper_triangle(dtype):
     A = few_numbers(dtype=dtype)
-    P, w = products(A), np.linspace(-1, 2, 40).astype(dtype)
+    P, w = pair_matrix(A), np.linspace(-1, 2, 40).astype(dtype)
     dense = A.toarray()
     assert (P.shape, (P @ w).dtype) == ((30 * 31 // 2, 40), dtype)
     assert np.allclose(P @ w, pack((dense.T * w) @ dense), rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-6)
     data, columns = np.repeat(A.data, 2) / 2, np.repeat(A.indices, 2)  # a number that is stored in parts counts once
-    assert np.allclose(products(sp.csr_array((data, columns, 2 * A.indptr), A.shape)).toarray(), P.toarray())
+    assert np.allclose(pair_matrix(sp.csr_array((data, columns, 2 * A.indptr), A.shape)).toarray(), P.toarray())
 
 
 def test_rows_with_many_numbers_are_left_to_a_product_of_dense_rows():
-    assert products(few_numbers(share=0.6)) is None
-    assert products(few_numbers(n=12)) is None
+    assert pair_matrix(few_numbers(share=0.6)) is None
+    assert pair_matrix(few_numbers(n=12)) is None
     parts, W = [few_numbers(), few_numbers(share=0.9, seed=1)], np.random.default_rng(2).random((2, 40))
     whole = csr_block(parts)  # of clients with and without products
     assert [P is None for P in CSR.pair_products(whole)] == [False, True]
@@ -243,9 +243,9 @@ def test_a_client_has_the_same_bits_in_every_block_and_those_of_weights_below_0_
 
 def test_where_clients_come_in_groups_blocks_have_whole_ones_and_few_padded_sizes():
     sizes = np.arange(1, 200)
-    D = padded(sizes, 8)
+    D = pad_sizes(sizes, 8)
     assert np.all((D % 4 == 0) & (D - sizes >= 0) & (D - sizes < np.maximum(4, sizes / 4 + 1)))
-    assert len(set(D)) == 19 < len(set(padded(sizes)))
-    groups = list(plan(np.full(37, 50), 10, 8, 1, group=8))
+    assert len(set(D)) == 19 < len(set(pad_sizes(sizes)))
+    groups = list(plan_blocks(np.full(37, 50), 10, 8, 1, group=8))
     assert [len(group) for group in groups] == [8, 8, 8, 8, 5]
-    assert [len(group) for group in plan(np.full(50, 4), 1, 8, 800, group=8)] == [24, 24, 2]
+    assert [len(group) for group in plan_blocks(np.full(50, 4), 1, 8, 800, group=8)] == [24, 24, 2]

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from mpifed.data.pool import Pool
 from mpifed.kernels import fill as module
-from mpifed.kernels.fill import Layout, SameSizeBlocks, add_tests, by_padded_size, cut, fill
-from mpifed.kernels.plan import dense_block, plan
+from mpifed.kernels.fill import (
+    BlockLayout,
+    SameSizeBlocks,
+    add_test_blocks,
+    cut_blocks,
+    fill_blocks,
+    group_by_padded_size,
+)
+from mpifed.kernels.plan import make_dense_block, plan_blocks
 from tests.kernels.test_blocks import KINDS, block_of, normal, samples
 
 SIZES = np.array([5, 1, 9, 4, 12, 3, 8])
@@ -21,12 +28,12 @@ TEST = (RNG.normal(size=(11, 3)), np.ones(11), None, np.array([2, 0, 3, 1, 0, 5,
 
 
 def dense_blocks(sizes, n, dtype):
-    return cut(dense_block(np.concatenate(sizes), n, dtype), sizes)
+    return cut_blocks(make_dense_block(np.concatenate(sizes), n, dtype), sizes)
 
 
 def layout(lo, hi):
     sizes = SIZES[lo:hi]
-    return Layout(lo, sizes, list(plan(sizes, 3, 8)), np.dtype(float))
+    return BlockLayout(lo, sizes, list(plan_blocks(sizes, 3, 8)), np.dtype(float))
 
 
 @pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array], ids=["dense", "csr"])
@@ -35,7 +42,7 @@ def test_every_client_finds_its_samples_in_its_block(matrix, piece, monkeypatch)
     monkeypatch.setattr(module, "CHUNK_BYTES", piece)
     data, lo, hi = Pool(matrix(X), Y, None, SIZES), 2, 7
     where = layout(lo, hi)
-    blocks = fill(data, data.rows, where, lambda b: 10 * b)
+    blocks = fill_blocks(data, data.rows, where, lambda b: 10 * b)
     assert [len(block) for block in blocks] == [len(group) for group in where.groups]
     ends = np.cumsum(SIZES)
     for group, block in zip(where.groups, blocks, strict=True):
@@ -52,10 +59,10 @@ def test_csr_samples_are_in_memory_once_with_indices_of_32_bits(monkeypatch):
     ends = 50 * np.arange(sizes.sum() + 1)
     data = Pool(sp.csr_array((np.ones(columns.size), columns, ends)), np.zeros(sizes.sum()), None, sizes)
     assert data.train.X.indices.dtype == np.int64
-    where = Layout(0, sizes, list(plan(sizes, data.n, 8)), np.dtype(float))
+    where = BlockLayout(0, sizes, list(plan_blocks(sizes, data.n, 8)), np.dtype(float))
     needed = 12 * columns.size
     tracemalloc.start()
-    blocks = fill(data, lambda lo, hi: narrow(data.rows(lo, hi)), where, np.asarray)
+    blocks = fill_blocks(data, lambda lo, hi: narrow(data.rows(lo, hi)), where, np.asarray)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(blocks) > 10
@@ -72,8 +79,8 @@ def narrow(rows):
 
 def test_test_samples_belong_to_the_block_of_their_client():
     data, where = Pool(X, Y, None, SIZES, test=TEST), layout(0, 7)
-    blocks = fill(data, data.rows, where, np.asarray)
-    add_tests(blocks, data, where, np.asarray)
+    blocks = fill_blocks(data, data.rows, where, np.asarray)
+    add_test_blocks(blocks, data, where, np.asarray)
     found = {}
     for group, block in zip(where.groups, blocks, strict=True):
         for positions, test in block.tests:
@@ -87,7 +94,7 @@ def test_every_client_is_copied_to_its_place_in_its_block():
     rows = np.arange(sizes.sum() * 3.0).reshape(-1, 3)
     home = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [0, 2], [0, 3], [1, 3]])
     blocks = dense_blocks([np.full(4, 4), np.full(4, 4)], 3, float)
-    module.copy(rows, rows[:, 0], sizes, home, blocks)
+    module.copy_samples(rows, rows[:, 0], sizes, home, blocks)
     for (k, j), size, end in zip(home, sizes, np.cumsum(sizes), strict=True):
         assert np.array_equal(blocks[k].A[j, :size], rows[end - size : end])
         assert np.array_equal(blocks[k].b[j, :size], rows[end - size : end, 0])
@@ -106,7 +113,7 @@ def group_of(kind):
     for block, (a, b) in zip(blocks, GROUPS, strict=True):
         source = block_of(CLIENTS[a:b], kind)
         block.A[:], block.b[:] = source.A, source.b
-    return blocks[0].place[0]
+    return blocks[0].group_position[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -130,8 +137,8 @@ def test_a_block_of_which_all_clients_are_picked_is_given_as_it_is_and_neighbour
     assert [(first, last) for first, last, _ in found] == [(0, 2), (2, 6), (6, 8)]
     assert [found[k][2] is group.blocks[k] for k in range(3)] == [False, True, False]
     if kind == "dense":
-        assert np.shares_memory(group.take(np.array([3, 4, 5])).A, group.whole.A)
-        assert not np.shares_memory(group.take(np.array([3, 5])).A, group.whole.A)
+        assert np.shares_memory(group.take(np.array([3, 4, 5])).A, group.full.A)
+        assert not np.shares_memory(group.take(np.array([3, 5])).A, group.full.A)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,6 +165,6 @@ def test_blocks_of_one_padded_size_are_grouped(kind):
     blocks = dense_blocks([np.full(3, 8)], 10, float) + dense_blocks([np.full(5, 12), np.full(6, 11)], 10, float)
     if kind == "csr":
         blocks = [block_of(clients, kind) for clients in (samples(3, 8, 10), CLIENTS[:5], CLIENTS[5:])]
-    found = by_padded_size(blocks)
+    found = group_by_padded_size(blocks)
     assert [len(group) for group in found] == [3, 11]
     assert [block for group in found for block in group.blocks] == blocks

@@ -6,13 +6,13 @@ import scipy.sparse as sp
 
 import mpifed as public
 from mpifed.data.pool import Pool
-from mpifed.kernels.fill import Layout, fill
-from mpifed.kernels.plan import plan
+from mpifed.kernels.fill import BlockLayout, fill_blocks
+from mpifed.kernels.plan import plan_blocks
 
 torch = pytest.importorskip("torch")
-from mpifed.core.arrays import on, to_numpy  # noqa: E402
-from mpifed.features.devices.device_memory import client_bytes  # noqa: E402
-from mpifed.kernels.sparse_tensor_products import SparseTensors  # noqa: E402
+from mpifed.core.arrays import device_namespace, to_numpy  # noqa: E402
+from mpifed.features.devices.device_host import client_bytes  # noqa: E402
+from mpifed.kernels.sparse_tensor_products import SparseTensorProducts  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")
@@ -33,9 +33,9 @@ def drawn(seed=0, dtype="float64", n=N, sizes=SIZES):
 def clients(dtype="float64"):
     """All clients in one block on the device, and in memory, each in a block of its own."""
     data = Pool(drawn(dtype=dtype), np.arange(SIZES.sum()) % 3.0, None, SIZES, dtype)
-    layout = Layout(0, SIZES, list(plan(SIZES, N, 8, 1)), np.dtype(dtype))
-    here = fill(data, data.rows, layout, np.asarray)
-    return SparseTensors(on(CPU)).moved(here, 16), here
+    layout = BlockLayout(0, SIZES, list(plan_blocks(SIZES, N, 8, 1)), np.dtype(dtype))
+    here = fill_blocks(data, data.rows, layout, np.asarray)
+    return SparseTensorProducts(device_namespace(CPU)).move_blocks(here, 16), here
 
 
 def padded(parts):
@@ -93,7 +93,7 @@ def test_mini_batches_are_rows_of_each_client_with_repetitions():
 def test_the_copy_in_memory_has_the_same_numbers():
     there, here = clients()
     order = np.random.default_rng(5).permutation(len(SIZES))
-    copy = there.part(order).copied()
+    copy = there.part(order).in_cpu_memory()
     for position, k in enumerate(order):
         assert np.array_equal(copy.dense(position), here[k].dense(0))
 
@@ -126,8 +126,8 @@ def test_a_run_agrees_with_one_in_memory_to_twelve_digits(name):
 
 def test_bytes_of_clients_count_their_own_nonzeros():
     data = Pool(drawn(), np.arange(SIZES.sum()) % 3.0, None, SIZES)
-    layout = Layout(0, SIZES, list(plan(SIZES, N, 8, 1 << 20)), np.dtype("float64"))
-    blocks = fill(data, data.rows, layout, np.asarray)
+    layout = BlockLayout(0, SIZES, list(plan_blocks(SIZES, N, 8, 1 << 20)), np.dtype("float64"))
+    blocks = fill_blocks(data, data.rows, layout, np.asarray)
     assert max(map(len, blocks)) > 1
     for block in blocks:
         counts = [block.products.matrix(block, i).nnz for i in range(len(block))]

@@ -9,11 +9,11 @@ import mpifed
 from mpifed.data import pool
 from mpifed.data.sources import synthetic
 from mpifed.experiment.config import experiment
-from mpifed.experiment.housing import federation, gathered
-from mpifed.federation import running_sums
+from mpifed.experiment.housing import build_federation, prepare_in_process
+from mpifed.federation import sums
 from mpifed.federation.transport import InProcess
 from mpifed.kernels import fill, unpadded
-from mpifed.kernels.plan import dense_block
+from mpifed.kernels.plan import make_dense_block
 from mpifed.kernels.unpadded import Unpadded
 
 EQUAL = {"name": "synthetic", "features": 7, "classes": 3, "least": 5, "most": 5, "clients": 40, "test": 0.2}
@@ -53,10 +53,10 @@ def test_the_padding_that_is_left_out_changes_no_bit(study, monkeypatch):
 
 
 def test_a_part_of_a_part_is_one_of_the_whole(monkeypatch):
-    whole = dense_block(np.full(12, 5), 3, float)
+    whole = make_dense_block(np.full(12, 5), 3, float)
     assert whole.unpadded is None
     monkeypatch.setattr(unpadded, "LARGE", 0)
-    whole = dense_block(np.full(12, 5), 3, float)
+    whole = make_dense_block(np.full(12, 5), 3, float)
     stored = whole.unpadded.A
     stored[:] = np.random.default_rng(0).normal(size=(12, 5, 3))
     whole.b[:] = np.arange(12)[:, None]
@@ -72,8 +72,8 @@ def test_a_part_of_a_part_is_one_of_the_whole(monkeypatch):
 
 def test_padding_is_left_out_only_where_it_is_much_of_the_memory():
     many = (10**6, 8, 20)
-    assert [unpadded.left_out(d, many, 4) for d in (1, 5, 6, 7, 8)] == [True, True, True, False, False]
-    assert not unpadded.left_out(5, (10**5, 8, 20), 4)
+    assert [unpadded.stores_unpadded(d, many, 4) for d in (1, 5, 6, 7, 8)] == [True, True, True, False, False]
+    assert not unpadded.stores_unpadded(5, (10**5, 8, 20), 4)
 
 
 @pytest.mark.parametrize(("test", "most"), [(0.0, 1.3), pytest.param(0.2, 1.4, marks=pytest.mark.slow)])
@@ -81,16 +81,18 @@ def test_many_clients_of_few_samples_take_little_more_memory_than_their_samples(
     # what does not grow with the clients is made small, so that few of them show what does
     for module, name, value in (
         *((unpadded, "LARGE", 0), (fill, "CHUNK_BYTES", 1 << 16)),
-        *((synthetic, "AT_ONCE", 1 << 14), (pool, "AT_ONCE", 64), (running_sums, "ROOM", 1 << 16)),
+        *((synthetic, "AT_ONCE", 1 << 14), (pool, "AT_ONCE", 64), (sums, "ROOM", 1 << 16)),
     ):
         monkeypatch.setattr(module, name, value)
     data = {"name": "synthetic", "clients": 40_000, "least": 5, "most": 5, "features": 20, "test": test}
     study = {"data": data, "dtype": "float32", "block_bytes": 1 << 17, "selection": {"name": "uniform", "count": 10}}
 
     def begun(study):
-        parts = gathered(experiment({"problem": {"name": "softmax"}, "algorithm": {"name": "fedavg"}, **study}))
+        parts = prepare_in_process(
+            experiment({"problem": {"name": "softmax"}, "algorithm": {"name": "fedavg"}, **study})
+        )
         parts.host.join()
-        fed = federation(experiment(study), InProcess(parts.host), parts)
+        fed = build_federation(experiment(study), InProcess(parts.host), parts)
         fed.begin(0)
         return fed.evaluate(fed.initial())
 

@@ -13,9 +13,9 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.request import HostReport, Layout, Reply, Request
+from mpifed.federation.request import HostReport, Reply, ReplyLayout, Request
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.transport import InProcess
 from mpifed.mpi import communicator
 from mpifed.mpi.channel import Server, Service
@@ -35,7 +35,7 @@ def test_requests_of_any_kind_in_any_order_arrive(world):
         server = Server(world, [0, 5, 10], "float64")
         for request in sent:
             server.broadcast(request)
-        assert len(server.plans.numbered) <= MOST
+        assert len(server.plans.by_number) <= MOST
     else:
         service = Service(world, [0, 5, 10], "float64")
         for request in sent:
@@ -52,7 +52,7 @@ class Slow:
 
     def handle(self, request):
         time.sleep(0.3)
-        return Reply(np.ones((1, 3)), Layout(((3,),))), HostReport(computing=0.3, slowest=0.3)
+        return Reply(np.ones((1, 3)), ReplyLayout(((3,),))), HostReport(computing=0.3, slowest=0.3)
 
 
 @pytest.mark.parametrize("crowded", [True, False])
@@ -62,7 +62,7 @@ def test_a_server_that_shares_its_core_naps_from_the_first_request_of_a_kind_on(
         Service(world, cuts, "float64").serve(Slow(world.rank - 1))
         return
     server = Server(world, cuts, "float64")
-    server.crowded = crowded
+    server.shares_cores = crowded
     naps, sleep = [], time.sleep
     monkeypatch.setattr(communicator.time, "sleep", lambda seconds: (naps.append(seconds), sleep(seconds)))
     reply = server.send(Request("slow", reduce="max"))
@@ -75,8 +75,8 @@ def test_a_server_that_shares_its_core_naps_from_the_first_request_of_a_kind_on(
 def test_in_steady_state_a_request_is_one_broadcast_and_one_gather(world):
     setup = config.experiment({"data": {"name": "linreg-noniid", "clients": 9, "features": 30}})
     data = setup.data.load(0, "float64")
-    cuts = sums.cuts(data.sizes, world.size - 1)
-    agreed = Setup(setup.problem, setup.algorithm, 0, data.m, np.zeros(data.n))
+    cuts = sums.rank_offsets(data.sizes, world.size - 1)
+    agreed = RunSpec(setup.problem, setup.algorithm, 0, data.m, np.zeros(data.n))
     if world.rank:
         lo, hi = cuts[world.rank - 1], cuts[world.rank]
         host = Host(agreed, data, lo, hi)
@@ -88,7 +88,7 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather(world):
     models = []
     for transport in (server, InProcess(host)):
         fed = Federation(transport, agreed, setup.selection.selector(0, data.m, 10), data.sizes)
-        state = setup.algorithm.start(fed)
+        state = setup.algorithm.init_server(fed)
         calls = []
         for round in range(1, 6):
             fed.begin(round)

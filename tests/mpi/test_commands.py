@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mpifed as package
-from mpifed.experiment.checkpoint import folder as checkpoint_of
+from mpifed.experiment.checkpoint import checkpoint_folder as checkpoint_of
 from tests.core.test_plugins import METHODS, STUDY_PY, STUDY_TOML
 from tests.helpers.commands import alone, mpifed
 from tests.helpers.killed_runs import content

@@ -9,10 +9,10 @@ import pytest
 from mpifed.federation import sums
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import Request
-from mpifed.federation.transport import Traffic
+from mpifed.federation.transport import RankTraffic
 from mpifed.graphs.graph import Graph
 from mpifed.graphs.weights import Weights
-from mpifed.mpi.links import Ranks
+from mpifed.mpi.links import MPILinks
 from tests.helpers.commands import mpifed
 
 pytestmark = pytest.mark.mpi
@@ -26,19 +26,20 @@ GRAPHS = ["ring", "torus", "star", {"name": "erdos-renyi", "redraw": True, "p": 
 def test_every_host_mixes_as_one_host_would(graph, dtype, patient, world):
     if world.size < 3 or world.rank == 0:
         return
-    cuts = sums.cuts(np.ones(M, int), world.size - 1)
+    cuts = sums.rank_offsets(np.ones(M, int), world.size - 1)
     lo, hi = cuts[world.rank - 1], cuts[world.rank]
-    weights, traffic = Weights(Graph.build(graph, "graph"), 0, M), Traffic()
+    weights, traffic = Weights(Graph.build(graph, "graph"), 0, M), RankTraffic()
     X = np.random.default_rng(0).standard_normal((M, N)).astype(dtype)
     own, alone = (Neighbourhood(weights, a, b, c, X.dtype) for a, b, c in ((lo, hi, cuts), (0, M, [0, M])))
-    own.links = Ranks(world.comm, own, traffic, patient)
+    own.links = MPILinks(world.comm, own, traffic, patient)
     rows = 0
     for round in range(1, ROUNDS + 1):
         W = weights.at(round).W.toarray()
         rows += np.count_nonzero(W[lo:hi].any(axis=0)) - (hi - lo)
         for kind in ("mix", "add"):
-            request = Request("", key=(round, 0), verb=(kind, "x"))
-            found, right = own.arrived(request, State(x=X[lo:hi]), None), alone.arrived(request, State(x=X), None)
+            request = Request("", key=(round, 0), request_type=(kind, "x"))
+            found = own.receive_fields(request, State(x=X[lo:hi]), None)
+            right = alone.receive_fields(request, State(x=X), None)
             assert found.parts[0].tobytes() == right.parts[0][lo:hi].tobytes()
     assert traffic.received == 2 * rows * N * X.itemsize
     assert traffic.calls == 2 * ROUNDS

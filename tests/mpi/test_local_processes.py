@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mpifed.mpi.local_processes import Process, above, below, running, wait_until_read
+from mpifed.mpi.local_processes import Process, find_descendants, find_starters, list_processes, wait_until_read
 from tests.helpers.commands import ROOT
 
 TREE = {  # of a rank 12 under Open MPI in a batch job, and of another one that SLURM started
@@ -31,25 +31,25 @@ TREE = {  # of a rank 12 under Open MPI in a batch job, and of another one that 
 )
 def test_starters_of_a_rank_go_up_to_its_launcher_and_no_further(rank, starters, started, monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: rank)
-    assert above(TREE) == starters
-    assert below(starters[-1], TREE) == started
+    assert find_starters(TREE) == starters
+    assert find_descendants(starters[-1], TREE) == started
 
 
 def test_a_process_without_a_launcher_has_no_starters(monkeypatch):
-    assert os.getpid() in running()
+    assert os.getpid() in list_processes()
     monkeypatch.setattr(os, "getpid", lambda: 3)
-    assert above({pid: process for pid, process in TREE.items() if pid != 2}) == []
+    assert find_starters({pid: process for pid, process in TREE.items() if pid != 2}) == []
 
 
 def test_a_launcher_and_all_that_it_started_end_at_once(tmp_path):
     launcher, ids = tmp_path / "mpirun", tmp_path / "ids"
-    ending = f"{sys.executable} -c 'from mpifed.mpi.local_processes import end_all; end_all(1)'"
+    ending = f"{sys.executable} -c 'from mpifed.mpi.local_processes import kill_local_run; kill_local_run(1)'"
     launcher.write_text(f"#!/bin/sh\nsleep 100 &\necho $! > {ids}\n{ending}\nwait\n")
     launcher.chmod(0o755)
     done = subprocess.run([launcher], timeout=30, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == -9
     time.sleep(0.2)
-    assert int(ids.read_text()) not in running()
+    assert int(ids.read_text()) not in list_processes()
 
 
 def test_a_message_is_waited_for_until_it_is_read_but_not_for_ever(tmp_path):

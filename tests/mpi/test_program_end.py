@@ -31,11 +31,11 @@ class Server(NamedTuple):
     x: np.ndarray
 
 class Mine(mpifed.Algorithm):
-    def join(self, f):
+    def init_client(self, f):
         fail("join", 2, GeneratorExit)
         return Client()
 
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial())
 
     def round(self, fed, server):
@@ -51,9 +51,9 @@ class Source(mpifed.Data):
         fail("load", 1)
         return mpifed.data.Gaussian(clients=6, samples=60, features=5).load(seed, dtype)
 
-class Beside(mpifed.Feature):
-    def linked(self, link):
-        fail("linked", 2)
+class Beside(mpifed.Plugin):
+    def link_hosts(self, link):
+        fail("link_hosts", 2)
 
     def server(self, fed):
         fail("server", 0)
@@ -71,7 +71,7 @@ def again():
 """
 PLACES = """
 own = {"algorithm": "failing.py:Mine", "data": "failing.py:Source", "features": ["failing.py:Beside"]}
-for place in ("join", "round", "gradient", "load", "linked", "server", "nowhere"):
+for place in ("join", "round", "gradient", "load", "link_hosts", "server", "nowhere"):
     os.environ["PLACE"] = place
     try:
         mpifed.run({**own, **quick, "data": own["data"], "data.clients": None, "data.features": None}, progress=False)
@@ -83,11 +83,11 @@ if rank == 1:
 again()
 """
 TOLD = [
-    "join of failing.py fails in line 14: GeneratorExit: here",
+    "init_client of failing.py fails in line 14: GeneratorExit: here",
     "round of failing.py fails in line 14: CancelledError: here",
     "the client method gradient of failing.py fails in line 14: CancelledError: here",
     "load of failing.py fails in line 14: Own: here",
-    "Beside.linked of failing.py fails in line 14: Own: here",
+    "Beside.link_hosts of failing.py fails in line 14: Own: here",
     "Beside.server of failing.py fails in line 14: Own: here",
 ]
 ENDS = {  # what follows PROGRAM: what standard error says once

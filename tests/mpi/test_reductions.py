@@ -15,7 +15,7 @@ from mpifed.features.masks.masks import Masks
 from mpifed.federation import sums
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.transport import InProcess
 from mpifed.mpi.channel import Server, Service
 from mpifed.mpi.plan import BIG
@@ -44,12 +44,12 @@ class Client(NamedTuple):
 class Noise(Algorithm):
     """Clients that reply with numbers of all sizes, or fail."""
 
-    def start(self, fed):
+    def init_server(self, fed):
         raise AssertionError("no run is made")
 
-    round = start
+    round = init_server
 
-    def join(self, f):
+    def init_client(self, f):
         return Client()
 
     def echo(self, f, client, own):
@@ -62,7 +62,7 @@ class Noise(Algorithm):
 
 
 NUMBERS = Noise().numbers
-SETUP = Setup(EXPERIMENT.problem, Noise(), 0, M, np.zeros(3))
+SETUP = RunSpec(EXPERIMENT.problem, Noise(), 0, M, np.zeros(3))
 MASKED = Masks(sums="masked", fraction=9)
 
 
@@ -86,7 +86,7 @@ def served(world, way, nodes=None, cuts=None, masks=None):
     """At rank 0 once the federation of the ranks on ``nodes``, and its server; never on the others, which serve it."""
     if nodes is not None:
         world.nodes = lambda: nodes
-    cuts = sums.cuts(DATA.sizes, world.size - 1) if cuts is None else cuts
+    cuts = sums.rank_offsets(DATA.sizes, world.size - 1) if cuts is None else cuts
     if world.rank:
         one = host(cuts[world.rank - 1], cuts[world.rank], masks)
         assert Service(world, cuts, "float64", way).serve(one) is not None

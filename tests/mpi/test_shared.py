@@ -9,7 +9,7 @@ import pytest
 from mpifed.federation.request import Request
 from mpifed.mpi import plan, shared
 from mpifed.mpi.channel import Server, Service
-from mpifed.mpi.plan import Plan, form
+from mpifed.mpi.plan import MessagePlan, make_form
 from mpifed.mpi.shared import LongArrays
 from tests.helpers.requests import equal
 
@@ -23,7 +23,7 @@ N = 50_000  # numbers: 400 KB
 def sent(world, memory, x):
     """What hosts find of an array that rank 0 sends."""
     request = Request("update", (x,))
-    here = Plan(0, form(request))
+    here = MessagePlan(0, make_form(request))
     memory.spread(here, here.write(request) if world.rank == 0 else None)
     found = here.read().args[0]
     assert not found.flags.writeable
@@ -45,9 +45,9 @@ def all_alone(comm):
     return comm.Split(comm.rank)
 
 
-@pytest.mark.parametrize("neighbours", [shared.neighbours, pairs, last_alone, all_alone])
+@pytest.mark.parametrize("neighbours", [shared.split_by_machine, pairs, last_alone, all_alone])
 def test_an_array_arrives_and_can_only_be_read(world, monkeypatch, neighbours):
-    monkeypatch.setattr(shared, "neighbours", neighbours)
+    monkeypatch.setattr(shared, "split_by_machine", neighbours)
     memory = LongArrays(world.comm, sharing=True)
     for k in (1, 3, 2):  # a longer one takes more room, a shorter one finds it
         x = np.arange(k * N) / 7.0
@@ -75,8 +75,8 @@ def lacking(*_, **__):
 REFUSALS = {
     "no files in memory": (os, "memfd_create", lacking),
     "too little memory": (os, "posix_fallocate", lacking),
-    "may not look at another process": (shared, "path_and_identity", lambda file: ("/proc/0/fd/0", (0, 0))),
-    "other process numbers": (shared, "path_and_identity", lambda file: (f"/proc/self/fd/{file}", (0, 0))),
+    "may not look at another process": (shared, "locate_file", lambda file: ("/proc/0/fd/0", (0, 0))),
+    "other process numbers": (shared, "locate_file", lambda file: (f"/proc/self/fd/{file}", (0, 0))),
     "no room for a mapping": (shared.mmap, "mmap", lacking),
 }
 

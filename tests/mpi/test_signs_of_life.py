@@ -16,7 +16,7 @@ from mpifed.experiment import run
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.mpi import signs_of_life
-from mpifed.mpi.signs_of_life import Watch, described, watched
+from mpifed.mpi.signs_of_life import MachineWatch, describe_machine, watch_machines
 from mpifed.mpi.world import World
 
 PATIENCE = 2
@@ -35,7 +35,7 @@ def no_pause(monkeypatch):
     monkeypatch.setattr(signs_of_life, "PASSED_ON", 0.0)
 
 
-class Ended(Watch):
+class Ended(MachineWatch):
     """A watch over ``links``, to h2, h3 …, that notes how it ends."""
 
     def __init__(self, *links, patience=PATIENCE):
@@ -97,7 +97,7 @@ def test_a_rank_that_computes_for_long_and_one_that_is_stopped_give_signs_of_lif
 def test_what_is_said_of_a_silent_machine_reaches_the_others_which_say_nothing(pair, capsys):
     near, far = pair
     there = Ended(near, patience=100)
-    here = Watch({}, 100, there.codes.append)
+    here = MachineWatch({}, 100, there.codes.append)
     with socket.socket() as silent:
         here.links = {far: "h3", silent: "h2"}
         here.finish(silent, None)
@@ -150,13 +150,13 @@ class Machines(World):
 
 def test_on_one_machine_nothing_is_started():
     before = threading.active_count()
-    with watched(Machines(0, 0, 0), 300.0, pytest.fail) as watch:
+    with watch_machines(Machines(0, 0, 0), 300.0, pytest.fail) as watch:
         assert (threading.active_count(), watch.links) == (before, {})
 
 
 @pytest.mark.parametrize(("path", "patience", "asked"), [(None, 300.0, 0), ("a.h5", 0.0, 0), ("a.h5", 300.0, 1)])
 def test_without_a_file_or_patience_nothing_is_called(path, patience, asked, monkeypatch):
-    monkeypatch.setattr(run, "carried_out", lambda *job: None)
+    monkeypatch.setattr(run, "prepare_and_run", lambda *job: None)
     world = Machines(0, 0, 0)
     job = Job(experiment({"patience": patience}), path)
     run.attempt(job, world, SimpleNamespace(note=pytest.fail), None, [])
@@ -165,7 +165,7 @@ def test_without_a_file_or_patience_nothing_is_called(path, patience, asked, mon
 
 def test_a_machine_is_described_by_its_ranks():
     nodes = [0, 0, 2, 3, 3, 2, 6]
-    assert [described("h", first, nodes) for first in (0, 2, 3, 6)] == [
+    assert [describe_machine("h", first, nodes) for first in (0, 2, 3, 6)] == [
         "h (ranks 0 to 1)",
         "h (ranks 2, 5)",
         "h (ranks 3 to 4)",
@@ -176,7 +176,7 @@ def test_a_machine_is_described_by_its_ranks():
 @pytest.mark.mpi(min_size=3)
 def test_first_ranks_of_other_machines_are_connected_to_rank_0(world, monkeypatch):
     monkeypatch.setattr(world, "nodes", lambda: [0, 1, 1, *range(3, world.size)])
-    with watched(world, 300.0, pytest.fail) as watch:
+    with watch_machines(world, 300.0, pytest.fail) as watch:
         name = socket.gethostname()
         others = [f"{name} (ranks 1 to 2)", *(f"{name} (rank {k})" for k in range(3, world.size))]
         wanted = {0: others, 2: []}.get(world.rank, [f"{name} (rank 0)"])
@@ -194,7 +194,7 @@ def test_where_machines_cannot_reach_each_other_the_run_goes_on_and_says_so(worl
     if world.rank == 1:
         monkeypatch.setattr(socket, "create_connection", refused)
     notes = []
-    with watched(world, 300.0, notes.append) as watch:
+    with watch_machines(world, 300.0, notes.append) as watch:
         assert watch.links == {}
     name = socket.gethostname()
     said = "no signs of life between machines, so a silent one is waited for without end: "

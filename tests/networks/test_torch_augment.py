@@ -5,12 +5,11 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.features.network_training.augmentation import Augmentation
-from mpifed.features.network_training.dropout import Dropout
+from mpifed.features.network_training.feature import Augmentation, Dropout
 from mpifed.federation.local import Local
 from mpifed.networks.torch_augment import Images
 from tests.helpers.commands import mpifed
-from tests.helpers.torch_cases import Layout, Pool, Setup, fill, torch
+from tests.helpers.torch_cases import BlockLayout, Pool, RunSpec, fill_blocks, torch
 
 pytestmark = pytest.mark.torch
 SHAPE = (2, 6, 5)
@@ -23,7 +22,7 @@ def streams(*seeds):
 
 
 def changed(name, A=A, counts=COUNTS, rngs=None, padding=2):
-    return Images([name], padding, SHAPE).changed(A, counts, rngs or streams())
+    return Images([name], padding, SHAPE).change(A, counts, rngs or streams())
 
 
 def noisy(samples, generator):
@@ -79,7 +78,7 @@ def test_what_becomes_of_a_client_does_not_depend_on_the_others_nor_on_its_paddi
     assert not np.array_equal(changed(name, A[1:2, :3], [3], streams(7)), alone)
     rngs = streams()  # changes follow one another
     wanted = changed(name, changed("flip", rngs=rngs), rngs=rngs)
-    assert np.array_equal(Images(["flip", name], 2, SHAPE).changed(A, COUNTS, streams())[:2, :3], wanted[:2, :3])
+    assert np.array_equal(Images(["flip", name], 2, SHAPE).change(A, COUNTS, streams())[:2, :3], wanted[:2, :3])
 
 
 @pytest.mark.parametrize(
@@ -111,8 +110,8 @@ def run(**changes):
 
 def test_mini_batches_change_but_no_full_batches_nor_evaluations_and_without_it_clients_are_the_usual_ones(monkeypatch):
     sizes = []
-    plain = Images.changed
-    monkeypatch.setattr(Images, "changed", lambda *args: sizes.append(args[1].shape[1]) or plain(*args))
+    plain = Images.change
+    monkeypatch.setattr(Images, "change", lambda *args: sizes.append(args[1].shape[1]) or plain(*args))
     result = run()
     monkeypatch.setattr(Augmentation, "__init__", None)
     without = run(**{"problem.augment": []})
@@ -153,8 +152,8 @@ def clients():
     problem = package.problems.CNN(augment="flip", shape=(1, 10, 10))
     X = np.random.default_rng(0).random((36, 100))
     data = Pool(X, np.arange(36) % 2, None, np.full(4, 9))
-    block = fill(data, data.rows, Layout(0, data.sizes, [np.arange(4)], np.dtype(float)), problem.labels)[0]
-    study = Setup(problem, None, 0, 4, np.zeros(3))
+    block = fill_blocks(data, data.rows, BlockLayout(0, data.sizes, [np.arange(4)], np.dtype(float)), problem.labels)[0]
+    study = RunSpec(problem, None, 0, 4, np.zeros(3))
     return lambda: Local(block, study, np.arange(4), (1, 0), [Dropout(0), Augmentation(0)])
 
 
@@ -165,7 +164,7 @@ def batches(f, size=4):
 def test_some_of_the_clients_draw_what_they_draw_among_all_and_other_numbers_in_other_rounds(clients):
     whole = batches(clients())
     some = batches(clients().take(np.array([1, 3])))
-    later = batches(clients().keyed((2, 0)))
+    later = batches(clients().with_key((2, 0)))
     assert all(np.array_equal(one[[1, 3]], other) for one, other in zip(whole, some, strict=True))
     assert not any(np.array_equal(one, other) for one, other in zip(whole, later, strict=True))
     f = clients()

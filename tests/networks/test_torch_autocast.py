@@ -5,7 +5,7 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.networks.torch_function import forward
+from mpifed.networks.torch_function import make_forward
 from tests.helpers.torch_cases import C, M, N, at, dataset, local, network, point, samples, tensors, torch
 
 pytestmark = pytest.mark.torch
@@ -80,7 +80,7 @@ def test_half_precision_is_refused_with_double_precision_and_float16_on_a_cpu():
 
 
 def test_without_it_calls_are_those_of_torch_themselves_and_other_devices_are_left_alone():
-    assert forward(None, torch.device("cpu")) is torch.func.functional_call
+    assert make_forward(None, torch.device("cpu")) is torch.func.functional_call
     seen = []
 
     class Seen(nn.Linear):
@@ -90,6 +90,6 @@ def test_without_it_calls_are_those_of_torch_themselves_and_other_devices_are_le
 
     for device in ("cpu", "cuda"):
         kind = "bfloat16" if device == "cpu" else "float16"
-        scores = forward(kind, torch.device(device))(Seen(3, 2), {}, (torch.zeros(1, 3),))
+        scores = make_forward(kind, torch.device(device))(Seen(3, 2), {}, (torch.zeros(1, 3),))
         assert scores.dtype == torch.float32
     assert seen == [torch.bfloat16, torch.float32]

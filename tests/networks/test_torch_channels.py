@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.networks import torch_channels, torch_side_by_side
+from mpifed.networks import torch_channels
 from tests.helpers.torch_cases import N, dataset, local, network, torch
 
 pytestmark = pytest.mark.torch
@@ -51,7 +51,7 @@ def gradients(module, replaced, frozen=False):
     P = {name: torch.randn(*(() if frozen else (CLIENTS,)), *p.shape) for name, p in module.named_parameters()}
 
     def loss(P, samples):
-        with torch_channels.last(replaced):
+        with torch_channels.channels_last(replaced):
             return torch.func.functional_call(module, P, (samples,)).square().sum()
 
     both = torch.func.vmap(torch.func.grad(loss, (0, 1)), (None if frozen else 0, 0))(P, samples)
@@ -69,7 +69,7 @@ def test_numbers_are_those_of_torch_for_every_client(frozen):
 def test_arguments_by_name_are_those_by_place():
     x, w, b = torch.randn(2, 4, 8, 8), torch.randn(6, 2, 3, 3), torch.randn(6)
     plain = F.conv2d(x, w, b, padding=1, groups=2)
-    with torch_channels.last(True):
+    with torch_channels.channels_last(True):
         found = [F.conv2d(x, w, b, 1, 1, 1, 2), F.conv2d(input=x, weight=w, bias=b, groups=2, padding=1)]
         pooled = [F.max_pool2d(x, 3, 2), torch.max_pool2d(x, kernel_size=3, stride=2)]
         values, places = F.max_pool2d(x, 2, return_indices=True)
@@ -88,9 +88,9 @@ def test_arguments_by_name_are_those_by_place():
 
 
 def test_other_arrays_and_other_precisions_are_left_to_torch(monkeypatch):
-    monkeypatch.setattr(torch_channels, "convolved", None)
-    monkeypatch.setattr(torch_channels, "pooled", None)
-    monkeypatch.setattr(torch_channels, "normed", None)
+    monkeypatch.setattr(torch_channels, "convolution_function", None)
+    monkeypatch.setattr(torch_channels, "pooling_function", None)
+    monkeypatch.setattr(torch_channels, "normalisation_function", None)
     assert torch_channels.convolution(torch.ones(1, 4, 4), torch.ones(1, 1, 2, 2)) is None
     assert torch_channels.pooling(torch.ones(1, 1, 4, 4, dtype=torch.float64), 2) is None
     assert torch_channels.normalisation(torch.ones(1, 4, 4, 4), 2) is None
@@ -119,32 +119,32 @@ def same_alone(problem, f):
 def test_a_client_has_the_same_bits_in_every_group(channels):
     problem, f, found = groups("pooled", channels=channels)
     assert torch_channels.suits(found.net)
-    assert not found.described(N, f.block.b.dtype)
-    assert not found.plain
+    assert not found.first_reason(N, f.block.b.dtype)
+    assert not found.without_channels
     assert same_alone(problem, f)
 
 
 def test_places_that_matter_with_channels_last_are_found_by_the_rehearsal(monkeypatch):
     """As with kernels that round the channels of the first client otherwise than those of the others."""
-    stacked = torch_side_by_side.stacked
+    stacked = torch_channels.stack_clients
 
     def rounded(weights, at, c):
         whole = stacked(weights, at, c)
         whole[: len(whole) // c] *= 1 + 1e-6
         return whole
 
-    monkeypatch.setattr(torch_side_by_side, "stacked", rounded)
+    monkeypatch.setattr(torch_channels, "stack_clients", rounded)
     problem, f, found = groups("pooled", channels=6)  # another one: networks that were built before are kept
     assert torch_channels.suits(found.net)
-    assert not found.described(N, f.block.b.dtype)
-    assert {form.train for form in found.plain} == {True, False}
+    assert not found.first_reason(N, f.block.b.dtype)
+    assert {form.train for form in found.without_channels} == {True, False}
     assert same_alone(problem, f)
 
 
 def test_what_vmap_cannot_compute_with_channels_last_is_in_groups_without():
     problem, f, found = groups("normalised")
-    assert not found.described(N, f.block.b.dtype)
-    assert {form.train for form in found.plain} == {True, False}
+    assert not found.first_reason(N, f.block.b.dtype)
+    assert {form.train for form in found.without_channels} == {True, False}
     X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
     alone = network(f"{__name__}:normalised", loss=f"{__name__}:squares", batched=False)
     assert np.allclose(problem.grad(f.block, X), alone.grad(f.block, X), rtol=1e-3, atol=1e-3)

@@ -7,9 +7,9 @@ import pytest
 
 import mpifed as package
 from mpifed.experiment.config import override
-from mpifed.kernels.blocks import weights
+from mpifed.kernels.blocks import padding_weights
 from mpifed.networks import torch_network
-from mpifed.networks.torch_rehearsal import Form
+from mpifed.networks.torch_rehearsal import PassForm
 from tests.helpers.torch_cases import C, N, dataset, local, network, torch
 
 pytestmark = pytest.mark.torch
@@ -92,7 +92,7 @@ def groups(problem, f):
 def test_a_client_has_the_same_bits_alone_in_any_group_and_in_any_order(name, dtype, kind):
     problem = own(name, lam=0.3, arguments={"dropout": 0.3})
     f, X = clients(problem, kind, dtype)
-    assert not groups(problem, f).described(N, f.block.b.dtype)
+    assert not groups(problem, f).first_reason(N, f.block.b.dtype)
     batch = f.block.batch(np.random.default_rng(2).integers(0, 13, (len(f), 5)), partly(len(f), 5, dtype))
     rng = np.random.default_rng(5)
     subsets = [np.array([4]), np.arange(20, -1, -1), rng.permutation(21)[:11]]
@@ -107,7 +107,7 @@ def test_a_client_has_the_same_bits_alone_in_any_group_and_in_any_order(name, dt
 
 def partly(c, width, dtype):
     """Weights of mini-batches of which some have fewer samples than others, and one none."""
-    return weights(np.arange(c) % (width + 1), width, dtype)
+    return padding_weights(np.arange(c) % (width + 1), width, dtype)
 
 
 @pytest.mark.parametrize("name", ["Dense", "Convolutions"])
@@ -140,7 +140,7 @@ def test_groups_give_the_numbers_and_the_masks_of_one_client_at_a_time(name, mon
 def test_what_cannot_be_in_groups_is_computed_one_client_at_a_time_and_says_why(name, loss, reason):
     problem, alone = (own(name, loss=loss, batched=wish) for wish in ("auto", False))
     f, X = clients(problem)
-    table = problem.described(N, X[0])
+    table = problem.run_attributes(N, X[0])
     assert table["group"] == 1
     assert re.match(reason, table["group_reason"])
     assert problem.grad(f.block, X).tobytes() == alone.grad(f.block, X).tobytes()
@@ -150,7 +150,7 @@ def test_what_cannot_be_in_groups_is_computed_one_client_at_a_time_and_says_why(
 def test_a_form_is_rehearsed_once_and_numbers_of_clients_that_give_other_bits_are_filled_up(monkeypatch):
     problem = own("Dense")
     f, X = clients(problem)
-    found, form = groups(problem, f), Form(16, True, True, torch.float64)
+    found, form = groups(problem, f), PassForm(16, True, True, torch.float64)
     problem.grad(f.block, X)
     assert found.rehearsal.reasons == {form: ""}
     assert set(found.rehearsal.fitting) == {(form, 5)}
@@ -194,7 +194,7 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
     }
     words = [*METHODS[name].split(), "algorithm.epochs=2", "algorithm.batch_size=8", "rounds=2", "stop.gradient=0"]
     runs = [package.run(override(table, [*words, *more])) for more in ([], ["problem.batched=false"])]
-    assert [run.attrs["group"] for run in runs] == [torch_network.group_of("cpu", len(runs[0].x)), 1]
+    assert [run.attrs["group"] for run in runs] == [torch_network.group_size("cpu", len(runs[0].x)), 1]
     assert np.allclose(runs[0].x, runs[1].x, rtol=1e-7, atol=1e-9)
     assert np.allclose(runs[0].rounds["objective"], runs[1].rounds["objective"], rtol=1e-9)
 
@@ -205,5 +205,5 @@ def image():
 
 def test_groups_on_a_cpu_are_smaller_where_networks_are_large():
     sizes = (10, 2**19, 2**19 + 1, 2**20, 2**20 + 1, 10**7)
-    assert [torch_network.group_of("cpu", n) for n in sizes] == [16, 16, 8, 8, 4, 4]
-    assert {torch_network.group_of("cuda", n) for n in sizes} == {32}
+    assert [torch_network.group_size("cpu", n) for n in sizes] == [16, 16, 8, 8, 4, 4]
+    assert {torch_network.group_size("cuda", n) for n in sizes} == {32}

@@ -7,7 +7,7 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.kernels.blocks import weights
+from mpifed.kernels.blocks import padding_weights
 from tests.helpers import torch_cases
 from tests.helpers.torch_cases import C, M, N, agrees, at, by_torch, dataset, local, network, point, samples, torch
 
@@ -141,7 +141,7 @@ def test_batch_normalisation_uses_the_statistics_of_all_samples_of_the_client(no
 def test_in_a_step_they_are_those_of_the_mini_batch(normed):
     f, X = normed
     picks = np.random.default_rng(2).integers(0, 9, (M, 4))
-    part = f.block.batch(picks, weights(np.array([4, 3, 2, 0]), 4, np.float64))
+    part = f.block.batch(picks, padding_weights(np.array([4, 3, 2, 0]), 4, np.float64))
     gradients = f.problem.grad(part, X)
     for i in range(3):
         A, b = (rows[picks[i, : 4 - i]] for rows in samples(dataset(), i))

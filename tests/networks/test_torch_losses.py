@@ -7,9 +7,9 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.features.guarantee.notes import about_stop
-from mpifed.features.stop import Stop
-from mpifed.networks.torch_losses import loss_of
+from mpifed.features.guarantee.notes import describe_stop_rules
+from mpifed.features.stop import StopRules
+from mpifed.networks.torch_losses import make_loss
 from mpifed.problems.problem import Problem
 from tests.helpers.torch_cases import C, M, N, agrees, at, dataset, local, network, point, samples, tensors, torch
 
@@ -124,7 +124,7 @@ def test_a_loss_of_your_own_for_numbers_may_take_several_scores():
 
 @pytest.mark.parametrize(("loss", "score"), [("torch.nn:BCELoss", 0.5), (here("of_logarithms"), -0.5)])
 def test_a_loss_may_take_probabilities_alone_or_other_scores_alone(loss, score):
-    assert loss_of(loss, "numbers").is_mean(torch.full((2, 1), score), torch.zeros(2)) == (score > 0)
+    assert make_loss(loss, "numbers").is_mean(torch.full((2, 1), score), torch.zeros(2)) == (score > 0)
 
 
 def test_two_classes_may_have_one_score():
@@ -301,6 +301,6 @@ def test_an_instance_is_refused_where_a_class_is_wanted_and_a_function_that_retu
 
 
 def test_under_a_guarantee_a_metric_that_may_fail_on_the_true_data_is_said():
-    told = about_stop(Stop(diverged=0), network(here("Flat"), loss="mse", metric="r2"))
+    told = describe_stop_rules(StopRules(diverged=0), network(here("Flat"), loss="mse", metric="r2"))
     assert told == ["problem.metric looks at the true data: whether the run fails is then not private"]
-    assert about_stop(Stop(diverged=0), Problem.build("logistic", "problem")) == []
+    assert describe_stop_rules(StopRules(diverged=0), Problem.build("logistic", "problem")) == []

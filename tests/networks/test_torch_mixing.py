@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mpifed as package
-from mpifed.kernels.blocks import weights
+from mpifed.kernels.blocks import padding_weights
 from mpifed.report.summary import show
 from tests.helpers.torch_cases import C, N, at, by_torch, dataset, local, network, point, samples, torch
 
@@ -133,7 +133,7 @@ def test_in_a_step_the_batch_is_the_mini_batch(name, monkeypatch):
     X = point(f, (len(SIZES),))
     counts = np.array([8, 6, 5, 4, 3])
     picks = np.random.default_rng(2).integers(0, 6, (len(SIZES), 8))
-    part = f.block.batch(picks, weights(counts, 8, np.float64))
+    part = f.block.batch(picks, padding_weights(counts, 8, np.float64))
     values, gradients = f.value_grad(X)
     for i, steps in enumerate(f.problem.grad(part, X)):
         A, b = samples(data, i)
@@ -148,7 +148,7 @@ def test_in_a_step_the_batch_is_the_mini_batch(name, monkeypatch):
 @pytest.mark.parametrize("name", SUBTLE)
 def test_what_mixes_samples_of_some_kind_or_in_training_alone_is_found(name):
     problem = own(name, integers=name == "Words")
-    assert problem.described(N, starting(problem))["group_reason"] == SAID
+    assert problem.run_attributes(N, starting(problem))["group_reason"] == SAID
 
 
 def starting(problem):
@@ -159,7 +159,7 @@ def starting(problem):
 def test_what_computes_samples_apart_is_not_said_to_mix_them(name):
     """Rounding, random numbers, and masks that are functions of the size of a batch are no mixing."""
     x = starting(own(name)).astype("float32" if name == "Single" else "float64")
-    assert not own(name)._built(N, len(x))[0].whole
+    assert not own(name)._built(N, len(x))[0].one_pass_reason
 
 
 @pytest.mark.parametrize("loss", [contrasted, expanded])
@@ -172,5 +172,5 @@ def test_a_loss_that_mixes_samples_is_computed_without_padding(loss, monkeypatch
         wanted = by_torch(at(Mixing(), x), *samples(data, i), lambda scores, b: loss(scores, b).mean())
         assert np.isclose(value, wanted[0], rtol=1e-12)
         assert np.allclose(gradient, wanted[1], rtol=1e-9, atol=1e-12)
-    said = f.problem.described(N, x)["group_reason"]
+    said = f.problem.run_attributes(N, x)["group_reason"]
     assert said == "the loss of a sample depends on the others in its batch"

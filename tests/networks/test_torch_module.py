@@ -8,8 +8,8 @@ import pytest
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
-from mpifed.features.network_training.dropout import Dropout
-from mpifed.kernels.blocks import weights
+from mpifed.features.network_training.feature import Dropout
+from mpifed.kernels.blocks import padding_weights
 from mpifed.networks.mlp import MLP
 from mpifed.problems.problem import Problem
 from tests.helpers.commands import ROOT, mpifed
@@ -66,7 +66,7 @@ def X():
 def test_a_network_is_the_mlp_of_the_same_parameters(block, X, batch):
     if batch:  # of 4 samples, of which the clients have 4, 3, 2 and 0
         picks = np.random.default_rng(2).integers(0, 9, (M, 4))
-        block = block.batch(picks, weights(np.array([4, 3, 2, 0]), 4, np.float64))
+        block = block.batch(picks, padding_weights(np.array([4, 3, 2, 0]), 4, np.float64))
     ours, theirs = MLP(hidden=(5,), lam=0.3), network(lam=0.3)
     for x in (X, X[0]):
         for mine, torchs in zip(ours.value_grad(block, x), theirs.value_grad(block, x), strict=True):
@@ -124,8 +124,8 @@ def test_the_start_comes_from_the_seed_and_leaves_the_random_numbers_of_torch_al
 def test_the_cnn_has_206678_parameters_for_six_classes_of_pictures_and_its_gradient_is_that_of_its_value():
     cnn = Problem.build({"name": "cnn", "dropout": 0.0, "lam": 0.1}, "problem")
     assert cnn.dim(images(64, channels=3)) == 206_678
-    assert cnn.sample(3 * 64 * 64) == (3, 64, 64)
-    assert cnn.sample(28 * 28) == (1, 28, 28)
+    assert cnn.sample_shape(3 * 64 * 64) == (3, 64, 64)
+    assert cnn.sample_shape(28 * 28) == (1, 28, 28)
     f, x = local(cnn, images(12)), cnn.initial(images(12), 0)
     grad = f.value_grad(x)[1]
     assert grad.tobytes() == f.grad(x).tobytes()

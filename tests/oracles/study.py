@@ -8,7 +8,7 @@ import numpy as np
 import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.data.pool import Pool
-from mpifed.federation.method import Personalised
+from mpifed.federation.method import HasPersonalModels
 from mpifed.federation.participation.selection import All
 from mpifed.problems.problem import Problem
 from tests.helpers import traits
@@ -102,7 +102,7 @@ def clients_of(problem):
 def begun(problem, algorithm, **where):
     """A run in this process on the samples of a problem."""
     kind, data = Problem.build(problem, "problem"), samples(problem["name"])
-    pool = kind.fitted(Pool(data.X, data.y, None, data.sizes))
+    pool = kind.fit_labels(Pool(data.X, data.y, None, data.sizes))
     return Run(Algorithm.build(algorithm, "algorithm"), kind, data=pool, **where)
 
 
@@ -111,12 +111,12 @@ def computed(case):
     draws = Given(tuple(map(tuple, draw(case.counts, 1))), tuple(map(tuple, draw(case.counts, 2))))
     selection = draws if case.graph is None or selects(case.method) else All()
     run = begun(case.problem, algorithm_of(case), selection=selection, graph=case.graph)
-    personal = isinstance(run.algorithm, Personalised)
+    personal = isinstance(run.algorithm, HasPersonalModels)
     rows = []
     for round in range(len(case.counts) + 1):
         if round:
             run.rounds(1)
-        own = {"personal": run.fed.inspect(run.algorithm.personalised)} if personal else {}
+        own = {"personal": run.fed.inspect(run.algorithm.personal_models)} if personal else {}
         rows.append(run.row() | {"x": run.server.x} | own)
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
@@ -127,7 +127,7 @@ def algorithm_of(case):
 
 def recorded(case, folder):
     """What the file of a whole run says of the same study."""
-    personal = issubclass(Algorithm.member(case.method, "algorithm"), Personalised)
+    personal = issubclass(Algorithm.member(case.method, "algorithm"), HasPersonalModels)
     np.savez(folder / "fed.npz", **samples(case.problem["name"])._asdict())
     np.savez(folder / "sel.npz", sel=padded(draw(case.counts, 1)), sel2=padded(draw(case.counts, 2)))
     study = {

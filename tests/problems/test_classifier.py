@@ -23,8 +23,8 @@ classifiers = pytest.mark.parametrize("problem", CLASSIFIERS, ids=lambda p: p.la
 def test_labels_that_are_no_classes_are_refused_by_a_sentence(problem, labels, wrong):
     sentence = f"labels must be whole numbers 0, 1 … C−1, but there is {wrong}"
     with pytest.raises(UserError, match=rf"^problem '{problem.label()}' cannot use these data: {sentence}$"):
-        problem.checked_labels(np.array(labels))
-    assert list(problem.checked_labels(np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
+        problem.check_labels(np.array(labels))
+    assert list(problem.check_labels(np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
 
 
 @classifiers

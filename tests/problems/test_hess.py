@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from mpifed.core.symmetric import pack
 from mpifed.kernels import sparse_products as csr_block
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.sparse_products import sparse_block
+from mpifed.kernels.sparse_products import make_sparse_block
 from mpifed.problems.linear_model import LinearModel
 from mpifed.problems.logistic import Logistic
 from tests.helpers.problem_cases import NAMES, TWICE, dataset, having, one_block, problem_of
@@ -67,7 +67,7 @@ def test_a_loss_that_bends_down_has_matrices_too(kind, way):
 
 def test_rows_that_name_a_column_twice_or_in_any_order_are_those_of_the_matrix(way):
     A = sp.csr_array((np.arange(1.0, 8), [4, 0, 4, 3, 1, 0, 2], [0, 3, 3, 5, 7]), shape=(4, 5))
-    csr = sparse_block([(A, np.zeros(4))], np.array([4]), 5, float)
+    csr = make_sparse_block([(A, np.zeros(4))], np.array([4]), 5, float)
     dense = Block(A.toarray()[None], np.zeros((1, 4)), np.array([4]), 5)
     X = np.linspace(-1, 1, 5)
     H = Logistic().hess(csr, X)

@@ -118,8 +118,8 @@ def test_logistic_losses_are_right_and_silent_at_any_score(problem, z, dtype):
 @pytest.mark.parametrize("problem", [Logistic(), NonconvexLogistic()], ids=lambda p: p.label())
 def test_labels_of_minus_one_and_one_become_zero_and_one_and_others_are_refused_by_a_sentence(problem):
     for labels in ([-1.0, 1.0, 1.0, -1.0], [0.0, 1.0, 1.0, 0.0]):
-        assert list(problem.checked_labels(np.array(labels))) == [0, 1, 1, 0]
+        assert list(problem.check_labels(np.array(labels))) == [0, 1, 1, 0]
     wrong = f"^problem '{problem.label()}' cannot use these data: labels must be 0 and 1 or -1 and 1, but there "
     for labels, told in (([0.0, 2.0], "is 2$"), ([0.5], "is 0.5$"), ([-1.0, 0.0, 1.0], "are -1, 0 and 1$")):
         with pytest.raises(UserError, match=wrong + told):
-            problem.checked_labels(np.array(labels))
+            problem.check_labels(np.array(labels))

@@ -38,7 +38,7 @@ def test_numbers_of_logistic_regression_are_those_of_scikit_learn():
     """roc_auc_score(b, z), 2·log_loss(b, p), and calibration_curve(b, p, n_bins=15) weighted with the bins' shares."""
     problem = Logistic()
     block = block_of(problem, [samples(d) for d in SIZES])
-    found = {name: compute(block, ONE) for name, compute in problem.of_clients().items()}
+    found = {name: compute(block, ONE) for name, compute in problem.client_measures().items()}
     assert np.allclose(found["auc"], [0.525462962962963, 0.3875], rtol=1e-14)
     assert np.allclose(found["deviance"], [1.7051322929557244, 2.050274235341158], rtol=1e-14)
     assert np.allclose(found["calibration_error"], [0.27972452682835963, 0.47971211896929583], rtol=1e-13)
@@ -52,7 +52,7 @@ def test_the_calibration_error_of_classes_is_that_of_the_predicted_ones():
     for d in SIZES:
         z = samples(d)[0]
         clients.append((np.column_stack([z, np.roll(z, 1), np.roll(z, 2)]), np.arange(d) % 3.0))
-    (compute,) = problem.of_clients().values()
+    (compute,) = problem.client_measures().values()
     found = compute(block_of(problem, clients), np.eye(3).ravel())
     assert np.allclose(found, [0.3621467465175943, 0.43529816499414353], rtol=1e-13)
 
@@ -69,7 +69,7 @@ def test_deviances_of_poisson_and_gamma_are_those_of_scikit_learn():
 @pytest.mark.parametrize("problem", [Poisson(bias=False), Gamma(bias=False)], ids=lambda problem: problem.label())
 def test_counts_observed_over_expected_are_sums_of_labels_over_sums_of_means(problem):
     clients = [(z, b + 1) for z, b in map(samples, SIZES)]
-    (compute,) = problem.of_clients().values()
+    (compute,) = problem.client_measures().values()
     wanted = [b.sum() / np.exp(z).sum() for z, b in clients]
     assert np.allclose(compute(block_of(problem, clients), ONE), wanted, rtol=1e-14)
 
@@ -96,7 +96,7 @@ def test_a_client_without_a_pair_has_no_c_index_where_the_mean_over_clients_take
     times = np.array([3.0, -2.0, 1.0, 4.0])
     clients = [(np.arange(4.0), times), (np.arange(4.0), -np.abs(times))]
     block = block_of(Cox(), clients)
-    found = Cox().of_clients()["c_index"](block, ONE)
+    found = Cox().client_measures()["c_index"](block, ONE)
     mean = Cox().measure(block, ONE)[0]
     assert np.isnan(found).tolist() == [False, True]
     assert (found[0], 0.5) == tuple(mean)

@@ -25,12 +25,12 @@ def labels(axis):
 
 @pytest.mark.parametrize("least", [1.1e5, 9e5, 0.0098])
 def test_the_label_of_the_first_power_of_ten_is_not_on_that_of_zero(least):
-    with style.drawing():
-        _, places = style.canvas(pytest.importorskip("matplotlib"), style.DOUBLE, 1, 3, "three panels", 0)
+    with style.matplotlib_style():
+        _, places = style.make_canvas(pytest.importorskip("matplotlib"), style.DOUBLE, 1, 3, "three panels", 0)
         axis = places.flat[0]
         x = np.array([0.0, least, 1e4 * least])
         axis.plot(x, x)
-        axes.along(axis, [x])
+        axes.set_log_x(axis, [x])
         found, apart = labels(axis)
     assert apart
     assert found[0] == "$\\mathdefault{0}$"

@@ -8,10 +8,10 @@ import pytest
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.report import client_curves
-from mpifed.report.by_client import by_client
-from mpifed.report.compare import Layout
+from mpifed.report.by_client import compare_clients
+from mpifed.report.compare import TableOptions
 from mpifed.results.columns import Columns
-from mpifed.results.over_clients import over_clients
+from mpifed.results.over_clients import summarise_clients
 from tests.helpers.commands import mpifed as command
 from tests.helpers.compared_runs import cells
 from tests.helpers.figures import axes_of, curve
@@ -40,18 +40,18 @@ def table(*rows):
 
 def test_mean_worst_tenth_and_spread_are_those_of_the_clients_that_have_a_number():
     values = np.r_[np.arange(21.0)[::-1], np.nan]
-    found = over_clients(table(values, values + 1), "accuracy")
+    found = summarise_clients(table(values, values + 1), "accuracy")
     assert found["round"].tolist() == [0, 1]
     assert found["mean"].tolist() == [10.0, 11.0]
     assert found["worst_tenth"][0] == 1.0  # 0, 1, 2: a tenth of 21, rounded up
     assert np.isclose(found["sd"][0], np.arange(21.0).std())
     assert (found["iqr"][0], found["min"][0], found["max"][0], found["missing"][0]) == (10.0, 0.0, 20.0, 1)
-    assert over_clients(table(values), "rmse")["worst_tenth"][0] == 19.0  # less is better
-    assert np.isnan(over_clients(table(values), "other")["worst_tenth"][0])  # neither is
-    found = over_clients(table(np.full(3, np.nan)), "accuracy")
+    assert summarise_clients(table(values), "rmse")["worst_tenth"][0] == 19.0  # less is better
+    assert np.isnan(summarise_clients(table(values), "other")["worst_tenth"][0])  # neither is
+    found = summarise_clients(table(np.full(3, np.nan)), "accuracy")
     assert all(np.isnan(found[name][0]) for name in ("mean", "worst_tenth", "sd", "iqr", "min", "max"))
     assert found["missing"][0] == 3
-    assert over_clients(table([np.inf, 1.0, 2.0]), "rmse")["worst_tenth"][0] == np.inf  # of a run that diverged
+    assert summarise_clients(table([np.inf, 1.0, 2.0]), "rmse")["worst_tenth"][0] == np.inf  # of a run that diverged
 
 
 def test_a_result_has_them_for_both_kinds_of_clients(runs):
@@ -69,7 +69,7 @@ def test_a_result_has_them_for_both_kinds_of_clients(runs):
     with pytest.raises(UserError, match=f"no numbers of clients are stored: {asks}"):
         plain.over_clients()
     with pytest.raises(UserError, match=f"^no result has numbers of clients: {asks}"):
-        client_curves.clients([plain])
+        client_curves.plot_clients([plain])
 
 
 def test_the_table_has_a_row_for_each_method_kind_of_client_and_model(runs):
@@ -120,17 +120,19 @@ def test_a_run_that_was_killed_has_no_row_and_before_its_first_evaluation_no_cur
     result = mpifed.load(runs[0])
     result.attrs["status"] = "running"
     with pytest.raises(UserError, match="no run with numbers of clients has finished: --all counts the others too"):
-        by_client([result], Layout(form="csv"))
-    assert f"\n\nleft out: {runs[0]} (running, 3 rounds)" in by_client([result, mpifed.load(runs[2])], Layout())
+        compare_clients([result], TableOptions(form="csv"))
+    assert f"\n\nleft out: {runs[0]} (running, 3 rounds)" in compare_clients(
+        [result, mpifed.load(runs[2])], TableOptions()
+    )
     for tables in (result.by_client, result.unseen):
         tables.update({name: rows[:0] for name, rows in tables.items()})
-    assert [len(axis.get_lines()) for axis in axes_of(client_curves.clients([result]))] == [0, 0, 2]
+    assert [len(axis.get_lines()) for axis in axes_of(client_curves.plot_clients([result]))] == [0, 0, 2]
 
 
 def test_the_picture_shows_rounds_clients_and_those_that_never_train_and_the_command_their_table(runs, tmp_path):
     pytest.importorskip("matplotlib")
     results = [mpifed.load(path) for path in runs]
-    figure = client_curves.clients(results, ["accuracy", "personal_accuracy"])
+    figure = client_curves.plot_clients(results, ["accuracy", "personal_accuracy"])
     rounds, ranks, models, own_rounds, own_ranks = axes_of(figure)
     assert [axis.get_xlabel() for axis in (rounds, own_ranks)] == ["round", "clients (%), by rising number"]
     kinds = ["server's\nmodel", "after own\nsteps", "personal\nmodel"]

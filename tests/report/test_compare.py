@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report.metrics import final
-from mpifed.report.settings import natural
+from mpifed.report.metrics import final_metric
+from mpifed.report.settings import natural_sort_key
 from tests.helpers.commands import mpifed
 from tests.helpers.compared_runs import BOLD, cells, compare, seeds
 from tests.helpers.recorded_runs import recorded
@@ -30,12 +30,12 @@ def test_the_last_value_of_a_column_counts_and_times_of_rounds_are_summed():
         columns={"inner_steps": (0, 3, 4), "late": (0, 1, 2), "epsilon": (0.0, 1.0, 2.0)}
         | {"staleness": (0.0, 1.0, 2.0), "staleness_max": (0, 4, 3)},
     )
-    assert final(result, "objective") == 4.0  # the last that was measured
-    assert [final(result, name) for name in ("rounds", "tct", "lct")] == [2, 2.0, 0.25]
+    assert final_metric(result, "objective") == 4.0  # the last that was measured
+    assert [final_metric(result, name) for name in ("rounds", "tct", "lct")] == [2, 2.0, 0.25]
     sums = {"late": 3, "epsilon": 2, "bytes": 8000, "bytes_up": 2000, "inner_steps": 4, "client_seconds": 1.5}
     sums |= {"staleness": 1.5, "staleness_max": 4}  # ages have a mean and a largest one, and no sum
-    assert {name: final(result, name) for name in sums} == sums
-    assert np.isnan(final(result, "accuracy"))
+    assert {name: final_metric(result, name) for name in sums} == sums
+    assert np.isnan(final_metric(result, "accuracy"))
 
 
 def test_an_unknown_column_is_refused_with_the_nearest():
@@ -55,7 +55,7 @@ def test_rows_are_sorted_by_a_setting_or_best_first():
 
     assert order("k0") == order("algorithm.k0") == order(None) == ["3", "20"]
     assert order("objective") == order("accuracy") == ["20", "3"]
-    assert sorted(["b", "10", "9", "1e3"], key=natural) == ["9", "10", "1e3", "b"]
+    assert sorted(["b", "10", "9", "1e3"], key=natural_sort_key) == ["9", "10", "1e3", "b"]
 
 
 def test_the_lowest_objective_and_the_highest_accuracy_are_bold_but_not_numbers_that_look_the_same():

@@ -13,7 +13,7 @@ import pytest
 from mpifed.cli.main import main
 from mpifed.core.errors import UserError
 from mpifed.report import palette
-from mpifed.report.interactive import MOST, POINTS, interactive
+from mpifed.report.interactive import MOST, POINTS, make_page
 from tests.helpers.figures import grid
 from tests.helpers.recorded_runs import recorded
 
@@ -33,7 +33,7 @@ def numbers(text):
 
 
 def test_the_page_has_every_run_with_its_columns_and_switches_for_its_settings_and_loads_nothing_from_elsewhere():
-    page = interactive(grid(2.0, 1.0))
+    page = make_page(grid(2.0, 1.0))
     shell = page.text.replace(re.search(r"<script>(/\*\*.*?)</script>", page.text, re.DOTALL).group(1), "")
     assert len(page.text) - len(shell) > 1_000_000  # plotly
     assert not re.search(r"https?://|src=|<link|@import|url\(", shell)
@@ -47,29 +47,32 @@ def test_the_page_has_every_run_with_its_columns_and_switches_for_its_settings_a
     assert found["axes"]["bytes"]["title"] == "up + down (kB)"
     assert found["x"] == ["round", "exchanges", "bytes", "elapsed_seconds"]
     assert found["y"] == ["objective", "error", "grad_norm_sq"]
-    found = data(interactive(grid(2.0, 1.0), rename=["k0=steps"]))
+    found = data(make_page(grid(2.0, 1.0), rename=["k0=steps"]))
     assert [(one["name"], one["shown"]) for one in found["settings"]] == [("steps", ["5", "10"]), ("seed", ["0", "1"])]
     assert found["runs"][0]["settings"] == {"algorithm": "fedgia", "algorithm.k0": "5", "seed": "0"}
     runs = [*grid(2.0, 1.0), recorded(k0=99, status="failed")]
     for everything, title, count in ((False, "without 1 run that did not finish", 4), (True, "with 1 run that did", 5)):
-        found = data(interactive(runs, everything=everything))
+        found = data(make_page(runs, everything=everything))
         assert title in found["title"]
         assert len(found["runs"]) == count
-    found = data(interactive([recorded(), recorded(name="scaffold")]))
+    found = data(make_page([recorded(), recorded(name="scaffold")]))
     colours = {group["label"]: group["colour"] for group in found["groups"]}
-    assert colours == {"FedGiA": palette.own("fedgia").colour, "SCAFFOLD": palette.own("scaffold").colour}
+    assert colours == {
+        "FedGiA": palette.method_style("fedgia").colour,
+        "SCAFFOLD": palette.method_style("scaffold").colour,
+    }
 
 
 def test_the_pointer_shows_all_settings_and_the_first_axes_are_those_asked_for():
-    (run,) = data(interactive([recorded()]))["runs"]
+    (run,) = data(make_page([recorded()]))["runs"]
     assert "algorithm: fedgia, k0 = 5" in run["about"]
     assert "stop: gradient = 1e-09" in run["about"]
     assert run["about"][0] == "in memory: finished"
-    found = data(interactive([recorded()], x="seconds", y=["grad_norm_sq"], log="x", title="a <!--<script> title"))
+    found = data(make_page([recorded()], x="seconds", y=["grad_norm_sq"], log="x", title="a <!--<script> title"))
     assert (found["x"][0], found["y"][0]) == ("elapsed_seconds", "grad_norm_sq")
     assert (found["log"], found["title"]) == ({"x": True, "y": False}, "a <!--<script> title")
     with pytest.raises(UserError, match="unknown column 'objectve'; did you mean 'objective'"):
-        interactive([recorded()], y=["objectve"])
+        make_page([recorded()], y=["objectve"])
 
 
 def long(rounds, seed=0):
@@ -81,7 +84,7 @@ def long(rounds, seed=0):
 
 
 def test_long_runs_are_thinned_and_rounds_that_were_not_evaluated_take_no_room():
-    page = interactive([long(3000)])
+    page = make_page([long(3000)])
     (run,) = data(page)["runs"]
     shown = numbers(run["data"]["round"])
     assert (page.shown, page.rounds) == (len(shown), 3000)
@@ -90,13 +93,13 @@ def test_long_runs_are_thinned_and_rounds_that_were_not_evaluated_take_no_room()
     assert shown[-1] == 2999
     assert numbers(run["data"]["objective"])[-1] == pytest.approx(1 / 3000)
     gaps = {"grad_norm_sq": (1.0, float("nan"), 0.1)}
-    (run,) = data(interactive([recorded(objective=(8.0, float("nan"), 2.0), columns=gaps)]))["runs"]
+    (run,) = data(make_page([recorded(objective=(8.0, float("nan"), 2.0), columns=gaps)]))["runs"]
     assert numbers(run["data"]["round"]) == [0, 2]
 
 
 @pytest.mark.slow
 def test_rounds_of_many_runs_are_thinned_more():
-    many = interactive([long(400, seed) for seed in range(200)])
+    many = make_page([long(400, seed) for seed in range(200)])
     assert POINTS // 200 * 0.6 < many.shown <= POINTS // 200
 
 
@@ -110,7 +113,7 @@ def test_the_command_writes_a_page_or_says_what_is_wrong(tmp_path, monkeypatch, 
         assert "exists; say --force" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(UserError, match=re.escape('an interactive page needs plotly: pip install "mpifed[plot]"')):
-        interactive([recorded()])
+        make_page([recorded()])
 
 
 STEPS = """
@@ -147,7 +150,7 @@ document.body.textContent = "SEEN" + JSON.stringify(seen) + "END";
 @pytest.mark.skipif(not BROWSER, reason="needs Chromium")
 def test_in_a_browser_axes_are_switched_and_runs_switched_off(tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(interactive(grid(2.0, 1.0)).text.replace("</body>", STEPS + "</body>"), "utf-8")
+    path.write_text(make_page(grid(2.0, 1.0)).text.replace("</body>", STEPS + "</body>"), "utf-8")
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
     words += ["--disable-background-networking", "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND"]
     words += [f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom", path.as_uri()]

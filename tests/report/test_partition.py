@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from matplotlib.collections import QuadMesh
 
 from mpifed.report import style
-from mpifed.report.partition import COLUMNS, Division, picture
+from mpifed.report.partition import COLUMNS, Division, plot_partition
 
 
 def division(counts=None, m=None, names=None):
@@ -30,7 +30,7 @@ COUNTS = [[4, 0, 0], [1, 9, 0]]
 
 
 def test_a_bubble_is_as_large_as_a_client_has_samples_of_a_class():
-    figure = picture(division(COUNTS, names=["ant", "b" * 20, "$"]), "two clients")
+    figure = plot_partition(division(COUNTS, names=["ant", "b" * 20, "$"]), "two clients")
     upper, lower, *_ = figure.axes
     (bubbles, *_) = lower.collections
     assert bubbles.get_offsets().tolist() == [[0, 0], [1, 0], [1, 1]]
@@ -42,14 +42,16 @@ def test_a_bubble_is_as_large_as_a_client_has_samples_of_a_class():
     assert (upper.get_ylabel(), lower.get_ylabel(), lower.get_xlabel()) == ("samples", "class", "client")
     (legend,) = figure.legends
     assert legend.get_title().get_text() == "samples"
-    (bubbles, *_) = picture(division([[1, 100_000]]), "").axes[1].collections  # one sample can be seen beside many
+    (bubbles, *_) = (
+        plot_partition(division([[1, 100_000]]), "").axes[1].collections
+    )  # one sample can be seen beside many
     assert bubbles.get_sizes().min() >= 2
 
 
 @pytest.mark.parametrize(("m", "C"), [(41, 3), (3, 31), (100, 200)])
 def test_many_clients_or_classes_are_a_map(m, C):
     counts = np.random.default_rng(0).integers(0, 9, (m, C))
-    figure = picture(division(counts), "many")
+    figure = plot_partition(division(counts), "many")
     assert np.array_equal(mapped(figure)[0], counts.T)
     _, lower, bar = figure.axes
     assert (lower.get_xlabel(), bar.get_ylabel()) == ("client", "samples")
@@ -60,7 +62,7 @@ def test_more_than_a_hundred_clients_are_sorted_by_their_most_frequent_class_and
     counts = np.zeros((150, 2), int)
     counts[np.arange(150), np.arange(150) % 2] = 5
     counts[2, 1] = 2
-    figure = picture(division(counts), "sorted")
+    figure = plot_partition(division(counts), "sorted")
     upper, lower, *_ = figure.axes
     drawn, _ = mapped(figure)
     assert drawn[0].tolist() == [5] * 75 + [0] * 75
@@ -69,7 +71,7 @@ def test_more_than_a_hundred_clients_are_sorted_by_their_most_frequent_class_and
     assert lower.get_xlabel() == "clients, sorted by their most frequent class"
     m = 3 * COLUMNS + 7  # clients share columns where there are more than can be drawn
     counts = np.random.default_rng(0).integers(0, 9, (m, 4))
-    figure = picture(division(counts), "very many")
+    figure = plot_partition(division(counts), "very many")
     drawn, mesh = mapped(figure)
     assert drawn.shape == (4, COLUMNS)
     widths = np.diff(mesh.get_coordinates()[0, :, 0])
@@ -79,7 +81,7 @@ def test_more_than_a_hundred_clients_are_sorted_by_their_most_frequent_class_and
 
 @pytest.mark.parametrize("m", [1, 5, 1000])
 def test_labels_that_are_numbers_have_their_spread(m):
-    lower = picture(division(m=m), "numbers").axes[1]
+    lower = plot_partition(division(m=m), "numbers").axes[1]
     assert [text.get_text() for text in lower.get_legend().get_texts()] == ["range", "mean ± sd", "mean"]
     mean = lower.lines[-1].get_ydata()
     if m <= 40:
@@ -93,5 +95,5 @@ def test_labels_that_are_numbers_have_their_spread(m):
 @pytest.mark.parametrize("ending", ["svg", pytest.param("png", marks=pytest.mark.slow)])
 def test_the_same_division_gives_the_same_file(tmp_path, ending):
     for name in ("a", "b"):
-        style.save(picture(division(COUNTS), "title"), tmp_path / f"{name}.{ending}")
+        style.save(plot_partition(division(COUNTS), "title"), tmp_path / f"{name}.{ending}")
     assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()

@@ -8,7 +8,7 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.report import boxplot, client_curves, metrics, palette, plot, profile, timeline
 from mpifed.report.axes import BASE, FLOOR
-from mpifed.report.curves import logarithmic
+from mpifed.report.curves import spans_decades
 from mpifed.results.result import load
 from tests.helpers.commands import mpifed
 from tests.helpers.figures import axes_of, curve, legend
@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 
 
 def test_a_column_is_drawn_against_any_other_but_for_rounds_that_were_not_measured():
-    figure = plot.lines([recorded()])
+    figure = plot.plot_lines([recorded()])
     (axis,) = axes_of(figure)
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("round", "objective")
     assert curve(axis) == [[0, 1, 2], [8, 4, 2]]
@@ -33,11 +33,11 @@ def test_a_column_is_drawn_against_any_other_but_for_rounds_that_were_not_measur
         ("simulated_seconds", "simulated time (s)", 6),
         ("inner_steps", "inner steps", 20),
     ):
-        (axis,) = axes_of(plot.lines([result], x=x))
+        (axis,) = axes_of(plot.plot_lines([result], x=x))
         assert (axis.get_xlabel(), curve(axis)[0][-1]) == (label, last)
-    figure = plot.lines([recorded()], y=["objective", "grad_norm_sq", "comm_seconds"])
+    figure = plot.plot_lines([recorded()], y=["objective", "grad_norm_sq", "comm_seconds"])
     assert [axis.get_ylabel() for axis in axes_of(figure)] == ["objective", "‖∇f‖²", "communication (s)"]
-    (axis,) = axes_of(plot.lines([recorded(objective=(8.0, float("nan"), 2.0))]))
+    (axis,) = axes_of(plot.plot_lines([recorded(objective=(8.0, float("nan"), 2.0))]))
     assert curve(axis) == [[0, 2], [8, 2]]
 
 
@@ -45,22 +45,22 @@ def test_a_logarithmic_axis_is_for_positive_values_over_two_decades():
     wide = {None: ("linear", "log"), "none": ("linear", "linear"), "x": ("symlog", "linear")}
     for last, scales in ((0.05, wide), (0.5, {None: ("linear", "linear"), "xy": ("symlog", "log")})):
         for log, found in scales.items():
-            (axis,) = axes_of(plot.lines([recorded(objective=(8.0, 1.0, last))], log=log))
+            (axis,) = axes_of(plot.plot_lines([recorded(objective=(8.0, 1.0, last))], log=log))
             assert (axis.get_xscale(), axis.get_yscale()) == found
-    assert not any(logarithmic([np.array([8.0, 1.0, last])]) for last in (0.5, -0.01, 0.0))
+    assert not any(spans_decades([np.array([8.0, 1.0, last])]) for last in (0.5, -0.01, 0.0))
 
 
 def test_counts_have_whole_numbers_also_of_a_single_round_and_a_logarithmic_x_keeps_round_0():
     for x in ("round", "exchanges", "seconds"):
-        figure = plot.lines([recorded(objective=(8.0, 4.0))], x=x)
+        figure = plot.plot_lines([recorded(objective=(8.0, 4.0))], x=x)
         figure.draw_without_rendering()
         (axis,) = axes_of(figure)
         assert all(tick == round(tick) for tick in axis.get_xticks()) == (x != "seconds")
-    (axis,) = axes_of(plot.lines([recorded()], log="x"))
+    (axis,) = axes_of(plot.plot_lines([recorded()], log="x"))
     assert curve(axis)[0] == [0, 1, 2]
     assert axis.get_xlim()[0] == 0
     assert axis.transData.transform((0, 1))[0] < axis.transData.transform((1, 1))[0] - 5
-    (axis,) = axes_of(plot.lines([recorded(columns={"epsilon": (0.5, 1.0, 2.0)})], x="epsilon", log="x"))
+    (axis,) = axes_of(plot.plot_lines([recorded(columns={"epsilon": (0.5, 1.0, 2.0)})], x="epsilon", log="x"))
     assert axis.get_xscale() == "log"  # there is no 0 to show
 
 
@@ -69,19 +69,19 @@ def test_what_is_not_positive_stands_on_a_floor_line_of_a_logarithmic_axis():
         return {line.get_color(): line.get_data()[0].tolist() for line in axis.get_lines() if line.get_gid() == FLOOR}
 
     runs = [recorded(objective=(8.0, 1e-3, 0.0)), recorded(name="fedavg", objective=(8.0, 1e-2, 1e-4))]
-    (axis,) = axes_of(plot.lines(runs, log="y"))
-    assert arrows(axis) == {palette.own("fedgia").colour: [2]}
+    (axis,) = axes_of(plot.plot_lines(runs, log="y"))
+    assert arrows(axis) == {palette.method_style("fedgia").colour: [2]}
     (floor,) = (line.get_ydata()[0] for line in axis.get_lines() if line.get_gid() == BASE)
     assert 0 < floor < 1e-4
     assert curve(axis)[1][-1] == 1e-4  # FedAvg
     assert "≤ 0" in [text.get_text() for text in axis.texts]
-    assert not arrows(axes_of(plot.lines(runs, log="none"))[0])
+    assert not arrows(axes_of(plot.plot_lines(runs, log="none"))[0])
 
 
 def test_a_page_tells_a_study():
     more = {"objective_gap": (3, 2, 1), "accuracy": (0, 0.5, 1)}
     for columns, error, last in (({}, "‖∇f‖²", ""), (more, "f − f*", "; round accuracy; time (s) accuracy")):
-        figure = plot.page([recorded(seed=s, columns=columns) for s in range(2)])
+        figure = plot.plot_page([recorded(seed=s, columns=columns) for s in range(2)])
         panels = "; ".join(f"{axis.get_xlabel()} {axis.get_ylabel()}" for axis in axes_of(figure))
         assert panels == f"round objective; exchanges {error}; up + down (kB) {error}; time (s) {error}{last}"
 
@@ -122,10 +122,10 @@ def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
 
 BY_CLIENT = {"round": np.array([2]), "accuracy": np.array([[0.5, 0.6, 0.7, 0.8]])}
 PICTURES = {
-    "curves": plot.lines,
-    "page": plot.page,
-    "boxes": lambda runs, **wishes: boxplot.box(runs, "algorithm", **wishes),
-    "clients": lambda runs, **wishes: client_curves.clients(runs, ["accuracy"], **wishes),
+    "curves": plot.plot_lines,
+    "page": plot.plot_page,
+    "boxes": lambda runs, **wishes: boxplot.plot_boxes(runs, "algorithm", **wishes),
+    "clients": lambda runs, **wishes: client_curves.plot_clients(runs, ["accuracy"], **wishes),
 }
 
 
@@ -164,11 +164,11 @@ def ticks(figure):
 def test_a_profile_and_a_timeline_say_which_runs_did_not_finish():
     runs = [recorded(seed=s, name=name) for name in ("fedgia", "scaffold") for s in range(3)]
     runs[-1].attrs["status"] = "stopped"
-    costs = profile.collected(runs, [1.0, 2.0, 1.0, 2.0, 1.0, np.inf])
-    assert "did not finish and count as never there: 1 run" in heading(profile.draw(costs, "rounds"))
-    costs = profile.collected(runs[:2] + runs[3:5], [1.0, 2.0, 2.0, 1.0])
-    assert "did not finish" not in heading(profile.draw(costs, "rounds"))
-    assert "stopped, 2 rounds" in heading(timeline.timeline(runs[-1]))
+    costs = profile.collect_costs(runs, [1.0, 2.0, 1.0, 2.0, 1.0, np.inf])
+    assert "did not finish and count as never there: 1 run" in heading(profile.plot_profile(costs, "rounds"))
+    costs = profile.collect_costs(runs[:2] + runs[3:5], [1.0, 2.0, 2.0, 1.0])
+    assert "did not finish" not in heading(profile.plot_profile(costs, "rounds"))
+    assert "stopped, 2 rounds" in heading(timeline.plot_timeline(runs[-1]))
 
 
 def test_the_command_names_the_runs_that_it_leaves_out(files, tmp_path):
@@ -233,15 +233,15 @@ def test_without_matplotlib_the_extra_is_named(files, monkeypatch):
 )
 def test_nothing_to_draw_is_told(runs, options, told):
     with pytest.raises(UserError, match=told):
-        plot.lines([recorded(**run) for run in runs], **options)
+        plot.plot_lines([recorded(**run) for run in runs], **options)
 
 
 def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
     out = tmp_path / "out.h5"
     assert mpifed("run", "data.clients=6", "data.features=5", "rounds=4", "-q", "-o", out).code == 0
     result = load(out)
-    assert axes_of(plot.lines([result], "seconds", metrics.requested([result], None)[:1]))
-    for figure in (plot.page([result]), boxplot.box([result], "k0", "tct"), timeline.timeline(result)):
+    assert axes_of(plot.plot_lines([result], "seconds", metrics.select_metrics([result], None)[:1]))
+    for figure in (plot.plot_page([result]), boxplot.plot_boxes([result], "k0", "tct"), timeline.plot_timeline(result)):
         assert axes_of(figure)
 
 
@@ -251,7 +251,7 @@ def heights(axis):
 
 
 def test_a_timeline_has_rounds_and_ranks():
-    figure = timeline.timeline(recorded(ranks=3))
+    figure = timeline.plot_timeline(recorded(ranks=3))
     rounds, ranks = axes_of(figure)
     assert legend(figure) == ["compute", "server", "communication", "waiting", "evaluation", "writing"]
     assert (rounds.get_xlabel(), rounds.get_ylabel()) == ("round", "s per round")
@@ -262,7 +262,7 @@ def test_a_timeline_has_rounds_and_ranks():
 
 @pytest.mark.parametrize(("ranks", "rounds"), [(1, 1), (4, 2), (40, 8)])
 def test_ranks_and_rounds_are_counted_in_whole_numbers_without_others_between(ranks, rounds):
-    figure = timeline.timeline(recorded(ranks=ranks, objective=[1.0] * (rounds + 1)))
+    figure = timeline.plot_timeline(recorded(ranks=ranks, objective=[1.0] * (rounds + 1)))
     figure.draw_without_rendering()
     for axis, least, most in zip(axes_of(figure), (1, 0), (rounds, ranks - 1), strict=True):
         low, high = axis.get_xlim()
@@ -272,10 +272,10 @@ def test_ranks_and_rounds_are_counted_in_whole_numbers_without_others_between(ra
 
 
 def test_many_rounds_are_summed_up_and_a_run_without_ranks_has_its_rounds(tmp_path):
-    figure = timeline.timeline(recorded(tmp_path / "out.h5", objective=[1.0] * 202, status="running"))
+    figure = timeline.plot_timeline(recorded(tmp_path / "out.h5", objective=[1.0] * 202, status="running"))
     (axis,) = axes_of(figure)
     assert axis.get_xlabel() == "round (bars: means of 5)"
     assert [len(bars) for bars in heights(axis)] == [41] * 4
     assert set(heights(axis)[0]) == {0.25}
     with pytest.raises(UserError, match="there is nothing to draw: the result has no times of a round"):
-        timeline.timeline(recorded(objective=[1.0]))
+        timeline.plot_timeline(recorded(objective=[1.0]))

@@ -4,8 +4,8 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.report import boxplot, plot
-from mpifed.report.names import AS_PRINTED, letter, method, setting
-from mpifed.report.settings import label, study
+from mpifed.report.names import AS_PRINTED, method_title, setting_letter, setting_title
+from mpifed.report.settings import group_label, group_runs
 from tests.helpers.compared_runs import cells, compare, seeds
 from tests.helpers.figures import axes_of, grid, legend
 from tests.helpers.recorded_runs import recorded
@@ -22,20 +22,20 @@ def test_runs_that_differ_only_in_the_seed_are_a_row_with_mean_and_deviation_led
 
 
 def test_options_of_others_checkpoints_and_optima_are_no_difference_and_a_table_is_one():
-    made = study([*seeds(1.0), *seeds(1.0, name="fedadmm", nu=0.9, inner_max=3)])
+    made = group_runs([*seeds(1.0), *seeds(1.0, name="fedadmm", nu=0.9, inner_max=3)])
     assert list(made.keys) == ["algorithm"]
-    assert list(study([*seeds(1.0), *seeds(1.0, H="gram")]).keys) == ["algorithm", "algorithm.H"]
+    assert list(group_runs([*seeds(1.0), *seeds(1.0, H="gram")]).keys) == ["algorithm", "algorithm.H"]
     system = {"system": {"speed": 1e4, "latency": 0.1}}
-    assert list(study([*seeds(1.0), *seeds(1.0, config=system)]).keys) == ["algorithm", "system"]
+    assert list(group_runs([*seeds(1.0), *seeds(1.0, config=system)]).keys) == ["algorithm", "system"]
     results = [recorded(config={"data": {"share": share}, "selection": {"share": share}}) for share in (0.1, 0.2)]
-    assert list(study(results).keys.values()) == ["algorithm", "data.share", "selection.share"]
+    assert list(group_runs(results).keys.values()) == ["algorithm", "data.share", "selection.share"]
     longer = [recorded(config={"rounds": rounds}) for rounds in (100, 200)]
     assert cells(compare(longer, columns=["rounds"]))[0] == ["algorithm", "rounds (setting)", "CR"]
     results = [recorded(ranks=2), recorded(ranks=4), recorded(ranks=4, config={"checkpoint": {"every_seconds": 1.0}})]
-    made = study(results)
+    made = group_runs(results)
     assert list(made.keys) == ["algorithm", "ranks"]
     assert [len(group.runs) for group in made.groups] == [1, 2]
-    made = study([recorded(seed=s, config={"stop": {"optimum": 1.0 + s}}) for s in range(3)])
+    made = group_runs([recorded(seed=s, config={"stop": {"optimum": 1.0 + s}}) for s in range(3)])
     assert [len(group.runs) for group in made.groups] == [3]
 
 
@@ -51,34 +51,34 @@ def test_means_are_taken_over_other_settings_too_or_none():
 
 def test_a_run_is_named_by_what_tells_it_apart():
     def named(*configs):
-        made = study([recorded(k0=5 + k, config=config) for k, config in enumerate(configs)])
-        return [label(group, made) for group in made.groups]
+        made = group_runs([recorded(k0=5 + k, config=config) for k, config in enumerate(configs)])
+        return [group_label(group, made) for group in made.groups]
 
     assert named({"stop": {"gradient": 1e-3}, "rounds": 7}, {"stop": {"gradient": 1e-9}}) == ["k₀ = 5", "k₀ = 6"]
-    made = study([recorded(config={"stop": {"gradient": bound}}) for bound in (1e-3, 1e-6)])
-    assert sorted(label(group, made) for group in made.groups) == ["gradient = 0.001", "gradient = 1e-06"]
-    made = study([recorded(k0=5), recorded(k0=10), recorded(name="fedavg", k0=7)])
-    assert sorted(label(group, made) for group in made.groups) == ["FedAvg", "FedGiA, k₀ = 10", "FedGiA, k₀ = 5"]
-    made = study([recorded(), recorded(name="fedadmm", config={"data": {"name": "qot"}})])
-    assert sorted(label(group, made) for group in made.groups) == ["FedADMM, qot", "FedGiA, linreg-noniid"]
+    made = group_runs([recorded(config={"stop": {"gradient": bound}}) for bound in (1e-3, 1e-6)])
+    assert sorted(group_label(group, made) for group in made.groups) == ["gradient = 0.001", "gradient = 1e-06"]
+    made = group_runs([recorded(k0=5), recorded(k0=10), recorded(name="fedavg", k0=7)])
+    assert sorted(group_label(group, made) for group in made.groups) == ["FedAvg", "FedGiA, k₀ = 10", "FedGiA, k₀ = 5"]
+    made = group_runs([recorded(), recorded(name="fedadmm", config={"data": {"name": "qot"}})])
+    assert sorted(group_label(group, made) for group in made.groups) == ["FedADMM, qot", "FedGiA, linreg-noniid"]
 
 
 def test_settings_are_the_letters_of_the_papers_and_methods_are_spelt_as_there():
     letters = {"k0": "k₀ $k_{0}$", "rho": r"ρ $\rho$", "lam": r"λ $\lambda$", "eps0": r"ε₀ $\epsilon_{0}$"}
     letters |= {"mu0": r"μ₀ $\mu_{0}$", "H": "H $H$", "batch_size": "batch size batch size"}
     letters |= {name: f"{name} {name}" for name in ("clients", "data.alpha")}
-    assert {n: f"{setting(n)} {AS_PRINTED.latex(f'algorithm.{n}', n)}" for n in letters} == letters
-    assert letter("server_lr") is None
+    assert {n: f"{setting_title(n)} {AS_PRINTED.latex(f'algorithm.{n}', n)}" for n in letters} == letters
+    assert setting_letter("server_lr") is None
     methods = {"fedgia": "FedGiA", "scaffold": "SCAFFOLD", "pfedme": "pFedMe", "fedadmm-deep": "FedADMM (deep)"}
     methods["descent.py:GradientDescent"] = "GradientDescent"
-    assert {name: method(name) for name in methods} == methods
+    assert {name: method_title(name) for name in methods} == methods
 
 
 def test_classes_of_one_name_are_told_apart_by_their_files():
     names = ["a.py:Mine", "b.py:Mine", "/x/c.py:Mine", "/y/c.py:Mine", "d.py:Other", "fedavg", "e.py:FedAvg"]
     results = [recorded(name=name) for name in names]
-    made = study(results)
-    told = {group.settings["algorithm"]: label(group, made) for group in made.groups}
+    made = group_runs(results)
+    told = {group.settings["algorithm"]: group_label(group, made) for group in made.groups}
     assert list(map(told.get, names)) == [
         *("Mine (a.py)", "Mine (b.py)", "Mine (/x/c.py)", "Mine (/y/c.py)", "Other", "FedAvg", "FedAvg (e.py)")
     ]
@@ -94,17 +94,19 @@ def test_a_curve_is_called_what_the_user_says():
         (["algorithm.k0=K"], ["K = 5", "K = 10"]),
         (["k0=5=few", "k₀ = 10=many (t = 3)"], ["few", "many (t = 3)"]),
     ):
-        made = study(grid(2.0, 1.0), rename=rename)
-        assert [label(group, made) for group in made.groups] == labels
-    assert legend(plot.lines(grid(2.0, 1.0), rename=rename)) == labels
+        made = group_runs(grid(2.0, 1.0), rename=rename)
+        assert [group_label(group, made) for group in made.groups] == labels
+    assert legend(plot.plot_lines(grid(2.0, 1.0), rename=rename)) == labels
 
 
 def test_methods_columns_and_whole_labels_can_be_renamed():
     runs = [recorded(), recorded(name="fedavg", k0=7)]
-    figure = plot.lines(runs, x="bytes", rename=["fedgia=ours", "objective=f", "bytes=traffic", "fedavg=the others"])
+    figure = plot.plot_lines(
+        runs, x="bytes", rename=["fedgia=ours", "objective=f", "bytes=traffic", "fedavg=the others"]
+    )
     assert legend(figure) == ["the others", "ours"]
     (axis,) = axes_of(figure)
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("traffic (kB)", "f")
-    (axis,) = axes_of(boxplot.box(runs, "algorithm", rename=["fedgia=ours", "algorithm=method"]))
+    (axis,) = axes_of(boxplot.plot_boxes(runs, "algorithm", rename=["fedgia=ours", "algorithm=method"]))
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["FedAvg", "ours"]
     assert axis.get_xlabel() == "method"

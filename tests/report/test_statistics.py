@@ -9,9 +9,17 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.report import compare, profile
-from mpifed.report.compare import Layout
-from mpifed.report.statistics import band, holm, pairwise, ratios, sign_test, signed_ranks, winners
-from mpifed.report.statistics import profile as shares
+from mpifed.report.compare import TableOptions
+from mpifed.report.statistics import (
+    bootstrap_band,
+    cost_ratios,
+    find_winners,
+    holm_correction,
+    pairwise_tests,
+    sign_test,
+    signed_rank_test,
+)
+from mpifed.report.statistics import performance_profile as shares
 from tests.helpers.commands import mpifed
 from tests.helpers.recorded_runs import recorded
 
@@ -29,16 +37,16 @@ def test_a_profile_counts_instances_within_a_factor_of_the_best():
 
 
 def test_where_all_miss_nobody_is_within_a_factor_and_a_cost_of_0_is_only_matched_by_0():
-    assert ratios([[np.inf, np.inf], [0.0, 1.0], [0.0, 0.0]]).tolist() == [[np.inf] * 2, [1.0, np.inf], [1.0, 1.0]]
+    assert cost_ratios([[np.inf, np.inf], [0.0, 1.0], [0.0, 0.0]]).tolist() == [[np.inf] * 2, [1.0, np.inf], [1.0, 1.0]]
 
 
 def test_holms_correction():
     p = RNG.random(7).tolist()
     order = sorted(range(7), key=p.__getitem__)
     wanted = {index: max((7 - k) * p[order[k]] for k in range(place + 1)) for place, index in enumerate(order)}
-    assert holm(p) == [min(1.0, wanted[k]) for k in range(7)]
-    assert holm([]) == []
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm_correction(p) == [min(1.0, wanted[k]) for k in range(7)]
+    assert holm_correction([]) == []
+    assert holm_correction([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
 def test_tests_of_pairs_are_sums_over_all_signs():
@@ -47,36 +55,36 @@ def test_tests_of_pairs_are_sums_over_all_signs():
         assert sign_test(wins, losses) == pytest.approx(
             sum(c for k in range(n + 1) if (c := comb(n, k)) <= seen) / 2**n
         )
-    assert sign_test(0, 0) == signed_ranks(np.zeros(3)) == 1.0
+    assert sign_test(0, 0) == signed_rank_test(np.zeros(3)) == 1.0
     d = np.array([3.0, -1.0, 4.0, 2.0, 7.0, -0.5, 5.0])
     ranks = np.argsort(np.argsort(abs(d))) + 1
     middle, own = sum(ranks) / 2, sum(ranks[d > 0])
     beyond = [abs(sum(r for r, up in zip(ranks, ups, strict=True) if up) - middle) for ups in product((0, 1), repeat=7)]
-    assert signed_ranks(d) == pytest.approx(np.mean(np.array(beyond) >= abs(own - middle)))
+    assert signed_rank_test(d) == pytest.approx(np.mean(np.array(beyond) >= abs(own - middle)))
 
 
 def test_pairs_count_a_miss_as_more_than_any_cost_and_are_corrected_for_their_number():
-    found = pairwise(COSTS)
+    found = pairwise_tests(COSTS)
     assert [(pair.a, pair.b) for pair in found] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     for pair in found:
         wins = sum(row[pair.a] < row[pair.b] for row in COSTS)
         losses = sum(row[pair.b] < row[pair.a] for row in COSTS)
         assert (pair.wins, pair.losses) == (wins, losses)
-    assert [pair.p for pair in found] == holm([sign_test(pair.wins, pair.losses) for pair in found])
+    assert [pair.p for pair in found] == holm_correction([sign_test(pair.wins, pair.losses) for pair in found])
 
 
 def test_bands_draw_whole_groups_so_that_seeds_of_one_workload_do_not_make_them_narrow():
     groups = [np.full((50, 1), value) for value in (0.0, 1.0)]
-    found = band(groups, lambda one: one.mean(axis=0))
+    found = bootstrap_band(groups, lambda one: one.mean(axis=0))
     assert (found.middle.item(), found.low.item(), found.high.item()) == (0.5, 0.0, 1.0)
-    many = band([np.concatenate(groups)], lambda one: one.mean(axis=0))
+    many = bootstrap_band([np.concatenate(groups)], lambda one: one.mean(axis=0))
     assert 0.35 < many.low.item() < many.middle.item() == 0.5 < many.high.item() < 0.65
 
 
 def test_those_tie_whose_bands_reach_that_of_the_best():
-    found = band([np.array([[1.0, 5.0, 2.0], [3.0, 6.0, 2.5]])], lambda one: one.min(axis=0))
-    assert winners(found, better=-1) == [0, 2]
-    assert winners(found) == [1]
+    found = bootstrap_band([np.array([[1.0, 5.0, 2.0], [3.0, 6.0, 2.5]])], lambda one: one.min(axis=0))
+    assert find_winners(found, better=-1) == [0, 2]
+    assert find_winners(found) == [1]
 
 
 def test_a_profile_of_runs_pairs_them_by_data_and_seed():
@@ -85,19 +93,19 @@ def test_a_profile_of_runs_pairs_them_by_data_and_seed():
 
     runs = [run(name, s, c, (8.0, 2.0)) for name, s, c in product(("gd", "fedavg"), (0, 1), (4, 9))]
     values = [1.0, 2.0, 3.0, 4.0, 2.0, 2.0, 1.0, np.inf]
-    found = profile.collected(runs, values)
+    found = profile.collect_costs(runs, values)
     assert found.labels == ["FedAvg", "GD"]
     assert found.methods == ["fedavg", "gd"]
     assert sorted(np.concatenate(found.groups).tolist()) == [[1, 3], [2, 1], [2, 2], [np.inf, 4]]
     assert len(found.groups) == 2
     with pytest.raises(UserError, match="runs on the same data and seeds: FedAvg lacks some"):
-        profile.collected(runs[:-1], values[:-1])
+        profile.collect_costs(runs[:-1], values[:-1])
     with pytest.raises(UserError, match="there is one method"):
-        profile.collected(runs[:4], values[:4])
+        profile.collect_costs(runs[:4], values[:4])
     with pytest.raises(UserError, match="never below 0"):
-        profile.collected(runs, [-1.0] * 8)
+        profile.collect_costs(runs, [-1.0] * 8)
     mine = [recorded(name=name, seed=seed) for name, seed in product(("a.py:Mine", "b.py:Mine"), (0, 1))]
-    assert profile.collected(mine, values[:4]).labels == ["Mine (a.py)", "Mine (b.py)"]
+    assert profile.collect_costs(mine, values[:4]).labels == ["Mine (a.py)", "Mine (b.py)"]
 
 
 def test_compare_tests_every_two_rows_over_the_seeds_that_all_have_and_plot_draws_a_profile(tmp_path):
@@ -132,7 +140,7 @@ def test_a_test_with_too_few_seeds_is_one_sentence_whose_advice_is_enough(rows, 
             recorded(k0=k, seed=seed, objective=(8.0, 1.0 + k + seed), columns=columns if k == 1 else None)
             for k, seed in product(range(1, rows + 1), range(count))
         ]
-        return compare.pairs(runs, "accuracy" if columns else "objective", Layout(form=form))
+        return compare.compare_pairs(runs, "accuracy" if columns else "objective", TableOptions(form=form))
 
     for start, form in (("", "terminal"), ("% ", "latex")):
         assert told(seeds, form) == (
@@ -148,7 +156,7 @@ def test_a_test_with_too_few_seeds_is_one_sentence_whose_advice_is_enough(rows, 
 def test_the_factors_of_a_profile_are_1_2_5_10_in_numbers(slowest, last):
     pytest.importorskip("matplotlib")
     costs = profile.Costs(["a", "b", "c"], ["gd"] * 3, [np.array([[1.0, 2.0, slowest], [2.0, 1.0, 2.0]])] * 3)
-    figure = profile.draw(costs, "rounds", band="none")
+    figure = profile.plot_profile(costs, "rounds", band="none")
     figure.draw_without_rendering()
     (axis,) = figure.get_axes()
     low, high = axis.get_xlim()

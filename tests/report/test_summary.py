@@ -1,10 +1,24 @@
-"""`mpifed show`: what the summary of a result says, that it fits on a screen, and curves in a line of text."""
+"""The summary of `mpifed show`: its words, its size on a screen, curves in a line of text, and the ranks of a run."""
+
+import re
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.report.summary import BLOCKS, gaps, show, sparkline
+from mpifed.report.summary import (
+    BLOCKS,
+    MIB,
+    binding_line,
+    gaps_above_smallest,
+    memory_option,
+    memory_per_cpu,
+    peak_memory,
+    rank_lines,
+    show,
+    sparkline,
+)
 from mpifed.results.result import load
 from tests.helpers.recorded_runs import CONFIG
 from tests.helpers.recorded_runs import detailed as run
@@ -136,14 +150,78 @@ def test_any_values_make_a_line_of_blocks_and_finite_ones_have_positive_distance
     curve, _ = sparkline(np.array(values, float), width)
     assert len(curve) <= width
     assert set(curve) <= set(BLOCKS)
-    found = gaps(np.clip(values, -1e300, 1e300))
+    found = gaps_above_smallest(np.clip(values, -1e300, 1e300))
     assert found is None or (found > 0).all()
 
 
 def test_values_that_have_settled_are_shown_by_their_distance_from_the_least_but_not_what_rounding_decides():
     values = 1.8 + 10.0 ** -np.arange(8.0)
-    np.testing.assert_allclose(gaps(values), [*(values[:-1] - values[-1]), values[-2] - values[-1]])
+    np.testing.assert_allclose(gaps_above_smallest(values), [*(values[:-1] - values[-1]), values[-2] - values[-1]])
     values = np.array([2.0, 1.0, 1.0, 1.0 + 2e-16, 1.0 - 1e-16, 1.0])
-    assert sparkline(gaps(values)) == ("█▁▁▁▁▁", True)
+    assert sparkline(gaps_above_smallest(values)) == ("█▁▁▁▁▁", True)
     for values in (np.arange(8.0), [2.0, 1.5, 1.25, 1.125], 1 + 1e-16 * np.arange(9.0), [], [np.nan, np.inf]):
-        assert gaps(np.array(values)) is None
+        assert gaps_above_smallest(np.array(values)) is None
+
+
+def line_about_ranks(cpus, hosts=None, threads=None):
+    """Return the line about ranks with these CPUs, hosts and threads."""
+    result = run(ranks=len(cpus))
+    result.ranks["cpus"] = np.array(cpus, object)
+    result.ranks["threads"] = np.array(threads or [1] * len(cpus))
+    result.ranks["hostname"] = np.array(hosts or ["node1.example"] * len(cpus), object)
+    (line,) = binding_line(result)
+    assert rank_lines(result, 16)[1] == line
+    return line.strip()
+
+
+@pytest.mark.parametrize(
+    ("cpus", "hosts", "threads", "line"),
+    [
+        (["0-3"], None, None, "1 thread; may use CPUs 0-3"),
+        (["0-3"], None, [4], "4 threads; may use CPUs 0-3"),
+        (["0-1"] * 3, None, None, "1 thread a rank; not bound: 3 ranks share CPUs 0-1"),
+        (["0", "1"], None, None, "1 thread a rank; bound to CPUs 0 | 1"),
+        (["0", "1", "1"], None, None, "1 thread a rank; bound, but not each to its own: 2 ranks share CPUs 1"),
+        (["0-7", "0-7"], ["a", "b"], [2, 8], "2 to 8 threads a rank; may use CPUs 0-7"),
+        (["0-7"] * 3, ["a", "b.eu", "b.eu"], None, "1 thread a rank; not bound: 2 ranks share CPUs 0-7 on b"),
+        ([""], None, None, "1 thread"),
+    ],
+)
+def test_threads_and_binding_are_a_line(cpus, hosts, threads, line):
+    assert line_about_ranks(cpus, hosts, threads) == line
+
+
+def test_many_cpus_do_not_break_the_line_and_a_file_that_does_not_tell_has_none():
+    line = line_about_ranks([str(k) for k in range(0, 200, 2)])
+    assert len(line) <= 85
+    assert line.startswith("1 thread a rank; bound to CPUs 0 | 2 | ")
+    assert line.endswith(" …")
+    assert binding_line(run()) == []
+
+
+def test_a_quarter_more_than_the_largest_peak_in_two_digits_is_asked_for_each_cpu_of_a_rank():
+    asked = {1: 2, 79: 99, 80: 100, 81: 110, 100: 130, 800: 1000, 801: 1100, 5000: 6300}
+    assert {peak: memory_per_cpu(np.array([0.2, peak, 0.5]) * MIB) for peak in asked} == asked
+    for peak in np.geomspace(1, 1e6, 50):
+        assert 1.25 * peak <= memory_per_cpu(np.array([peak]) * MIB) <= 1.25 * peak * 1.1 + 1
+    assert memory_option(np.array([800.0]) * MIB, 4) == "--mem-per-cpu=250M"
+    assert memory_option(np.zeros(3)) == memory_option(np.zeros(0)) == "", "nothing was measured"
+
+
+def test_memory_that_a_machine_has_once_is_asked_for_once():
+    ranks = {
+        "max_rss_bytes": np.array([300.0, 300, 300, 300]) * MIB,
+        "shared_bytes": np.array([200.0, 200, 200, 400]) * MIB,
+        "hostname": np.array(["a", "a", "b", "a"]),
+    }
+    assert np.array_equal(peak_memory(ranks), np.array([100 + 200 / 3, 100 + 200 / 3, 300, 0 + 300 / 3]) * MIB)
+    del ranks["shared_bytes"]  # of a file of an earlier version
+    assert np.array_equal(peak_memory(ranks), ranks["max_rss_bytes"])
+
+
+def test_the_summary_of_several_ranks_has_the_option_and_that_of_one_has_not():
+    for size in (2, 3, 1000):
+        result = run(ranks=size)
+        (found,) = re.findall(r"peak memory; ask for (--mem-per-cpu=\d+M)$", show(result), re.M)
+        assert found == memory_option(result.ranks["max_rss_bytes"])
+    assert "--mem-per-cpu" not in show(run(ranks=1))

@@ -5,8 +5,18 @@ import io
 
 import numpy as np
 
-from mpifed.report.metrics import available, latex_title, requested, scale, title, unit
-from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
+from mpifed.report.metrics import available_metrics, choose_unit, latex_title, metric_title, metric_unit, select_metrics
+from mpifed.report.tables import (
+    Number,
+    ReportTable,
+    comma_separated,
+    digits,
+    escape_latex,
+    format_cell,
+    latex,
+    markdown,
+    terminal,
+)
 from tests.helpers.compared_runs import BOLD, cells, compare, seeds
 from tests.helpers.recorded_runs import recorded
 
@@ -19,7 +29,7 @@ NUMBERS = """1.23456 0.01234: 1.235 ± 0.012; 1234.5 56.7: 1234 ± 57; 12345.6 6
 def test_the_deviation_decides_on_digits_but_a_mean_does_not_have_too_many():
     for line in NUMBERS.replace("\n", "; ").split("; "):
         numbers, told = line.split(": ")  # mean and deviation, as printed
-        assert plain(Number(*map(float, numbers.split())), 1.0) == told
+        assert format_cell(Number(*map(float, numbers.split())), 1.0) == told
     assert digits(123.456789, 1e-9) == ("123.457", "1e-09", 0)
 
 
@@ -31,7 +41,7 @@ def test_what_diverged_has_a_mean_still_and_bytes_have_one_unit_in_a_column():
     assert [row[-1] for row in rows] == ["0.0005", "2.5"]
 
 
-TABLE = Table(
+TABLE = ReportTable(
     [("method", "method"), ("‖∇f‖²", r"$\|\nabla f\|^2$")],
     ["method", "grad_norm_sq"],
     [["a_b|c*", Number(1.5e-8, 2.5e-9, True)], ["50% $x$ & #1 {~^\\}", Number(2.0)]],
@@ -65,7 +75,7 @@ def test_a_terminal_has_columns_in_line_and_markdown_and_latex_escape_what_they_
         r"\end{tabular}",
     ]
     for sign in "&%$#_{}~^\\":
-        assert escaped(sign) != sign
+        assert escape_latex(sign) != sign
 
 
 def test_csv_is_read_back_as_it_was_under_names_that_are_unique():
@@ -76,7 +86,7 @@ def test_csv_is_read_back_as_it_was_under_names_that_are_unique():
     assert all(wanted.items() <= row.items() for wanted, row in zip((first, second), rows, strict=True))
     assert float(rows[0]["objective_sd"]) == np.std([1.0, 2.5], ddof=1)
     assert {"tct_seconds", "lct_seconds", "rounds", "rounds_sd"} <= set(rows[0])
-    table = Table([("a", "a")], ["a"], [["x"]], [1.0])
+    table = ReportTable([("a", "a")], ["a"], [["x"]], [1.0])
     assert comma_separated(table) == "a\nx"
     results = [recorded(config={"rounds": rounds}) for rounds in (100, 200)]
     names = compare(results, form="csv").split("\n")[0].split(",")
@@ -86,26 +96,26 @@ def test_csv_is_read_back_as_it_was_under_names_that_are_unique():
 def test_bytes_have_the_unit_of_the_largest_and_other_units_stay():
     limits = {0: (1, "B"), 999.9: (1, "B"), 999.95: (1e3, "kB"), 999_949: (1e3, "kB"), 999_950: (1e6, "MB")}
     limits |= dict.fromkeys((1e15, 1e21), (1e15, "PB"))
-    assert {largest: scale("byte", largest) for largest in limits} == limits
-    assert scale("s", 1e9) == (1, "s")
-    assert scale("1", 1e9) == (1, "")
+    assert {largest: choose_unit("byte", largest) for largest in limits} == limits
+    assert choose_unit("s", 1e9) == (1, "s")
+    assert choose_unit("1", 1e9) == (1, "")
 
 
 def test_a_title_is_the_symbol_or_the_name_and_the_unit_which_an_algorithm_may_declare():
     titles = {("grad_norm_sq",): "‖∇f‖²", ("tct", "s"): "TCT (s)", ("inner_steps",): "inner steps"}
     titles |= {("lap_seconds", "s"): "lap (s)"}
-    assert {words: title(*words) for words in titles} == titles
+    assert {words: metric_title(*words) for words in titles} == titles
     titles = {("epsilon",): r"named $\varepsilon$ $\times$ uploads", ("my_column",): "my column"}
     titles |= {("bytes", "kB"): "up + down (kB)"}
     assert {words: latex_title(*words) for words in titles} == titles
     run = recorded(columns={"lap": (1.0, 2.0, 3.0)})
     run.about["lap"] = ("m", "Way.")
-    assert unit("lap", [run]) == "m"
-    assert unit("lap") == "1"
-    assert "lap" in available([run])
+    assert metric_unit("lap", [run]) == "m"
+    assert metric_unit("lap") == "1"
+    assert "lap" in available_metrics([run])
 
 
 def test_requested_metrics_are_those_named_or_the_usual_ones_that_a_run_has():
     run = recorded()
-    assert requested([run], ["tct", "objective"]) == ["tct", "objective"]
-    assert "accuracy" not in requested([run], None)
+    assert select_metrics([run], ["tct", "objective"]) == ["tct", "objective"]
+    assert "accuracy" not in select_metrics([run], None)

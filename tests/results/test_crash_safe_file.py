@@ -39,7 +39,7 @@ def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, m
         recorder.row(values | late, rng.permutation(64)[: 8 + 4 * k // rows])
         if k % step == 0:
             recorder.flush()
-            recorder.snapshot(np.full(5, float(k)), step)
+            recorder.write_snapshot(np.full(5, float(k)), step)
             images.done = k + 1
     recorder.table("clients", dict.fromkeys(CLIENTS, np.arange(64)))
     recorder.table("ranks", {**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
@@ -190,7 +190,7 @@ PIECES = st.lists(
 def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
     path, plain = tmp_path / "file", io.BytesIO()
     path.write_bytes(b"")
-    file = disk.CrashSafeFile(path, netcdf.urgency)
+    file = disk.CrashSafeFile(path, netcdf.write_priority)
     file.publish(path)
     for action, place, value in pieces:
         file.seek(place)
@@ -207,7 +207,7 @@ def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
             file.flush()
             assert path.read_bytes() == plain.getvalue()
         elif action == "renew":
-            with file.renewed(file.flush, False):
+            with file.change_atomically(file.flush, False):
                 pass
     file.flush()
     file.close()

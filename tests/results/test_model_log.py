@@ -16,9 +16,9 @@ def grown(path, rounds, every=1, **options):
     with Recorder(path, ATTRS, 4, **options) as recorder:
         for k in range(rounds + 1):
             recorder.row(row(k), np.array([0, 2]))
-            recorder.snapshot(np.full(5, float(k)), every)
+            recorder.write_snapshot(np.full(5, float(k)), every)
         recorder.model(np.full(5, float(rounds)))
-        recorder.snapshot(np.full(5, float(rounds)), every, last=True)
+        recorder.write_snapshot(np.full(5, float(rounds)), every, last=True)
     return recorder
 
 
@@ -45,7 +45,7 @@ def test_a_long_model_is_stored_in_several_chunks_and_keeps_its_type(path, monke
     with Recorder(path, ATTRS, 4) as recorder:
         for k in range(3):
             recorder.row(row(k), None)
-            recorder.snapshot(k * x, 1)
+            recorder.write_snapshot(k * x, 1)
     found = load(path).models["x"]
     assert found.dtype == np.float32
     assert np.array_equal(found, [0 * x, x, 2 * x])

@@ -25,7 +25,7 @@ def test_every_dataset_has_units_a_description_and_named_axes_and_xarray_opens_e
     with Recorder(path, ATTRS, 4) as recorder:
         for k in range(3):
             recorder.row(dict.fromkeys(COLUMNS, k), np.array([1, 3]))
-            recorder.snapshot(np.full(7, float(k)), 2)
+            recorder.write_snapshot(np.full(7, float(k)), 2)
         recorder.table("ranks", {"clients": [0, 4], "hostname": ["a", "b"]})
         recorder.table("clients", {"samples": [5, 5, 5, 5], "own": [1, 2, 3, 4]})
         recorder.by_client("clients", {"accuracy": np.ones(4)})

@@ -46,15 +46,15 @@ def test_the_commit_is_there_in_a_repository_and_absent_elsewhere(tmp_path, monk
 def test_cpus_are_ranges_where_the_system_tells_them(monkeypatch):
     for cpus, text in (({0}, "0"), ({0, 1, 2, 3}, "0-3"), ({8, 0, 1, 10, 11}, "0-1,8,10-11"), (set(), "")):
         monkeypatch.setattr(os, "sched_getaffinity", lambda process, cpus=cpus: cpus, raising=False)
-        assert provenance.cpus() == text
+        assert provenance.describe_cpus() == text
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert provenance.cpus() == ""
+    assert provenance.describe_cpus() == ""
 
 
 def test_threads_are_those_of_blas():
     for threads in (1, 2):
         with threadpool_limits(threads, "blas"):
-            assert provenance.threads() == threads
+            assert provenance.count_threads() == threads
 
 
 def test_a_finished_file_says_when_and_why_and_is_closed_but_one_in_memory_stays_open(path, memory):

@@ -9,7 +9,7 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.report.summary import show
-from mpifed.results.result import Result, load
+from mpifed.results.result import RunRecord, load
 from tests.helpers.recorded_runs import detailed as run
 
 
@@ -46,7 +46,7 @@ def test_memory_file_and_an_open_file_hold_the_same(path):
     result.save(path)
     loaded = load(path)
     with h5py.File(path) as file:
-        opened = Result.from_file(file)
+        opened = RunRecord.from_file(file)
     for found in (loaded, opened):
         for part in ("attrs", "about", "selection", "x", "personal", "rounds", "ranks", "clients"):
             np.testing.assert_equal(getattr(found, part), getattr(result, part))

@@ -21,7 +21,7 @@ import pytest
 from benchmarks import bench
 from benchmarks.grid import runs
 from mpifed.core.errors import UserError
-from mpifed.mpi.library import library
+from mpifed.mpi.library import library_version
 from mpifed.report import names
 from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute, mpifed
@@ -31,8 +31,8 @@ from .cluster import running
 
 pytestmark = pytest.mark.slurm
 JOBS = ROOT / "jobs"
-SRUN = "srun --mpi=pmix" if "Open MPI" in library() else "srun --mpi=pmi2"
-MPIRUN = "mpirun --bind-to none" if "Open MPI" in library() else "mpirun"
+SRUN = "srun --mpi=pmix" if "Open MPI" in library_version() else "srun --mpi=pmi2"
+MPIRUN = "mpirun --bind-to none" if "Open MPI" in library_version() else "mpirun"
 STUDY = ["algorithm=fedavg", "data.clients=13", "stop.gradient=0.0"]
 
 
@@ -326,7 +326,7 @@ def test_the_documented_way_from_jobs_to_a_figure(cluster):
     expected = points({}, [], [value for option, value in pairwise(sweep) if option == "--grid"])
     results = folder / sweep[sweep.index("-o") + 1]
     assert sorted(results.glob("*.h5")) == sorted(results / point.file for point in expected)
-    for name in {names.method(point.config.algorithm.label()) for point in expected}:
+    for name in {names.method_title(point.config.algorithm.label()) for point in expected}:
         assert re.search(f"^{re.escape(name)} ", out, re.M), out
     (figure,) = folder.glob("*.png")
     assert figure.read_bytes().startswith(b"\x89PNG")

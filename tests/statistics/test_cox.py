@@ -141,7 +141,7 @@ def test_a_client_without_events_has_the_likelihood_1_and_is_named():
         (y, "client 1 has no event: its likelihood is 1 for all x"),
         (np.where(THREE, -abs(y), y), "2 of 3 clients have no event (1, 2): their likelihood is 1 for all x"),
     ):
-        assert Cox().fitted(mpifed.arrays(A, labels, THREE).load(0, "float64")).notes == (told,)
+        assert Cox().fit_labels(mpifed.arrays(A, labels, THREE).load(0, "float64")).notes == (told,)
 
 
 def test_who_is_censored_at_time_0_is_at_risk_at_no_event_and_the_bound_of_one_time_is_that_of_the_oracle():

@@ -11,7 +11,7 @@ from scipy import stats
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.report.fit_page import page
+from mpifed.report.fit_page import format_fit
 from tests.helpers.commands import mpifed as command
 
 SIZES = (40, 25, 60, 31, 44)
@@ -47,7 +47,7 @@ def test_least_squares_are_those_of_all_samples_together_and_their_coefficients_
     assert (fit.samples, fit.clients, fit.law, fit.notes) == (D, len(SIZES), "t", [])
     assert fit.gradient < 1e-12 > fit.decrement
     assert fit.ratio == ""
-    assert "ratio" not in page("", fit, "csv")
+    assert "ratio" not in format_fit("", fit, "csv")
 
 
 def test_one_client_has_no_errors_by_client_and_an_exact_fit_none_at_all():
@@ -109,8 +109,8 @@ def test_a_run_that_is_not_at_its_optimum_says_so_in_every_format_and_what_it_ad
     short, (note,) = told(algorithm=slow, rounds=5, selection="all")
     assert re.search(r'standard errors.* give it more rounds or smaller steps, or take algorithm = "newton"$', note)
     for form in ("terminal", "markdown", "latex"):
-        assert note in page("", short, form)
-    rows = [line.split(",") for line in page("", short, "csv").splitlines()]
+        assert note in format_fit("", short, form)
+    rows = [line.split(",") for line in format_fit("", short, "csv").splitlines()]
     step = rows[0].index("newton_step")
     assert [float(row[step]) for row in rows[1:]] == short.step.tolist()
     best, none = told()
@@ -209,7 +209,7 @@ def test_a_penalised_fit_of_standardised_features_is_in_the_units_of_the_table(t
     close(fit.x[:2], result.x[:2] / A[:, :2].std(axis=0))
     close(A @ fit.x, (A[:, :2] - A[:, :2].mean(axis=0)) @ fit.x[:2] + result.x[2])
     assert "the estimates for a unit" in fit.notes[-1]
-    assert "from the optimum, for standardised features: " in page("", fit)
+    assert "from the optimum, for standardised features: " in format_fit("", fit)
 
 
 def test_a_problem_without_a_hessian_is_refused():
@@ -286,10 +286,10 @@ def test_a_fit_prints_ratios_with_their_intervals(name):
     shown = len(own) - (name in ("poisson", "gamma"))  # which have a bias
     np.testing.assert_array_equal(own[:shown], np.exp(np.column_stack([fit.x, fit.low, fit.high]))[:shown])
     assert np.isnan(own[shown:]).all()
-    head, first, *_ = page("", fit).split("\n\n")[1].splitlines()
+    head, first, *_ = format_fit("", fit).split("\n\n")[1].splitlines()
     assert re.split(r"\s{2,}", head)[-3] == fit.ratio == RATIOS[name]
     assert float(first.split()[-3]) == pytest.approx(own[0, 0], rel=1e-3)
-    rows = [line.split(",") for line in page("", fit, "csv").splitlines()]
+    rows = [line.split(",") for line in format_fit("", fit, "csv").splitlines()]
     at = [rows[0].index(key) for key in ("ratio", "ratio_low", "ratio_high")]
     assert [float(rows[1][k]) for k in at] == own[0].tolist()
 
@@ -298,7 +298,7 @@ def test_a_ratio_beyond_all_numbers_is_left_out():
     small = mpifed.arrays(A * [1e-4, 1, 1], CLASSES, SIZES)
     fit = run({"name": "logistic", "mu": 0.0}, "classes", data=small).fit()
     assert fit.x[0] > 1e3
-    assert page("", fit).split("\n\n")[1].splitlines()[1].split()[-3:][0] == "–"
+    assert format_fit("", fit).split("\n\n")[1].splitlines()[1].split()[-3:][0] == "–"
 
 
 def test_data_larger_than_those_of_the_run_are_refused_before_they_are_made(tmp_path):

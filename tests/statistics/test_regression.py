@@ -100,7 +100,7 @@ def test_the_bias_is_a_last_parameter_that_is_not_regularised(kind):
 
 def test_two_intercepts_are_told():
     data = WithOnes(mpifed.arrays(A, COUNTS, THREE).load(0, "float64"))
-    told = [Poisson(bias=bias).fitted(data).notes for bias in (True, False)]
+    told = [Poisson(bias=bias).fit_labels(data).notes for bias in (True, False)]
     assert [sum("two intercepts" in note for note in notes) for notes in told] == [1, 0]
 
 

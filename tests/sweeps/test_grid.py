@@ -7,7 +7,7 @@ import pytest
 from mpifed.experiment.config import experiment
 from mpifed.sweeps import grid
 from mpifed.sweeps.cost import POINT, ROUND, cost
-from mpifed.sweeps.grid import file_name, ordered, points, split, zipped
+from mpifed.sweeps.grid import file_name, order_points, parse_zip, points, split_outside
 from tests.sweeps.conftest import SMALL
 
 
@@ -22,16 +22,16 @@ def test_values_are_comma_separated_and_ranges_leave_out_their_end():
         'data.path="a,b.h5",c.h5': ['"a,b.h5"', "c.h5"],
         "stop.gradient=1e-3,1e-7": ["1e-3", "1e-7"],
     }.items():
-        assert [value for ((_, value),) in grid.grid(text)] == values
+        assert [value for ((_, value),) in grid.parse_grid(text)] == values
 
 
 def test_keys_of_a_zip_go_together_and_quotes_and_brackets_keep_their_separators():
-    assert zipped("a=1,2;b=0:2") == [(("a", "1"), ("b", "0")), (("a", "2"), ("b", "1"))]
+    assert parse_zip("a=1,2;b=0:2") == [(("a", "1"), ("b", "0")), (("a", "2"), ("b", "1"))]
     found = points({}, [], ["seed=0:2"], ["data.clients=6,7;selection.count=2,3"])
     values = [(p.config.seed, p.config.data.clients, p.config.selection.count) for p in found]
     assert values == [(0, 6, 2), (0, 7, 3), (1, 6, 2), (1, 7, 3)]
-    assert split("a='x;y';b={c = [1, 2], d = 3}", ";") == ["a='x;y'", "b={c = [1, 2], d = 3}"]
-    assert split("[1,[2,3]],4", ",") == ["[1,[2,3]]", "4"]
+    assert split_outside("a='x;y';b={c = [1, 2], d = 3}", ";") == ["a='x;y'", "b={c = [1, 2], d = 3}"]
+    assert split_outside("[1,[2,3]],4", ",") == ["[1,[2,3]]", "4"]
 
 
 def test_points_are_the_product_of_all_grids_and_come_once():
@@ -62,13 +62,13 @@ def test_names_are_made_of_the_keys_of_the_grids_and_differ_by_their_hash():
 
 def test_parts_share_the_points_exactly():
     found = points({}, [], ["algorithm=fedavg,fedadmm", "algorithm.k0=1,5,10", "rounds=10,1000"])
-    costs = [point.cost for point in ordered(found)]
+    costs = [point.cost for point in order_points(found)]
     assert costs == sorted(costs)
-    assert ordered(found, "grid") == found
+    assert order_points(found, "grid") == found
     for n in (1, 2, 5, 12, 20):
-        parts = [ordered(found, part=f"{i}/{n}") for i in range(n)]
+        parts = [order_points(found, part=f"{i}/{n}") for i in range(n)]
         assert sorted(point.name for part in parts for point in part) == sorted(point.name for point in found)
-        assert parts[0] == ordered(found)[::n]
+        assert parts[0] == order_points(found)[::n]
 
 
 def test_a_round_of_proxskip_costs_as_many_steps_as_its_coin_takes_on_average():

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 import mpifed as package
-from mpifed.cli.sweep import layout
+from mpifed.cli.sweep import parse_layout
 from mpifed.core.errors import UserError
 from mpifed.mpi import launcher
-from mpifed.sweeps.grid import hosted, points
-from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.grid import check_ranks, points
+from mpifed.sweeps.runner import SweepLayout
 from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import children, rank
 from tests.sweeps.conftest import FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, statuses, sweep
@@ -71,13 +71,13 @@ def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_points_after_their_ro
 
 
 def test_a_group_must_not_be_larger_than_all_ranks_or_have_more_hosts_than_clients(monkeypatch):
-    monkeypatch.setattr(launcher, "announced", lambda: (2, 0))
+    monkeypatch.setattr(launcher, "read_launcher", lambda: (2, 0))
     with pytest.raises(UserError, match=r"^--each 2 is wrong: a group has 3 ranks, and there are 2$"):
-        layout(Namespace(jobs=None, each=2), SimpleNamespace(size=2))
-    assert layout(Namespace(jobs=None, each=1), SimpleNamespace(size=2)) == Layout(None, 1)
+        parse_layout(Namespace(jobs=None, each=2), SimpleNamespace(size=2))
+    assert parse_layout(Namespace(jobs=None, each=1), SimpleNamespace(size=2)) == SweepLayout(None, 1)
     found = points({}, ["data.clients=1"], ["seed=0:2"])
     with pytest.raises(UserError, match=r"^3 ranks are too many for point seed=0 of 1 clients"):
-        hosted(found, 3)
-    hosted(found, 2)
+        check_ranks(found, 3)
+    check_ranks(found, 2)
     with pytest.raises(UserError, match="--jobs 2 is wrong under mpirun: say --each 1, which gives every point two"):
-        layout(Namespace(jobs=2, each=None), SimpleNamespace(size=2))
+        parse_layout(Namespace(jobs=2, each=None), SimpleNamespace(size=2))

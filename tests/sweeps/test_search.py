@@ -7,29 +7,29 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.sweeps import search
-from mpifed.sweeps.search import Range, from_file, from_text, hypercube, settings
+from mpifed.sweeps.search import Range, draw_settings, hypercube, parse_method, read_methods
 
 
 def test_a_range_has_both_ends_and_is_even_in_the_logarithm_but_from_zero():
-    values = [one["t"] for one in settings({"t": Range(0.001, 1.0)}, 7, 0)]
+    values = [one["t"] for one in draw_settings({"t": Range(0.001, 1.0)}, 7, 0)]
     assert values == [0.001, 0.00316, 0.01, 0.0316, 0.1, 0.316, 1.0]
-    assert [one["mu"] for one in settings({"mu": Range(0.0, 1.0)}, 5, 0)] == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert [one["k0"] for one in settings({"k0": Range(1, 20, True)}, 12, 0)] == [1, 2, 3, 4, 5, 7, 9, 12, 15, 20]
+    assert [one["mu"] for one in draw_settings({"mu": Range(0.0, 1.0)}, 5, 0)] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert [one["k0"] for one in draw_settings({"k0": Range(1, 20, True)}, 12, 0)] == [1, 2, 3, 4, 5, 7, 9, 12, 15, 20]
 
 
 def test_lists_and_one_range_make_a_grid_within_the_budget():
-    found = settings({"t": Range(0.01, 1.0), "k0": [1, 5]}, 7, 0)
+    found = draw_settings({"t": Range(0.01, 1.0), "k0": [1, 5]}, 7, 0)
     assert [(one["t"], one["k0"]) for one in found] == [(t, k0) for t in (0.01, 0.1, 1.0) for k0 in (1, 5)]
-    assert len(settings({"k0": [1, 2, 3], "H": ["gram", "zero"]}, 12, 0)) == 6
+    assert len(draw_settings({"k0": [1, 2, 3], "H": ["gram", "zero"]}, 12, 0)) == 6
 
 
 @pytest.mark.parametrize(
     "axes", [{"t": Range(0.001, 1.0), "r": Range(1.0, 2.0)}, {"a": list(range(9)), "b": [1, 2, 3]}]
 )
 def test_more_is_drawn_from_a_latin_hypercube(axes):
-    found = settings(axes, 12, 0)
+    found = draw_settings(axes, 12, 0)
     assert 0 < len(found) <= 12
-    assert found == settings(axes, 12, 0)
+    assert found == draw_settings(axes, 12, 0)
     for coordinate in zip(*hypercube(3, 8, 0), strict=True):  # one point in each part of every coordinate
         assert sorted(int(8 * share) for share in coordinate) == list(range(8))
     if "t" in axes:
@@ -37,7 +37,7 @@ def test_more_is_drawn_from_a_latin_hypercube(axes):
 
 
 def test_a_method_is_a_name_with_values_and_ranges():
-    found = from_text("fedavg step.name=constant step.a=0.01..1 k0=1,5 batch_size=0", 6, 0)
+    found = parse_method("fedavg step.name=constant step.a=0.01..1 k0=1,5 batch_size=0", 6, 0)
     assert found.label == "fedavg"
     assert found.tries[0].options == {"step.a": 0.01, "k0": 1}
     step = {"name": "constant", "a": 0.01}
@@ -51,18 +51,18 @@ LABELLED = "fedavg k0=1 step.a=0.01,0.1"
 def test_a_method_alone_is_tuned_by_its_step_size_around_its_default():
     options = {"fedavg": ("step.a", 1e-4, 1.0), "fedgia": ("t", 1e-3, 10.0)}
     for name, (key, *ends) in (options | {"fedadmm": ("r0", 0.002, 20.0), "flame": ("lr", 1e-4, 1.0)}).items():
-        tries = from_text(name, 5, 0).tries
+        tries = parse_method(name, 5, 0).tries
         assert [list(one.options) for one in tries] == [[key]] * 5
         assert [tries[0].options[key], tries[-1].options[key]] == pytest.approx(ends)
 
 
 def test_a_label_among_the_words_is_the_name_of_a_method():
-    found = from_text("fedavg k0=1 label='FedAvg, one step' step.a=0.01,0.1", 4, 0)
+    found = parse_method("fedavg k0=1 label='FedAvg, one step' step.a=0.01,0.1", 4, 0)
     assert found.label == "FedAvg, one step"
-    assert [one.algorithm for one in found.tries] == [one.algorithm for one in from_text(LABELLED, 4, 0).tries]
+    assert [one.algorithm for one in found.tries] == [one.algorithm for one in parse_method(LABELLED, 4, 0).tries]
     for wrong in ("fedavg label=", "fedavg label=a label=b"):
         with pytest.raises(UserError, match=r"is wrong: it must have one label=NAME at most, such as label=ours$"):
-            from_text(wrong, 4, 0)
+            parse_method(wrong, 4, 0)
 
 
 def test_a_file_of_methods(tmp_path):
@@ -71,7 +71,7 @@ def test_a_file_of_methods(tmp_path):
         '[[method]]\nname = "fedgia"\nt = "0.01..1"\nk0 = [1, 5]\nH = "diagonal"\n'
         '[[method]]\nlabel = "FedAvg, falling"\nname = "fedavg"\nstep = {name = "log2", a = "0.1..1"}\n'
     )
-    gia, average = from_file(str(path), 4)
+    gia, average = read_methods(str(path), 4)
     assert (gia.label, average.label) == ("fedgia", "FedAvg, falling")
     assert [one.options for one in gia.tries] == [{"t": t, "k0": k0} for t in (0.01, 1.0) for k0 in (1, 5)]
     assert gia.tries[0].algorithm == {"name": "fedgia", "H": "diagonal", "t": 0.01, "k0": 1}
@@ -86,13 +86,13 @@ def test_a_mistake_in_a_method_or_a_file_of_methods_is_said(tmp_path):
     wrong["fedgi"] = r"unknown algorithm 'fedgi'; did you mean 'fedgia'\?"
     for text, sentence in wrong.items():
         with pytest.raises(UserError, match=sentence):
-            from_text(text, 4, 0)
+            parse_method(text, 4, 0)
     path = tmp_path / "methods.toml"
     wrong = {"rounds = 3\n": "it must have tables", "[[method]]\nt = 1.0\n": "method 1 has no name"}
     for text, sentence in (wrong | {"[[": "is not valid TOML"}).items():
         path.write_text(text)
         with pytest.raises(UserError, match=rf"methods\.toml.* {sentence}"):
-            search.read(str(path))
+            search.read_tables(str(path))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_name_stands_for_its_table_as_in_run_and_sweep_in_a_text_and_in_a_file
     values = {word.partition("=")[0]: word.partition("=")[2] for word in words}
     lines = [f"'{own}' = {value.split(',') if ',' in value else repr(value)}" for own, value in values.items()]
     file.write_text("\n".join(["[[method]]", f"name = '{name}'", *lines]))
-    text_method, [file_method] = from_text(text, 4, 0), from_file(str(file), 4)
+    text_method, [file_method] = parse_method(text, 4, 0), read_methods(str(file), 4)
     assert text_method.tries[0].algorithm[key] == first
     assert len({str(one.algorithm) for one in text_method.tries}) == len(
         text_method.tries

@@ -9,7 +9,7 @@ import pytest
 
 import mpifed as package
 from mpifed.sweeps.grid import points
-from mpifed.sweeps.slurm import Shape, Size, planned, time_of
+from mpifed.sweeps.slurm import ArraySize, TaskShape, plan_tasks, task_seconds
 from tests.helpers.commands import execute, mpirun
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
 
@@ -69,10 +69,10 @@ def test_a_task_gets_a_core_for_each_small_point_or_what_is_asked_for(here):
 
 def test_many_small_points_fill_cores_and_large_ones_get_ranks():
     small = [point._replace(cost=50.0) for point in points({}, SMALL, ["seed=0:1000"])]
-    n, shape = planned(small, Size())
-    assert (n, shape) == (4, Shape(1, 8, 8))
-    assert max(time_of(small[i::n], shape.lanes) for i in range(n)) < 1800
+    n, shape = plan_tasks(small, ArraySize())
+    assert (n, shape) == (4, TaskShape(1, 8, 8))
+    assert max(task_seconds(small[i::n], shape.lanes) for i in range(n)) < 1800
     large = [point._replace(cost=3000.0) for point in small[:10]]
-    assert planned(large, Size()) == (10, Shape(5, 1, 1))
-    assert planned(large, Size(jobs=4)) == (5, Shape(1, 4, 4))
-    assert planned(large, Size(each=2)) == (3, Shape(12, 1, 4))
+    assert plan_tasks(large, ArraySize()) == (10, TaskShape(5, 1, 1))
+    assert plan_tasks(large, ArraySize(jobs=4)) == (5, TaskShape(1, 4, 4))
+    assert plan_tasks(large, ArraySize(each=2)) == (3, TaskShape(12, 1, 4))

@@ -9,11 +9,11 @@ import pytest
 from mpifed import load
 from mpifed.cli.main import main
 from mpifed.core.errors import UserError
-from mpifed.features.stop import Stop
-from mpifed.results.result import Result
-from mpifed.sweeps.measure import FAILED, Score, parsed
-from mpifed.sweeps.search import Try
-from mpifed.sweeps.tune import Tried, edges
+from mpifed.features.stop import StopRules
+from mpifed.results.result import RunRecord
+from mpifed.sweeps.measure import FAILED, Score, parse_measure
+from mpifed.sweeps.search import Trial
+from mpifed.sweeps.tune import TrialResult, edge_options
 from tests.helpers.commands import mpifed
 from tests.sweeps.conftest import alike, listed, signal_in_round
 
@@ -121,12 +121,12 @@ def test_the_same_method_twice_needs_a_label_which_the_command_line_may_give(her
 
 def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
     def tried(**options):
-        return Tried(Try(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0, 0)
+        return TrialResult(Trial(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0, 0)
 
     every = [tried(t=t, k0=k0, H="gram") for t in (0.1, 1.0, 10.0) for k0 in (1, 5)]
-    assert edges(tried(t=10.0, k0=1, H="gram"), every) == ["t is at the upper end of what was tried"]
-    assert edges(tried(t=0.1, k0=1, H="gram"), every) == ["t is at the lower end of what was tried"]
-    assert edges(tried(t=1.0, k0=5, H="gram"), every) == []
+    assert edge_options(tried(t=10.0, k0=1, H="gram"), every) == ["t is at the upper end of what was tried"]
+    assert edge_options(tried(t=0.1, k0=1, H="gram"), every) == ["t is at the lower end of what was tried"]
+    assert edge_options(tried(t=1.0, k0=5, H="gram"), every) == []
     tune("--method", DESCENT.format("0.001..0.01"), "--runs", "3", "--seeds", "3", "-q", "--measure", "objective")
     assert "step.a is at the upper end of what was tried" in capsys.readouterr().out
 
@@ -139,7 +139,7 @@ def test_a_failure_that_is_not_divergence_is_told(here, capsys):
     assert "did not finish and count as never there: 2 runs" in out
 
 
-GRADIENT = Stop(gradient=1e-3)
+GRADIENT = StopRules(gradient=1e-3)
 CURVE = [8.0, 4.0, 0.5, 2.0, 0.4, 0.2]
 
 
@@ -153,7 +153,7 @@ def result(status="finished", reason="gradient: 1e-4 <= 1e-3"):
         "bytes_down": 20.0 * np.arange(6),
     }
     attrs = {"status": status, "stop_reason": reason}
-    return Result("one.h5", attrs, rounds, {}, {}, np.zeros((0, 0)), None, None, {})
+    return RunRecord("one.h5", attrs, rounds, {}, {}, np.zeros((0, 0)), None, None, {})
 
 
 def test_the_value_of_a_measure():
@@ -162,15 +162,15 @@ def test_the_value_of_a_measure():
     values |= {"bytes to objective <= 1": 60.0, "rounds to accuracy >= 0.7": 3.0}
     values |= {"rounds to objective <= 0.1": math.inf, "rounds to objective <= 0.1 for good": math.inf}
     values["rounds to objective <= 9 for good"] = 0.0
-    assert {text: parsed(text, GRADIENT).score(result()).value for text in values} == values
+    assert {text: parse_measure(text, GRADIENT).score(result()).value for text in values} == values
 
 
 def test_a_run_that_does_not_get_there_is_judged_by_how_near_it_came_and_one_that_failed_has_no_value():
-    score = parsed("rounds to objective <= 0.1", GRADIENT).score(result())
+    score = parse_measure("rounds to objective <= 0.1", GRADIENT).score(result())
     assert score == Score(math.inf, np.mean(CURVE))
-    at_limit = parsed("rounds", GRADIENT).score(result(reason="rounds: 5"))
+    at_limit = parse_measure("rounds", GRADIENT).score(result(reason="rounds: 5"))
     assert at_limit == Score(math.inf, np.mean(CURVE))
-    assert parsed("rounds", GRADIENT).score(result(status="failed")) == FAILED
+    assert parse_measure("rounds", GRADIENT).score(result(status="failed")) == FAILED
 
 
 def test_a_measure_that_cannot_be_is_refused():
@@ -179,13 +179,13 @@ def test_a_measure_that_cannot_be_is_refused():
         ("rounds to loss <= 1", GRADIENT, "unknown measure 'loss'"),
         ("rounds to objective < 1", GRADIENT, "write NAME or NAME to NAME <= NUMBER"),
         ("rounds to objective <= low", GRADIENT, "low is not a number"),
-        ("rounds", Stop(), "the study has no stop rule"),
+        ("rounds", StopRules(), "the study has no stop rule"),
         ("rounds to objective_gap <= 1", GRADIENT, "objective_gap needs stop.optimum"),
     ):
         with pytest.raises(UserError, match=re.escape(sentence)):
-            parsed(text, stop)
+            parse_measure(text, stop)
     with pytest.raises(UserError, match=r"one\.h5 has no column personal_accuracy"):
-        parsed("personal_accuracy", GRADIENT).score(result())
+        parse_measure("personal_accuracy", GRADIENT).score(result())
 
 
 def test_a_study_is_tuned_that_the_method_named_by_default_could_not_do(tmp_path):

@@ -13,9 +13,9 @@ from mpifed.core import signals
 from mpifed.mpi.world import World
 from mpifed.sweeps import runner
 from mpifed.sweeps.grid import points
-from mpifed.sweeps.runner import Layout
-from mpifed.sweeps.runs import Overall
-from mpifed.sweeps.workers import processes
+from mpifed.sweeps.runner import SweepLayout
+from mpifed.sweeps.runs import SweepProgress
+from mpifed.sweeps.workers import process_count
 from tests.helpers.commands import mpifed
 from tests.sweeps.conftest import ENDLESS, FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, started, statuses, sweep
 
@@ -36,17 +36,17 @@ def test_two_processes_write_the_files_and_bits_of_one(here, capsys):
 def test_processes_are_as_many_as_there_are_points_cores_without_threads_and_work_is_worth(monkeypatch):
     cheap = points({}, SMALL, ["seed=0:4"])
     dear = [point._replace(cost=100.0) for point in cheap]
-    assert processes(cheap, None) == 1
-    assert processes(dear, None) == min(4, len(os.sched_getaffinity(0)))
-    assert processes(cheap, 3) == 3
-    assert processes(cheap, 9) == 4
-    assert processes([], None) == 1
+    assert process_count(cheap, None) == 1
+    assert process_count(dear, None) == min(4, len(os.sched_getaffinity(0)))
+    assert process_count(cheap, 3) == 3
+    assert process_count(cheap, 9) == 4
+    assert process_count([], None) == 1
     dear = [point._replace(cost=100.0) for point in points({}, SMALL, ["seed=0:100"])]
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    assert processes(dear, None) == 3
+    assert process_count(dear, None) == 3
     monkeypatch.setenv("OMP_NUM_THREADS", "16")
-    assert processes(dear, None) == 1
+    assert process_count(dear, None) == 1
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -121,7 +121,7 @@ def test_a_second_signal_ends_all_processes_at_once(here):
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)  # they do not finish their round
         process.send_signal(signal.SIGINT)
-        time.sleep(signals.TOGETHER + 0.3)
+        time.sleep(signals.REPEAT_SECONDS + 0.3)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(5) == 128 + signal.SIGINT
@@ -141,7 +141,7 @@ def test_processes_stop_when_the_one_that_started_them_is_gone(here):
 def test_an_interrupt_of_a_program_ends_the_processes(here):
     """As in a notebook: KeyboardInterrupt, because nothing listens for signals."""
     found = points({}, ENDLESS, ["seed=0:2"])
-    progress = Overall(None, [point.cost for point in found])
+    progress = SweepProgress(None, [point.cost for point in found])
     seen = set()
 
     def show(*_):
@@ -150,7 +150,7 @@ def test_an_interrupt_of_a_program_ends_the_processes(here):
             raise KeyboardInterrupt
 
     progress.show = show
-    lines = runner.sweep(found, here, World(), False, progress, Layout(jobs=2))
+    lines = runner.sweep(found, here, World(), False, progress, SweepLayout(jobs=2))
     before = set(workers(os.getpid()))
     with pytest.raises(KeyboardInterrupt):
         list(lines)

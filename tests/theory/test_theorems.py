@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from benchmarks.fedadmm.iterates import weights
-from mpifed import Algorithm, Known, steps
+from mpifed import Algorithm, StudyConstants, steps
 from mpifed.algorithms import GD, AccFedDCD, FedADMM, FedAvg, FedDCD, FedEPM, FedGiA, Flame
-from mpifed.algorithms.parts.local_solvers import GradientDescent, Newton
-from mpifed.algorithms.parts.step_sizes import Constant, Log2
+from mpifed.algorithms.parts.local_solvers import GradientDescent, NewtonSolver
+from mpifed.algorithms.parts.step_sizes import ConstantStep, Log2
 from mpifed.algorithms.parts.stochastic_solvers import SVRG
 from mpifed.theory import fedadmm, feddcd, fedepm, fedgia, flame
 
 certificate = Algorithm.certificate
 
 # b_1 = (3, 0), b_2 = (0, 3): x* = (1, 1), ∇f_1(x*) = (−2, 1), ∇f_2(x*) = (2, −1), f* = −1.5, f(0) = 0
-KNOWN = Known(
+KNOWN = StudyConstants(
     m=2,
     n=2,
     d=np.array([2, 2]),
-    cohort=2,
+    clients_per_round=2,
     rounds=10,
     selection="all",
     logistic=False,
@@ -67,9 +67,9 @@ def test_fedgia_bounds_the_gradient():
     found = certificate(FedGiA(t=6.0), KNOWN)
     assert value(found, "min ‖∇f‖² over rounds 0 … R − 1, as printed") == pytest.approx(100 * 12 * 1.5 / 10)
     # the first iteration may add Σ (σ/2 + r_i/2m)(‖∇f_i‖/(mσ))² = ((3 + 1/4) + (3 + 1/2)) · 9/144
-    assert fedgia.rise(2, 6.0, KNOWN.r, KNOWN.g0) == pytest.approx(6.75 / 16)
+    assert fedgia.largest_rise(2, 6.0, KNOWN.r, KNOWN.g0) == pytest.approx(6.75 / 16)
     assert value(found, "min ‖∇f‖² over rounds 1") == pytest.approx(120 * 12 * (1.5 + 6.75 / 16) / 9)
-    assert fedgia.factor(2, 0.5, 1.0) == pytest.approx(384 / 385)  # ρ = 24 · 2 · 1 · 2²/0.5
+    assert fedgia.rate_factor(2, 0.5, 1.0) == pytest.approx(384 / 385)  # ρ = 24 · 2 · 1 · 2²/0.5
     assert math.isnan(value(certificate(FedGiA(), KNOWN._replace(mu=None)), "min ‖∇f‖² over rounds 0"))
 
 
@@ -126,7 +126,7 @@ def test_flame_compares_both_sides_of_lemma_1():
 
 
 def test_flame_has_settings_that_meet_everything():
-    smooth = KNOWN._replace(m=100, r=np.full(100, 0.05), mu=np.full(100, 0.01), cohort=100)
+    smooth = KNOWN._replace(m=100, r=np.full(100, 0.05), mu=np.full(100, 0.01), clients_per_round=100)
     found = certificate(Flame(lam=0.19, rho=0.019, center="local"), smooth)
     assert found.holds is True
     assert value(found, "the same") > 0
@@ -147,7 +147,7 @@ def test_fedepm_needs_the_threshold_of_the_exact_penalty():
 
 
 def test_feddcd_has_the_rate_of_theorem_4_1():
-    found = certificate(FedDCD(), KNOWN._replace(cohort=2, m=3, rounds=2, g=np.array([5.0, 5.0, 2.0])))
+    found = certificate(FedDCD(), KNOWN._replace(clients_per_round=2, m=3, rounds=2, g=np.array([5.0, 5.0, 2.0])))
     assert found.holds is True
     assert value(found, "E G") == pytest.approx(1 - 0.5 * 0.5)  # (τ − 1)/(N − 1) α/β = 1/2 · 1/2
     assert value(found, "E‖w") == pytest.approx(12 / 3 * 0.75**2)
@@ -161,10 +161,10 @@ def test_feddcd_has_the_rate_of_theorem_4_1():
 def test_feddcd_is_not_certified_with_constants_or_steps_that_the_theorems_do_not_have():
     assert answers(certificate(FedDCD(scaling="own"), KNOWN))["Λ"] is False
     assert {answers(certificate(FedDCD(schedule=s), KNOWN))["η"] for s in (Log2(), steps.StepDecay(every=5))} == {None}
-    assert certificate(FedDCD(schedule=Constant(a=1.0)), KNOWN).holds is True
-    assert answers(certificate(FedDCD(schedule=Constant(a=0.9)), KNOWN))["η"] is False
+    assert certificate(FedDCD(schedule=ConstantStep(a=1.0)), KNOWN).holds is True
+    assert answers(certificate(FedDCD(schedule=ConstantStep(a=0.9)), KNOWN))["η"] is False
     assert certificate(FedDCD(solver=SVRG()), KNOWN).holds is None
-    assert certificate(FedDCD(solver=Newton(steps=1)), KNOWN).holds is None
+    assert certificate(FedDCD(solver=NewtonSolver(steps=1)), KNOWN).holds is None
 
 
 def test_inexact_feddcd_needs_a_quarter_and_delta():
@@ -184,19 +184,19 @@ def test_accfeddcd_has_the_term_that_the_paper_leaves_out():
     assert found.holds is True
     assert value(found, "E[G") == pytest.approx(1 - a)
     lost = (a * a + 0.5 * a) / 2 * 10
-    assert feddcd.lost(a, 1.0, 0.5, 1.0, 10.0) == pytest.approx(lost)
+    assert feddcd.missing_term(a, 1.0, 0.5, 1.0, 10.0) == pytest.approx(lost)
     assert value(found, "E‖w") == pytest.approx((5 + lost) * (1 - a) ** 10)
     assert answers(certificate(AccFedDCD(kappa=0.6), KNOWN))["κ"] is False
 
 
 def test_fedavg_is_certified_where_it_is_gradient_descent():
     assert sides(certificate(GD(gamma=0.5), KNOWN._replace(mu=-KNOWN.r)), "γ <= 2/(μ") == (0.5, "<=", 1.0)
-    found = certificate(FedAvg(k0=1, step=Constant(a=0.5)), KNOWN)
+    found = certificate(FedAvg(k0=1, step=ConstantStep(a=0.5)), KNOWN)
     assert found.holds is True
     assert value(found, "f − f*") == pytest.approx(2 * 1.5 * 2 / (4 + 10 * 0.5 * 1.0 * 1.5))
     assert value(found, "‖x − x*‖²") == pytest.approx(1 - 2 * 0.5 * 1 * 2 / 3)
-    assert answers(certificate(FedAvg(k0=1, step=Constant(a=1.0)), KNOWN))["γ"] is False
-    assert certificate(FedAvg(k0=5, step=Constant(a=0.5)), KNOWN).conditions == []
+    assert answers(certificate(FedAvg(k0=1, step=ConstantStep(a=1.0)), KNOWN))["γ"] is False
+    assert certificate(FedAvg(k0=5, step=ConstantStep(a=0.5)), KNOWN).conditions == []
 
 
 def test_every_method_has_a_theorem_or_the_reason_why_not():

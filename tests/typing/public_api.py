@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 import mpifed
-from mpifed import Algorithm, Array, Data, Federation, Graph, Local, Network, Result, Selection
+from mpifed import Algorithm, Array, Data, Federation, Graph, GraphFederation, Local, Result, Selection
 
 
 class Client(NamedTuple):
@@ -59,7 +59,7 @@ class FewSteps(mpifed.Solver):
     def passes(self) -> int | None:
         return self.steps
 
-    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, fraction: float) -> Array:
         for _ in range(self.steps):
             W = W - (f.grad(W) - Y) / beta
         return W
@@ -72,16 +72,16 @@ class Relaxed(Algorithm):
     solver: Annotated[mpifed.Solver, Meta(description="how clients come near the minimiser")] = FewSteps()
     beta: Annotated[float, Meta(gt=0, description="smoothness β")] = 4.0
 
-    requires = (mpifed.Need("lipschitz", unless=("beta",)),)
-    takes = mpifed.Takes.SELECTED
-    mean = mpifed.Mean.UNBIASED
-    upload = mpifed.Upload(kind="model")
-    asynchronous = mpifed.Refused("it is an example")
+    requires = (mpifed.Requirement("lipschitz", unless=("beta",)),)
+    participation = mpifed.Participation.SELECTED
+    mean_estimate = mpifed.MeanEstimate.UNBIASED
+    upload = mpifed.Upload(content="model")
+    asynchronous = mpifed.Unsupported("it is an example")
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(w=f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -91,7 +91,7 @@ class Relaxed(Algorithm):
 
     def approach(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         start = np.tile(x, (len(f), 1))
-        w = self.solver.minimise(f, np.zeros_like(start), start, alpha=0.0, beta=self.beta, share=1.0)
+        w = self.solver.minimise(f, np.zeros_like(start), start, alpha=0.0, beta=self.beta, fraction=1.0)
         return client._replace(w=w), w
 
     def record(self, f: Local, client: Client, x: Array) -> dict[str, mpifed.Sum | mpifed.Max]:
@@ -104,16 +104,16 @@ class Gossip(mpifed.GraphAlgorithm):
 
     gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.1
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client(w=f.initial())
 
     def model(self, f: Local, client: Client) -> Array:
         return client.w
 
-    def start(self, net: Network) -> Server:
+    def init_server(self, net: GraphFederation) -> Server:
         return Server(x=net.initial(), k=0)
 
-    def round(self, net: Network, server: Server) -> Server:
+    def round(self, net: GraphFederation, server: Server) -> Server:
         net.gather("w", self.moved)
         net.local(self.descended, self.gamma)
         net.mix("w")
@@ -177,8 +177,8 @@ class ByTurns(mpifed.Partition):
 class Outliers(Data, kw_only=True):
     """b = ⟨a, 1⟩ + noise, and every tenth sample is far away."""
 
-    keeps = mpifed.Keeps.PRIVACY | mpifed.Keeps.SURVIVAL | mpifed.Keeps.DEVICES
-    options = mpifed.keeping("features", "samples", "noise", "partition")
+    supports = mpifed.Supports.PRIVACY | mpifed.Supports.SURVIVAL | mpifed.Supports.DEVICES
+    options = mpifed.supporting("features", "samples", "noise", "partition")
 
     features: Annotated[int, Meta(ge=1, description="features n")] = 4
     samples: Annotated[int, Meta(ge=1, description="samples of all clients")] = 200
@@ -274,12 +274,12 @@ class Rounds(mpifed.Ending):
 
     count = 0
 
-    def observed(self, server: Any) -> Any:
+    def transform_state(self, server: Any) -> Any:
         self.count += 1
         return server
 
 
-class CountsRounds(mpifed.Feature):
+class CountsRounds(mpifed.Plugin):
     """A feature that counts rounds."""
 
     def server(self, fed: mpifed.Federation) -> None:
@@ -290,7 +290,7 @@ def certified() -> mpifed.Certificate | None:
     """A method of its own with a condition, a bound and their answers in the record."""
 
     class Careful(mpifed.algorithms.FedAvg, tag="careful"):
-        def certificate(self, known: mpifed.Known) -> mpifed.Certificate:
+        def certificate(self, known: mpifed.StudyConstants) -> mpifed.Certificate:
             steps = mpifed.Condition.of("k0 <= m", self.k0, "<=", known.m, "notes, (1)")
             return mpifed.Certificate("my notes", [steps], [mpifed.Bound("f", "f(x⁰)", known.f0, "notes, (2)")], [])
 
@@ -302,19 +302,19 @@ def every_family() -> float:
     """Runs of component objects alone, and two without a server: how far nodes are from each other in the end."""
     report = mpifed.check(Harmonic(a=0.001), {"rounds": 2}, seed=1)
     assert report, report
-    constant = mpifed.distributions.Constant(value=1e4)
+    constant = mpifed.distributions.ConstantDistribution(value=1e4)
     data = mpifed.data.Gaussian(clients=6, samples=20, features=3)
     algorithms: list[Algorithm] = [
-        mpifed.algorithms.FedAvg(step=mpifed.steps.Constant(a=0.1), optimizer=mpifed.optimizers.Momentum()),
+        mpifed.algorithms.FedAvg(step=mpifed.steps.ConstantStep(a=0.1), optimizer=mpifed.optimizers.Momentum()),
         mpifed.algorithms.FedOpt(server=Halfway()),
         mpifed.algorithms.FedOpt(server=mpifed.server_optimizers.Yogi(lr=0.05)),
-        mpifed.algorithms.FedDCD(solver=mpifed.solvers.Newton()),
+        mpifed.algorithms.FedDCD(solver=mpifed.solvers.NewtonSolver()),
     ]
     assert isinstance(mpifed.partitions.Iid(), mpifed.Partition)
     topk: mpifed.Compressor = mpifed.compressors.TopK(k="0.1n")
     assert topk.compress(np.ones((2, 10)), list).sum() == 2
     options = {"problem": mpifed.problems.Logistic(mu=0.1), "system": {"speed": constant, "passes": 5}}
-    selection = mpifed.selections.Uniform(share=0.5)
+    selection = mpifed.selections.UniformSelection(share=0.5)
     try:
         for one in algorithms:
             result = mpifed.run(options, algorithm=one, data=data, selection=selection, rounds=2)

@@ -12,9 +12,9 @@ from benchmarks.beyond.tuning.plan import comparison, plans, read
 from mpifed import UserError
 from mpifed.core.toml import toml_value
 from mpifed.mpi.world import World
-from mpifed.sweeps.runner import Layout, Tally
-from mpifed.sweeps.runs import Overall, Runs
-from mpifed.sweeps.tune import outcomes, points, tune
+from mpifed.sweeps.runner import SweepLayout, SweepTally
+from mpifed.sweeps.runs import PointRunner, SweepProgress
+from mpifed.sweeps.tune import best_settings, plan_points, tune
 
 
 def main() -> None:
@@ -31,14 +31,16 @@ def main() -> None:
         wanted = plans(tuning, args.data, args.methods)
     except UserError as mistake:
         sys.exit(f"benchmarks.beyond.tuning: {mistake}")
-    runs = [point for plan in wanted for point in points(plan).values()]
-    progress = Overall(sys.stderr, [point.cost for point in runs])
-    for line in tune(runs, Runs(folder, World(), False, progress), Layout(args.processes), Tally(runs, progress)):
+    runs = [point for plan in wanted for point in plan_points(plan).values()]
+    progress = SweepProgress(sys.stderr, [point.cost for point in runs])
+    for line in tune(
+        runs, PointRunner(folder, World(), False, progress), SweepLayout(args.processes), SweepTally(runs, progress)
+    ):
         print(line.text, file=sys.stderr)
     print("[[block]]", f"name = {toml_value(args.data)}", "optimum = true", sep="\n")
     print(f"study = {toml_value(comparison(tuning, args.data, wanted[0]))}", "rows = [", sep="\n")
     for plan in wanted:
-        ((label, tried, best, edges),) = outcomes(plan, folder)
+        ((label, tried, best, edges),) = best_settings(plan, folder)
         for one in tried:
             print(f"  # {one.middle.value:8.4g} s  gap {one.middle.near:8.1e}  {toml_value(one.setting.options)}")
         row = {"name": label, "algorithm": best.setting.algorithm}

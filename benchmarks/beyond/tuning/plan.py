@@ -11,13 +11,13 @@ import numpy as np
 from mpifed import UserError
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.feddcd import FedDCD
-from mpifed.core.toml import flat
+from mpifed.core.toml import flatten
 from mpifed.experiment import config as configuration
-from mpifed.experiment.optimum import alone
-from mpifed.features.certificate.minimum import minimum
-from mpifed.sweeps.measure import parsed
-from mpifed.sweeps.search import Axis, Method, as_range, assign, method
-from mpifed.sweeps.tune import Plan
+from mpifed.experiment.optimum import build_local_federation
+from mpifed.features.certificate.minimum import find_minimum
+from mpifed.sweeps.measure import parse_measure
+from mpifed.sweeps.search import SearchAxis, TunedMethod, assign, make_method, parse_range
+from mpifed.sweeps.tune import TuningPlan
 
 FILE = Path(__file__).with_name("plan.toml")
 SCALED = re.compile(r"(\S+) ([*/]) (L|LD|LX|kappa|n|X|nXX)")
@@ -81,9 +81,9 @@ def read() -> Tuning:
 def units(table: Table, seed: int) -> Units:
     """The units of a data set; all f_i must be strongly convex."""
     config, dual = configuration.experiment(table.study | {"seed": seed, "algorithm": "feddcd"}), FedDCD()
-    fed, data = alone(config)
+    fed, data = build_local_federation(config)
     L, alpha = map(float, fed.max(dual.bounds))
-    least, sizes = minimum(fed, dual, fed.initial()), data.sizes
+    least, sizes = find_minimum(fed, dual, fed.initial()), data.sizes
     X = float(np.sqrt(np.mean(least.x**2)))
     return Units(L * table.L, -alpha / L, fed.n, int(sizes.max()), float(sizes.mean()), X, least.f)
 
@@ -94,21 +94,21 @@ def devices(unit: Units) -> dict[str, Any]:
     return {"speed": speed, "bandwidth_down": bandwidth, "bandwidth_up": bandwidth, "latency": TICK / 2}
 
 
-def settings(table: dict[str, Any], runs: int, number: int, unit: Units) -> Method:
+def settings(table: dict[str, Any], runs: int, number: int, unit: Units) -> TunedMethod:
     """The settings of one [[method]] to try."""
     fixed: dict[str, Any] = {}
-    axes: dict[str, Axis] = {}
-    for key, value in flat({key: value for key, value in table.items() if key not in OWN}).items():
+    axes: dict[str, SearchAxis] = {}
+    for key, value in flatten({key: value for key, value in table.items() if key not in OWN}).items():
         if isinstance(value, list):
             axes[key] = [unit.scaled(one) for one in value]
             continue
         scaled = unit.scaled(value)
-        axis = as_range(scaled, key) if isinstance(scaled, str) else None
+        axis = parse_range(scaled, key) if isinstance(scaled, str) else None
         if axis:
             axes[key] = axis
         else:
             assign(fixed, key, scaled)
-    return method(table["label"], fixed, axes, runs, number)
+    return make_method(table["label"], fixed, axes, runs, number)
 
 
 def passes(table: dict[str, Any], unit: Units) -> dict[str, float]:
@@ -126,7 +126,7 @@ def study(tuning: Tuning, name: str, unit: Units) -> dict[str, Any]:
     return data.study | own
 
 
-def comparison(tuning: Tuning, name: str, plan: Plan) -> dict[str, Any]:
+def comparison(tuning: Tuning, name: str, plan: TuningPlan) -> dict[str, Any]:
     """The study in which tuned methods are compared: the same without a limit of time, on clients that differ."""
     system = {key: spread(value) for key, value in plan.study["system"].items() if key != "passes"}
     stop = {key: value for key, value in plan.study["stop"].items() if key == "objective_gap"} | {"optimum": 0.0}
@@ -138,7 +138,7 @@ def spread(value: float) -> Any:
     return value if value == TICK / 2 else {"name": "lognormal", "median": value, "sigma": SIGMA}
 
 
-def plans(tuning: Tuning, name: str, labels: list[str]) -> list[Plan]:
+def plans(tuning: Tuning, name: str, labels: list[str]) -> list[TuningPlan]:
     """A plan for each method called one of ``labels`` (none: all): passes over samples differ from one to the next.
 
     UserError for a label that no method on this data set has.
@@ -153,7 +153,9 @@ def plans(tuning: Tuning, name: str, labels: list[str]) -> list[Plan]:
             continue
         own = common | {"system": common["system"] | passes(table, unit)}
         config = configuration.experiment(own | {"algorithm": table["name"]})
-        measure = parsed(f"simulated_seconds to objective_gap <= {tuning.data[name].gap:g} for good", config.stop)
+        measure = parse_measure(
+            f"simulated_seconds to objective_gap <= {tuning.data[name].gap:g} for good", config.stop
+        )
         tries = settings(table, tuning.settings, number, unit)
-        found.append(Plan(own, [tries], [tuning.seed], measure))
+        found.append(TuningPlan(own, [tries], [tuning.seed], measure))
     return found

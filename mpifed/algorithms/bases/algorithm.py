@@ -1,5 +1,6 @@
-"""What an algorithm is: a server that calls and clients that answer; and the types that its methods speak of."""
+"""Base class of all algorithms, their default states, and helpers that count local steps and gradients."""
 
+import importlib
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
@@ -7,44 +8,53 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.answers import Answers
-from mpifed.algorithms.bases.answers import minibatch as minibatch
+from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array as Array
-from mpifed.core.typing import Positive as Positive
-from mpifed.core.typing import Share as Share
+from mpifed.core.typing import PositiveFloat as PositiveFloat
+from mpifed.core.typing import UnitFraction as UnitFraction
 from mpifed.federation import traits
 from mpifed.federation.local import Local as Local
 from mpifed.federation.server import Federation as Federation
-from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Upload
+from mpifed.federation.traits import (
+    MeanEstimate,
+    Participation,
+    PlotStyle,
+    RecordValues,
+    Requirement,
+    Theorem,
+    Unsupported,
+    Upload,
+)
+from mpifed.theory.statements import Certificate, Condition, StudyConstants, no_theorem
 
-STEP_SIZES = ("step", "lr", "gamma", "eta", "learning_rate", "step_size")  # what people call it
+STEP_SIZES = ("step", "lr", "gamma", "eta", "learning_rate", "step_size")  # usual names of a step size
 
 
-def tuned(description: str, gt: float | None = None, lt: float | None = None) -> Meta:
-    """The Meta of the option to change where iterates diverge."""
+def to_tune(description: str, gt: float | None = None, lt: float | None = None) -> Meta:
+    """Return the Meta of the option to change first where iterates diverge."""
     return Meta(description=description, gt=gt, lt=lt, extra={"tuned": True})
 
 
-StepSize = Annotated[Positive | None, tuned("step size γ (default: 1/max r_i)")]
+StepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/max r_i)")]
 
 
 class Client(NamedTuple):
-    """The state of clients where they keep nothing."""
+    """Client state of methods whose clients keep nothing."""
 
 
 class Server(NamedTuple):
-    """The state of a server where it keeps nothing but the model."""
+    """Server state of methods that keep the model alone."""
 
     x: Array  # (n,)
 
 
 class Privacy(NamedTuple):
-    """What uploads guarantee about single samples or clients: ``text`` says it, or why ``holds`` is false.
+    """Privacy guarantee of uploads for samples or clients; ``text`` states it, or why ``holds`` is false.
 
-    ``double``: the guarantee needs models in double precision. ``sums``: it is one for sums over all clients alone.
+    ``double``: the guarantee needs models in double precision. ``sums``: it holds for sums over all clients only.
     ``clients``: neighbours differ in all data of a client, otherwise in one sample.
     """
 
@@ -53,26 +63,100 @@ class Privacy(NamedTuple):
     double: bool = False
     sums: bool = False
     clients: bool = False
-    grid: Callable[[int], float] | None = None  # m -> what uploads of m clients are multiples of, if sums count on it
+    grid: Callable[[int], float] | None = None  # m -> grid step of the uploads of m clients, if sums rely on it
 
     def __str__(self) -> str:
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"
 
 
-class Algorithm(Answers):
+class Queries(Component, kw_only=True):
+    """Client methods of every algorithm: constants, scores for selection, and numbers for a certificate.
+
+    ``certify_…`` are evaluations: method(f, client, *args) returns numbers of each client, and no ledger is charged.
+    """
+
+    certify: Annotated[
+        bool, Meta(description="record which conditions of the method's theorem hold, in /certificate of the result")
+    ] = False
+
+    theorem: ClassVar[Theorem | Unsupported] = Unsupported("")  # whose conditions are checked, or why none are
+
+    def smoothness(self, f: Local, client: Any) -> tuple[Any, Array]:
+        """Return r_i, the bound of ‖∇²f_i‖, of each client: (c,)."""
+        return client, f.lipschitz()
+
+    def score(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """Return the score of biased selection, ‖∇f_i(x)‖ on one mini-batch of ``size`` samples: (c,)."""
+        batch = minibatch(f, size)
+        g = batch.grad(x)
+        return client, f.xp.sqrt(f.xp.vecdot(g, g))
+
+    def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """Return the score of power-of-choice, f_i(x) on one mini-batch of ``size`` samples: (c,)."""
+        batch = minibatch(f, size)
+        return client, batch.value(x)
+
+    def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
+        """Return each client's odds for selection by importance, and its term of the factor of a set: (c,) each."""
+        return f.lipschitz(), f.xp.ones(len(f))
+
+    def certificate(self, known: StudyConstants) -> Certificate:
+        """Return which conditions of the method's theorem hold for the study's constants ``known``."""
+        theorem = vars(type(self)).get("theorem")  # not inherited: a derived method may change anything
+        if not theorem:
+            return no_theorem(self.label().rpartition(":")[2], "" if theorem is None else theorem.why)
+        module, _, function = theorem.function.partition(":")
+        result: Certificate = getattr(importlib.import_module(module), function)(self, known)
+        if known.selection == "arrivals" and not theorem.delayed:
+            age = Condition.of("oldest upload in rounds = 0", known.oldest, "=", 0.0, "its rounds are synchronous")
+            return result._replace(conditions=[*result.conditions, age])
+        return result
+
+    def certify_smoothness(self, f: Local, client: Any) -> Array:
+        """Return r_i: (c,)."""
+        return f.lipschitz()
+
+    def certify_curvature(self, f: Local, client: Any) -> Array:
+        """Return a lower bound of the eigenvalues of ∇²f_i: (c,)."""
+        return f.least_curvature()
+
+    def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
+        """Return f_i(x) (c,) and ∇f_i(x) (c, n)."""
+        return f.value_grad(x)
+
+    def certify_gradients(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
+        """Return ‖∇f_i(x)‖² and the largest |(∇f_i(x))_j|: (c,) each."""
+        # value_grad of f itself: gradients of local steps may be random
+        _, g = f.value_grad(x)
+        return f.xp.vecdot(g, g), f.xp.max(f.xp.abs(g), axis=1)
+
+    def certify_variance(self, f: Local, client: Any, x: Array, size: int, count: int) -> Array:
+        """Return the mean of ‖g − ∇f_i(x)‖² over ``count`` gradients g of mini-batches of ``size`` samples: (c,)."""
+        _, exact = f.value_grad(x)
+        variance = f.zeros(1)[:, 0]
+        for _, batch, _ in f.steps(count, 0, size):
+            error = batch.grad(x) - exact
+            variance = variance + f.xp.vecdot(error, error) / count
+        return variance
+
+    def certify_hessian(self, f: Local, client: Any, x: Array, v: Array) -> Array:
+        """Return ∇²f_i(x) v: (c, n)."""
+        return f.hessian(f.xp.tile(x, (len(f), 1)))(f.xp.tile(v, (len(f), 1)))
+
+
+class Algorithm(Queries):
     """A federated algorithm; its fields are the hyper-parameters.
 
-    ``join`` returns the first state of clients and ``start`` that of the server, with the model in its field ``x``;
-    ``round`` is one communication round. A client method is called as method(f, client, *args). It returns the new
-    state of those clients and what they upload: an array or a tuple of arrays whose leading axis is clients, or None.
-    State goes in and comes out; no attribute of the algorithm is set.
+    ``init_client`` returns the first state of clients and ``init_server`` that of the server, with the model in its
+    field ``x``; ``round`` is one communication round. A client method is called as method(f, client, *args). It returns
+    the new state of those clients and what they upload: an array or a tuple of arrays whose leading axis is clients, or
+    None. State goes in and comes out; no attribute of the algorithm is set.
 
-    The class variables below are its traits, what it says of itself: ``mpifed.federation.traits`` has their types. A
-    method without them runs; each one that it lacks costs the feature that asks for it, and the refusal names it. An
-    algorithm with a method ``personalised(f, client)`` has personal models, which it returns (c, n), and with
-    ``personal_from(f, x)`` those that clients which never train make from the server's x. One with ``score_move`` says
-    how far a client's dual variables would move.
-    The option to change where iterates diverge has extra={"tuned": True} in its Meta.
+    The class variables below are its traits; their types are in ``mpifed.federation.traits``. A method runs without
+    them, but a feature that needs a missing trait is refused. Optional methods: ``personalised(f, client)`` returns
+    personal models (c, n), ``personal_from(f, x)`` those of clients that never train, and ``score_dual_move`` how far a
+    client's dual variables would move.
+    The option to change first where iterates diverge has extra={"tuned": True} in its Meta.
 
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
 
@@ -80,9 +164,9 @@ class Algorithm(Answers):
         ...     x: mpifed.Array
         >>> class Descent(mpifed.Algorithm):
         ...     lr: float = 0.1
-        ...     def join(self, f):
+        ...     def init_client(self, f):
         ...         return ()
-        ...     def start(self, fed):
+        ...     def init_server(self, fed):
         ...         return Server(fed.initial())
         ...     def round(self, fed, server):
         ...         return Server(server.x - self.lr * fed.mean(self.gradient, server.x, to=fed.select(server.x)))
@@ -98,104 +182,112 @@ class Algorithm(Answers):
     checks: ClassVar[str] = "mpifed.algorithms.bases.method_guards"
 
     title: ClassVar[str] = ""  # as its paper writes it
-    look: ClassVar[Look | None] = None  # in pictures; None: from the name of the class
-    requires: ClassVar[tuple[Need, ...]] = ()  # methods of a problem beyond gradients
-    takes: ClassVar[Takes] = Takes.SELECTED
-    mean: ClassVar[Mean | Refused] = Refused("it does not say whether a mean over the selected stands for one over all")
+    plot_style: ClassVar[PlotStyle | None] = None  # in pictures; None: from the name of the class
+    requires: ClassVar[tuple[Requirement, ...]] = ()  # methods of a problem beyond gradients
+    participation: ClassVar[Participation] = Participation.SELECTED
+    mean_estimate: ClassVar[MeanEstimate | Unsupported] = Unsupported(
+        "it does not say whether a mean over the selected stands for one over all"
+    )
     upload: ClassVar[Upload] = Upload()
-    asynchronous: ClassVar[bool | Refused] = Refused("its rounds wait for all the clients that they call")
-    no_proximal_step: ClassVar[Refused] = Refused("mpifed has no proximal step for its server")
+    asynchronous: ClassVar[bool | Unsupported] = Unsupported("its rounds wait for all the clients that they call")
+    no_proximal_step: ClassVar[Unsupported] = Unsupported("mpifed has no proximal step for its server")
     on_graph: ClassVar[bool] = False  # whether its clients are the nodes of a graph, as those of GraphAlgorithm
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
 
     @classmethod
     def refuse_key(cls, key: str, value: Any, path: str) -> NoReturn:
-        """UserError for an option that this method does not have; for a step size it names that of the method."""
-        own = traits.tuned(cls)
-        if key in STEP_SIZES and own:
+        """Raise UserError for an option that this method lacks; for a step size it names the method's own."""
+        key_to_tune = traits.option_to_tune(cls)
+        if key in STEP_SIZES and key_to_tune:
             raise UserError(
-                f"{path}.{key} is no option of {cls.label()}: what to tune first is {path}.{own}, "
-                f"such as {path}.{own} = {toml_value(value)}"
+                f"{path}.{key} is no option of {cls.label()}: what to tune first is {path}.{key_to_tune}, "
+                f"such as {path}.{key_to_tune} = {toml_value(value)}"
             )
         super().refuse_key(key, value, path)
 
     def verify(self, selected: int) -> None:
-        """Refuse, before round one, options or a number of selected clients that cannot work (UserError)."""
+        """Raise UserError before round one for options, or a number of selected clients, that cannot work."""
 
-    def work(self, d: Array) -> Array | None:
-        """Sample gradients that a selected client of d samples computes for each selection: (m,).
+    def sample_gradients(self, d: Array) -> Array | None:
+        """Return the sample gradients that a selected client of d samples computes for each selection: (m,).
 
-        None where they are not known in advance. ``passes`` counts those of f.steps(). A class of a user's own without
-        it gets those that a rehearsal counts where simulated time needs them; elsewhere they stand for one gradient.
+        None if not known in advance. For a user's class without it, simulated time takes what a rehearsal counts, and
+        everything else one gradient.
         """
         return d
 
-    def units(self) -> float:
-        """How many times ``work`` a round takes on average, where that is drawn."""
+    def repeats(self) -> float:
+        """Return the mean number of times that a round takes ``sample_gradients``, where the number is drawn."""
         return 1.0
 
-    def traffic(self, n: int) -> tuple[float, float]:
-        """Numbers that a selected client downloads and uploads for each selection, with n parameters: (down, up).
+    def message_size(self, n: int) -> tuple[float, float]:
+        """Return (down, up): numbers that a selected client receives and sends for n parameters.
 
-        What is compressed counts as so many numbers of 64 bits.
+        Compressed messages count in numbers of 64 bits.
         """
         return self.upload.vectors * n, self.upload.vectors * n
 
     def local_steps(self, d: Array) -> Array | None:
-        """Local steps that a selected client of d samples takes in a round: (m,).
+        """Return the local steps that a selected client of d samples takes in a round: (m,).
 
-        None where it cannot take fewer; where it can, ``round`` hands ``fed.local_steps`` on, ``most`` of f.steps().
+        None if it cannot take fewer. If it can, ``round`` passes ``fed.local_steps`` to f.steps() as ``most``.
         """
         return None
 
     def advice(self, m: int) -> str | None:
-        """A warning about options that theory does not cover with m clients, or None."""
+        """Return a warning about options that theory does not cover with m clients, or None."""
         return None
 
     def privacy(self) -> Privacy | None:
-        """What the uploads guarantee about single samples; None for a method that claims nothing of the kind."""
+        """Return the privacy guarantee of the uploads; None for a method that claims none."""
         return None
 
-    def redrawn(self, server: Never, rounds: int) -> Any:
-        """The server's state where the last ``rounds`` rounds before an interruption are run again."""
+    def replayed_rounds(self, server: Never, rounds: int) -> Any:
+        """Return the server's state after the last ``rounds`` rounds before an interruption were run again."""
         return server
 
     @abstractmethod
-    def join(self, f: Local) -> Any:
-        """The first state of clients: a NamedTuple of arrays whose leading axis is clients."""
+    def init_client(self, f: Local) -> Any:
+        """Return the first state of clients: a NamedTuple of arrays whose leading axis is clients."""
 
     @abstractmethod
-    def start(self, fed: Never) -> Any:
-        """The first state of the server, a NamedTuple with the model ``x`` (n,), from a Federation or a Network.
+    def init_server(self, fed: Never) -> Any:
+        """Return the first server state, a NamedTuple with the model ``x`` (n,), from a Federation or a Network.
 
-        ``Never`` here lets each method say which of them it takes; below also what the state is that it makes here.
+        ``Never`` lets each method narrow this type to the one it takes, and the state to the one it makes.
         """
 
     @abstractmethod
     def round(self, fed: Never, server: Never) -> Any:
-        """One communication round."""
+        """Run one communication round and return the new server state."""
 
-    def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any:
-        """The clients' state once they know what the server has of a compressed upload."""
-        return client._replace(**{self.upload.known: upload[0]}) if self.upload.known else client
+    def remember_upload(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any:
+        """Return the clients' state, given the upload as the server received it after compression."""
+        return client._replace(**{self.upload.server_copy: upload[0]}) if self.upload.server_copy else client
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        """Numbers of each client at the server's model x, by name: Sum or Max, (c,) each."""
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
+        """Return numbers of each client at the server's model x, by name: Sum or Max, (c,) each."""
         return {}
 
     def report(self, server: Never, row: dict[str, float], m: int) -> dict[str, float]:
-        """Columns of the record, from the server's state and what ``record`` gave of all m clients together."""
+        """Return the columns to record, given the server's state and ``record`` reduced over all m clients."""
         return row
 
 
-def counted(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
-    """Steps of f.steps(k0, epochs, batch_size) of clients of d samples: (m,)."""
-    each = np.ceil(d / batch_size).astype(np.int64) if epochs and batch_size else np.ones(len(d), np.int64)
-    return (epochs or k0) * each
+def minibatch(f: Local, size: int) -> Local:
+    """Return f on a new mini-batch of ``size`` samples of each client; 0: on all samples."""
+    _, batch, _ = next(f.steps(1, 0, size))
+    return batch
 
 
-def passes(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
-    """Sample gradients of f.steps(k0, epochs, batch_size) with one gradient a step, for clients of d samples: (m,)."""
+def count_steps(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
+    """Count the steps of f.steps(k0, epochs, batch_size) of clients of d samples: (m,)."""
+    batches = np.ceil(d / batch_size).astype(np.int64) if epochs and batch_size else np.ones(len(d), np.int64)
+    return (epochs or k0) * batches
+
+
+def count_gradients(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
+    """Count the sample gradients of f.steps(k0, epochs, batch_size) with one gradient a step: (m,)."""
     if epochs:
         return epochs * d
     return k0 * (np.minimum(batch_size, d) if batch_size else d)

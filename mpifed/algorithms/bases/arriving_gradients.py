@@ -1,27 +1,27 @@
-"""What asynchronous methods share whose clients keep nothing and send one gradient at the model that they were sent."""
+"""Base of asynchronous methods whose stateless clients send one gradient at the model they received."""
 
 from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Local, minibatch, passes
-from mpifed.federation.traits import Need
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Local, count_gradients, minibatch
+from mpifed.federation.traits import Requirement
 
 
 class ArrivingGradients(Algorithm):
-    """Methods whose clients send ∇f_i, or that of a mini-batch, and begin anew; the server decides what it uses."""
+    """Base of methods whose clients send ∇f_i or a mini-batch gradient; the server decides which to use."""
 
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
-    requires = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
     asynchronous = True
 
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, 1, 0, self.batch_size)
 
-    def join(self, f: Local) -> Client:
+    def init_client(self, f: Local) -> Client:
         return Client()
 
     def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
-        """∇f_i at the model x that the client was sent, or that of a mini-batch."""
+        """Return ∇f_i, or a mini-batch gradient, at the model x that the client received."""
         return client, minibatch(f, self.batch_size).grad(x)

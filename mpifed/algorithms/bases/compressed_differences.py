@@ -1,55 +1,57 @@
-"""What methods on graphs share whose nodes send compressed differences to what their neighbours know of a vector."""
+"""Base of methods on graphs whose nodes send compressed changes of a vector that neighbours keep a copy of."""
 
 from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, Share, minibatch, passes
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Network
+from mpifed.algorithms.bases.algorithm import Array, Local, UnitFraction, count_gradients, minibatch
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.arrays import to_numpy
-from mpifed.federation.traits import Need
+from mpifed.federation.traits import Requirement
 
 
 class CompressedDifferences(GraphAlgorithm):
-    """Methods whose nodes know of a neighbour's vector z_j the sum h_j of all its messages C(z_j − h_j), and mix these.
+    """Base of methods whose nodes mix copies h_j of their neighbours' z_j, kept by messages C(z_j − h_j).
 
     C is contractive; an unbiased one is divided by 1 + ω. Messages are charged by edge in exact bits.
     """
 
-    gamma: Annotated[Share | None, Meta(description="step size γ of mixing (default: δ of the compressor)")] = None
+    gamma: Annotated[UnitFraction | None, Meta(description="step size γ of mixing (default: δ of the compressor)")] = (
+        None
+    )
     compressor: Annotated[Compressor, Meta(description="contractive compressor C of messages")] = TopK(k="0.1n")
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
-    requires = (Need("lipschitz", unless=("eta",)),)
+    requires = (Requirement("lipschitz", unless=("eta",)),)
     fixed_weights = "neighbours know a node's vector from all its messages, of which none may be lost"
 
     def verify(self, selected: int) -> None:
-        """Refuse compressors of matrices; those without δ and ω are refused at their first use."""
+        """Refuse compressors of matrices; one without δ and ω is refused at its first use."""
         self.compressor.verify()
 
-    def work(self, d: Array) -> Array:
-        return passes(d, 1, 0, self.batch_size)
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, 1, 0, self.batch_size)
 
-    def traffic(self, n: int) -> tuple[float, float]:
+    def message_size(self, n: int) -> tuple[float, float]:
         size = self.compressor.numbers(n, self.upload.vectors)
         return size, size
 
-    def mixing(self, net: Network) -> float:
-        """γ."""
+    def mixing_step(self, net: GraphFederation) -> float:
+        """Return the step size γ of mixing."""
         return self.gamma or self.compressor.contraction(net.n)[1]
 
-    def bits(self, net: Network) -> int:
-        """The bits of one message, with all vectors in it."""
+    def bits(self, net: GraphFederation) -> int:
+        """Return the bits of one message with all its vectors."""
         return self.upload.vectors * self.compressor.bits(net.n, net.dtype.itemsize)
 
-    def sent(self, f: Local, z: Array, h: Array) -> Array:
-        """h + C(z − h), what neighbours know of z (c, n) after a message."""
+    def update_copy(self, f: Local, z: Array, h: Array) -> Array:
+        """Return h + C(z − h), the neighbours' copy of z after a message: (c, n)."""
         scale, _ = self.compressor.contraction(f.n)
         rows = self.compressor.compress(to_numpy(z - h), lambda: f.rng)
         return h + scale * f.xp.asarray(rows)
 
     def gradient(self, f: Local, x: Array) -> Array:
-        """∇f_i(x_i) on one mini-batch: (c, n)."""
+        """Return ∇f_i(x_i) on one mini-batch: (c, n)."""
         return minibatch(f, self.batch_size).grad(x)

@@ -1,4 +1,4 @@
-"""What the dual methods share: their options, their constants, how models are averaged, and what they refuse."""
+"""Base of the dual methods: options, constants, averages of local models, and refused settings."""
 
 from abc import abstractmethod
 from typing import Annotated, Any, Literal, Protocol
@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
-from mpifed.algorithms.parts.local_solvers import Newton, Solver, newton
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
+from mpifed.algorithms.parts.local_solvers import NewtonSolver, Solver, minimise_by_newton
 from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.errors import UserError
 from mpifed.federation.method import ServerState
-from mpifed.federation.traits import Mean, Need, Recorded, Sum, Upload, demands
+from mpifed.federation.traits import MeanEstimate, RecordValues, Requirement, Sum, Upload, further_requirements
 
 
 class DualState(ServerState, Protocol):
-    """What servers of dual methods know of all clients."""
+    """Server state of a dual method: constants of all clients."""
 
     @property
     def alpha(self) -> float: ...  # α = min α_i
@@ -26,15 +26,15 @@ class DualState(ServerState, Protocol):
 
 
 class DualMethod(Algorithm):
-    """Methods on the dual, min Σ f_i*(y_i) with Σ y_i = 0, of strongly convex f_i; clients have ``y`` and ``w``.
+    """Base of methods on the dual, min Σ f_i*(y_i) with Σ y_i = 0, f_i strongly convex; states have ``y``, ``w``.
 
     (2) with Λ = diag(1/α_i): ŵ_i = α_i(w_i − w̄), w̄ = Σ α_j w_j / Σ α_j over the selected clients. Λ = I/α has the same
     α = min α_i for all, and w̄ is the plain mean.
     """
 
-    eta: Annotated[float, tuned("step size η", gt=0)] = 1.0
+    eta: Annotated[float, to_tune("step size η", gt=0)] = 1.0
     schedule: Annotated[Step | None, Meta(description="rule for η of round 1, 2 … (k = 0, 1 …), instead of eta")] = None
-    solver: Annotated[Solver, Meta(description="how clients solve (1)")] = Newton()
+    solver: Annotated[Solver, Meta(description="how clients solve (1)")] = NewtonSolver()
     scaling: Annotated[Literal["common", "own"], Meta(description="Λ of (2): I/α with α = min α_i, or diag(1/α_i)")] = (
         "common"
     )
@@ -46,15 +46,15 @@ class DualMethod(Algorithm):
     ] = False
 
     requires = (
-        Need(
+        Requirement(
             "convexity",
             also="strongly convex f_i, so set the problem's regularisation above 0, and bias = false where there is "
             "one",
         ),
-        Need("lipschitz"),
-        Need("hessian", when={"dual": True}),
+        Requirement("lipschitz"),
+        Requirement("hessian", when={"dual": True}),
     )
-    mean = Mean.COUPLED
+    mean_estimate = MeanEstimate.COUPLED
     upload = Upload(
         single={"model": "random"},
         exact={"down": "Σ y_i = 0 must hold, and each client takes the mean itself off its own w_i"},
@@ -72,38 +72,40 @@ class DualMethod(Algorithm):
                 "that does not depend on d_i, such as constant or log2"
             )
 
-    def work(self, d: Array) -> Array | None:
-        return self.solver.work(d)
+    def sample_gradients(self, d: Array) -> Array | None:
+        return self.solver.sample_gradients(d)
 
     def verify(self, selected: int) -> None:
-        """Refuse selections of one client."""
+        """Refuse a selection of one client."""
         if selected < 2:
             raise UserError(
                 f"selection takes {selected} client a round, but {self.label()} needs at least 2: with one client the "
                 "mean equals its own model, so the dual variables never change"
             )
 
-    def check(self, f: Local) -> None:
-        """Refuse f_i that are not strongly convex."""
+    def require_strong_convexity(self, f: Local) -> None:
+        """Raise UserError for f_i that are not strongly convex."""
         if not f.xp.all(f.convexity() > 0):
-            raise UserError(f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs {demands(self)}")
+            raise UserError(
+                f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs {further_requirements(self)}"
+            )
 
     def constants(self, fed: Federation) -> tuple[float, float, float]:
-        """α = min α_i, β = max r_i and (τ − 1)/(N − 1)."""
+        """Return α = min α_i, β = max r_i and (τ − 1)/(N − 1)."""
         # one request for both: the least α_i is the largest of −α_i
         beta, alpha = fed.max(self.bounds)
-        return -float(alpha), float(beta), max(fed.cohort - 1, 1) / max(fed.m - 1, 1)
+        return -float(alpha), float(beta), max(fed.clients_per_round - 1, 1) / max(fed.m - 1, 1)
 
     def bounds(self, f: Local, client: Any) -> tuple[Any, tuple[Array, Array]]:
         return client, (f.lipschitz(), -f.convexity())
 
     def collect(self, fed: Federation, server: DualState, to: Array | None) -> Array:
-        """w̄ of the clients ``to``, which solve (1)."""
+        """Return w̄ of the clients ``to`` after they solve (1)."""
         fed.send(self.solve, server.alpha, server.beta, server.share, to=to)
         return self.average(fed, fed.arrivals())
 
     def average(self, fed: Federation, arrived: Array | None) -> Array:
-        """w̄ of the clients whose w_i have arrived."""
+        """Return w̄ of the clients whose w_i have arrived."""
         if self.scaling == "common":
             return np.asarray(fed.mean(of=arrived))
         total, weight = fed.sum(of=arrived)
@@ -111,64 +113,64 @@ class DualMethod(Algorithm):
 
     @abstractmethod
     def solve(self, f: Local, client: Any, alpha: float, beta: float, share: float) -> tuple[Any, Any]:
-        """Solve (1): the new state, and ``share`` of w_i."""
+        """Solve (1); return the new state and the upload ``weighted_model``."""
 
     def select(self, fed: Federation, server: DualState) -> Array | None:
-        """The clients of a selection; those that are scored solve (1)."""
-        return fed.select(server.x, given=(server.alpha, server.beta, server.share))
+        """Return the selected clients; scored ones solve (1) for it."""
+        return fed.select(server.x, extra=(server.alpha, server.beta, server.share))
 
-    def score_move(self, f: Local, client: Any, x: Array, size: int, *constants: float) -> tuple[Any, Array]:
-        """‖√α_i (w_i − x)‖, the length of ŵ_i in the norm of Λ if w̄ were x; the common α counts as 1.  (c,)"""
+    def score_dual_move(self, f: Local, client: Any, x: Array, size: int, *constants: float) -> tuple[Any, Array]:
+        """Return ‖√α_i (w_i − x)‖, the length of ŵ_i in Λ's norm if w̄ were x; a common α counts as 1: (c,)."""
         client, _ = self.solve(f, client, *constants)
-        away = client.w - x
-        square = f.xp.vecdot(away, away)
+        move = client.w - x
+        square = f.xp.vecdot(move, move)
         return client, f.xp.sqrt(square if self.scaling == "common" else f.convexity() * square)
 
     def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
-        """r_i; with a scaling of their own r_i/α_i, and α_i: the law of the theorem in docs/studies/selection.md."""
+        """Return r_i and 1; with scaling = "own" r_i/α_i and α_i, by the theorem in docs/studies/selection.md."""
         if self.scaling == "common":
             return super().importance(f, client)
         return f.lipschitz() / f.convexity(), f.convexity()
 
-    def output(self, fed: Federation, mean: Array, to: Array | None) -> Array:
-        """The model of the round: w̄, or the w_i that one of the clients ``to`` has uploaded."""
+    def output_model(self, fed: Federation, mean: Array, to: Array | None) -> Array:
+        """Return the model of the round: w̄, or w_i of one random client of ``to``."""
         if self.model == "mean":
             return mean
-        # the server has all w_i already, but the sum alone has reached it in this program: so it is not charged again
-        one = fed.rng.integers(fed.m if to is None else len(to))
-        return fed.mean(self.reveal, to=np.array([one if to is None else to[one]]), charge=False)
+        # the server has all w_i, though only their sum reached it in this program: so this is not charged again
+        number = fed.rng.integers(fed.m if to is None else len(to))
+        return fed.mean(self.reveal, to=np.array([number if to is None else to[number]]), charge=False)
 
     def reveal(self, f: Local, client: Any) -> tuple[Any, Array]:
         return client, client.w
 
     def rate(self, fed: Federation) -> float:
-        """η of the round."""
+        """Return η of the round."""
         return self.eta if self.schedule is None else float(self.schedule.gamma(fed.round - 1, 1, np.ones((1, 1))))
 
-    def common(self, server: DualState) -> float:
-        """The α that all clients share; 1 where they multiply by their own α_i."""
+    def common_alpha(self, server: DualState) -> float:
+        """Return the α that all clients share; 1 where each multiplies by its own α_i."""
         return float(server.alpha) if self.scaling == "common" else 1.0
 
-    def share(self, f: Local, w: Array) -> Array | tuple[Array, Array]:
-        """w_i (c, n), or α_i w_i and α_i (c,), of which the server makes w̄."""
+    def weighted_model(self, f: Local, w: Array) -> Array | tuple[Array, Array]:
+        """Return the upload for w̄: w_i (c, n), or α_i w_i (c, n) and α_i (c,)."""
         if self.scaling == "common":
             return w
-        own = f.xp.astype(f.convexity(), w.dtype)
-        return own[:, None] * w, own
+        alpha = f.xp.astype(f.convexity(), w.dtype)
+        return alpha[:, None] * w, alpha
 
-    def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any:
-        """w_i as the server has it, so that Σ y_i = 0 stays."""
+    def remember_upload(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any:
+        """Return the clients' state with w_i as the server has it, so that Σ y_i = 0 stays."""
         return client._replace(w=upload[0] if self.scaling == "common" else upload[0] / upload[1][:, None])
 
-    def descent(self, f: Local, w: Array, mean: Array, scale: float) -> Array:
-        """η ŵ_i (c, n) of (2), where ``scale`` is η times the common α."""
+    def dual_step(self, f: Local, w: Array, mean: Array, scale: float) -> Array:
+        """Return η ŵ_i of (2): (c, n); ``scale`` is η times the common α."""
         return (scale if self.scaling == "common" else scale * f.xp.astype(f.convexity()[:, None], w.dtype)) * (
             w - mean
         )
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        """f_i*(y_i) = ⟨w, y_i⟩ − f_i(w) at the minimiser w of (1)."""
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
+        """Return f_i*(y_i) = ⟨w, y_i⟩ − f_i(w) at the minimiser w of (1)."""
         if not self.dual:
             return {}
-        w = newton(f, client.y, client.w, 1e-10)
+        w = minimise_by_newton(f, client.y, client.w, 1e-10)
         return {"dual_objective": Sum(f.xp.vecdot(w, client.y) - f.value(w))}

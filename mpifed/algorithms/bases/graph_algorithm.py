@@ -1,13 +1,13 @@
-"""What methods without a server share: clients are the nodes of a graph, and every node has a model of its own."""
+"""Base of methods without a server, whose clients are nodes of a graph with a model each."""
 
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, PositiveFloat, to_tune
 from mpifed.federation.method import ServerState
-from mpifed.federation.peers.network import Network as Network
-from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
+from mpifed.federation.peers.graph_federation import GraphFederation as GraphFederation
+from mpifed.federation.traits import Max, Participation, RecordValues, Sum, Unsupported
 
-StepSize = Annotated[Positive | None, tuned("step size γ (default: (1 + λ)/(2 max r_i))")]
+GraphStepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: (1 + λ)/(2 max r_i))")]
 
 
 class Server(NamedTuple):
@@ -16,19 +16,20 @@ class Server(NamedTuple):
 
 
 class GraphAlgorithm(Algorithm):
-    """A method whose rounds use ``net.local``, ``net.mix``, ``net.add`` and ``net.gather`` only.
+    """Base of methods on a graph, whose rounds use ``net.local``, ``net.mix``, ``net.add`` and ``net.gather`` only.
 
-    ``join`` returns the first state of nodes, with their models in its field ``x`` (c, n). The state at rank 0 that
-    ``start`` returns holds numbers that all nodes know, and a field ``x`` (n,) in which rank 0 puts the mean model for
-    the record; ``round`` neither reads nor sets it. Client methods return the new state and None. [selection] needs no
-    place here, because all nodes work in every round: ``takes`` is Takes.ALL, or SELECTED where some are selected.
+    ``init_client`` returns the first state of nodes, with their models in its field ``x`` (c, n). The state at rank 0
+    that ``init_server`` returns holds numbers that all nodes know, and a field ``x`` (n,) in which rank 0 puts the mean
+    model for the record; ``round`` neither reads nor sets it. Client methods return the new state and None. [selection]
+    needs no place here, because all nodes work in every round: ``participation`` is Participation.ALL, or SELECTED
+    where some are selected.
 
         >>> class Node(NamedTuple):
         ...     x: mpifed.Array
         >>> class Mixing(mpifed.GraphAlgorithm):
-        ...     def join(self, f):
+        ...     def init_client(self, f):
         ...         return Node(f.initial())
-        ...     def start(self, net):
+        ...     def init_server(self, net):
         ...         return Node(net.initial())
         ...     def round(self, net, server):
         ...         net.mix("x", self.step)
@@ -40,16 +41,16 @@ class GraphAlgorithm(Algorithm):
     """
 
     on_graph = True
-    asynchronous = Refused("its nodes wait for their neighbours")
-    takes = Takes.ALL
+    asynchronous = Unsupported("its nodes wait for their neighbours")
+    participation = Participation.ALL
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
 
     def model(self, f: Local, client: Any) -> Array:
-        """The nodes' models: (c, n)."""
+        """Return the nodes' models: (c, n)."""
         return client.x
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        """‖x_i − x‖² of each node, x the mean model."""
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
+        """Return ‖x_i − x‖² of each node, x the mean model."""
         difference = self.model(f, client) - x
         square = f.xp.vecdot(difference, difference)
         return {"consensus": Sum(square), "consensus_max": Max(square)}

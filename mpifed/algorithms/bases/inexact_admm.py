@@ -1,4 +1,4 @@
-"""What FedGiA and FedADMM share: the first dual variables, and the augmented Lagrangian in the record."""
+"""Base of FedGiA and FedADMM: the first dual variables, and the augmented Lagrangian to record."""
 
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -6,18 +6,18 @@ from msgspec import Meta, field
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local
 from mpifed.federation.method import ServerState
-from mpifed.federation.traits import Recorded, Sum
+from mpifed.federation.traits import RecordValues, Sum
 
 
-class Penalty(ServerState, Protocol):
-    """The state of a server that has a penalty."""
+class PenaltyState(ServerState, Protocol):
+    """Server state with a penalty σ."""
 
     @property
     def sigma(self) -> float: ...
 
 
 class InexactADMM(Algorithm):
-    """Methods whose model x minimises L(x, W, Π) = Σ f_i(w_i)/m + ⟨w_i − x, π_i⟩ + (σ_i/2)‖w_i − x‖².
+    """Base of methods whose model x minimises L(x, W, Π) = Σ f_i(w_i)/m + ⟨w_i − x, π_i⟩ + (σ_i/2)‖w_i − x‖².
 
     The field is ``first`` because ``start`` is a method; in experiment files it is ``start``.
     """
@@ -31,36 +31,36 @@ class InexactADMM(Algorithm):
 
     common: ClassVar[bool] = False  # whether the server's sigma is that of each client, not Σ σ_i
 
-    def duals(self, f: Local) -> Array:
-        """π_i before the first round: (c, n)."""
+    def first_duals(self, f: Local) -> Array:
+        """Return π_i before the first round: (c, n)."""
         return f.zeros() if self.first == "zero" else -f.grad(f.initial()) / f.m
 
-    def joint(self, fed: Federation, sigma: float) -> Array:
-        """The first model, x⁰ + Σ π_i/σ with σ = Σ σ_i: the mean of the first uploads, of which only π_i is sent."""
-        # all know x⁰, so that only π_i has to travel, and nothing where it is 0
+    def first_model(self, fed: Federation, sigma: float) -> Array:
+        """Return the first model x⁰ + Σ π_i/σ, σ = Σ σ_i, the mean of first uploads of which only π_i travel."""
+        # all know x⁰, so only π_i travels, and nothing where it is 0
         return fed.initial() if self.first == "zero" else fed.initial() + fed.sum(self.first_dual) / sigma
 
     def first_dual(self, f: Local, client: Any) -> tuple[Any, Array]:
         return client, client.pi
 
     def penalty(self, f: Local, client: Any) -> tuple[Any, Array]:
-        return client, self.local(f, client)[1]
+        return client, self.local_variables(f, client)[1]
 
-    def local(self, f: Local, client: Any) -> tuple[Array, Array]:
-        """w_i (c, n) and σ_i (c,), the latter 1 with ``common``."""
+    def local_variables(self, f: Local, client: Any) -> tuple[Array, Array]:
+        """Return w_i (c, n) and σ_i (c,); σ_i counts as 1 with ``common``."""
         return client.w, f.xp.ones(len(f))
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        """f_i(w_i)/m + ⟨w_i − x, π_i⟩ and (σ_i/2)‖w_i − x‖²."""
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
+        """Return f_i(w_i)/m + ⟨w_i − x, π_i⟩ and (σ_i/2)‖w_i − x‖²."""
         if not self.lagrangian:
             return {}
-        w, sigma = self.local(f, client)
-        away = w - x
-        lagrangian = f.value(w) / f.m + f.xp.vecdot(away, client.pi)
-        return {"lagrangian": Sum(lagrangian), "squares": Sum(sigma / 2 * f.xp.vecdot(away, away))}
+        w, sigma = self.local_variables(f, client)
+        difference = w - x
+        lagrangian = f.value(w) / f.m + f.xp.vecdot(difference, client.pi)
+        return {"lagrangian": Sum(lagrangian), "squares": Sum(sigma / 2 * f.xp.vecdot(difference, difference))}
 
-    def report(self, server: Penalty, row: dict[str, float], m: int) -> dict[str, float]:
-        own = dict(row)
+    def report(self, server: PenaltyState, row: dict[str, float], m: int) -> dict[str, float]:
+        columns = dict(row)
         if self.lagrangian:
-            own["lagrangian"] += (server.sigma if self.common else 1) * own.pop("squares")
-        return own
+            columns["lagrangian"] += (server.sigma if self.common else 1) * columns.pop("squares")
+        return columns

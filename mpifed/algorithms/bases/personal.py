@@ -1,22 +1,22 @@
-"""What algorithms with a personal model for each client share."""
+"""Base of algorithms with a personal model for each client."""
 
 from abc import abstractmethod
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, minibatch, tuned
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, minibatch, to_tune
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.arrays import namespace
 from mpifed.federation.method import ServerState
-from mpifed.federation.traits import Recorded, Sum
+from mpifed.federation.traits import RecordValues, Sum
 
 
 class Personal(Algorithm):
-    """Algorithms whose clients keep a personal model ``theta``, which is never uploaded."""
+    """Base of algorithms whose clients keep a personal model ``theta``, which is never uploaded."""
 
     lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
-    lr: Annotated[float, tuned("step size of the local epochs", gt=0)] = 0.01
+    lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
@@ -25,10 +25,10 @@ class Personal(Algorithm):
         bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
     ] = False
 
-    def work(self, d: Array) -> Array:
+    def sample_gradients(self, d: Array) -> Array:
         return self.epochs * d
 
-    def start(self, fed: Federation) -> Server:
+    def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -37,10 +37,10 @@ class Personal(Algorithm):
 
     @abstractmethod
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
-        """The local update of selected clients: their new state and z_i."""
+        """Update selected clients; return their new state and z_i."""
 
     def train(self, f: Local, theta: Array, centre: Array) -> Array:
-        """H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
+        """Run H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ, and return the new θ: (c, n)."""
         # the pull is part of the gradient that the optimiser gets, and so of its moments and of what is clipped
         memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
@@ -49,31 +49,31 @@ class Personal(Algorithm):
         return theta
 
     def centre(self, client: Any, w: Array) -> Array:
-        """The point that personal models are pulled to."""
+        """Return the point that personal models are pulled to."""
         return w
 
     def score(self, f: Local, client: Any, w: Array, size: int) -> tuple[Any, Array]:
-        """‖gradient of the local objective at θ_i‖ on one mini-batch, for biased selection: (c,)."""
+        """Return ‖gradient of the local objective at θ_i‖ on one mini-batch, the score of biased selection: (c,)."""
         batch = minibatch(f, size)
         g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
         return client, f.xp.sqrt(f.xp.vecdot(g, g))
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        """f_i(θ_i) + (λ/2)‖θ_i − w‖², at least the Moreau envelope of f_i at w."""
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
+        """Return f_i(θ_i) + (λ/2)‖θ_i − w‖², at least the Moreau envelope of f_i at w."""
         if not self.envelope:
             return {}
-        return {"envelope": Sum(f.value(client.theta) + self.lam / 2 * square(client.theta - x))}
+        return {"envelope": Sum(f.value(client.theta) + self.lam / 2 * squared_norms(client.theta - x))}
 
     def report(self, server: ServerState, row: dict[str, float], m: int) -> dict[str, float]:
         return row | ({"envelope": row["envelope"] / m} if self.envelope else {})
 
-    def personalised(self, f: Local, client: Any) -> Array:
+    def personal_models(self, f: Local, client: Any) -> Array:
         return client.theta
 
-    def personal_from(self, f: Local, x: Array) -> Array:
+    def newcomer_models(self, f: Local, x: Array) -> Array:
         return self.train(f, f.xp.tile(x, (len(f), 1)), x)
 
 
-def square(V: Array) -> Array:
-    """‖v_i‖² of rows V (c, n): (c,)."""
+def squared_norms(V: Array) -> Array:
+    """Return ‖v_i‖² of rows V (c, n): (c,)."""
     return namespace(V).vecdot(V, V)

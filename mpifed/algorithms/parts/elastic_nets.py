@@ -10,7 +10,7 @@ from mpifed.federation.peers.neighbourhood import Neighbours
 
 
 def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
-    """argmin_w Σ_i lam|w − z_i| + (eta/2)(w − z_i)² for each column of Z (m, n): (n,).
+    """Return argmin_w Σ_i lam|w − z_i| + (eta/2)(w − z_i)² for each column of Z (m, n): (n,).
 
     If s of the z_i lie above it, the minimiser is w(s) = mean + (lam/eta)(2s − m)/m; if no s fits, it is one of the
     z_i. Either way it is the median of the 2m + 1 numbers z_1 … z_m, w(0) … w(m). Both lists are sorted, so bisection
@@ -31,8 +31,8 @@ def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
     return np.maximum(below, mean + slope * (m / 2 - k).astype(Z.dtype)).astype(Z.dtype)
 
 
-class Group(NamedTuple):
-    """Nodes with equally many neighbours."""
+class NodeGroup(NamedTuple):
+    """Group of nodes with equally many neighbours."""
 
     nodes: Array  # (k,)
     points: Array  # (k, p, n) rising
@@ -41,30 +41,30 @@ class Group(NamedTuple):
 
 
 class ElasticNets(NamedTuple):
-    """Σ_j W_ij (lam‖w − z_j‖₁ + (eta/2)‖w − z_j‖²) for c nodes i, j over their neighbours and i itself."""
+    """Objectives Σ_j W_ij (lam‖w − z_j‖₁ + (eta/2)‖w − z_j‖²) of c nodes i, j over neighbours and i itself."""
 
-    own: Array  # (c, n) z_i
-    groups: list[Group]
+    z: Array  # (c, n) z_i
+    groups: list[NodeGroup]
 
     def mean(self) -> Array:
-        """Σ_j W_ij z_j: (c, n)."""
-        out = namespace(self.own).empty_like(self.own)
+        """Return Σ_j W_ij z_j: (c, n)."""
+        out = namespace(self.z).empty_like(self.z)
         for group in self.groups:
             out[group.nodes] = group.mean
         return out
 
-    def minimiser(self, lam: float, eta: float, mu: Array | None = None, V: Array | None = None) -> Array:
-        """argmin_w of the net, with (mu_i/2)‖w − v_i‖² added where they are given: (c, n); mu (c, 1).
+    def minimise(self, lam: float, eta: float, mu: Array | None = None, V: Array | None = None) -> Array:
+        """Return argmin_w of each net, plus (mu_i/2)‖w − v_i‖² if given: (c, n); mu (c, 1).
 
         Where weights a of the points lie below it, it is w(a) = (eta·mean + mu_i v_i − lam(2a − 1))/(eta + mu_i), else
         one of the points. w falls where the points rise, so either way it is the median of all of them together, as in
         ``elastic_net_mean``.
         """
-        xp = namespace(self.own)
-        out = xp.empty_like(self.own)
+        xp = namespace(self.z)
+        out = xp.empty_like(self.z)
         for nodes, points, below, mean in self.groups:
             top = eta * mean
-            total = xp.full((len(nodes), 1), eta, dtype=self.own.dtype)
+            total = xp.full((len(nodes), 1), eta, dtype=self.z.dtype)
             if mu is not None and V is not None:
                 top, total = top + mu[nodes] * V[nodes], total + mu[nodes]
             falling = (top[:, None, :] - lam * (2 * below - 1)) / total[:, None, :]
@@ -72,24 +72,24 @@ class ElasticNets(NamedTuple):
         return out
 
 
-def elastic_nets(near: Neighbours, own: Array) -> ElasticNets:
-    """The nets over the rows ``near`` of the neighbours and the ``own`` (c, n)."""
+def build_elastic_nets(neighbours: Neighbours, z: Array) -> ElasticNets:
+    """Build the nets over the rows of ``neighbours`` and of the nodes themselves, z (c, n)."""
     # nodes with equally many neighbours fill one array without padding, which would be a point like any other
-    counts = np.diff(to_numpy(near.first))
-    return ElasticNets(own, [group(np.flatnonzero(counts == p), int(p), near, own) for p in np.unique(counts)])
+    counts = np.diff(to_numpy(neighbours.first))
+    return ElasticNets(z, [group_nodes(np.flatnonzero(counts == p), int(p), neighbours, z) for p in np.unique(counts)])
 
 
-def group(nodes: Array, p: int, near: Neighbours, own: Array) -> Group:
-    """Nodes with p neighbours."""
-    xp = namespace(own)
-    picks = near.first[nodes][:, None] + xp.arange(p)
-    others = near.weights[picks]
+def group_nodes(nodes: Array, p: int, neighbours: Neighbours, z: Array) -> NodeGroup:
+    """Group the ``nodes`` that have p neighbours."""
+    xp = namespace(z)
+    picks = neighbours.first[nodes][:, None] + xp.arange(p)
+    others = neighbours.weights[picks]
     # cumulative sums and not sums: their order is fixed, where that of a sum depends on the shape of its array
-    rest = 1 - xp.cumulative_sum(others, axis=1)[:, -1:] if p else xp.ones((len(nodes), 1), dtype=own.dtype)
+    rest = 1 - xp.cumulative_sum(others, axis=1)[:, -1:] if p else xp.ones((len(nodes), 1), dtype=z.dtype)
     weights = xp.concat([rest, others], axis=1)[:, :, None]
-    points = xp.concat([own[nodes][:, None, :], near.rows[picks]], axis=1)
+    points = xp.concat([z[nodes][:, None, :], neighbours.rows[picks]], axis=1)
     order = xp.argsort(points, axis=1, stable=True)
     rising = xp.cumulative_sum(xp.take_along_axis(xp.broadcast_to(weights, points.shape), order, axis=1), axis=1)
     below = xp.concat([xp.zeros_like(rising[:, :1, :]), rising], axis=1)
     mean = xp.cumulative_sum(weights * points, axis=1)[:, -1, :]
-    return Group(nodes, xp.take_along_axis(points, order, axis=1), below, mean)
+    return NodeGroup(nodes, xp.take_along_axis(points, order, axis=1), below, mean)

@@ -1,4 +1,4 @@
-"""How a client minimises f_i with a linear or a quadratic term, exactly or not."""
+"""Solvers of a client's f_i plus a linear or quadratic term, exact or inexact."""
 
 import math
 from abc import abstractmethod
@@ -8,13 +8,13 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
-from mpifed.core.promises import Keeps
-from mpifed.core.typing import Array, Count
+from mpifed.core.promises import Supports
+from mpifed.core.typing import Array, PositiveInt
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Need
+from mpifed.federation.traits import Requirement
 from mpifed.federation.view import Steps
 from mpifed.problems.gram import conjugate_gradients
-from mpifed.problems.problem import Solve
+from mpifed.problems.problem import RowMap
 
 Accuracy = Annotated[float, Meta(gt=0, lt=1)]
 
@@ -30,46 +30,47 @@ class Solver(Component):
     """
 
     choices: ClassVar[dict[str, str]] = {
-        "newton": "mpifed.algorithms.parts.local_solvers:Newton",
+        "newton": "mpifed.algorithms.parts.local_solvers:NewtonSolver",
         "gd": "mpifed.algorithms.parts.local_solvers:GradientDescent",
-        "sgd": "mpifed.algorithms.parts.stochastic_solvers:SGD",
+        "sgd": "mpifed.algorithms.parts.stochastic_solvers:SGDSolver",
         "svrg": "mpifed.algorithms.parts.stochastic_solvers:SVRG",
-        "adam": "mpifed.algorithms.parts.stochastic_solvers:Adam",
+        "adam": "mpifed.algorithms.parts.stochastic_solvers:AdamSolver",
     }
     default: ClassVar[str] = "newton"
     kind: ClassVar[str] = "solvers"
     checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
 
-    requires: ClassVar[tuple[Need, ...]] = ()  # the optional methods that a problem must define
+    requires: ClassVar[tuple[Requirement, ...]] = ()  # the optional methods that a problem must define
 
-    def work(self, d: Array) -> Array | None:
-        """Sample gradients that clients of d samples compute: (m,); None: not known in advance."""
+    def sample_gradients(self, d: Array) -> Array | None:
+        """Return the sample gradients that clients of d samples compute: (m,); None: not known in advance."""
         return None
 
     @abstractmethod
-    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        """Approximate minimisers of f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, fraction: float) -> Array:
+        """Return approximate minimisers of f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
 
 
-class Newton(Solver, tag="newton"):
+class NewtonSolver(Solver, tag="newton"):
     """Newton's method until ‖∇f_i(w) − y_i‖ <= tol·shrink^(k − 1) in round k; section 8.1 takes 10 steps."""
 
-    # What a client computes for itself; its tolerances and ∇²f_i are in memory.
-    keeps = Keeps.EVERYTHING & ~Keeps.DEVICES
+    # A client computes it for itself; its tolerances and ∇²f_i are in memory.
+    supports = Supports.EVERYTHING & ~Supports.DEVICES
 
     tol: Annotated[float, Meta(gt=0, description="bound of the 2-norm of ∇f_i − y_i")] = 1e-10
     steps: Annotated[int, Meta(ge=1, description="largest number of Newton steps")] = 100
     economical: Annotated[
-        bool, Meta(description="solve Newton systems no further than tol asks: a quarter less work where tol is loose")
+        bool,
+        Meta(description="solve Newton systems no further than tol asks: a quarter less work where tol is loose"),
     ] = False
 
     shrink: Annotated[float, Meta(gt=0, le=1, description="factor of tol a round, down to 1e-14 of it")] = 1.0
 
-    requires = (Need("hessian"),)
+    requires = (Requirement("hessian"),)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         tol = self.tol * np.maximum(self.shrink ** np.maximum(f.round - np.array(1.0), 0), 1e-14)
-        return newton(f, Y, W, f.xp.asarray(tol), self.steps, self.economical)
+        return minimise_by_newton(f, Y, W, f.xp.asarray(tol), self.steps, self.economical)
 
 
 class GradientDescent(Solver, tag="gd"):
@@ -79,10 +80,10 @@ class GradientDescent(Solver, tag="gd"):
     Source: feddcd (Fan, Fang, Friedlander, arXiv:2201.11183, 2022), section 5.
     """
 
-    # What a client computes for itself, from its own bounds; nothing of it is sent.
-    keeps = Keeps.EVERYTHING
+    # A client computes it for itself, from its own bounds; nothing of it is sent.
+    supports = Supports.EVERYTHING
 
-    steps: Annotated[Count | None, Meta(description="number of steps")] = None
+    steps: Annotated[PositiveInt | None, Meta(description="number of steps")] = None
     delta: Annotated[
         Accuracy | Literal["theorem"] | None, Meta(description="accuracy δ of the oracle, instead of steps")
     ] = None
@@ -91,7 +92,7 @@ class GradientDescent(Solver, tag="gd"):
         if (self.steps is None) == (self.delta is None):
             raise ValueError("the solver gd needs either steps or delta")
 
-    def work(self, d: Array) -> Array | None:
+    def sample_gradients(self, d: Array) -> Array | None:
         return None if self.steps is None else self.steps * d
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
@@ -101,7 +102,7 @@ class GradientDescent(Solver, tag="gd"):
         return W
 
     def count(self, ratio: float, share: float) -> int:
-        """The number of steps at α/β = ``ratio``."""
+        """Return the number of steps for α/β = ``ratio``."""
         if self.steps is not None:
             return self.steps
         assert self.delta is not None
@@ -110,66 +111,70 @@ class GradientDescent(Solver, tag="gd"):
         return 1 if ratio >= 1 else max(1, math.ceil(math.log(delta) / (2 * math.log1p(-ratio)) - 1e-12))
 
 
-def newton(f: Local, Y: Array, W: Array, tol: float | Array, most: int = 100, economical: bool = False) -> Array:
-    """argmin f_i(w) − ⟨y_i, w⟩ from W (c, n), until ‖∇f_i(w) − y_i‖ <= tol, one or (c,): Newton's method.
+def minimise_by_newton(
+    f: Local, Y: Array, W: Array, tol: float | Array, max_steps: int = 100, economical: bool = False
+) -> Array:
+    """Return argmin f_i(w) − ⟨y_i, w⟩ by Newton's method from W (c, n), until ‖∇f_i(w) − y_i‖ <= tol, one or (c,).
 
     Newton systems are solved by conjugate gradients, to the relative residual min(0.1, ‖∇f_i(w) − y_i‖), or, where
     ``economical``, at least to half of what takes the gradient to tol; steps are halved until the gradient's norm falls
     (f_i is strongly convex). Converged clients leave the batch, so a client's result does not depend on the others.
     """
-    # ``active`` are places among all clients, and G and norm those of the active ones alone: they shrink together
+    # ``active`` are indices of clients; G and norm have rows of active clients only: they shrink together
     W = W.copy()
     active = np.arange(len(f))
     G = f.grad(W) - Y
     norm = np.sqrt(np.vecdot(G, G))
     bound = np.broadcast_to(np.asarray(tol, W.dtype), len(f))
-    for _ in range(most):
-        far = norm > bound[active]
-        active = active[far]
-        G = G[far]
-        norm = norm[far]
+    for _ in range(max_steps):
+        unconverged = norm > bound[active]
+        active = active[unconverged]
+        G = G[unconverged]
+        norm = norm[unconverged]
         if not len(active):
             break
-        part = f.take(active)
+        f_active = f.take(active)
         accuracy = np.clip(norm, 0.5 * bound[active] / norm if economical else None, 0.1)
-        step = conjugate_gradients(part.hessian(W[active]), G, accuracy, 2 * f.n)
-        W[active], G, norm, better = halved(part, Y[active], W[active], step, (G, norm))
-        # a client that cannot improve has reached rounding, and would be halved thirty times in every step to come
+        step = conjugate_gradients(f_active.hessian(W[active]), G, accuracy, 2 * f.n)
+        W[active], G, norm, better = shorten_steps(f_active, Y[active], W[active], step, (G, norm))
+        # a client that cannot improve has reached rounding: each further step would be halved thirty times
         active = active[better]
         G = G[better]
         norm = norm[better]
     return W
 
 
-def halved(f: Local, Y: Array, W: Array, step: Array, now: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
-    """W − step (c, n), each step halved until the norm of G = ∇f_i − y_i falls; W where 30 times do not do.
+def shorten_steps(
+    f: Local, Y: Array, W: Array, step: Array, gradients: tuple[Array, Array]
+) -> tuple[Array, Array, Array, Array]:
+    """Halve each step until the norm of G = ∇f_i − y_i falls at W − step (c, n), at most 30 times; else keep W.
 
-    ``now`` are G (c, n) and its norms (c,) at W; the new points, theirs, and where the norm has fallen (c,).
+    ``gradients`` are G (c, n) and its norms (c,) at W. Returns the points, theirs, and where the norm has fallen (c,).
     """
-    G, norm = now
+    G, norm = gradients
     length = np.ones((len(W), 1), W.dtype)
     better = np.zeros(len(W), bool)
-    found = W.copy()
+    points = W.copy()
     best = G.copy()
-    least = norm.copy()
+    norms = norm.copy()
     for _ in range(30):
         trial = W - length * step
         H = f.grad(trial) - Y
         size = np.sqrt(np.vecdot(H, H))
-        good = ~better & (size < norm)
-        found[good] = trial[good]
-        best[good] = H[good]
-        least[good] = size[good]
-        # per client, so that one with a bad step does not shorten those of the others, and its bits are its own
-        better |= good
+        falls = ~better & (size < norm)
+        points[falls] = trial[falls]
+        best[falls] = H[falls]
+        norms[falls] = size[falls]
+        # per client: a bad step must neither shorten those of other clients nor change their bits
+        better |= falls
         if better.all():
             break
         length = np.where(better[:, None], length, length / 2)
-    return found, best, least, better
+    return points, best, norms, better
 
 
-class Penalised(Local):
-    """f_i(x) + (ρ/2)‖x‖² of c clients, as solvers see them."""
+class RegularisedLocal(Local):
+    """Functions f_i(x) + (ρ/2)‖x‖² of c clients, as solvers see them."""
 
     def __init__(self, f: Local, rho: float) -> None:
         # all that a Local knows but its derivatives: samples, streams and numbers of clients stay those of f
@@ -177,22 +182,22 @@ class Penalised(Local):
         self.f, self.rho = f, rho
 
     def take(self, rows: Array) -> Local:
-        return Penalised(self.f.take(rows), self.rho)
+        return RegularisedLocal(self.f.take(rows), self.rho)
 
     def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
         for j, batch, has in self.f._steps(k0, epochs, size):
-            yield j, self if batch is self.f else Penalised(batch, self.rho), has
+            yield j, self if batch is self.f else RegularisedLocal(batch, self.rho), has
 
     def grad(self, X: Array) -> Array:
         return self.f.grad(X) + self.rho * X
 
-    def hessian(self, X: Array) -> Solve:
+    def hessian(self, X: Array) -> RowMap:
         product = self.f.hessian(X)
         return lambda V: product(V) + self.rho * V
 
 
 class AugmentedLagrangian(NamedTuple):
-    """L_i(v) = f_i(v)/m + ⟨π_i, v − w⟩ + (σ_i/2)‖v − w‖² of c clients, and the points v_i where a descent begins.
+    """Functions L_i(v) = f_i(v)/m + ⟨π_i, v − w⟩ + (σ_i/2)‖v − w‖² of c clients, with their first points v_i.
 
     Numbers of a client fill a row, (c, n): products of arrays of one shape take half the time on small clients.
     """
@@ -204,8 +209,8 @@ class AugmentedLagrangian(NamedTuple):
     g: Array  # (c, n) ∇f_i(v_i)/m
     total: Array  # (c, n) r_i v_i + σ_i w
 
-    def descend(self, pi: Array, eps: Array, most: int) -> tuple[Array, Array]:
-        """Points (c, n) with ‖∇L_i‖² <= eps_i, after at most ``most`` steps, and the steps taken (c,).
+    def descend(self, pi: Array, eps: Array, max_steps: int) -> tuple[Array, Array]:
+        """Return points with ‖∇L_i‖² <= eps_i, or those after ``max_steps`` steps (c, n), and the steps taken (c,).
 
         A step minimises L_i with f_i replaced by its quadratic upper bound of curvature r_i. Converged clients stay
         where they are; once fewer than half of the clients go on, these go on alone.
@@ -213,24 +218,24 @@ class AugmentedLagrangian(NamedTuple):
         """
         f, w, r, sigma, g, total = self
         xp = f.xp
-        far, steps = xp.ones(len(f), dtype=xp.bool), xp.ones(len(f), dtype=w.dtype)
+        running, steps = xp.ones(len(f), dtype=xp.bool), xp.ones(len(f), dtype=w.dtype)
         V = (total - (g + pi)) / (r + sigma)  # (3.12)
-        for step in range(1, most):
+        for step in range(1, max_steps):
             g = f.grad(V) / f.m
             residual = g + pi + sigma * (V - w)
-            far &= xp.vecdot(residual, residual) > eps
-            if not xp.any(far):
+            running &= xp.vecdot(residual, residual) > eps
+            if not xp.any(running):
                 break
             total = r * V + sigma * w
-            (a,) = xp.nonzero(far)
+            (a,) = xp.nonzero(running)
             # taking rows out costs a copy of their samples, which is worth it once most of them rest
             if 2 * a.shape[0] < len(f):
                 sent = w if w.ndim == 1 else w[a]
                 rest = AugmentedLagrangian(f.take(a), sent, r[a], sigma[a], g[a], total[a])
-                V[a], more = rest.descend(pi[a], eps[a], most - step)
+                V[a], more = rest.descend(pi[a], eps[a], max_steps - step)
                 steps[a] += more
                 break
             new = (total - (g + pi)) / (r + sigma)
-            V = xp.where(far[:, None], new, V)
-            steps += xp.astype(far, steps.dtype)
+            V = xp.where(running[:, None], new, V)
+            steps += xp.astype(running, steps.dtype)
         return V, steps

@@ -9,25 +9,25 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
-from mpifed.algorithms.parts.budget import DRAWN_ANEW, Budget, Counting, accounting, recounted
+from mpifed.algorithms.parts.budget import DRAWN_ANEW, Budget, UploadCounts, count_replayed_uploads, import_accounting
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.discrete_noise import (
-    UP,
-    Words,
-    discrete_laplace,
-    entropy,
+    ROUND_UP,
+    WordSource,
+    draw_discrete_laplace,
+    entropy_words,
     laplace_steps,
-    least_epsilon,
-    seeded,
-    to_grid,
+    minimum_epsilon,
+    round_to_grid,
+    seeded_words,
 )
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
-from mpifed.federation.traits import Max, Recorded
+from mpifed.core.promises import Supports
+from mpifed.federation.traits import Max, RecordValues
 
 MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"
-Unproven = Annotated[Literal["released", "matched", "none"], Meta(description=MEANING)]
-Guaranteed = Annotated[
+UnprovenNoise = Annotated[Literal["released", "matched", "none"], Meta(description=MEANING)]
+NoiseChoice = Annotated[
     Literal["released", "matched", "clipped", "none"],
     Meta(description=f"{MEANING}, clipped does: docs/privacy.md"),
 ]
@@ -37,8 +37,8 @@ NoiseSeed = Annotated[
 ]
 
 
-class Noise(Struct, frozen=True):
-    """Laplace noise on uploads of scale s_i/ε, drawn from each client's own stream. The family differs in s_i.
+class LaplaceNoise(Struct, frozen=True):
+    """Laplace noise of scale s_i/ε on uploads, from each client's own stream; subclasses differ in s_i.
 
     s_i is how far a change of one sample moves the upload of client i in the 1-norm, or a stand-in for it: here, of
     "released" noise, the printed 2‖∇f_i(x)‖₁/μ_i, fedepm (39), which depends on the data and bounds nothing; ε is a
@@ -55,7 +55,7 @@ class Noise(Struct, frozen=True):
     gradients: ClassVar[int] = 1  # gradients that the stand-in takes, where a method has none to share
 
     def verify(self) -> None:
-        """Refuse, before round one, a seed that does not belong here, and a library that is missing (UserError)."""
+        """Raise UserError before round one for a seed that has no effect, or a missing library."""
         if self.seed is not None:
             raise UserError(
                 f'algorithm.noise_seed = {self.seed} is wrong: only noise = "clipped" has a seed of its own, '
@@ -63,62 +63,62 @@ class Noise(Struct, frozen=True):
             )
 
     def verify_size(self, n: int) -> None:
-        """Refuse, before round one, what cannot be on models of n numbers (UserError)."""
+        """Raise UserError before round one where noise on models of n numbers is impossible."""
 
     def privacy(self) -> Privacy | None:
-        """What the uploads guarantee about single samples; None where there is no noise."""
+        """Return the privacy guarantee of uploads; None without noise."""
         return Privacy(
             False, "the noise does not cover what a sample changes, and whoever knows the seed can subtract it"
         )
 
     @property
-    def keeps(self) -> Keeps:
-        # It comes from streams of the seed: it falls alike again, and whoever knows the seed takes it off.
-        return Keeps.REPEATED | Keeps.DEVICES
+    def supports(self) -> Supports:
+        # Noise comes from streams of the seed: it repeats, and whoever knows the seed can subtract it.
+        return Supports.REPEATED | Supports.DEVICES
 
     def gradient(self, f: Local, x: Array) -> Array:
-        """What clients step along: (c, n)."""
+        """Return the gradients that clients step along: (c, n)."""
         return f.grad(x)
 
-    def square(self, away: Array) -> Array:
-        """‖w_i − x‖² as a factor of steps: (c,)."""
-        return namespace(away).vecdot(away, away)
+    def squared_distance(self, difference: Array) -> Array:
+        """Return ‖w_i − x‖², which scales steps: (c,)."""
+        return namespace(difference).vecdot(difference, difference)
 
-    def rate(self, printed: Array | float, taken: Array | float) -> Array | float:
-        """The step that the stand-in 2‖∇f_i(x)‖₁ is multiplied by, in units of the method's choice."""
-        return printed
+    def rate(self, printed_step: Array | float, last_step: Array | float) -> Array | float:
+        """Return the step that multiplies the stand-in 2‖∇f_i(x)‖₁, in units of the method's choice."""
+        return printed_step
 
     def sensitivity(self, stand_in: Array) -> Array:
-        """s_i: (c,)."""
+        """Return s_i: (c,)."""
         return stand_in
 
-    def grow(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
-        """The bound of s_i after a step w = x + soft(step (w − x) − g, λ)/(eta + step): (c,)."""
+    def grow_reach(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
+        """Return the bound of s_i after a step w = x + soft(step (w − x) − g, λ)/(eta + step): (c,)."""
         return reach
 
-    def first(self, f: Local) -> Array:
-        """The noise of the first uploads: (c, n)."""
-        return laplace(f, f.xp.full(len(f), 1 / self.mu0 / math.sqrt(2)))
+    def first_noise(self, f: Local) -> Array:
+        """Return the noise of the first uploads: (c, n)."""
+        return draw_laplace(f, f.xp.full(len(f), 1 / self.mu0 / math.sqrt(2)))
 
     def upload(self, f: Local, w: Array, stand_in: Array, reach: Array | float = 0.0) -> tuple[Array, Array]:
-        """z_i = w_i + noise (c, n) and log10(‖w_i‖/‖noise_i‖) (c,)."""
-        noise = laplace(f, self.sensitivity(stand_in) / self.epsilon)
-        return w + noise, log_ratio(w, noise)
+        """Return z_i = w_i + noise (c, n) and log10(‖w_i‖/‖noise_i‖) (c,)."""
+        noise = draw_laplace(f, self.sensitivity(stand_in) / self.epsilon)
+        return w + noise, log_signal_to_noise(w, noise)
 
     def columns(self, snr: float, releases: int) -> dict[str, float]:
-        """The record: the smallest ratio, and the named ε times the ``releases`` of the client with most."""
-        return {"snr": snr, "epsilon": Budget(self.epsilon, releases).basic()}
+        """Return columns to record: the smallest ratio, and ε times the most ``releases`` of a client."""
+        return {"snr": snr, "epsilon": Budget(self.epsilon, releases).basic_epsilon()}
 
 
-class Matched(Noise, frozen=True):
-    """The same with the last step that is taken in place of 1/μ_i; k0 steps move w_i farther. ε is a name only."""
+class MatchedNoise(LaplaceNoise, frozen=True):
+    """Laplace noise for the last step taken in place of 1/μ_i; k0 steps move w_i farther, so ε is a name only."""
 
-    def rate(self, printed: Array | float, taken: Array | float) -> Array | float:
-        return taken
+    def rate(self, printed_step: Array | float, last_step: Array | float) -> Array | float:
+        return last_step
 
 
-class Clipped(Noise, frozen=True):
-    """Samples' gradients are clipped to 1-norm ``clip``, and s_i bounds how far one sample can have moved w_i.
+class ClippedNoise(LaplaceNoise, frozen=True):
+    """Laplace noise with clipped samples' gradients (1-norm ``clip``): s_i bounds how far one sample can move w_i.
 
     w_i is rounded to a grid and the noise is discrete Laplace, exact, from the system's entropy: each upload is
     ε-private, whatever was uploaded before. With a ``seed`` the noise is that of a stream and guarantees nothing.
@@ -127,48 +127,51 @@ class Clipped(Noise, frozen=True):
     def privacy(self) -> Privacy:
         if self.seed is not None:
             return Privacy(False, f"whoever knows algorithm.noise_seed = {self.seed} can subtract the noise")
-        named = f"each upload is ε-private with ε = {self.epsilon:g}"
-        return Privacy(True, f"{named} (neighbours: one sample of one client replaced)", double=True)
+        text = f"each upload is ε-private with ε = {self.epsilon:g}"
+        return Privacy(True, f"{text} (neighbours: one sample of one client replaced)", double=True)
 
     @property
-    def keeps(self) -> Keeps:
-        # The system's entropy gives other noise on other ranks and after a resumption, where draws count once more.
-        return super().keeps if self.seed is not None else DRAWN_ANEW | Keeps.SAMPLES | Keeps.DOUBLE
+    def supports(self) -> Supports:
+        # The system's entropy gives other noise on other ranks and after a resumption, where lost draws count again.
+        return super().supports if self.seed is not None else DRAWN_ANEW | Supports.SAMPLES | Supports.DOUBLE
 
     def verify(self) -> None:
-        accounting()
+        import_accounting()
 
     def verify_size(self, n: int) -> None:
-        least = least_epsilon(n)
-        if self.epsilon < least:
+        smallest = minimum_epsilon(n)
+        if self.epsilon < smallest:
             raise UserError(
                 f"algorithm.epsilon = {self.epsilon} is wrong: noise on {n} numbers would have a scale of more than "
-                f"2^50 steps of its grid, with which its law is not exact, so it must be at least {least * UP:.3g}"
+                "2^50 steps of its grid, with which its law is not exact, so it must be at least "
+                f"{smallest * ROUND_UP:.3g}"
             )
 
     def gradient(self, f: Local, x: Array) -> Array:
         return f.clipped_grad(x, self.clip)
 
-    def square(self, away: Array) -> Array:
-        """0: steps must not depend on the data, or the bound of s_i, which is made of steps, would tell something."""
-        return namespace(away).zeros(away.shape[0])
+    def squared_distance(self, difference: Array) -> Array:
+        """Return 0: steps must not depend on the data, or the bound of s_i, made of steps, would tell something."""
+        return namespace(difference).zeros(difference.shape[0])
 
-    def grow(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
+    def grow_reach(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
         return (step * reach + 2 * self.clip / d) / (eta + step)
 
     def upload(self, f: Local, w: Array, stand_in: Array, reach: Array | float = 0.0) -> tuple[Array, Array]:
-        # on the CPU and in whole steps: the last bits of a float with noise can tell what the noise was added to
+        # on the CPU and in whole steps: the last bits of a noisy float can reveal the number under the noise
         step, scale = laplace_steps(np.asarray(to_numpy(reach), np.float64), f.n, self.epsilon)
-        own = to_numpy(w)
-        z = (to_grid(own, step[:, None]) + exact(discrete_laplace, f, scale, self.seed)) * step[:, None]
-        return f.xp.asarray(z.astype(own.dtype)), f.xp.asarray(log_ratio(own, z - own))
+        w_cpu = to_numpy(w)
+        z = (round_to_grid(w_cpu, step[:, None]) + draw_discrete(draw_discrete_laplace, f, scale, self.seed)) * step[
+            :, None
+        ]
+        return f.xp.asarray(z.astype(w_cpu.dtype)), f.xp.asarray(log_signal_to_noise(w_cpu, z - w_cpu))
 
     def columns(self, snr: float, releases: int) -> dict[str, float]:
-        accounted = Budget(self.epsilon, releases).accounted(self.delta)
+        accounted = Budget(self.epsilon, releases).renyi_epsilon(self.delta)
         return super().columns(snr, releases) | {"epsilon_accounted": accounted}
 
 
-class Silent(Noise, frozen=True):
+class NoNoise(LaplaceNoise, frozen=True):
     """No noise."""
 
     gradients: ClassVar[int] = 0
@@ -179,25 +182,30 @@ class Silent(Noise, frozen=True):
     def sensitivity(self, stand_in: Array) -> Array:
         return namespace(stand_in).zeros(stand_in.shape[0])
 
-    def first(self, f: Local) -> Array:
+    def first_noise(self, f: Local) -> Array:
         return f.zeros()
 
     def columns(self, snr: float, releases: int) -> dict[str, float]:
         return {}
 
 
-NOISES: dict[str, type[Noise]] = {"released": Noise, "matched": Matched, "clipped": Clipped, "none": Silent}
+NOISES: dict[str, type[LaplaceNoise]] = {
+    "released": LaplaceNoise,
+    "matched": MatchedNoise,
+    "clipped": ClippedNoise,
+    "none": NoNoise,
+}
 
 
-class Noisy(Algorithm):
-    """Algorithms whose clients upload z_i = w_i + noise.
+class NoisyAlgorithm(Algorithm):
+    """Base of algorithms whose clients upload z_i = w_i + noise.
 
     The clients' state has ``w``, ``z`` and ``ratio``; the server's has ``uploads`` (m,), the noisy uploads so far.
     """
 
     @abstractmethod
-    def mechanism(self) -> Noise:
-        """The noise that the options name."""
+    def mechanism(self) -> LaplaceNoise:
+        """Return the noise that the options name."""
 
     def verify(self, selected: int) -> None:
         self.mechanism().verify()
@@ -205,35 +213,35 @@ class Noisy(Algorithm):
     def privacy(self) -> Privacy | None:
         return self.mechanism().privacy()
 
-    def redrawn(self, server: Counting, rounds: int) -> Counting:
-        return recounted(server, rounds, self.privacy())
+    def replayed_rounds(self, server: UploadCounts, rounds: int) -> UploadCounts:
+        return count_replayed_uploads(server, rounds, self.privacy())
 
     def first(self, f: Local, client: Any, *args: Any) -> tuple[Any, Array]:
-        """z_i⁰ = w_i⁰ + noise."""
-        z = client.w + self.mechanism().first(f)
+        """Return z_i⁰ = w_i⁰ + noise."""
+        z = client.w + self.mechanism().first_noise(f)
         return client._replace(z=z), z
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
+    def record(self, f: Local, client: Any, x: Array) -> RecordValues:
         return {"snr": Max(-client.ratio)}
 
-    def report(self, server: Counting, row: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: UploadCounts, row: dict[str, float], m: int) -> dict[str, float]:
         return self.mechanism().columns(-row["snr"], int(server.uploads.max(initial=0)))
 
 
-def exact(family: Callable[[Array, Words], Array], f: Local, scale: Array, seed: int | None) -> Array:
-    """Discrete noise of ``scale`` (c,) steps: (c, n) whole numbers.
+def draw_discrete(sampler: Callable[[Array, WordSource], Array], f: Local, scale: Array, seed: int | None) -> Array:
+    """Draw discrete noise of ``scale`` (c,) steps: (c, n) whole numbers.
 
-    They come from the system's entropy, or with a ``seed`` from a stream of each client.
+    It comes from the system's entropy, or with a ``seed`` from a stream of each client.
     """
-    # a stream that whoever knows the seed can repeat hides nothing: without a seed for tests, no stream at all
+    # whoever knows the seed can repeat a stream, so it hides nothing: streams are for tests only
     if seed is None:
-        return family(np.repeat(scale, f.n), entropy).reshape(len(f), f.n)
+        return sampler(np.repeat(scale, f.n), entropy_words).reshape(len(f), f.n)
     rngs = f.streams(seed, "noise")
-    return np.array([family(np.full(f.n, s), seeded(rng)) for s, rng in zip(scale, rngs, strict=True)])
+    return np.array([sampler(np.full(f.n, s), seeded_words(rng)) for s, rng in zip(scale, rngs, strict=True)])
 
 
-def laplace(f: Local, scale: Array) -> Array:
-    """Laplace noise (c, n) of scale (c,), each client's from its own stream."""
+def draw_laplace(f: Local, scale: Array) -> Array:
+    """Draw Laplace noise (c, n) of scale (c,), each client's from its own stream."""
     noise = to_numpy(f.zeros())
     # row by row from the client's own stream, so that its noise does not depend on who else is in the block
     for row, rng, s in zip(noise, f.rng, to_numpy(scale).tolist(), strict=True):
@@ -241,8 +249,8 @@ def laplace(f: Local, scale: Array) -> Array:
     return f.xp.asarray(noise)
 
 
-def log_ratio(W: Array, noise: Array) -> Array:
-    """log10(‖w_i‖/‖noise_i‖): (c,), infinite where there is no noise (fedepm, the SNR of section VII.C)."""
+def log_signal_to_noise(W: Array, noise: Array) -> Array:
+    """Return log10(‖w_i‖/‖noise_i‖): (c,), infinite without noise (fedepm, the SNR of section VII.C)."""
     xp = namespace(W)
     w, e = xp.sqrt(xp.vecdot(W, W)), xp.sqrt(xp.vecdot(noise, noise))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Optimisers of local steps: which direction a client takes, given the gradient."""
+"""Optimisers of local steps: rules for a client's direction, given the gradient."""
 
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -8,22 +8,22 @@ from msgspec import Meta
 
 from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 
 EPS = 1e-6  # of torch.nn.utils.clip_grad_norm_, against division by zero
 Clip = Annotated[float, Meta(ge=0, description="largest 2-norm of a client's gradient in a step; 0: not clipped")]
 
 
-def clipped(g: Array, most: float) -> Array:
-    """g_i · min(1, most/(‖g_i‖ + 10⁻⁶)) for the gradient g_i of each client: (c, n).
+def clip_gradients(g: Array, bound: float) -> Array:
+    """Return g_i · min(1, bound/(‖g_i‖ + 10⁻⁶)) for the gradient g_i of each client: (c, n).
 
     Source: torch.nn.utils.clip_grad_norm_ with the 2-norm; R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of
     training recurrent neural networks", arXiv:1211.5063 (2013), Algorithm 1.
     """
     xp = namespace(g)
     norm = xp.sqrt(xp.vecdot(g, g))[:, None]
-    return g * xp.minimum(most / (norm + EPS), 1.0)
+    return g * xp.minimum(bound / (norm + EPS), 1.0)
 
 
 Decay = Annotated[float, Meta(ge=0, description="weight decay λ")]
@@ -34,8 +34,7 @@ class Optimizer(Component):
 
     ``direction`` returns d (c, n) and the new memory: a NamedTuple of arrays whose leading axis is clients. A client's
     memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more. With
-    ``clip`` g is scaled down to that length before anything else: g is what the method gives to the optimiser, with the
-    corrections of FedProx, FedDyn and others in it.
+    ``clip``, g is first scaled down to that length; g includes the corrections of FedProx, FedDyn and others.
 
         >>> class Sign(mpifed.Optimizer):
         ...     def direction(self, memory, g, w):
@@ -62,36 +61,36 @@ class Optimizer(Component):
     }
 
     def linear(self) -> bool:
-        """Whether d is a weighted sum of the gradients so far, whose weights do not depend on them."""
+        """Return whether d is a weighted sum of past gradients with weights that do not depend on them."""
         return False
 
     def begin(self, g: Array) -> Any:
-        """The memory before the first step, for gradients like ``g`` (c, n)."""
+        """Return the memory before the first step, for gradients like ``g`` (c, n)."""
         return ()
 
     @abstractmethod
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
-        """d for gradients g (c, n) at w, (c, n) or (n,), and the new memory."""
+        """Return d (c, n) for gradients g (c, n) at w, (c, n) or (n,), and the new memory."""
 
     def step(self, w: Array, g: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
-        """w − γ d (c, n) for gradients g (c, n) at w, and the new memory; ``memory`` is None at the first step.
+        """Return w − γ d (c, n) for gradients g (c, n) at w, and the new memory; ``memory`` is None at first.
 
         Clients with γ = 0 rest: w and their memory stay.
         """
         memory = self.begin(g) if memory is None else memory
-        d, new = self.direction(memory, clipped(g, self.clip) if self.clip else g, w)
+        d, new = self.direction(memory, clip_gradients(g, self.clip) if self.clip else g, w)
         # with epochs, clients of few samples are through before the others: a step of 0 would still age their memory
         if new and np.ndim(gamma):
             xp = namespace(g)
             if not xp.all(gamma > 0):
                 pairs = zip(memory, new, strict=True)
                 new = type(new)(*(xp.where(gamma > 0, after, before) for before, after in pairs))
-        return less(w, gamma * d), new
+        return subtract(w, gamma * d), new
 
 
-def less(w: Array, step: Array) -> Array:
-    """w − step, (c, n), which takes the place of ``step``: another array of this size would be slower than the sum."""
-    # tensors go the plain way: PyTorch keeps the memory of arrays of this size at hand
+def subtract(w: Array, step: Array) -> Array:
+    """Return w − step (c, n), written into ``step``, because another array of this size takes longer than the sum."""
+    # not for tensors: PyTorch reuses the memory of arrays of this size itself
     if isinstance(step, np.ndarray) and step.dtype == w.dtype:
         return np.subtract(w, step, out=step)
     return w - step
@@ -103,8 +102,8 @@ LocalOptimizer = Annotated[Optimizer, Meta(description="direction of the local s
 class SGD(Optimizer, tag="sgd"):
     """d = g: plain gradient steps."""
 
-    # Without memory; whatever direction a client takes, its upload is what is accounted for.
-    keeps = Keeps.EVERYTHING
+    # Without memory; only uploads are accounted for, whatever direction a client takes.
+    supports = Supports.EVERYTHING
 
     def linear(self) -> bool:
         return not self.clip
@@ -113,7 +112,7 @@ class SGD(Optimizer, tag="sgd"):
         return g, memory
 
 
-class Decaying(Optimizer):
+class WeightDecayOptimizer(Optimizer):
     """An optimiser with weight decay λ of all parameters, or of the weights alone."""
 
     weight_decay: Decay = 0.0  # with decay = "weights" in a run: λ for each parameter (n,), see parts/decay.py
@@ -123,12 +122,12 @@ class Decaying(Optimizer):
     ] = "all"
 
     def shrink(self, w: Array) -> Array:
-        """λw (c, n)."""
-        own = self.weight_decay
-        return namespace(w).asarray(own) * w if np.ndim(own) else own * w
+        """Return λw: (c, n)."""
+        decay = self.weight_decay
+        return namespace(w).asarray(decay) * w if np.ndim(decay) else decay * w
 
-    def decayed(self, g: Array, w: Array) -> Array:
-        """g + λw."""
+    def add_decay(self, g: Array, w: Array) -> Array:
+        """Return g + λw: (c, n)."""
         # without decay g itself, as without this option: adding 0 · w would make another array, and NaN of infinities
         return g + self.shrink(w) if np.ndim(self.weight_decay) or self.weight_decay else g
 
@@ -137,14 +136,14 @@ class Buffer(NamedTuple):
     v: Array  # (c, n) velocity
 
 
-class Momentum(Decaying, tag="momentum"):
+class Momentum(WeightDecayOptimizer, tag="momentum"):
     """v ← beta v + g, from v = 0;  d = v, or g + beta v with ``nesterov``.  With weight decay, g is g + λw.
 
     Source: the heavy ball of B. T. Polyak, 1964, as torch.optim.SGD has it.
     """
 
     # Memory begins anew in every round, so that no checkpoint needs it.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
     nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
@@ -156,7 +155,7 @@ class Momentum(Decaying, tag="momentum"):
         return Buffer(namespace(g).zeros_like(g))
 
     def direction(self, memory: Buffer, g: Array, w: Array) -> tuple[Array, Buffer]:
-        g = self.decayed(g, w)
+        g = self.add_decay(g, w)
         v = self.beta * memory.v + g
         return (g + self.beta * v if self.nesterov else v), Buffer(v)
 
@@ -167,7 +166,7 @@ class Moments(NamedTuple):
     left: Array  # (c, 2) beta1^t and beta2^t after t steps, in double precision
 
 
-class Adam(Decaying, tag="adam"):
+class Adam(WeightDecayOptimizer, tag="adam"):
     """m ← beta1 m + (1 − beta1) g, v ← beta2 v + (1 − beta2) g², from 0;  d = m̂/(√v̂ + eps).
 
     m̂ = m/(1 − beta1^t) and v̂ = v/(1 − beta2^t) at step t of the round. With weight decay, g is g + λw.
@@ -175,7 +174,7 @@ class Adam(Decaying, tag="adam"):
     """
 
     # Moments begin anew in every round, so that no checkpoint needs them.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     beta1: Annotated[float, Meta(ge=0, lt=1, description="β₁, memory of the mean")] = 0.9
     beta2: Annotated[float, Meta(ge=0, lt=1, description="β₂, memory of the squares")] = 0.999
@@ -186,17 +185,17 @@ class Adam(Decaying, tag="adam"):
         return Moments(xp.zeros_like(g), xp.zeros_like(g), xp.ones((g.shape[0], 2)))
 
     def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
-        return self.adapt(memory, self.decayed(g, w))
+        return self.adapt(memory, self.add_decay(g, w))
 
     def adapt(self, memory: Moments, g: Array) -> tuple[Array, Moments]:
-        """m̂/(√v̂ + eps) without weight decay, and the new memory."""
+        """Return m̂/(√v̂ + eps) without weight decay, and the new memory."""
         m = self.beta1 * memory.m + (1 - self.beta1) * g
         v = self.beta2 * memory.v + (1 - self.beta2) * (g * g)
         xp = namespace(g)
         # powers are multiplied up step by step, for each client: clients that rest do not count steps
         left = memory.left * xp.asarray((self.beta1, self.beta2))
-        rest = xp.astype(1 - left, g.dtype)
-        return m / rest[:, :1] / (xp.sqrt(v / rest[:, 1:]) + self.eps), Moments(m, v, left)
+        correction = xp.astype(1 - left, g.dtype)
+        return m / correction[:, :1] / (xp.sqrt(v / correction[:, 1:]) + self.eps), Moments(m, v, left)
 
 
 class AdamW(Adam, tag="adamw"):
@@ -206,7 +205,7 @@ class AdamW(Adam, tag="adamw"):
     """
 
     # As adam; decay follows from the model.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     weight_decay: Decay = 0.01
 

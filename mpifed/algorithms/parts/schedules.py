@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from mpifed.algorithms.parts.step_sizes import Constant, Factor, Step
-from mpifed.core.promises import Keeps
+from mpifed.algorithms.parts.step_sizes import ConstantStep, Factor, Step
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 
 
-class Schedule(Step):
+class StepSchedule(Step):
     """A step size that follows the time t: rounds, or local steps of the whole run."""
 
     by: Annotated[
@@ -23,21 +23,21 @@ class Schedule(Step):
     ] = None
 
     def time(self, k: int, k0: int) -> int:
-        """t of iteration k, of which a round has ``k0``."""
+        """Return t of iteration k, where a round has ``k0`` iterations."""
         return k if self.by == "step" else k // k0
 
     def within(self, by: str | None) -> Step:
         return replace(self, by=by) if self.by is None else self
 
 
-class StepDecay(Schedule, tag="step"):
+class StepDecay(StepSchedule, tag="step"):
     """γ_t = a · decay^⌊t/every⌋, with t counted from 0 in rounds or local steps.
 
     Source: torch.optim.lr_scheduler.StepLR, whose gamma is ``decay`` and whose step_size is ``every``.
     """
 
     # γ follows from the round and from options.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     a: Factor = 0.01
     decay: Annotated[float, Meta(gt=0, le=1, description="what γ is multiplied by")] = 0.1
@@ -47,7 +47,7 @@ class StepDecay(Schedule, tag="step"):
         return self.a * self.decay ** (self.time(k, k0) // self.every)
 
 
-class Cosine(Schedule, tag="cosine"):
+class Cosine(StepSchedule, tag="cosine"):
     """γ_t = least + (a − least)(1 + cos(π t/over))/2 until t = over, and ``least`` from then on.
 
     Source: torch.optim.lr_scheduler.CosineAnnealingLR, whose T_max is ``over`` and whose eta_min is ``least``; it rises
@@ -56,7 +56,7 @@ class Cosine(Schedule, tag="cosine"):
     """
 
     # γ follows from the round and from options.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     a: Factor = 0.01
     least: Annotated[float, Meta(ge=0, description="γ at the end")] = 0.0
@@ -67,11 +67,11 @@ class Cosine(Schedule, tag="cosine"):
             raise ValueError(f"least = {self.least} is wrong: γ falls from a = {self.a}, so it must be at most that")
 
     def gamma(self, k: int, k0: int, d: Array) -> float:
-        share = min(1.0, self.time(k, k0) / self.over)
-        return self.least + (self.a - self.least) * (1 + math.cos(math.pi * share)) / 2
+        fraction = min(1.0, self.time(k, k0) / self.over)
+        return self.least + (self.a - self.least) * (1 + math.cos(math.pi * fraction)) / 2
 
 
-class Warmup(Schedule, tag="warmup"):
+class Warmup(StepSchedule, tag="warmup"):
     """γ_t = γ⁰ (first + (1 − first) t/over) before t = over, and from then on the rule ``then``, whose first γ is γ⁰.
 
     ``by`` is about both, unless ``then`` has one of its own.
@@ -80,12 +80,12 @@ class Warmup(Schedule, tag="warmup"):
     another schedule after it by SequentialLR.
     """
 
-    # γ follows from the round, from options and from the rule after it, which speaks for itself.
-    keeps = Keeps.EVERYTHING
+    # γ follows from the round, from options and from the rule ``then``, which has its own ``supports``.
+    supports = Supports.EVERYTHING
 
     over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is that of the rule ``then``")] = 5
     first: Annotated[float, Meta(gt=0, le=1, description="share of γ⁰ to begin with")] = 1 / 3
-    then: Annotated[Step, Meta(description="step sizes after the warm-up, counted from its end")] = Constant()
+    then: Annotated[Step, Meta(description="step sizes after the warm-up, counted from its end")] = ConstantStep()
 
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:
         t = self.time(k, k0)

@@ -1,4 +1,4 @@
-"""Optimisers of the server: what it adds to its model, given the clients' mean step."""
+"""Optimisers of the server: rules for its step, given the clients' mean step."""
 
 from abc import abstractmethod
 from typing import Annotated, ClassVar, NamedTuple
@@ -7,10 +7,10 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 
-Rate = Annotated[float, Meta(gt=0, description="step size η of the server")]
+ServerStepSize = Annotated[float, Meta(gt=0, description="step size η of the server")]
 
 
 class Memory(NamedTuple):
@@ -31,9 +31,9 @@ class ServerOptimizer(Component):
     """
 
     choices: ClassVar[dict[str, str]] = {
-        "momentum": "mpifed.algorithms.parts.server_optimizers:Momentum",
+        "momentum": "mpifed.algorithms.parts.server_optimizers:ServerMomentum",
         "adagrad": "mpifed.algorithms.parts.server_optimizers:Adagrad",
-        "adam": "mpifed.algorithms.parts.server_optimizers:Adam",
+        "adam": "mpifed.algorithms.parts.server_optimizers:ServerAdam",
         "yogi": "mpifed.algorithms.parts.server_optimizers:Yogi",
         "fedexp": "mpifed.algorithms.parts.server_optimizers:FedExP",
     }
@@ -44,19 +44,19 @@ class ServerOptimizer(Component):
     spread: ClassVar[bool] = False  # whether it needs the mean of ‖w_i − x‖², one number more from each client
 
     def begin(self, x: Array) -> Memory:
-        """The memory before the first round, for a model like x (n,)."""
+        """Return the memory before the first round, for a model like x (n,)."""
         return Memory(np.zeros_like(x), np.zeros_like(x[:0]))
 
     @abstractmethod
     def rate(self, delta: Array, spread: float) -> float:
-        """η for Δ = ``delta`` (n,) and the mean ``spread`` of ‖w_i − x‖²."""
+        """Return η for Δ = ``delta`` (n,) and the mean ``spread`` of ‖w_i − x‖²."""
 
     @abstractmethod
     def direction(self, memory: Memory, delta: Array) -> tuple[Array, Memory]:
-        """d (n,) for Δ = ``delta`` (n,), and the new memory."""
+        """Return d (n,) for Δ = ``delta`` (n,), and the new memory."""
 
 
-class Momentum(ServerOptimizer, tag="momentum"):
+class ServerMomentum(ServerOptimizer, tag="momentum"):
     """u ← beta u + Δ, from u = 0;  x⁺ = x + lr u.  With beta = 0 and lr = 1 it is FedAvg.
 
     Source: T.-M. H. Hsu, H. Qi, M. Brown, "Measuring the effects of non-identical data distribution for federated
@@ -64,9 +64,9 @@ class Momentum(ServerOptimizer, tag="momentum"):
     """
 
     # The server alone computes it, from replies; the method keeps its memory.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
-    lr: Rate = 1.0
+    lr: ServerStepSize = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
 
     def rate(self, delta: Array, spread: float) -> float:
@@ -80,7 +80,7 @@ class Momentum(ServerOptimizer, tag="momentum"):
 class Adaptive(ServerOptimizer):
     """u ← beta1 u + (1 − beta1) Δ, from u = 0;  x⁺ = x + lr u/(√v + tau), without correction of the bias."""
 
-    lr: Rate = 0.01
+    lr: ServerStepSize = 0.01
     beta1: Annotated[float, Meta(ge=0, lt=1, description="β₁, memory of the mean")] = 0.9
     beta2: Annotated[float, Meta(ge=0, lt=1, description="β₂, memory of the squares")] = 0.99
     tau: Annotated[float, Meta(gt=0, description="τ: v begins at τ², and τ is added to √v")] = 1e-3
@@ -98,7 +98,7 @@ class Adaptive(ServerOptimizer):
 
     @abstractmethod
     def squares(self, v: Array, new: Array) -> Array:
-        """The new v (n,), given Δ² = ``new`` (n,)."""
+        """Return the new v (n,), given Δ² = ``new`` (n,)."""
 
 
 class Adagrad(Adaptive, tag="adagrad"):
@@ -108,20 +108,20 @@ class Adagrad(Adaptive, tag="adagrad"):
     """
 
     # As momentum: from replies, with a memory that the method keeps.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def squares(self, v: Array, new: Array) -> Array:
         return v + new
 
 
-class Adam(Adaptive, tag="adam"):
+class ServerAdam(Adaptive, tag="adam"):
     """v ← beta2 v + (1 − beta2) Δ², from tau²;  u ← beta1 u + (1 − beta1) Δ, from 0;  x⁺ = x + lr u/(√v + tau).
 
     Source: FedAdam of S. J. Reddi et al., arXiv:2003.00295 (2021), Algorithm 2, which does not correct the bias.
     """
 
     # As momentum: from replies, with a memory that the method keeps.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def squares(self, v: Array, new: Array) -> Array:
         return self.beta2 * v + (1 - self.beta2) * new
@@ -134,7 +134,7 @@ class Yogi(Adaptive, tag="yogi"):
     """
 
     # As momentum: from replies, with a memory that the method keeps.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     def squares(self, v: Array, new: Array) -> Array:
         return v - (1 - self.beta2) * new * np.sign(v - new)
@@ -149,7 +149,7 @@ class FedExP(ServerOptimizer, tag="fedexp"):
     """
 
     # Its step follows from exact norms of uploads, which clients send beside these: no privacy.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
 
     eps: Annotated[float, Meta(ge=0, description="ε, against steps that are too long")] = 1e-3
 
@@ -159,8 +159,8 @@ class FedExP(ServerOptimizer, tag="fedexp"):
         return Memory(np.zeros_like(x[:0]), np.zeros_like(x[:0]))
 
     def rate(self, delta: Array, spread: float) -> float:
-        below = 2 * (float(np.vecdot(delta, delta)) + self.eps)
-        return max(1.0, spread / below) if below else 1.0
+        denominator = 2 * (float(np.vecdot(delta, delta)) + self.eps)
+        return max(1.0, spread / denominator) if denominator else 1.0
 
     def direction(self, memory: Memory, delta: Array) -> tuple[Array, Memory]:
         return delta, memory

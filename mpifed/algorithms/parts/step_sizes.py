@@ -1,4 +1,4 @@
-"""Step sizes γ."""
+"""Rules for the step size γ."""
 
 import math
 from abc import abstractmethod
@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from mpifed.core.arrays import is_number
 from mpifed.core.component import Component
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 
 Factor = Annotated[float, Meta(gt=0, description="factor a")]
@@ -27,7 +27,7 @@ class Step(Component):
 
     choices: ClassVar[dict[str, str]] = {
         "log2": "mpifed.algorithms.parts.step_sizes:Log2",
-        "constant": "mpifed.algorithms.parts.step_sizes:Constant",
+        "constant": "mpifed.algorithms.parts.step_sizes:ConstantStep",
         "sqrt-samples": "mpifed.algorithms.parts.step_sizes:SqrtSamples",
         "step": "mpifed.algorithms.parts.schedules:StepDecay",
         "cosine": "mpifed.algorithms.parts.schedules:Cosine",
@@ -39,23 +39,23 @@ class Step(Component):
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The rule that ``table`` names; a number is the constant."""
+        """Build the rule that ``table`` names; a number is the constant rule."""
         return super().build({"name": "constant", "a": table} if is_number(table) else table, path)
 
     def within(self, by: str | None) -> "Step":
-        """The rule as part of a schedule in the unit ``by``, which it takes where it has none of its own."""
+        """Return the rule as part of a schedule in the unit ``by``, which it takes if it has none of its own."""
         return self
 
     @abstractmethod
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:
-        """γ of iteration k for clients with d (c, 1) samples, ``k0`` iterations a round: (c, 1) or one number."""
+        """Return γ of iteration k for clients of d (c, 1) samples, ``k0`` iterations a round: (c, 1) or one number."""
 
 
 class Log2(Step, tag="log2"):
     """γ_k = a / log2(k + 2).  Source: fedgia (Zhou, Li, arXiv:2205.01438, 2022), section V.D."""
 
     # γ follows from the iteration.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     a: Factor = 0.01
 
@@ -63,11 +63,11 @@ class Log2(Step, tag="log2"):
         return self.a / math.log2(k + 2)
 
 
-class Constant(Step, tag="constant"):
+class ConstantStep(Step, tag="constant"):
     """γ = a."""
 
     # γ is an option.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     a: Factor = 0.01
 
@@ -79,7 +79,7 @@ class SqrtSamples(Step, tag="sqrt-samples"):
     """γ_i = a d_i / √(2 k0 + ⌊k/k0⌋).  Source: fedepm (Zhou, Li, arXiv:2208.11231, 2022), (38)."""
 
     # γ follows from numbers of samples, which are public here.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     a: Factor = 2.0
 

@@ -1,4 +1,4 @@
-"""Samples from the arrays of a data file: checks of names, shapes and types, and CSR matrices from their parts."""
+"""Samples from the arrays of a data file, with checks of names, shapes and types, and CSR matrices."""
 
 import math
 from pathlib import Path
@@ -8,22 +8,19 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
-from mpifed.core.memory import characters, check_memory, check_text
+from mpifed.core.memory import check_memory, check_text_length, text_capacity
 from mpifed.core.typing import Array
-from mpifed.data.formats.on_disk import Stored, StoredCsr
-from mpifed.data.pool import Samples, check_finite
+from mpifed.data.formats.on_disk import StoredArray, StoredCsr
+from mpifed.data.pool import PoolSamples, check_finite
 
-OF_SCIPY = ("data", "indices", "indptr", "shape")  # and format: what scipy.sparse.save_npz writes
+OF_SCIPY = ("data", "indices", "indptr", "shape")  # arrays that scipy.sparse.save_npz writes, beside format
 TEXT = "SU"  # kinds of numpy's types for bytes and text
 
 
 def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: bool = False) -> tuple[Any, Array]:
-    """X and y (d,) of the training (part "") or test ("_test") samples; UserError for wrong shapes and types.
-
-    Labels may be text where ``texts`` is set.
-    """
+    """Return X and y (d,) of training (part "") or test ("_test") samples; UserError for wrong shapes and types."""
     X_name, y_name = f"X{part}", f"y{part}"
-    X = arrays[X_name] if X_name in arrays else csr_of(arrays, path, X_name)
+    X = arrays[X_name] if X_name in arrays else read_csr(arrays, path, X_name)
     check_real(X, X_name, path)
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"{X_name} of {path} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
@@ -37,8 +34,8 @@ def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: boo
     return X, y
 
 
-def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None) -> Samples:
-    """X_test, y_test and sizes_test, checked against the training samples X and ``sizes``."""
+def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None) -> PoolSamples:
+    """Return the test samples X_test, y_test and sizes_test, checked against X and ``sizes`` of the training ones."""
     if sizes is None or "sizes_test" not in arrays:
         lacking = "sizes" if sizes is None else "sizes_test"
         raise UserError(f"{path} has test samples but no {lacking}: they need X_test, y_test, sizes and sizes_test")
@@ -48,23 +45,23 @@ def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array |
         raise UserError(f"sizes_test of {path} has {len(sizes_test)} entries, but sizes has {len(sizes)}")
     if X_test.shape[1] != X.shape[1]:
         raise UserError(f"X_test of {path} has {X_test.shape[1]} columns, but X has {X.shape[1]}")
-    return Samples(X_test, y_test, None, sizes_test)
+    return PoolSamples(X_test, y_test, None, sizes_test)
 
 
-def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
-    """The CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
+def read_csr(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
+    """Return the CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
     keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
     missing = [key for key in keys if key not in arrays]
     if set(OF_SCIPY) <= set(arrays) and name == "X":
-        check_of_scipy(arrays, path)
+        check_scipy_csr(arrays, path)
         keys = list(OF_SCIPY)
         missing = []
     if missing:
-        what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
-        raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
+        lack = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
+        raise UserError(f"{path} has {lack}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
     data, indices = (arrays[key] for key in keys[:2])
-    # read_mat has it in memory, so there is nothing to read by rows.
-    if not isinstance(data, Stored):
+    # read_mat returns arrays in memory, which cannot be read by rows.
+    if not isinstance(data, StoredArray):
         raise UserError(f"{keys[0]} of {path}: a MATLAB file holds a sparse matrix as {name} itself")
     indptr, shape = (read_vector(arrays, key, path) for key in keys[2:])
     check_real(data, keys[0], path)
@@ -76,7 +73,7 @@ def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
     d, n = map(int, shape)
     if len(indptr) != d + 1 or not is_counts(indptr) or indptr[0] != 0 or np.any(np.diff(indptr.astype(np.int64)) < 0):
         raise UserError(f"{keys[2]} of {path} must be {d + 1} whole numbers that start at 0 and never decrease")
-    # Checked here, before round one: a reader of rows would find the slip only at the client whose rows it concerns.
+    # Checked here, before round one: readers of rows would meet the mistake only at the client that it concerns.
     end = int(indptr[-1])
     for array, key in ((data, keys[0]), (indices, keys[1])):
         if array.shape != (end,):
@@ -84,26 +81,26 @@ def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
     return StoredCsr(data, indices, indptr, (d, n))
 
 
-def check_of_scipy(arrays: dict[str, Any], path: Path | str) -> None:
-    """UserError where a file of scipy.sparse.save_npz has no CSR matrix, or there are no labels beside it."""
+def check_scipy_csr(arrays: dict[str, Any], path: Path | str) -> None:
+    """Raise UserError where a file of scipy.sparse.save_npz has no CSR matrix, or there are no labels beside it."""
     if "y" not in arrays:
         raise UserError(
             f"{path} has a matrix of scipy.sparse.save_npz and no labels: write numpy.savez(file, X_data=A.data, "
             'X_indices=A.indices, X_indptr=A.indptr, X_shape=A.shape, y=y), or data.join = "y.npz" with y in it'
         )
-    form = arrays.get("format")
-    kind = "unknown"
-    if form is not None and form.shape == () and form.dtype.kind in TEXT:
+    entry = arrays.get("format")
+    form = "unknown"
+    if entry is not None and entry.shape == () and entry.dtype.kind in TEXT:
         with np.load(path, allow_pickle=False) as file:
-            kind = str(file["format"].astype(str))
-    if kind != "csr":
+            form = str(file["format"].astype(str))
+    if form != "csr":
         raise UserError(
-            f"{path} has a matrix of the format {kind!r}: scipy.sparse.save_npz(file, A.tocsr()) writes rows"
+            f"{path} has a matrix of the format {form!r}: scipy.sparse.save_npz(file, A.tocsr()) writes rows"
         )
 
 
 def check_real(array: Any, name: str, path: Path | str) -> None:
-    """UserError where an array holds anything but real numbers, such as objects, text or complex numbers."""
+    """Raise UserError where an array holds anything but real numbers, such as objects, text or complex numbers."""
     dtype = getattr(array, "dtype", np.dtype(object))
     if dtype.kind not in "biuf":
         never = "; pickled objects are never loaded" if dtype.hasobject else ""
@@ -111,18 +108,18 @@ def check_real(array: Any, name: str, path: Path | str) -> None:
 
 
 def is_counts(values: Array) -> bool:
-    """Whether all values are whole numbers >= 0 that fit into 64 bits."""
+    """Return whether all values are whole numbers >= 0 that fit into 64 bits."""
     return bool(np.all((values >= 0) & (values < 2.0**63) & (values == np.floor(values))))
 
 
 def read_vector(arrays: dict[str, Any], name: str, path: Path | str, texts: bool = False) -> Array:
-    """The array ``name`` as a vector (d,), numbers or, with ``texts``, text; in the file also (d, 1) or (1, d)."""
+    """Return the array ``name`` as a vector (d,) of numbers or, with ``texts``, of texts; (d, 1) and (1, d) will do."""
     if name not in arrays:
         raise UserError(f"{path} has no {name}; it has {', '.join(arrays) or 'no arrays'}")
     if not (texts and getattr(arrays[name], "dtype", np.dtype(object)).kind in TEXT):
         check_real(arrays[name], name, path)
     else:
-        check_text(characters(arrays[name].dtype), f"{name} of {path}")
+        check_text_length(text_capacity(arrays[name].dtype), f"{name} of {path}")
     shape = tuple(arrays[name].shape)
     if len(shape) == 0 or math.prod(shape) not in shape:
         raise UserError(f"{name} of {path} has the shape {shape}: it must be a vector")
@@ -131,12 +128,12 @@ def read_vector(arrays: dict[str, Any], name: str, path: Path | str, texts: bool
     return np.char.decode(vector, "utf-8") if vector.dtype.kind == "S" else vector
 
 
-def read_sizes(arrays: dict[str, Any], name: str, path: Path, X: Any, least: int) -> Array:
-    """The number of rows of each client (m,), each at least ``least``; their sum must be the number of rows of X."""
+def read_sizes(arrays: dict[str, Any], name: str, path: Path, X: Any, minimum: int) -> Array:
+    """Return the numbers of rows of the clients (m,), at least ``minimum`` each, which add up to the rows of X."""
     sizes = read_vector(arrays, name, path)
-    if not len(sizes) or not is_counts(sizes) or sizes.min() < least:
-        raise UserError(f"{name} of {path} must be whole numbers, the rows of each client, each at least {least}")
-    # In numbers of Python where one is too large: a sum in 64 bits can overflow to the very number of rows.
+    if not len(sizes) or not is_counts(sizes) or sizes.min() < minimum:
+        raise UserError(f"{name} of {path} must be whole numbers, the rows of each client, each at least {minimum}")
+    # In integers of Python where one is too large: a sum in 64 bits can overflow to the very number of rows.
     total = sum(map(int, sizes)) if sizes.max() > X.shape[0] else int(sizes.sum())
     if total != X.shape[0]:
         raise UserError(f"{name} of {path} add up to {total}, but X{name.removeprefix('sizes')} has {X.shape[0]} rows")

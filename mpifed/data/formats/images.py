@@ -1,4 +1,4 @@
-"""Images: IDX, the format of MNIST, and folders of JPEG and PNG images, opened when their rows are read."""
+"""Images in IDX files, the format of MNIST, and in folders of JPEG and PNG files that are opened when rows are read."""
 
 import gzip
 import math
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError, needed
+from mpifed.core.errors import UserError, import_required
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import at_most, reading
-from mpifed.data.pool import WhenRead
+from mpifed.data.pool import LazyMatrix
 
 LARGEST = 1 << 31  # bytes of values; MNIST has 47 million
 UNSIGNED_BYTE = 8
@@ -21,11 +21,11 @@ SUFFIXES = (".jpeg", ".jpg", ".png")
 
 
 def read_idx(path: Path, dimensions: int) -> Array:
-    """The unsigned bytes of an IDX file, plain or gzip, as an array with this number of ``dimensions``.
+    """Return the unsigned bytes of an IDX file, plain or gzip, as an array with this number of ``dimensions``.
 
     The format is a magic number, the length of each dimension, then one byte per value: yann.lecun.com/exdb/mnist.
-    Memory is allocated only for bytes that the file holds. UserError where the magic number is wrong or where the file
-    holds fewer or more bytes than its lengths declare.
+    Memory is allocated only for bytes that the file holds. Raises UserError if the magic number is wrong, or if the
+    file holds fewer or more bytes than its lengths declare.
     """
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -33,8 +33,8 @@ def read_idx(path: Path, dimensions: int) -> Array:
     with reading(path, "IDX"), opener(path, "rb") as file:
         head = file.read(4 + 4 * dimensions)
         if head[:4] != bytes([0, 0, UNSIGNED_BYTE, dimensions]):
-            kind = f"an IDX file of unsigned bytes in {dimensions} dimensions"
-            raise UserError(f"{path} is not {kind}: it begins with {head[:4].hex()}, not 000008{dimensions:02x}")
+            wanted = f"an IDX file of unsigned bytes in {dimensions} dimensions"
+            raise UserError(f"{path} is not {wanted}: it begins with {head[:4].hex()}, not 000008{dimensions:02x}")
         if len(head) < 4 + 4 * dimensions:
             raise UserError(f"{path} ends in its header: {len(head)} bytes are too few for {dimensions} dimensions")
         shape = tuple(int(length) for length in np.frombuffer(head, ">u4", offset=4))
@@ -48,32 +48,34 @@ def read_idx(path: Path, dimensions: int) -> Array:
     return np.frombuffer(data, dtype=np.uint8).reshape(shape)
 
 
-def pixels(X: Array, mean: float, deviation: float) -> WhenRead:
-    # Bytes in memory, and numbers when they are read: MNIST takes 47 MB in place of 376.
-    return WhenRead(X, levels(mean, deviation).take)
+def scale_pixels(X: Array, mean: float, deviation: float) -> LazyMatrix:
+    """Return the matrix of pixels (x/255 − mean)/deviation of bytes x."""
+    # Bytes in memory, and numbers when rows are read: MNIST takes 47 MB instead of 376.
+    return LazyMatrix(X, pixel_levels(mean, deviation).take)
 
 
-def levels(mean: float, deviation: float) -> Array:
-    """The number (x/255 - mean)/deviation for each byte x: (256,)."""
+def pixel_levels(mean: float, deviation: float) -> Array:
+    """Return the number (x/255 - mean)/deviation for each byte x: (256,)."""
     return (np.arange(256) / 255 - mean) / deviation
 
 
 def find_images(root: Path) -> tuple[list[str], Array]:
+    """Return the paths of all images in the folders of ``root``, and the number of each one's folder as its class."""
     paths: list[str] = []
     numbers: list[int] = []
     for folder in sorted(entry.path for entry in os.scandir(root) if entry.is_dir()):
         images = (entry for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file())
-        if found := sorted(entry.path for entry in images):
-            paths += found
-            # Counted by folders that have images: one without would leave a class without samples.
-            numbers += [numbers[-1] + 1 if numbers else 0] * len(found)
+        if members := sorted(entry.path for entry in images):
+            paths += members
+            # Folders without images are not counted: they would be classes without samples.
+            numbers += [numbers[-1] + 1 if numbers else 0] * len(members)
     return paths, np.array(numbers, np.int64)
 
 
 class FolderImages:
-    """Images as rows (d, channels · size²) of numbers (x/255 - 0.5)/0.5, one channel after the other.
+    """Matrix (d, channels · size²) of images, with pixels (x/255 - 0.5)/0.5, one channel after the other.
 
-    An image of another size is resized (bilinear). UserError names a file that is not a JPEG or PNG image.
+    Images of another size are resized (bilinear). Raises UserError with the name of a file that is no image.
     """
 
     dtype = np.dtype(np.float64)
@@ -83,17 +85,17 @@ class FolderImages:
         self.size = size
         self.mode = "RGB" if colour else "L"
         self.shape = (len(paths), (3 if colour else 1) * size * size)
-        self.level = levels(0.5, 0.5)
+        self.level = pixel_levels(0.5, 0.5)
 
     def __getitem__(self, index: Any) -> Array:
-        needed("PIL", NO_PILLOW)
+        import_required("PIL", NO_PILLOW)
         from PIL import Image
 
         selected = np.arange(len(self.paths))[index]
         rows = np.empty((len(selected), self.shape[1]))
         with warnings.catch_warnings():
-            # Pillow warns of palettes, which convert() handles, and it only warns of an image that would unpack to
-            # more memory than there is.
+            # Warnings of palettes are ignored, because convert() handles these. An image that would unpack to more
+            # memory than there is must be an error, of which Pillow only warns.
             warnings.simplefilter("ignore", UserWarning)
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             for row, number in zip(rows, selected, strict=True):
@@ -101,6 +103,7 @@ class FolderImages:
         return rows
 
     def pixels(self, Image: Any, path: str) -> Array:
+        """Return the bytes of an image file: (channels · size²,)."""
         try:
             with Image.open(path, formats=("JPEG", "PNG")) as file:
                 image = file.convert(self.mode)

@@ -1,4 +1,4 @@
-"""Arrays that stay in an HDF5 or NPZ file: a rank reads the rows of its own clients only, and no pickled objects."""
+"""Arrays that stay in HDF5 or NPZ files: a rank reads the rows of its own clients only, and no pickled objects."""
 
 import io
 import lzma
@@ -20,9 +20,9 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.checksummed import npy_header
 from mpifed.core.errors import UserError, reason
-from mpifed.core.hdf5 import check_heaps, datasets, entry, values
-from mpifed.core.memory import check_declared, check_memory, check_text, size_of
-from mpifed.core.typing import Array, Matrix
+from mpifed.core.hdf5 import check_heaps, get_entry, iterate_datasets, read_dataset
+from mpifed.core.memory import bytes_of_shape, check_declared_size, check_memory, check_text_length
+from mpifed.core.typing import Array, SampleMatrix
 
 Reader = Callable[[int, int], Any]  # (lo, hi) -> the rows lo <= i < hi
 
@@ -35,22 +35,22 @@ DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, *P
 
 
 @contextmanager
-def reading(path: Path, kind: str) -> Iterator[None]:
-    """Turn the errors that a damaged file causes into a UserError with its path; ``kind`` is the expected format."""
+def reading(path: Path, form: str) -> Iterator[None]:
+    """Turn the errors that a damaged file causes into a UserError with its path; ``form`` is the expected format."""
     try:
         yield
     except UserError:
         raise
     except MemoryError as error:
-        # Of a file that says wrong sizes, too.
+        # A file that declares wrong sizes raises it, too.
         raise UserError(f"{path} does not fit in memory, unless it is damaged: {reason(error)}") from error
     except DAMAGE as error:
         why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise UserError(f"{path} cannot be read as {kind}: it is damaged or of another format ({why})") from error
+        raise UserError(f"{path} cannot be read as {form}: it is damaged or of another format ({why})") from error
 
 
 def at_most(file: IO[bytes], size: int) -> bytearray:
-    """The next ``size`` bytes, or fewer at the end of the file."""
+    """Read the next ``size`` bytes, or fewer at the end of the file."""
     data = bytearray()
     while len(data) < size and (block := file.read(min(1 << 20, size - len(data)))):
         data += block
@@ -58,10 +58,10 @@ def at_most(file: IO[bytes], size: int) -> bytearray:
 
 
 @dataclass(eq=False)
-class Stored:
+class StoredArray:
     """An array in a file: ``[lo:hi]`` or ``[row numbers]`` reads those rows."""
 
-    kind = ""
+    form = ""
     sparse = False
 
     path: Path
@@ -70,33 +70,34 @@ class Stored:
     dtype: np.dtype[Any]
 
     def open(self) -> AbstractContextManager[Reader]:
-        """A reader of consecutive rows; fastest when row numbers increase from call to call."""
+        """Return a reader of consecutive rows, which is fastest when row numbers increase from call to call."""
         raise NotImplementedError
 
     def size(self, rows: int) -> int:
-        return rows * size_of(self.shape[1:], self.dtype.itemsize)
+        """Return the bytes of this number of rows."""
+        return rows * bytes_of_shape(self.shape[1:], self.dtype.itemsize)
 
     def check_memory(self, rows: int) -> None:
-        """UserError where there is not enough memory for this number of rows."""
+        """Raise UserError if there is not enough memory for this number of rows."""
         check_memory(self.size(rows), f"reading {rows:,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
 
     def block(self) -> int:
-        """Number of rows to read at a time."""
+        """Return the number of rows to read at a time."""
         return max(1, BLOCK_BYTES // max(1, self.size(1)))
 
     def __getitem__(self, index: Any) -> Any:
-        with reading(self.path, self.kind), self.open() as rows:
+        with reading(self.path, self.form), self.open() as rows:
             if isinstance(index, slice):
                 lo, hi, _ = index.indices(self.shape[0])
                 return rows(lo, max(lo, hi))
             return self.gather(rows, np.asarray(index))
 
     def gather(self, rows: Reader, index: Array) -> Any:
-        """The rows ``index``, in that order, from one pass over the file; HDF5 reads lists of rows far more slowly."""
-        # In rising order and by blocks, which are then put back in the order of ``index``: for [5, 2, 9] rows 2, 5 and
+        """Read the rows ``index`` in one pass over the file, because HDF5 reads lists of rows far more slowly."""
+        # Rows are read in rising order, by blocks, and then put in the order of ``index``: for [5, 2, 9] rows 2, 5 and
         # 9 are read, and argsort of at = [1, 0, 2] puts them back.
         if not self.sparse:
-            # As they are read and as they are put in order.
+            # Memory for two copies: in the order of the file, and in that of ``index``.
             size = 2 * self.size(len(index))
             check_memory(size, f"reading {len(index):,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
         at = np.argsort(index, kind="stable")
@@ -111,14 +112,14 @@ class Stored:
         return stacked[np.argsort(at)]
 
 
-class StoredCsr(Stored):
+class StoredCsr(StoredArray):
     """A CSR matrix whose ``data`` and ``indices`` stay in the file; ``indptr`` (d + 1,) is in memory."""
 
     sparse = True
 
-    def __init__(self, data: Stored, indices: Stored, indptr: Array, shape: tuple[int, int]) -> None:
+    def __init__(self, data: StoredArray, indices: StoredArray, indptr: Array, shape: tuple[int, int]) -> None:
         super().__init__(data.path, data.name, shape, data.dtype)
-        self.kind = data.kind
+        self.form = data.form
         self.data = data
         self.indices = indices
         self.indptr = indptr.astype(np.int64)
@@ -129,14 +130,14 @@ class StoredCsr(Stored):
 
     @contextmanager
     def open(self) -> Iterator[Reader]:
-        # scipy has no half precision, and products of whole numbers would overflow in theirs.
-        exact = np.float32 if self.data.dtype == np.float32 else np.float64
+        # scipy has no half precision, and products of integers would overflow.
+        dtype = np.float32 if self.data.dtype == np.float32 else np.float64
         with self.data.open() as data, self.indices.open() as indices:
 
-            def rows(lo: int, hi: int) -> Matrix:
+            def rows(lo: int, hi: int) -> SampleMatrix:
                 a = int(self.indptr[lo])
                 b = int(self.indptr[hi])
-                values = data(a, b).astype(exact, copy=False)
+                values = data(a, b).astype(dtype, copy=False)
                 columns = indices(a, b)
                 # scipy wants both index arrays of one type, and copies them to 64 bits where they differ.
                 small = columns.dtype == np.int32 and b - a < 2**31
@@ -149,10 +150,10 @@ class StoredCsr(Stored):
 
 
 @dataclass(eq=False)
-class H5Array(Stored):
-    """``columns_first``: whether the file has the columns as rows, as MATLAB writes them."""
+class H5Array(StoredArray):
+    """An array in an HDF5 file; ``columns_first``: whether rows of the file are columns, as MATLAB writes them."""
 
-    kind = "HDF5"
+    form = "HDF5"
 
     columns_first: bool = False
 
@@ -165,7 +166,7 @@ class H5Array(Stored):
 
     @contextmanager
     def within(self, file: Any) -> Iterator[Reader]:
-        """A reader of rows in the open ``file``."""
+        """Return a reader of rows in the open ``file``."""
         longest = max(1, check_heaps(self.path)) if self.dtype.kind == "U" else 0
         dataset = file[self.name]
 
@@ -173,24 +174,24 @@ class H5Array(Stored):
             self.check_memory(hi - lo)
             if self.columns_first:
                 return dataset[..., lo:hi].T
-            return texts(dataset, lo, hi, longest, f"{self.name} of {self.path}") if longest else dataset[lo:hi]
+            return read_texts(dataset, lo, hi, longest, f"{self.name} of {self.path}") if longest else dataset[lo:hi]
 
         yield rows
 
 
-def texts(dataset: Any, lo: int, hi: int, longest: int, what: str) -> Array:
-    """The texts lo <= i < hi of a file whose longest has so many bytes. UserError where those of ``what`` are too long.
+def read_texts(dataset: Any, lo: int, hi: int, longest: int, label: str) -> Array:
+    """Read the texts lo <= i < hi of a file whose longest has ``longest`` bytes; UserError if they are too long.
 
-    They are read a few at a time: all of them may refer to a text that the file has once.
+    They are read a few at a time, because all of them may refer to one text that the file holds once.
     """
     step = max(1, BLOCK_BYTES // longest)
     parts = []
     for first in range(lo, hi, step):
         parts.append(dataset.asstr()[first : min(first + step, hi)])
-        check_text(max(map(len, parts[-1].ravel())), what)
-    found = np.concatenate([np.zeros((0, *dataset.shape[1:]), object), *parts])
-    check_memory(4 * found.size * max(map(len, found.ravel()), default=0), f"the texts of {what}")
-    return found.astype(str)
+        check_text_length(max(map(len, parts[-1].ravel())), label)
+    texts = np.concatenate([np.zeros((0, *dataset.shape[1:]), object), *parts])
+    check_memory(4 * texts.size * max(map(len, texts.ravel()), default=0), f"the texts of {label}")
+    return texts.astype(str)
 
 
 def is_h5(path: Path) -> bool:
@@ -200,51 +201,52 @@ def is_h5(path: Path) -> bool:
 
 
 def open_h5(path: Path) -> dict[str, Any]:
-    """The arrays of an HDF5 file by name; sparse ones that MATLAB wrote are in memory, as CSR."""
+    """Return the arrays of an HDF5 file by name; sparse ones that MATLAB wrote are read into memory, as CSR."""
     import h5py
 
     with h5py.File(path, "r", locking="best-effort") as file:
-        found = {name: h5_array(path, name, one) for name, one in datasets(file, str(path))}
-        return found | dict(sparse_groups(file, path))
+        arrays = {name: h5_array(path, name, one) for name, one in iterate_datasets(file, str(path))}
+        return arrays | dict(sparse_groups(file, path))
 
 
 def h5_array(path: Path, name: str, entry: Any) -> H5Array:
+    """Return the array of a dataset in an HDF5 file, which is not read."""
     import h5py
 
-    if written := matlab_class(entry):
-        # An empty array has its shape in the place of numbers.
+    if variable_class := matlab_class(entry):
+        # An empty array holds its shape instead of numbers.
         shape = (0, 0) if "MATLAB_empty" in entry.attrs else entry.shape[::-1]
-        kind = entry.dtype if NUMBERS.fullmatch(written) else np.dtype(object)
-        return H5Array(path, name, shape, kind, columns_first=True)
-    about = h5py.check_string_dtype(entry.dtype)
-    text = about is not None and about.length is None  # strings of any length are text in numpy, too
+        dtype = entry.dtype if NUMBERS.fullmatch(variable_class) else np.dtype(object)
+        return H5Array(path, name, shape, dtype, columns_first=True)
+    string_type = h5py.check_string_dtype(entry.dtype)
+    text = string_type is not None and string_type.length is None  # strings of any length are text in numpy, too
     return H5Array(path, name, entry.shape, np.dtype(str if text else entry.dtype))
 
 
 def matlab_class(entry: Any) -> str:
-    """The class of a variable in a file that MATLAB 7.3 wrote; empty elsewhere."""
+    """Return the class of a variable in a file that MATLAB 7.3 wrote; empty elsewhere."""
     if "MATLAB_class" not in entry.attrs:
         return ""
-    # MATLAB's own is there in place; a text of any length lies in a heap of the file, which may be damaged.
+    # MATLAB writes a text of fixed length; one of any length lies in a heap of the file, which may be damaged.
     if entry.attrs.get_id("MATLAB_class").dtype.kind != "S":
         check_heaps(entry.file.filename)
     return str(np.asarray(entry.attrs["MATLAB_class"]).astype(str))
 
 
-def sparse_groups(file: Any, path: Path) -> Iterator[tuple[str, Matrix]]:
-    """Names and CSR matrices of sparse variables of MATLAB: groups of columns with the number of rows beside them."""
+def sparse_groups(file: Any, path: Path) -> Iterator[tuple[str, SampleMatrix]]:
+    """Yield names and CSR matrices of sparse variables of MATLAB: groups of columns, with an attribute for the rows."""
     for name in file:
-        group = entry(file, name, str(path))
+        group = get_entry(file, name, str(path))
         if not (hasattr(group, "keys") and matlab_class(group) and "MATLAB_sparse" in group.attrs):
             continue
-        parts = {key: values(data, f"{name} of {path}") for key, data in datasets(group, str(path))}
+        parts = {key: read_dataset(data, f"{name} of {path}") for key, data in iterate_datasets(group, str(path))}
         shape = (int(group.attrs["MATLAB_sparse"]), len(parts["jc"]) - 1)
         empty = np.zeros(0)
-        yield name, from_columns(name, parts.get("data", empty), parts.get("ir", empty), parts["jc"], shape)
+        yield name, csr_from_columns(name, parts.get("data", empty), parts.get("ir", empty), parts["jc"], shape)
 
 
-def from_columns(name: str, values: Array, rows: Array, starts: Array, shape: tuple[int, ...]) -> Matrix:
-    """The CSR matrix of the entries of columns. ValueError where they are none."""
+def csr_from_columns(name: str, values: Array, rows: Array, starts: Array, shape: tuple[int, ...]) -> SampleMatrix:
+    """Return the CSR matrix with the entries of CSC arrays; ValueError where these are no matrix."""
     with np.errstate(invalid="ignore"):
         rows = rows.astype(np.int64)
         starts = starts.astype(np.int64)
@@ -256,18 +258,20 @@ def from_columns(name: str, values: Array, rows: Array, starts: Array, shape: tu
     return sp.csr_array(matrix)
 
 
-class NpzArray(Stored):
-    kind = "NPZ"
+class NpzArray(StoredArray):
+    """An array in an NPZ file."""
+
+    form = "NPZ"
 
     def __init__(self, path: Path, name: str, archive: zipfile.ZipFile) -> None:
         member = archive.getinfo(f"{name}.npy")
-        check_declared(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
+        check_declared_size(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
         with archive.open(member) as file:
             start = io.BytesIO(file.read(HEADER))
         shape, self.columns_first, dtype = read_header(start)
         super().__init__(path, name, shape, dtype)
         self.offset = start.tell()
-        size = size_of(self.shape, self.dtype.itemsize)
+        size = bytes_of_shape(self.shape, self.dtype.itemsize)
         if min(self.shape, default=0) < 0 or (size > member.file_size - self.offset and not self.dtype.hasobject):
             declared = f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes"
             raise UserError(f"{declared}, but holds {member.file_size - self.offset:,}")
@@ -287,19 +291,19 @@ class NpzArray(Stored):
                 self.check_memory(hi - lo)
                 return values(self.size(lo), self.size(hi - lo)).reshape(hi - lo, *self.shape[1:])
 
-            # In Fortran order a row has its numbers all over the file, and to read the whole once is faster.
+            # In Fortran order a row is scattered over the file, and it is faster to read everything once.
             if self.columns_first:
                 self.check_memory(self.shape[0])
-                whole = values(0, self.size(self.shape[0])).reshape(self.shape, order="F")
-                yield lambda lo, hi: whole[lo:hi]
+                array = values(0, self.size(self.shape[0])).reshape(self.shape, order="F")
+                yield lambda lo, hi: array[lo:hi]
             else:
                 yield rows
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran order, and type of an array; ValueError for an invalid header."""
+    """Read the header of an array: shape, whether in Fortran order, and type; ValueError if it is invalid."""
     try:
-        # numpy warns of headers that Python 2 wrote, which it reads.
+        # numpy warns of headers that Python 2 wrote, but reads them.
         with warnings.catch_warnings(action="ignore"):
             return npy_header(file)
     except (TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:  # of ast.literal_eval
@@ -307,6 +311,7 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def open_npz(path: Path) -> dict[str, Any]:
+    """Return the arrays of an NPZ file by name, which are not read."""
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         return {name: NpzArray(path, name, archive) for name in names}

@@ -9,87 +9,84 @@ from typing import Any
 import numpy as np
 
 from mpifed.core import sparse as sp
-from mpifed.core.arrays import starts_of
+from mpifed.core.arrays import row_offsets
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.formats.lines import is_number, lines_of
-from mpifed.data.inferred import BASE, COLUMNS, Inferred
+from mpifed.data.formats.lines import is_number, read_lines
+from mpifed.data.inferred import BASE, COLUMNS, Inference
 
 CHUNK = 1 << 24  # bytes of text parsed at a time
 QID = re.compile(rb"\sqid:\S*")
 
 
-def about_indices(zero_based: bool | None = None, columns: int | None = None) -> tuple[Inferred, ...]:
-    """What samples say of a file where its options do not."""
+def infer_indices(zero_based: bool | None = None, columns: int | None = None) -> tuple[Inference, ...]:
+    """Return the facts that are inferred from the samples of a file, because its options do not state them."""
     return (() if columns else (COLUMNS,)) + (() if zero_based is not None else (BASE,))
 
 
 def read_svm(path: Path, zero_based: bool | None, columns: int | None = None) -> dict[str, Any]:
-    """X (d, n) CSR and y (d,) of lines ``label index:value index:value … # comment``; qid:… is ignored.
+    """Read X (d, n) CSR and y (d,) from lines ``label index:value index:value … # comment``; qid:… is ignored.
 
-    Labels are numbers or, where the first one is not, text. Indices count from 0 if ``zero_based``, else from 1; with
+    Labels are numbers or, if the first one is not, texts. Indices count from 0 if ``zero_based``, else from 1; with
     None, from 0 if the file has an index 0. There are ``columns`` features or, with None, as many as the largest index
-    says. UserError for other indices, and for one that a line has twice.
+    says. Raises UserError for other indices, and for an index that a line has twice.
     """
     words: bool | None = None
     labels: list[Array] = []
     counts = []
     indices = []
     values = []
-    for first, lines in chunks(path):
-        # The first label says what all are: a number among words is a word, but a word among numbers is a mistake.
+    for first, lines in read_chunks(path):
+        # The first label decides: a number among words is a word, but a word among numbers is a mistake.
         if words is None:
-            label = next((entries[0] for entries in map(words_of, lines) if entries), None)
+            label = next((entries[0] for entries in map(split_line, lines) if entries), None)
             words = None if label is None else is_word(label)
-        y, count, found = parse(path, first, lines, bool(words))
+        y, count, pairs = parse(path, first, lines, bool(words))
         labels += [y] if len(y) else []
         counts.append(count)
-        indices.append(found[:, 0].astype(np.int64))
-        values.append(found[:, 1])
+        indices.append(pairs[:, 0].astype(np.int64))
+        values.append(pairs[:, 1])
     index = np.concatenate(indices)
     lowest = int(index.min(initial=1))
     if lowest < 0 or (lowest == 0 and zero_based is False):
         raise UserError(f"{path} has the index {lowest}: indices count from 1, or from 0 with data.zero_based = true")
     base = int(lowest > 0 and not zero_based)
-    X = csr_of(path, index - base, np.concatenate(values), starts_of(np.concatenate(counts)), (base, columns))
+    X = make_csr(path, index - base, np.concatenate(values), row_offsets(np.concatenate(counts)), (base, columns))
     return {"X": X, "y": np.concatenate(labels or [np.zeros(0)])}
 
 
-def csr_of(path: Path, index: Array, values: Array, indptr: Array, counted: tuple[int, int | None]) -> Any:
-    """X (d, n) of indices from 0, which ``counted`` from a base in the file, to as many columns where these are given.
-
-    UserError for an index beyond them, and for one that a line has twice.
-    """
+def make_csr(path: Path, index: Array, values: Array, indptr: Array, counted: tuple[int, int | None]) -> Any:
+    """Return X (d, n) from indices that begin at 0; ``counted``: base in the file, n or None; UserError if wrong."""
     base, columns = counted
-    most = int(index.max(initial=-1)) + 1
-    if columns and most > columns:
-        line = line_of(path, indptr, int(index.argmax()))
+    n = int(index.max(initial=-1)) + 1
+    if columns and n > columns:
+        line = cite_line(path, indptr, int(index.argmax()))
         right = f"indices count from {base}, and data.columns = {columns} says that there are {columns} features"
-        raise UserError(f"{line} has the index {most - 1 + base}: {right}")
-    X = sp.csr_array((values, index, indptr), (len(indptr) - 1, columns or most))
+        raise UserError(f"{line} has the index {n - 1 + base}: {right}")
+    X = sp.csr_array((values, index, indptr), (len(indptr) - 1, columns or n))
     X.sort_indices()
-    again = np.flatnonzero(X.indices[1:] == X.indices[:-1])
-    # The same index at the end of a row and at the start of the next one is there once in each.
-    again = again[~np.isin(again + 1, indptr)]
-    if again.size:
-        line = line_of(path, indptr, int(again[0]))
-        raise UserError(f"{line} has the index {X.indices[again[0]] + base} twice: each stands there once")
+    twice = np.flatnonzero(X.indices[1:] == X.indices[:-1])
+    # An index at the end of a row and at the start of the next one is in each of them once.
+    twice = twice[~np.isin(twice + 1, indptr)]
+    if twice.size:
+        line = cite_line(path, indptr, int(twice[0]))
+        raise UserError(f"{line} has the index {X.indices[twice[0]] + base} twice: each stands there once")
     return X
 
 
-def line_of(path: Path, indptr: Array, entry: int) -> str:
-    """What to call the line of an entry, by its place among all."""
+def cite_line(path: Path, indptr: Array, entry: int) -> str:
+    """Return the path and the number of the line that holds an entry of the matrix."""
     row = int(np.searchsorted(indptr, entry, side="right")) - 1
-    lines = (number for number, line in enumerate(lines_of(path), 1) if words_of(line))
+    lines = (number for number, line in enumerate(read_lines(path), 1) if split_line(line))
     return f"{path}, line {next(islice(lines, row, None))}"
 
 
-def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Number, from 1, of the first line of each chunk, and its lines."""
+def read_chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the number, from 1, of the first line of each chunk, and its lines."""
     first = 1
     size = 0
     group: list[bytes] = []
-    for line in lines_of(path):
+    for line in read_lines(path):
         group.append(line)
         size += len(line)
         if size >= CHUNK:
@@ -100,8 +97,8 @@ def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     yield first, group
 
 
-def words_of(line: bytes) -> list[bytes]:
-    """The label and the entries of a line, without comment and qid; none on an empty line."""
+def split_line(line: bytes) -> list[bytes]:
+    """Return the label and the entries of a line, without comment and qid; nothing for an empty line."""
     return QID.sub(b"", line.split(b"#", 1)[0]).split()
 
 
@@ -110,16 +107,13 @@ def is_word(label: bytes) -> bool:
 
 
 def parse(path: Path, first: int, lines: list[bytes], words: bool) -> tuple[Array, Array, Array]:
-    """Labels (rows,), number of entries of each row (rows,), and all (index, value) pairs of these lines.
-
-    Labels are texts if ``words``, else numbers. UserError with the first line that is wrong.
-    """
+    """Return labels (texts if ``words``), entries of each row, and (index, value) pairs; UserError for a wrong line."""
     labels: list[bytes] = []
     counts: list[int] = []
     rest: list[bytes] = []
     try:
         for line in lines:
-            label, *entries = words_of(line) or [b""]
+            label, *entries = split_line(line) or [b""]
             if label:
                 labels.append(label)
                 counts.append(len(entries))
@@ -134,15 +128,15 @@ def parse(path: Path, first: int, lines: list[bytes], words: bool) -> tuple[Arra
         marks = np.frombuffer(text, dtype=np.uint8)
         marks = marks[(marks == ord(":")) | (marks == ord(" "))]
         index = pairs[:, 0]
-        whole = np.all((np.abs(index) < 2**53) & (index == np.floor(index)))
-        if marks.tobytes() != (b": " * len(rest))[:-1] or len(pairs) != len(rest) or not whole:
+        exact = np.all((np.abs(index) < 2**53) & (index == np.floor(index)))
+        if marks.tobytes() != (b": " * len(rest))[:-1] or len(pairs) != len(rest) or not exact:
             raise ValueError
     except ValueError:
         if len(lines) == 1:
             shown = lines[0].decode(errors="replace").strip()[:60]
-            kind = "label index:value …', with a word as label" if words else "label index:value …'"
-            raise UserError(f"{path}, line {first}: {shown!r} is not of the form '{kind}") from None
-        # numpy does not say which line is wrong. Halves find it in as many steps as a chunk can be halved.
+            form = "label index:value …', with a word as label" if words else "label index:value …'"
+            raise UserError(f"{path}, line {first}: {shown!r} is not of the form '{form}") from None
+        # numpy does not say which line is wrong: bisection finds it.
         half = len(lines) // 2
         parse(path, first, lines[:half], words)
         parse(path, first + half, lines[half:], words)

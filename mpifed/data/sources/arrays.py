@@ -10,47 +10,48 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from mpifed.core import sparse as sp
-from mpifed.core.arrays import is_number, masked
-from mpifed.core.errors import UserError, counted, unknown
-from mpifed.core.objects import plain
-from mpifed.core.promises import Keeps, keeping
-from mpifed.core.typing import Array, Count, Matrix
-from mpifed.data.dataset import Data, Dataset, Test
+from mpifed.core.arrays import count_masked, is_number
+from mpifed.core.errors import UserError, format_count, raise_unknown
+from mpifed.core.objects import to_plain
+from mpifed.core.promises import Supports, supporting
+from mpifed.core.typing import Array, PositiveInt, SampleMatrix
+from mpifed.data.dataset import Data, Dataset, TestFraction
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Classes, Samples, check_finite, deal_stated
-from mpifed.data.sample_columns import COLUMNS, added, combined, in_order
-from mpifed.data.sources.held import Words, found, kept
+from mpifed.data.pool import ClassesOption, PoolSamples, check_finite, make_pool_with_classes
+from mpifed.data.sample_columns import COLUMNS, attach_columns, columns_of_pool, combine_columns
+from mpifed.data.sources.held import HeldWords, find_held, keep
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
 
 
 @dataclass(eq=False)
-class Held:
-    """Samples X (d, n), y (d,) and, where given, whose they are; without sizes a partition divides the rows.
+class HeldArrays:
+    """Samples X (d, n), y (d,) in memory, divided among clients where they have sizes; else a partition divides them.
 
     ``columns``: weights and offsets (d,) by name.
     """
 
-    train: Samples
-    test: Samples | None
+    train: PoolSamples
+    test: PoolSamples | None
     columns: dict[str, Array]
 
     def digest(self) -> str:
-        found = hashlib.sha256()
+        """Return the hash of all arrays."""
+        sha256 = hashlib.sha256()
         for X, *others in filter(None, (self.train, self.test)):
-            own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
-            for array in (array for array in [*own, *others] if array is not None):
-                found.update(f"{array.dtype.str} {array.shape};".encode())
+            arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+            for array in (array for array in [*arrays, *others] if array is not None):
+                sha256.update(f"{array.dtype.str} {array.shape};".encode())
                 step = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
                 for first in range(0, len(array), step):
-                    found.update(np.ascontiguousarray(array[first : first + step]).data)
+                    sha256.update(np.ascontiguousarray(array[first : first + step]).data)
         for name, column in self.columns.items():
-            found.update(f"{name} {column.dtype.str};".encode())
-            found.update(np.ascontiguousarray(column).data)
-        return found.hexdigest()
+            sha256.update(f"{name} {column.dtype.str};".encode())
+            sha256.update(np.ascontiguousarray(column).data)
+        return sha256.hexdigest()
 
 
-WORDS = Words(
+WORDS = HeldWords(
     call="mpifed.arrays(X, y, clients)",
     again="mpifed.arrays(X, y, clients)",
     what="arrays",
@@ -66,28 +67,28 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     """
 
     # Samples as they are; every rank has the arrays of the program.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
     held = True
-    options = keeping("shape", "sha256", "partition", "test", "classes")
+    options = supporting("shape", "sha256", "partition", "test", "classes")
 
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
     sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of test samples")] = ""
-    clients: Annotated[Count | None, Meta(description="number of clients m")] = None  # type: ignore[assignment]
-    usual: ClassVar[Partition] = Iid()
+    clients: Annotated[PositiveInt | None, Meta(description="number of clients m")] = None  # type: ignore[assignment]
+    default_partition: ClassVar[Partition] = Iid()
     partition: Partition | None = None
-    test: Test = 0.0
-    classes: Classes = None
+    test: TestFraction = 0.0
+    classes: ClassesOption = None
 
     def check(self) -> None:
-        found(self, WORDS)
+        find_held(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        held: Held = found(self, WORDS)
-        pool = deal_stated(self, held.train, held.test, seed, dtype, "the arrays")
+        held: HeldArrays = find_held(self, WORDS)
+        pool = make_pool_with_classes(self, held.train, held.test, seed, dtype, "the arrays")
         pool.division = pool.division or "by the arrays"
         if held.columns:
-            values = combined(held.columns, str, entry)
-            added(pool, in_order(tuple(held.columns), values, None, pool))
+            values = combine_columns(held.columns, str, entry)
+            attach_columns(pool, columns_of_pool(tuple(held.columns), values, None, pool))
         return pool
 
 
@@ -101,11 +102,11 @@ def arrays(
     classes: int | Sequence[int | str] | None = None,
     **columns: ArrayLike,
 ) -> Data:
-    """Federated data from arrays in memory: ``mpifed.arrays(X, y, clients)``.
+    """Return federated data from arrays in memory: ``mpifed.arrays(X, y, clients)``.
 
     ``X`` (d, n): an array of numbers, or a sparse matrix of scipy, read as CSR. ``y`` (d,): labels or targets.
-    ``clients``: the number of samples of each client, (m,), client i owning the next clients[i] rows; or whose each
-    sample is, (d,) numbers or texts, clients in sorted order; or the number m of clients, among whom ``partition``
+    ``clients``: the number of samples of each client, (m,), client i owning the next clients[i] rows; or the client of
+    each sample, (d,) numbers or texts, clients in sorted order; or the number m of clients, among whom ``partition``
     (default: iid) divides the samples. ``test``: share of each client's samples that is kept for testing, or
     (X_test, y_test, clients_test) with ``clients_test`` as ``clients``. ``classes``: how many there are, or their
     labels in order (default: those of y). ``columns``, (d,) numbers each: ``weight`` (prior weights) or ``frequency``
@@ -114,7 +115,7 @@ def arrays(
     The arrays are not copied; results have their shape and hash. Under mpirun every rank needs the same ones.
     Raises UserError for what cannot be federated data.
     """
-    train, names, m = samples_of(X, y, clients)
+    train, names, m = train_samples(X, y, clients)
     if train.sizes is not None and partition is not None:
         raise UserError("partition contradicts clients, which say already whose each sample is: give their number")
     tests = None
@@ -123,92 +124,91 @@ def arrays(
             raise UserError("test samples of clients need clients that say whose each training sample is, too")
         tests = test_samples(test, train, names)
         test = 0.0
-    held = Held(train, tests, checked_columns(columns, len(train.y), tests))
-    sha256 = held.digest()
-    given = {"partition": partition, "classes": classes}
-    table = {"shape": list(train.X.shape), "sha256": sha256, "clients": m, "test": test}
-    table |= {key: plain(value, key) for key, value in given.items() if value is not None}
-    made = Arrays.fill(table, "data")
-    return kept(made, held)
+    held = HeldArrays(train, tests, check_columns(columns, len(train.y), tests))
+    options = {"partition": partition, "classes": classes}
+    table = {"shape": list(train.X.shape), "sha256": held.digest(), "clients": m, "test": test}
+    table |= {key: to_plain(value, key) for key, value in options.items() if value is not None}
+    return keep(Arrays.fill(table, "data"), held)
 
 
-def samples_of(X: Any, y: ArrayLike, clients: Any) -> tuple[Samples, Array | None, int]:
-    """The training samples, ``sizes`` None where they are to be divided; the names of clients; their number."""
-    X, y = checked(X, y, "")
+def train_samples(X: Any, y: ArrayLike, clients: Any) -> tuple[PoolSamples, Array | None, int]:
+    """Return the training samples, with ``sizes`` None if a partition divides them; names and number of clients."""
+    X, y = check_samples(X, y, "")
     if is_number(clients, int | np.integer):
         if not 1 <= clients <= len(y):
             raise UserError(f"clients = {clients} is wrong: {len(y)} samples are for 1 to {len(y)} clients")
-        return Samples(X, y, None, None), None, int(clients)
-    # Whole numbers may be sizes or names. Of d names that add up to d, all are 1, and all samples are one client's in
-    # the one meaning and each is a client in the other: that sizes are meant is what the docstring says first.
-    given = vector(clients, "clients")
-    if given.dtype.kind in "iu" and given.min() >= 1 and given.sum() == len(y):
-        return Samples(X, y, None, given.astype(np.int64)), None, len(given)
-    if len(given) != len(y):
+        return PoolSamples(X, y, None, None), None, int(clients)
+    # Whole numbers may be sizes or names. Only d ones could be both, a client for each sample or one client of the
+    # name 1: they are taken as sizes, which the docstring names first.
+    entries = to_vector(clients, "clients")
+    if entries.dtype.kind in "iu" and entries.min() >= 1 and entries.sum() == len(y):
+        return PoolSamples(X, y, None, entries.astype(np.int64)), None, len(entries)
+    if len(entries) != len(y):
         raise UserError(
             f"clients is neither the sizes of the clients, at least 1 each and {len(y)} in all, nor one client for "
-            f"each of the {len(y)} samples: it has {len(given)} entries"
+            f"each of the {len(y)} samples: it has {len(entries)} entries"
         )
-    names, index = np.unique(given, return_inverse=True)
+    names, index = np.unique(entries, return_inverse=True)
     order = np.argsort(index, kind="stable")
-    return Samples(X, y, order, np.bincount(index)), names, len(names)
+    return PoolSamples(X, y, order, np.bincount(index)), names, len(names)
 
 
-def test_samples(test: tuple[Any, ...], train: Samples, names: Array | None) -> Samples:
-    """The test samples of (X_test, y_test, clients_test), checked against those for training."""
+def test_samples(test: tuple[Any, ...], train: PoolSamples, names: Array | None) -> PoolSamples:
+    """Return the test samples of (X_test, y_test, clients_test), checked against those for training."""
     if len(test) != 3:
         raise UserError(f"test has {len(test)} parts: it must be a share, or (X_test, y_test, clients_test)")
-    X, y = checked(test[0], test[1], "_test")
+    X, y = check_samples(test[0], test[1], "_test")
     if X.shape[1] != train.X.shape[1]:
         raise UserError(f"X_test has {X.shape[1]} columns, but X has {train.X.shape[1]}")
-    given = vector(test[2], "clients_test")
+    entries = to_vector(test[2], "clients_test")
     m = len(train.sizes)
     if names is None:
-        if given.dtype.kind not in "iu" or len(given) != m or given.min() < 0 or given.sum() != len(y):
+        if entries.dtype.kind not in "iu" or len(entries) != m or entries.min() < 0 or entries.sum() != len(y):
             raise UserError(f"clients_test must be the sizes of the {m} clients, {len(y)} in all")
-        return Samples(X, y, None, given.astype(np.int64))
-    if len(given) != len(y) or not np.isin(given, names).all():
+        return PoolSamples(X, y, None, entries.astype(np.int64))
+    if len(entries) != len(y) or not np.isin(entries, names).all():
         raise UserError(
             f"clients_test must be one client for each of the {len(y)} test samples, all of them in clients"
         )
-    index = np.searchsorted(names, given)
-    return Samples(X, y, np.argsort(index, kind="stable"), np.bincount(index, minlength=m))
+    index = np.searchsorted(names, entries)
+    return PoolSamples(X, y, np.argsort(index, kind="stable"), np.bincount(index, minlength=m))
 
 
-def checked_columns(columns: Mapping[str, ArrayLike], d: int, tests: Samples | None) -> dict[str, Array]:
-    """Weights and offsets of the d samples by name. UserError for other names, lengths and numbers."""
+def check_columns(columns: Mapping[str, ArrayLike], d: int, tests: PoolSamples | None) -> dict[str, Array]:
+    """Return weights and offsets of the d samples by name; UserError for other names, lengths and numbers."""
     for name in columns:
         if name not in COLUMNS:
-            unknown("argument", name, COLUMNS, "mpifed.arrays")
-    given = {name: vector(values, name) for name, values in columns.items()}
-    if not given:
-        return given
-    if "weight" in given and "frequency" in given:
+            raise_unknown("argument", name, COLUMNS, "mpifed.arrays")
+    vectors = {name: to_vector(values, name) for name, values in columns.items()}
+    if not vectors:
+        return vectors
+    if "weight" in vectors and "frequency" in vectors:
         raise UserError("weight and frequency are both weights of samples: give one of them")
-    for name, values in given.items():
+    for name, values in vectors.items():
         if len(values) != d:
             raise UserError(f"{name} has {len(values)} entries, but X has {d} rows")
     if tests is not None:
-        what = COLUMNS[next(iter(given))]
+        plural = COLUMNS[next(iter(vectors))]
         raise UserError(
-            f"test samples of their own have no {what}: give test a share, or mpifed.table a frame with a column test"
+            f"test samples of their own have no {plural}: give test a share, or mpifed.table a frame with a column test"
         )
-    combined(given, str, entry)
-    return given
+    combine_columns(vectors, str, entry)
+    return vectors
 
 
 def entry(k: int) -> str:
     return f"entry {k}"
 
 
-def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
-    given = X
-    X = X.tocsr() if sp.issparse(X) else even(X, f"X{part}")
+def check_samples(X: Any, y: ArrayLike, part: str) -> tuple[SampleMatrix, Array]:
+    """Return X (d, n) and y (d,) as arrays or CSR; UserError for wrong types and shapes, which names X + part."""
+    original = X
+    X = X.tocsr() if sp.issparse(X) else to_array(X, f"X{part}")
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
-    y = vector(y, f"y{part}")
+    y = to_vector(y, f"y{part}")
     if X.dtype.kind not in "biuf":
-        frame = "; mpifed.table takes a data frame" if hasattr(given, "columns") else ""
+        frame = "; mpifed.table takes a data frame" if hasattr(original, "columns") else ""
         raise UserError(f"X{part} has the type {X.dtype}: it must be an array of real numbers{frame}")
     if len(y) != X.shape[0]:
         raise UserError(f"y{part} has {len(y)} entries, but X{part} has {X.shape[0]} rows")
@@ -216,24 +216,25 @@ def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
     return X, y
 
 
-def vector(values: Any, name: str) -> Array:
-    """Real numbers, finite ones, or texts, as an array with one axis."""
-    found = even(values, name)
-    if found.ndim != 1 or not len(found):
-        raise UserError(f"{name} has the shape {found.shape}: it must have one axis and at least one entry")
-    if found.dtype == object and all(isinstance(value, str) for value in found):  # as those of pandas
-        found = found.astype(str)
-    if found.dtype.kind not in "biufSU":
-        raise UserError(f"{name} has the type {found.dtype}: it must be an array of real numbers, or of texts")
-    if found.dtype.kind == "f":
-        check_finite(found, range(len(found)), name)
-    return found
+def to_vector(values: Any, name: str) -> Array:
+    """Return finite real numbers, or texts, as an array with one axis; UserError for others."""
+    array = to_array(values, name)
+    if array.ndim != 1 or not len(array):
+        raise UserError(f"{name} has the shape {array.shape}: it must have one axis and at least one entry")
+    if array.dtype == object and all(isinstance(value, str) for value in array):  # such as those of pandas
+        array = array.astype(str)
+    if array.dtype.kind not in "biufSU":
+        raise UserError(f"{name} has the type {array.dtype}: it must be an array of real numbers, or of texts")
+    if array.dtype.kind == "f":
+        check_finite(array, range(len(array)), name)
+    return array
 
 
-def even(values: Any, name: str) -> Array:
-    if count := masked(values):
+def to_array(values: Any, name: str) -> Array:
+    """Return values as an array of numpy; UserError for masks, uneven lengths, and types that numpy cannot convert."""
+    if count := count_masked(values):
         raise UserError(
-            f"{name} has a mask over {counted(count, 'number')}, of which nothing is known: "
+            f"{name} has a mask over {format_count(count, 'number')}, of which nothing is known: "
             'leave their rows out, or give mpifed.table a data frame and missing="drop"'
         )
     try:

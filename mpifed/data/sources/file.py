@@ -11,28 +11,28 @@ from msgspec import Meta
 
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps, keeping
-from mpifed.core.toml import listed, toml_value
+from mpifed.core.promises import Supports, supporting
+from mpifed.core.toml import as_list, toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
-from mpifed.data.formats.h5_groups import OWNERS, by_groups
+from mpifed.data.formats.h5_groups import OWNERS, read_groups
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import is_h5, open_h5, open_npz, reading
-from mpifed.data.formats.svm import about_indices, read_svm
-from mpifed.data.pool import Pool, Samples, check_finite, deal_stated
-from mpifed.data.sample_columns import COLUMNS, added, check_weights, combined, in_order
+from mpifed.data.formats.svm import infer_indices, read_svm
+from mpifed.data.pool import Pool, PoolSamples, check_finite, make_pool_with_classes
+from mpifed.data.sample_columns import COLUMNS, attach_columns, check_weights, columns_of_pool, combine_columns
 from mpifed.data.sources.tabular import Tabular
-from mpifed.data.tables.samples import contradiction
-from mpifed.data.tables.table import Matched, Stacked, Table
+from mpifed.data.tables.samples import refuse_contradiction
+from mpifed.data.tables.table import DataTable, JoinedTable, StackedTable
 
-KINDS = {suffix: kind for kind, suffixes in SUFFIXES.items() for suffix in suffixes}
+FORMATS = {suffix: form for form, suffixes in SUFFIXES.items() for suffix in suffixes}
 TABLES = ("CSV", "Parquet")
 ANY = {"path", "join", "clients", "seed", "partition", "test", "classes", "standardise", "standardise_levels", "ones"}
 UTF8 = ("utf-8", "utf-8-sig")  # the default, with or without a mark at its start
 ANY |= {*COLUMNS, "client_weights"}
 OF_CSV = ("header", "decimal", "thousands", "missing_texts", "encoding", "comment")
-SOME = {"zero_based": ["LIBSVM"], "columns": ["LIBSVM"], **{key: ["CSV"] for key in OF_CSV}}  # others: of tables
+SOME = {"zero_based": ["LIBSVM"], "columns": ["LIBSVM"], **{key: ["CSV"] for key in OF_CSV}}  # others: for tables
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
@@ -48,10 +48,10 @@ class File(Tabular, kw_only=True, tag="file"):
     features that are text become columns of zeros and ones.
     """
 
-    # Samples as they are in the file; what options change of them, each says itself.
-    keeps = Keeps.EVERYTHING
-    # How the file is read, cell by cell.
-    options = keeping("path", "join", "zero_based", "columns", *OF_CSV)
+    # Samples as they are in the file; options that change them have promises of their own.
+    supports = Supports.EVERYTHING
+    # These say how the file is read, cell by cell.
+    options = supporting("path", "join", "zero_based", "columns", *OF_CSV)
 
     path: Annotated[
         str | list[str],
@@ -89,25 +89,25 @@ class File(Tabular, kw_only=True, tag="file"):
     ] = None
 
     def paths(self) -> list[Path]:
-        return [Path(os.path.expanduser(path)) for path in listed(self.path)]
+        return [Path(os.path.expanduser(path)) for path in as_list(self.path)]
 
     def locate(self) -> list[Path]:
         if not self.path:
             raise UserError("data.path is empty: give a file, or a list of tables")
-        found = self.paths()
+        paths = self.paths()
         joined = [] if self.join is None else [Path(os.path.expanduser(self.join))]
-        for path in found + joined:
+        for path in paths + joined:
             key = "join" if path in joined else "path"
-            kind = kind_of(path, key)
+            form = format_of(path, key)
             if not os.path.isfile(path):
                 raise UserError(
                     f'data.{key} = "{path}" is not a file: give an HDF5, NPZ, MATLAB, LIBSVM, CSV or Parquet file'
                 )
-            if kind not in TABLES and len(found) > 1:
-                raise UserError(f"several files of data.path are tables, CSV or Parquet, but {path} is {kind}")
-            if joined and (kind in TABLES) != (kind_of(found[0]) in TABLES):
-                raise UserError(f"data.join adds columns to a table, or arrays to arrays: {path} is {kind}")
-        return found + joined
+            if form not in TABLES and len(paths) > 1:
+                raise UserError(f"several files of data.path are tables, CSV or Parquet, but {path} is {form}")
+            if joined and (form in TABLES) != (format_of(paths[0]) in TABLES):
+                raise UserError(f"data.join adds columns to a table, or arrays to arrays: {path} is {form}")
+        return paths + joined
 
     def check(self) -> None:
         super().check()
@@ -121,45 +121,47 @@ class File(Tabular, kw_only=True, tag="file"):
         if self.comment == "":
             raise UserError('data.comment = "" is wrong: it must be what lines of comments begin with, such as #')
         for path in self.locate():
-            if kind_of(path) == "Parquet" and find_spec("pyarrow") is None:
+            if format_of(path) == "Parquet" and find_spec("pyarrow") is None:
                 raise UserError(f'data.path = "{path}" needs pyarrow to be read: pip install "mpifed[data]"')
 
     def load(self, seed: int, dtype: str) -> Dataset:
         self.check()
         path = self.paths()[0]
-        kind = kind_of(path)
-        self.check_options(path, kind)
-        with reading(path, kind):
-            if kind in TABLES:
-                return self.of_table(self.table(), seed, dtype)
-            arrays = self.read(path, kind)
+        form = format_of(path)
+        self.check_options(path, form)
+        with reading(path, form):
+            if form in TABLES:
+                return self.load_table(self.table(), seed, dtype)
+            arrays = self.read(path, form)
             if self.join is not None:
                 more = Path(os.path.expanduser(self.join))
-                arrays = self.read(more, kind_of(more, "join")) | arrays
-            return self.prepared(self.of_arrays(arrays, path, seed, dtype))
+                arrays = self.read(more, format_of(more, "join")) | arrays
+            return self.transform_features(self.load_arrays(arrays, path, seed, dtype))
 
-    def table(self) -> Table:
+    def table(self) -> DataTable:
+        """Return the table of all files."""
         parts = [self.open(path) for path in self.paths()]
-        table = Stacked(parts) if len(parts) > 1 else parts[0]
-        return table if self.join is None else Matched(table, self.open(Path(os.path.expanduser(self.join))))
+        table = StackedTable(parts) if len(parts) > 1 else parts[0]
+        return table if self.join is None else JoinedTable(table, self.open(Path(os.path.expanduser(self.join))))
 
-    def open(self, path: Path) -> Table:
-        """The table in a file; readers are imported where they are used."""
-        kind = kind_of(path)
-        with reading(path, kind):
-            if kind == "Parquet":
+    def open(self, path: Path) -> DataTable:
+        """Return the table in a file; only the reader in use is imported."""
+        form = format_of(path)
+        with reading(path, form):
+            if form == "Parquet":
                 from mpifed.data.formats.parquet import ParquetTable
 
                 return ParquetTable(path)
-            from mpifed.data.formats.cells import Writing
+            from mpifed.data.formats.cells import CsvFormat
             from mpifed.data.formats.csv import CsvTable
 
             missing = MISSING if self.missing_texts is None else self.missing_texts
             encoding = None if self.encoding is None or codecs.lookup(self.encoding).name in UTF8 else self.encoding
-            how = Writing(frozenset(missing), self.decimal, self.thousands, self.header, encoding, self.comment)
+            how = CsvFormat(frozenset(missing), self.decimal, self.thousands, self.header, encoding, self.comment)
             return CsvTable(path, how)
 
-    def of_arrays(self, arrays: dict[str, Any], path: Path, seed: int, dtype: str) -> Dataset:
+    def load_arrays(self, arrays: dict[str, Any], path: Path, seed: int, dtype: str) -> Dataset:
+        """Return the data set of the arrays in a file; UserError where they do not fit together."""
         X, y = read_samples(arrays, path, "", texts=True)
         sizes = read_sizes(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
         test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
@@ -183,87 +185,91 @@ class File(Tabular, kw_only=True, tag="file"):
         elif sizes is not None:
             self.check_agreement("has sizes", len(sizes), test is not None)
             division = "by the groups of the file" if owners else "by the sizes in the file"
-        pool = deal_stated(self, Samples(X, y, order, sizes), test, seed, dtype, str(path))
-        pool.inferred = about_indices(self.zero_based, self.columns) if kind_of(path) == "LIBSVM" else ()
+        pool = make_pool_with_classes(self, PoolSamples(X, y, order, sizes), test, seed, dtype, str(path))
+        pool.inferred = infer_indices(self.zero_based, self.columns) if format_of(path) == "LIBSVM" else ()
         pool.division = pool.division or division
         pool.owners = owners
         self.add_arrays(pool, arrays, path)
         return pool
 
     def add_arrays(self, pool: Pool, arrays: dict[str, Any], path: Path) -> None:
-        """Weights and offsets of samples and weights of clients, where options name their arrays."""
+        """Give a pool weights and offsets of samples and weights of clients, where options name their arrays."""
         names = self.arrays_of_samples()
 
         def values(part: str, d: int) -> Array:
-            given = {name: read_vector(arrays, f"{key}{part}", path) for name, key in names.items()}
-            for name, vector in given.items():
+            vectors = {name: read_vector(arrays, f"{key}{part}", path) for name, key in names.items()}
+            for name, vector in vectors.items():
                 if len(vector) != d:
                     raise UserError(
                         f"{names[name]}{part} of {path} has {len(vector)} entries, but X{part} has {d} rows"
                     )
-            return combined(given, lambda name: f"{names[name]}{part} of {path}", lambda k: f"entry {k}")
+            return combine_columns(vectors, lambda name: f"{names[name]}{part} of {path}", lambda k: f"entry {k}")
 
         if names:
-            apart = pool.test is not None and pool.test.X is not pool.train.X
-            test = values("_test", len(pool.test.y)) if apart and pool.test is not None else None
-            added(pool, in_order(tuple(names), values("", len(pool.train.y)), test, pool))
+            separate = pool.test is not None and pool.test.X is not pool.train.X
+            test = values("_test", len(pool.test.y)) if separate and pool.test is not None else None
+            attach_columns(pool, columns_of_pool(tuple(names), values("", len(pool.train.y)), test, pool))
         if self.client_weights is not None:
             key = str(self.client_weights)
-            own = read_vector(arrays, key, path).astype(float)
-            if len(own) != pool.m:
-                raise UserError(f"{key} of {path} has {len(own)} entries, and there are {pool.m} clients: one for each")
-            check_weights(own, f"{key} of {path}")
-            pool.client_weights = own
+            weights = read_vector(arrays, key, path).astype(float)
+            if len(weights) != pool.m:
+                entries = f"{len(weights)} entries, and there are {pool.m} clients"
+                raise UserError(f"{key} of {path} has {entries}: one for each")
+            check_weights(weights, f"{key} of {path}")
+            pool.client_weights = weights
 
     def arrays_of_samples(self) -> dict[str, str]:
-        """The arrays that options name, by what they are."""
+        """Return the names of arrays of weights and offsets, by their names in COLUMNS."""
         if self.weight is not None and self.frequency is not None:
             raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
         return {name: str(key) for name in COLUMNS if (key := getattr(self, name)) is not None}
 
-    def read(self, path: Path, kind: str) -> dict[str, Any]:
-        with reading(path, kind):
-            if kind == "LIBSVM":
+    def read(self, path: Path, form: str) -> dict[str, Any]:
+        """Return the arrays in a file by name."""
+        with reading(path, form):
+            if form == "LIBSVM":
                 return read_svm(path, self.zero_based, self.columns)
-            found = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
-            if found or not (kind == "HDF5" or (kind == "MATLAB" and is_h5(path))):
-                return found
-            return by_groups(path, tuple(self.arrays_of_samples().values()))
+            arrays = {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[form](path)
+            if arrays or not (form == "HDF5" or (form == "MATLAB" and is_h5(path))):
+                return arrays
+            return read_groups(path, tuple(self.arrays_of_samples().values()))
 
-    def check_options(self, path: Path, kind: str) -> None:
+    def check_options(self, path: Path, form: str) -> None:
+        """Raise UserError for options that are for files of other formats."""
         for key, field in fields_of(type(self)).items():
             value = getattr(self, key)
-            kinds = SOME.get(key, TABLES)
-            if key not in ANY and value != field.default and kind not in kinds:
+            forms = SOME.get(key, TABLES)
+            if key not in ANY and value != field.default and form not in forms:
                 raise UserError(
-                    f"data.{key} = {toml_value(value)} is for {' and '.join(kinds)} files only, but {path} is {kind}: "
+                    f"data.{key} = {toml_value(value)} is for {' and '.join(forms)} files only, but {path} is {form}: "
                     "leave it out"
                 )
-        if self.test_column() is not None and kind not in TABLES:
+        if self.test_column() is not None and form not in TABLES:
             raise UserError(
-                f"data.test = {toml_value(self.test)} names a column of a table, but {path} is {kind}: give a share"
+                f"data.test = {toml_value(self.test)} names a column of a table, but {path} is {form}: give a share"
             )
 
     def check_agreement(self, has: str, m: int, tested: bool) -> None:
-        """UserError for options that contradict a file that has sizes or a column of m clients, or is ``tested``."""
-        contradiction(m, self, str(self.paths()[0]), has)
+        """Raise UserError for options that contradict a file with sizes or a column of m clients, or test samples."""
+        refuse_contradiction(m, self, str(self.paths()[0]), has)
         if tested and self.test:
             raise UserError(
                 f"data.test = {self.test} contradicts {self.path}, which has its own test samples X_test: leave it out"
             )
 
 
-def kind_of(path: Path, key: str = "path") -> str:
+def format_of(path: Path, key: str = "path") -> str:
+    """Return the format of a file by its suffix; UserError, which names data.``key``, if it is unknown."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in (".gz", ".bz2")
     suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""
-    kind = KINDS.get(suffix, "")
-    if not kind or (packed and kind not in ("LIBSVM", "CSV")):
+    form = FORMATS.get(suffix, "")
+    if not form or (packed and form not in ("LIBSVM", "CSV")):
         raise UserError(
-            f'data.{key} = "{path}" has an unknown suffix: it must be one of {", ".join(KINDS)}, '
+            f'data.{key} = "{path}" has an unknown suffix: it must be one of {", ".join(FORMATS)}, '
             "for text formats also with .gz or .bz2"
         )
-    return kind
+    return form
 
 
 def is_encoding(name: str) -> bool:

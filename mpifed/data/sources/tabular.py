@@ -1,5 +1,6 @@
-"""What data of tables have in common: which columns are what, and how they become features."""
+"""Base of data from tables: the roles of columns, and how these become features."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -7,25 +8,31 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.core.typing import Count
-from mpifed.data.dataset import Data, Dataset, WithOnes
+from mpifed.core.typing import PositiveInt
+from mpifed.data.dataset import Data, Dataset, TableFeature, WithOnes
 from mpifed.data.formats.arrays import read_samples
-from mpifed.data.labels import about_texts
+from mpifed.data.labels import SHOWN, abridge, note_text_labels, shorten
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Classes, Pool, deal_stated
-from mpifed.data.sample_columns import COLUMNS, added, combined, counting, in_order, one_for_each
-from mpifed.data.standardise import How, Standardised
+from mpifed.data.pool import ClassesOption, Pool, make_pool_with_classes
+from mpifed.data.sample_columns import (
+    COLUMNS,
+    attach_columns,
+    columns_of_pool,
+    combine_columns,
+    find_nonzero_weights,
+    reduce_to_clients,
+)
+from mpifed.data.standardise import StandardisedDataset, StandardiseMethod
 from mpifed.data.tables import samples
-from mpifed.data.tables.became import became
-from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
-from mpifed.data.tables.kept import TABULAR
-from mpifed.data.tables.missing import Known, fill, known_rows, rows_of
-from mpifed.data.tables.roles import Roles, roles_of
-from mpifed.data.tables.samples import Owned
-from mpifed.data.tables.table import Column, Key, Table
+from mpifed.data.tables.coding import code_columns, list_names, note_row_numbers, note_training
+from mpifed.data.tables.missing import RowSelection, fill, list_rows, select_rows
+from mpifed.data.tables.promises import TABULAR
+from mpifed.data.tables.roles import WORDS, Roles, find_roles
+from mpifed.data.tables.samples import RowOwners
+from mpifed.data.tables.table import ColumnKey, DataTable, TableColumn
 
 Keys = list[int | str] | int | str
-Share = Annotated[float, Meta(ge=0, lt=1)]
+FractionBelowOne = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class Tabular(Data):
@@ -41,31 +48,40 @@ class Tabular(Data):
     }
 
     clients: Annotated[
-        Count | None,
+        PositiveInt | None,
         Meta(description="number of clients m (default: that of the file's sizes or client column, else 128)"),
     ] = None  # type: ignore[assignment]
-    usual: ClassVar[Partition] = Iid()
+    default_partition: ClassVar[Partition] = Iid()
     partition: Partition | None = None
     test: Annotated[
-        Share | str,
+        FractionBelowOne | str,
         Meta(description="share of each client's samples kept for testing, or the column that says train or test"),
     ] = 0.0
     target: Annotated[
-        Key | None, Meta(description="column of y in a table, by name or number from 0 (default: the last)")
+        ColumnKey | None, Meta(description="column of y in a table, by name or number from 0 (default: the last)")
     ] = None
-    client: Annotated[Key | None, Meta(description="column of a table that says which client a row belongs to")] = None
-    time: Annotated[Key | None, Meta(description="column of times: the label is one with its event")] = None
-    event: Annotated[Key | None, Meta(description="column that is 1 where the event came at that time, else 0")] = None
-    weight: Annotated[Key | None, Meta(description="column of prior weights: of how little a label varies")] = None
-    frequency: Annotated[Key | None, Meta(description="column that says how many samples a row stands for")] = None
-    offset: Annotated[Key | None, Meta(description="column that is added to the scores")] = None
+    client: Annotated[
+        ColumnKey | None, Meta(description="column of a table that says which client a row belongs to")
+    ] = None
+    time: Annotated[ColumnKey | None, Meta(description="column of times: the label is one with its event")] = None
+    event: Annotated[
+        ColumnKey | None, Meta(description="column that is 1 where the event came at that time, else 0")
+    ] = None
+    weight: Annotated[ColumnKey | None, Meta(description="column of prior weights: of how little a label varies")] = (
+        None
+    )
+    frequency: Annotated[ColumnKey | None, Meta(description="column that says how many samples a row stands for")] = (
+        None
+    )
+    offset: Annotated[ColumnKey | None, Meta(description="column that is added to the scores")] = None
     exposure: Annotated[
-        Key | None, Meta(description="column of times or numbers at risk, whose logarithm is added to the scores")
+        ColumnKey | None,
+        Meta(description="column of times or numbers at risk, whose logarithm is added to the scores"),
     ] = None
     client_weights: Annotated[
-        Key | None, Meta(description="column of the weight of each row's client, which objective.weights names")
+        ColumnKey | None, Meta(description="column of the weight of each row's client, which objective.weights names")
     ] = None
-    classes: Classes = None
+    classes: ClassesOption = None
     above: Annotated[float | None, Meta(description="labels become 1 above this number, else 0")] = None
     features: Annotated[Keys | None, Meta(description="columns of features (default: all others)")] = None
     ignore: Annotated[Keys | None, Meta(description="columns that are not read")] = None
@@ -81,7 +97,7 @@ class Tabular(Data):
         Meta(description="missing cells: refused, their rows dropped, or filled with means of the training samples"),
     ] = "refuse"
     standardise: Annotated[
-        How | None,
+        StandardiseMethod | None,
         Meta(
             description="features with mean 0 and deviation 1 in the training samples: of all, of each client, or of "
             "all by sums that clients send (default: as they are)"
@@ -91,111 +107,110 @@ class Tabular(Data):
     ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
 
     def test_column(self) -> str | None:
-        """The column that says which rows are for testing, if ``test`` names one."""
+        """Return the column that says which rows are for testing, if ``test`` names one."""
         return self.test if isinstance(self.test, str) else None
 
-    def of_table(self, table: Table, seed: int, dtype: str) -> Dataset:
-        """The data set of a table; UserError where its columns are not what the options say."""
-        roles = roles_of(self, table)
-        columns, lost, left_out = self.read_columns(table, roles)
-        y, about = samples.labels(table, roles, columns, self.above)
-        own = samples.owned(table, roles, columns)
-        if own.client is not None:
+    def load_table(self, table: DataTable, seed: int, dtype: str) -> Dataset:
+        """Return the data set of a table; UserError where its columns are not what the options say."""
+        roles = find_roles(self, table)
+        columns, missing, row_notes = self.read_columns(table, roles)
+        y, label_notes = samples.read_labels(table, roles, columns, self.above)
+        owners = samples.find_owners(table, roles, columns)
+        if owners.client is not None:
             has = "has a column" if "client" in roles.special else "are"
-            samples.contradiction(len(own.names), self, table.source, has)
-        made = coded(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, lost)
-        X, y = read_samples({"X": made.X, "y": y}, table.source, "", texts=True)
-        train, test = samples.split(X, y, own, self.clients or 128)
-        pool = deal_stated(self, train, test, seed, dtype, table.source)
+            samples.refuse_contradiction(len(owners.names), self, table.source, has)
+        coded = code_columns(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, missing)
+        X, y = read_samples({"X": coded.X, "y": y}, table.source, "", texts=True)
+        train, test = samples.split_samples(X, y, owners, self.clients or 128)
+        pool = make_pool_with_classes(self, train, test, seed, dtype, table.source)
         pool.inferred = table.inferred
         name_labels(pool, table, roles, columns)
-        if own.client is not None:
-            named = f"the column {toml_value(self.client)}" if "client" in roles.special else "the files"
-            pool.division = f"by {named}"
-        pool.features = names_of(made.features)
-        pool.table = made.features
-        pool.owners = own.names
-        self.add_columns(pool, table, roles, columns, own)
+        if owners.client is not None:
+            pool.division = f"by the column {toml_value(self.client)}" if "client" in roles.special else "by the files"
+        pool.features = list_names(coded.features)
+        pool.table = coded.features
+        pool.owners = owners.names
+        self.add_columns(pool, table, roles, columns, owners)
         if "mean" in self.missing:
             fill(pool, pool.features, self.missing == "client-mean")
-        # Of training samples: what holds in all of them a run learns, whatever test samples are like.
-        trained = train_notes(made.features, pool.train.X, rows_of(pool.train)[0])
-        read = (*left_out, *table.notes(), *about, *made.notes, *samples.alike(own.names))
-        pool.notes = (became(table, roles, made.features), *pool.notes, *read)
-        pool.notes += (*numbering(made.features, X, table.source), *trained)
-        return self.prepared(pool)
+        # Notes on training samples alone, because a run learns from these.
+        trained = note_training(coded.features, pool.train.X, list_rows(pool.train)[0])
+        read = (*row_notes, *table.notes(), *label_notes, *coded.notes, *samples.note_similar_names(owners.names))
+        pool.notes = (describe_columns(table, roles, coded.features), *pool.notes, *read)
+        pool.notes += (*note_row_numbers(coded.features, X, table.source), *trained)
+        return self.transform_features(pool)
 
-    def read_columns(self, table: Table, roles: Roles) -> tuple[dict[int, Column], dict[int, int], tuple[str, ...]]:
-        """The columns that are used, without rows that are dropped; missing cells of each; and notes on what was."""
+    def read_columns(
+        self, table: DataTable, roles: Roles
+    ) -> tuple[dict[int, TableColumn], dict[int, int], tuple[str, ...]]:
+        """Return the columns in use without dropped rows, the number of missing cells of each, and notes on these."""
         special = list(roles.special.values())
         wanted = sorted({*roles.features, *special})
-        # Names of clients stay as they are written, 007 apart from 7, where a file does not say that they are numbers.
+        # Names of clients stay as written, so that 007 is not 7, where a file does not say that they are numbers.
         names = [roles.special["client"]] if table.written and "client" in roles.special else []
-        whole = dict(zip(wanted, table.read(wanted, [*roles.categories, *names]), strict=True))
-        if not len(whole[wanted[0]].values):
+        full = dict(zip(wanted, table.read(wanted, [*roles.categories, *names]), strict=True))
+        if not len(full[wanted[0]].values):
             raise UserError(f"{table.source} has no rows: each is a sample")
-        known = with_weight(known_rows(table, whole, special, self.missing), table, roles, whole)
-        table.kept = np.flatnonzero(known.rows)
-        columns = whole
-        if len(table.kept) < len(known.rows):
-            columns = {k: column.rows(table.kept) for k, column in whole.items()}
-        gone: tuple[str, ...] = ()
+        selection = drop_zero_weights(select_rows(table, full, special, self.missing), table, roles, full)
+        table.rows_in_use = np.flatnonzero(selection.rows)
+        columns = full
+        if len(table.rows_in_use) < len(selection.rows):
+            columns = {k: column.rows(table.rows_in_use) for k, column in full.items()}
+        lost_clients: tuple[str, ...] = ()
         if "client" in roles.special:
             k = roles.special["client"]
-            gone = samples.without_rows(table, k, whole[k], columns[k])
-        return columns, known.lost, (*known.notes, *gone)
+            lost_clients = samples.note_lost_clients(table, k, full[k], columns[k])
+        return columns, selection.missing, (*selection.notes, *lost_clients)
 
-    def add_columns(self, pool: Pool, table: Table, roles: Roles, columns: dict[int, Column], own: Owned) -> None:
-        """Weights and offsets of samples and weights of clients, where columns have them."""
+    def add_columns(
+        self, pool: Pool, table: DataTable, roles: Roles, columns: dict[int, TableColumn], own: RowOwners
+    ) -> None:
+        """Give a pool the weights and offsets of samples and the weights of clients that columns have, in place."""
         special = roles.special
-        given = {name: columns[special[name]].plain() for name in COLUMNS if name in special}
+        of_samples = {name: columns[special[name]].decode() for name in COLUMNS if name in special}
 
-        def called(name: str) -> str:
+        def label(name: str) -> str:
             key = "objective.weights" if name == "client_weights" else f"data.{name}"
-            return f"{table.called(special[name])} of {table.source}, {key},"
+            return f"{table.cite(special[name])} of {table.source}, {key},"
 
-        # Row numbers in place of samples: they are divided as the samples were, and say where each of these came from.
+        # Row numbers are divided as the samples were, and so tell the row of each sample.
         rows = np.arange(len(columns[next(iter(columns))].values))
-        train, test = samples.split(rows, rows, own, pool.m)
-        if given:
-            values = combined(given, called, table.row)
+        train, test = samples.split_samples(rows, rows, own, pool.m)
+        if of_samples:
+            values = combine_columns(of_samples, label, table.cite_row)
             others = None if test is None else values[:, test.X]
-            added(pool, in_order(tuple(given), values[:, train.X], others, pool))
+            attach_columns(pool, columns_of_pool(tuple(of_samples), values[:, train.X], others, pool))
         if "client_weights" in special:
-            column = columns[special["client_weights"]].plain()[train.X]
-            pool.client_weights = one_for_each(column, pool, called("client_weights"))
+            column = columns[special["client_weights"]].decode()[train.X]
+            pool.client_weights = reduce_to_clients(column, pool, label("client_weights"))
 
-    def prepared(self, dataset: Dataset) -> Dataset:
-        """The data set with features as ``standardise`` and ``ones`` say."""
+    def transform_features(self, dataset: Dataset) -> Dataset:
+        """Return the data set with features standardised and with a column of ones, where options say so."""
         if self.standardise is not None:
-            dataset = Standardised(dataset, self.standardise, self.standardise_levels)
+            dataset = StandardisedDataset(dataset, self.standardise, self.standardise_levels)
         return WithOnes(dataset) if self.ones else dataset
 
 
-def with_weight(known: Known, table: Table, roles: Roles, columns: dict[int, Column]) -> Known:
-    """The rows to keep without those whose weight or frequency is 0, of which a note says how many there are.
-
-    UserError where none is left.
-    """
-    given = {name: columns[k].plain() for name, k in roles.special.items() if name in ("weight", "frequency")}
-    if not given:
-        return known
-    zero = known.rows & ~counting(given)
+def drop_zero_weights(
+    selection: RowSelection, table: DataTable, roles: Roles, columns: dict[int, TableColumn]
+) -> RowSelection:
+    """Return the rows to keep without those of weight or frequency 0, with a note; UserError where no row is left."""
+    weights = {name: columns[k].decode() for name, k in roles.special.items() if name in ("weight", "frequency")}
+    if not weights:
+        return selection
+    zero = selection.rows & ~find_nonzero_weights(weights)
     if not zero.any():
-        return known
-    name = next(iter(given))
-    called = f"{table.called(roles.special[name])} of {table.source}, data.{name}"
-    if not (known.rows & ~zero).any():
-        raise UserError(f"{called}, is 0 in every row, so no sample counts: leave data.{name} out")
-    note = f"{int(zero.sum()):,} of {len(zero):,} rows are left out, for {called}, is 0 there"
-    return known._replace(rows=known.rows & ~zero, notes=(*known.notes, note))
+        return selection
+    name = next(iter(weights))
+    label = f"{table.cite(roles.special[name])} of {table.source}, data.{name}"
+    if not (selection.rows & ~zero).any():
+        raise UserError(f"{label}, is 0 in every row, so no sample counts: leave data.{name} out")
+    note = f"{int(zero.sum()):,} of {len(zero):,} rows are left out, for {label}, is 0 there"
+    return selection._replace(rows=selection.rows & ~zero, notes=(*selection.notes, note))
 
 
-def name_labels(pool: Pool, table: Table, roles: Roles, columns: dict[int, Column]) -> None:
-    """Let the note on labels that are texts, the last one, name their column; times are no classes.
-
-    Texts of a category that has an order are numbered in that order.
-    """
+def name_labels(pool: Pool, table: DataTable, roles: Roles, columns: dict[int, TableColumn]) -> None:
+    """Number text labels in the order of their category, name their column in the last note; times are no classes."""
     if pool.names and "target" in roles.special and not pool.stated:
         column = columns[roles.special["target"]]
         if column.ordered:
@@ -208,6 +223,41 @@ def name_labels(pool: Pool, table: Table, roles: Roles, columns: dict[int, Colum
             pool.train = pool.train._replace(y=y)
             pool.names = names
         order = "the order of its categories" if column.ordered else "sorted order"
-        pool.notes = (*pool.notes[:-1], about_texts(pool.names, table.called(roles.special["target"]), order))
+        pool.notes = (*pool.notes[:-1], note_text_labels(pool.names, table.cite(roles.special["target"]), order))
     if "time" in roles.special:
         pool.classes = 0
+
+
+def describe_columns(table: DataTable, roles: Roles, features: Sequence[TableFeature]) -> str:
+    """Return a note on the role of each column: features, levels of categories and their reference, and the rest."""
+    numbers = [repr(shorten(one.name)) for one in features if not one.category]
+    categories = [f"{shorten(one.name)!r} ({list_levels(one)})" for one in features if one.category]
+    special: dict[int, list[str]] = {}
+    for role, k in roles.special.items():
+        special.setdefault(k, []).append(WORDS[role])
+    used = {*special, *roles.features}
+    rest = [k for k in range(len(table.names)) if k not in used]
+    clauses = [
+        f"features {list_words(numbers)}" if numbers else "",
+        f"categories {list_words(categories)}" if categories else "",
+        *(f"{' and '.join(words)} {quote_column(table, k)}" for k, words in special.items()),
+        f"left out {list_words([quote_column(table, k) for k in rest])}" if rest else "",
+    ]
+    return f"columns: {'; '.join(filter(None, clauses))}"
+
+
+def quote_column(table: DataTable, k: int) -> str:
+    aside = " (names of rows)" if k in table.row_names else ""
+    aside = " (in both tables)" if table.key and k == table.positions[table.key] else aside
+    return repr(shorten(table.name(k))) + aside
+
+
+def list_levels(feature: TableFeature) -> str:
+    names = [shorten(level) or "''" for level in feature.levels]
+    first = [] if feature.dropped is None else [f"reference {shorten(feature.dropped) or repr('')}"]
+    return list_words([*first, *names])
+
+
+def list_words(words: Sequence[str]) -> str:
+    """Return words with commas between them; of many the first ones, the last, and their number."""
+    return ", ".join(abridge(words)) + (f" ({len(words):,} in all)" if len(words) > SHOWN else "")

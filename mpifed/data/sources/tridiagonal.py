@@ -1,4 +1,4 @@
-"""One quadratic function with a tridiagonal matrix for all clients, as studies of asynchronous methods have it."""
+"""A quadratic function with one tridiagonal matrix for all clients, as in studies of asynchronous methods."""
 
 from typing import Annotated
 
@@ -6,14 +6,14 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core import sparse as sp
-from mpifed.core.promises import Keeps, keeping
+from mpifed.core.promises import Supports, supporting
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array, Matrix
-from mpifed.data.dataset import Data, Dataset, Generated
+from mpifed.core.typing import Array, SampleMatrix
+from mpifed.data.dataset import Data, Dataset, GeneratedDataset
 
 
-class Shared(Generated):
-    """The same matrix for all clients, sparse; their vectors differ by ``spread``."""
+class TridiagonalClients(GeneratedDataset):
+    """The sparse matrix that all clients share, and their vectors, which differ by ``spread``."""
 
     sparse = True
 
@@ -23,7 +23,7 @@ class Shared(Generated):
         self.spread = source.spread
         self.sizes = np.full(self.m, self.n, dtype=np.int64)
 
-    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
+    def rows(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
         count = hi - lo
         one = sp.diags_array([-0.25, 0.5, -0.25], offsets=[-1, 0, 1], shape=(self.n, self.n)).tocsr()
         ends = np.cumsum([0, *np.tile(np.diff(one.indptr), count)])
@@ -32,7 +32,7 @@ class Shared(Generated):
         return X, np.concatenate([np.zeros(0), *map(self.vector, range(lo, hi))]).astype(self.dtype)
 
     def vector(self, i: int) -> Array:
-        """b_i (n,): the common one plus or minus what the pair of client i has drawn; one in the middle has none."""
+        """Return b_i (n,): b plus or minus the draw of the pair i and m − 1 − i, or b for a client in the middle."""
         b = np.zeros(self.n)
         b[0] = -0.25
         other = self.m - 1 - i
@@ -52,9 +52,9 @@ class Tridiagonal(Data, tag="tridiagonal"):
     hand; its worst case for first-order methods is that of Nesterov.
     """
 
-    # Generated from the seed: nobody's samples, and the same on every rank.
-    keeps = Keeps.EVERYTHING
-    options = keeping("features", "spread")
+    # Generated from the seed: no private samples, and the same ones on every rank.
+    supports = Supports.EVERYTHING
+    options = supporting("features", "spread")
 
     objective = "quadratic"
 
@@ -62,4 +62,4 @@ class Tridiagonal(Data, tag="tridiagonal"):
     spread: Annotated[float, Meta(ge=0, description="how far the b_i are from b; 0: one f for all clients")] = 0.0
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return Shared(self, seed, dtype)
+        return TridiagonalClients(self, seed, dtype)

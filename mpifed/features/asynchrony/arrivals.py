@@ -6,38 +6,38 @@ import numpy as np
 
 from mpifed.core.checksummed import check_array
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
 from mpifed.features.asynchrony.asynchronous import Asynchronous
-from mpifed.features.simulated_time.devices import Devices
+from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.federation.request import ARRIVE, CALL, REST, Request
-from mpifed.federation.schedule import NOTHING_SENT, Draw, Schedule
-from mpifed.federation.stage import Postage, ServerStage
+from mpifed.federation.schedule import NOTHING_SENT, Schedule, SelectionDraw
+from mpifed.federation.stage import MessageCost, ServerStage
 
 FLIGHT = 2  # the stream of a client at its own count of uploads; those of rounds have 0 and 1
 ASYNCHRONOUS = "asynchronous "  # of names in checkpoints
-SAVED = {"away": "away", "due": "due", "begun": "begun", "count": "finished", "start": "start"}  # in checkpoints
+SAVED = {"away": "busy", "due": "due", "begun": "begun", "count": "finished", "start": "start"}  # in checkpoints
 
 Start = tuple[tuple[int, int], tuple[Any, ...]]  # round and call, and arguments, of clients that began together
 
 
 class Arrivals(Schedule):
-    """Which of m clients are under way, since when, and which of these have not been computed.
+    """Clients under way, of m clients: since when, and which of them have not been computed yet.
 
-    ``due`` (m,) is when the upload of a client arrives, ``begun`` how many rounds were over when it was sent a model,
-    ``finished`` how many it has uploaded or dropped, ``start`` which of the ``starts`` it has, or −1 where it has been
-    computed. ``ages`` are those of the uploads that arrived last, ``all_ages`` those of the round, one array for each
-    call of ``arrivals``, ``came`` (m,) which clients have arrived in it, ``at_once`` how many it has computed.
+    ``busy`` (m,) tells who is under way, ``due`` when its upload arrives, ``begun`` how many rounds were over when it
+    was sent a model, ``finished`` how many uploads it has sent or dropped, ``start`` its index in ``starts``, or −1
+    once it has been computed. ``ages`` are those of the last arrivals, ``all_ages`` those of the round, an array for
+    each call of ``arrivals``; ``came`` (m,) tells who has arrived in it, ``at_once`` how many it has computed.
     """
 
     ages: Array = np.zeros(0, np.int64)
 
-    def __init__(self, asynchronous: Asynchronous, devices: Devices) -> None:
-        refuse(asynchronous, devices)
+    def __init__(self, asynchronous: Asynchronous, devices: SimulatedDevices) -> None:
+        check_arrivals(asynchronous, devices)
         super().__init__(len(devices.sizes))
         self.table, self.devices = asynchronous, devices
-        self.away = np.zeros(self.m, bool)
+        self.busy = np.zeros(self.m, bool)
         self.due = np.zeros(self.m)
         self.begun = np.zeros(self.m, np.int64)
         self.finished = np.zeros(self.m, np.int64)
@@ -47,7 +47,7 @@ class Arrivals(Schedule):
         self.came = np.zeros(self.m, bool)
         self.all_ages: list[Array] = []
         self.at_once = 0
-        self.stages = (Busy(self),)
+        self.stages = (BusyGuard(self),)
 
     def begin(self, round: int) -> None:
         super().begin(round)
@@ -64,25 +64,25 @@ class Arrivals(Schedule):
             "simulated_seconds": self.seconds,
         }
 
-    def select(self, draw: Draw, units: int) -> Array | None:
+    def select(self, draw: SelectionDraw, units: int) -> Array | None:
         self.selected = self.free
         return self.selected
 
     @property
     def free(self) -> Array | None:
-        return np.flatnonzero(~self.away) if self.away.any() else None
+        return np.flatnonzero(~self.busy) if self.busy.any() else None
 
     def drop(self, age: int) -> None:
-        dropped = self.away & (self.round - 1 - self.begun >= age)
-        self.away[dropped] = False
+        dropped = self.busy & (self.round - 1 - self.begun >= age)
+        self.busy[dropped] = False
         self.start[dropped] = -1
         # what a client draws for its next upload is new, also where it never finished this one
         self.finished[dropped] += 1
 
-    def send(self, request: Request, postage: Postage) -> bool:
-        """Note that the clients of a request begin now."""
+    def send(self, request: Request, message_cost: MessageCost) -> bool:
+        """Record that the clients of a request begin now."""
         ids = np.arange(self.m) if request.to is None else request.to
-        self.refuse_away(request)
+        self.refuse_busy(request)
         if request.each is not None:
             raise UserError(f"{request.method} cannot be sent with each = … in an asynchronous run: use an argument")
         if self.starts and request.method != self.under_way:
@@ -90,37 +90,37 @@ class Arrivals(Schedule):
                 f"{request.method} cannot be sent while {self.under_way} is under way: the clients of an asynchronous "
                 "round all begin with the same client method"
             )
-        self.under_way, self.bits = request.method, postage.bits
+        self.under_way, self.bits = request.method, message_cost.bits
         factor: Any = 1.0
         jitter = self.devices.system.jitter
         if jitter:
             draws = streams(self.devices.seed, "system", ids, self.finished[ids], FLIGHT)
             factor = np.exp(jitter * np.array([draw.standard_normal() for draw in draws]))
-        self.due[ids] = self.seconds + self.devices.usual(ids, factor)
-        self.away[ids] = True
+        self.due[ids] = self.seconds + self.devices.round_times(ids, factor)
+        self.busy[ids] = True
         self.begun[ids] = self.round - 1
         self.start[ids] = len(self.starts)
         self.starts.append((request.key, request.args))
         return True
 
     def arrivals(self) -> Array:
-        """The clients whose uploads arrive now, rising; the simulated time passes."""
-        away = np.flatnonzero(self.away)
-        if not len(away):
+        """Return the clients whose uploads arrive now, rising, and advance the simulated time."""
+        busy = np.flatnonzero(self.busy)
+        if not len(busy):
             raise UserError(NOTHING_SENT)
-        last = min(self.table.arrivals, len(away)) - 1
+        last = min(self.table.arrivals, len(busy)) - 1
         # partition finds the time of the last arrival in linear time; only those at or before it are sorted
-        near = away[self.due[away] <= np.partition(self.due[away], last)[last]]
+        candidates = busy[self.due[busy] <= np.partition(self.due[busy], last)[last]]
         # stable: of equal times the lower client numbers arrive first
-        first = near[np.argsort(self.due[near], kind="stable")][: last + 1]
+        first = candidates[np.argsort(self.due[candidates], kind="stable")][: last + 1]
         if self.table.staleness is not None:
             # the server waits for uploads that would become too old, also where that is long
-            first = np.union1d(first, away[self.round - 1 - self.begun[away] >= self.table.staleness])
+            first = np.union1d(first, busy[self.round - 1 - self.begun[busy] >= self.table.staleness])
         arrived = np.sort(first)
         # time never goes back: an upload that arrived while the server waited for an older one is used now
         self.seconds = max(self.seconds, float(self.due[arrived].max()))
         self.ages = self.round - 1 - self.begun[arrived]
-        self.away[arrived] = False
+        self.busy[arrived] = False
         self.finished[arrived] += 1
         self.times_selected[arrived] += 1
         self.came[arrived] = True
@@ -129,62 +129,63 @@ class Arrivals(Schedule):
         self.selected = arrived if len(self.all_ages) == 1 else np.flatnonzero(self.came)
         return arrived
 
-    def uploads(self, of: Array | None) -> tuple[Request | None, Request, Postage]:
-        """The request for uploads that have arrived; where one is lacking, all clients under way compute before."""
+    def uploads(self, of: Array | None) -> tuple[Request | None, Request, MessageCost]:
+        """Return the request for uploads that have arrived, and before it one that computes them if any is missing."""
         first = None
-        # Who arrives when follows from samples, gradients and bytes, so nothing need be computed to know it. Example:
+        # Arrival times follow from samples, gradients and bytes, so nothing need be computed to know them. Example:
         # clients 0 and 1 begin from x0; 0 arrives, begins anew from x1, arrives again; only now is 1 needed. When the
-        # first upload of 0 was asked for, 1 was computed too, from its own x0, and its upload has rested since then. So
+        # first upload of 0 was asked for, 1 was computed too, from its own x0, and its upload has been kept since. So
         # all ranks compute together, and the bits are those of computing one upload after the other
         if (self.start[slice(None) if of is None else of] >= 0).any():
             ids = np.flatnonzero(self.start >= 0)
             to = None if len(ids) == self.m else ids
-            first = Request(self.under_way, table(self.starts), to, self.start[ids], verb=REST)  # they keep uploads
+            # hosts keep the uploads
+            first = Request(self.under_way, stack_starts(self.starts), to, self.start[ids], request_type=REST)
             self.at_once += len(ids)
             self.start[ids] = -1
-            # no client under way needs an old model any more: what rests with clients are their new states
+            # no client under way needs an old model any more: hosts keep their new states
             self.starts = []
-        return first, Request(self.under_way, to=of, verb=ARRIVE), Postage(bits=self.bits)
+        return first, Request(self.under_way, to=of, request_type=ARRIVE), MessageCost(bits=self.bits)
 
-    def refuse_away(self, request: Request) -> None:
-        """UserError where a request calls clients that are under way."""
-        if self.away[slice(None) if request.to is None else request.to].any():
+    def refuse_busy(self, request: Request) -> None:
+        """Raise UserError where a request calls clients that are under way."""
+        if self.busy[slice(None) if request.to is None else request.to].any():
             raise UserError(
                 f"{request.method} calls clients that are under way: in an asynchronous run a method can call only the "
                 "clients that have arrived, to=fed.arrivals()"
             )
 
-    def saved(self) -> dict[str, Array]:
-        keys, *args = table(self.starts)
-        columns = {name: getattr(self, ours) for name, ours in SAVED.items()}
+    def export_state(self) -> dict[str, Array]:
+        keys, *args = stack_starts(self.starts)
+        columns = {name: getattr(self, attribute) for name, attribute in SAVED.items()}
         columns |= {"keys": keys, "bits": np.array(self.bits or 0)}
         columns |= {f"argument {k}": column for k, column in enumerate(args)}
         return {ASYNCHRONOUS + name: values for name, values in columns.items()}
 
     def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
-        """Go on from a checkpoint. ValueError where its arrays are not those of these clients."""
-        own = {name.removeprefix(ASYNCHRONOUS): x for name, x in arrays.items() if name.startswith(ASYNCHRONOUS)}
-        for name, ours in SAVED.items():
-            mine = getattr(self, ours)
-            check_array(f"{ASYNCHRONOUS}{name}", own[name], mine.shape, mine.dtype)
-            mine[:] = own[name]
+        """Continue from a checkpoint; raise ValueError where its arrays do not fit these clients."""
+        saved = {name.removeprefix(ASYNCHRONOUS): x for name, x in arrays.items() if name.startswith(ASYNCHRONOUS)}
+        for name, attribute in SAVED.items():
+            values = getattr(self, attribute)
+            check_array(f"{ASYNCHRONOUS}{name}", saved[name], values.shape, values.dtype)
+            values[:] = saved[name]
         self.seconds, self.under_way = seconds, under_way
-        self.bits = int(own["bits"]) or None
-        columns = [own[f"argument {k}"] for k in range(sum(name.startswith("argument") for name in own))]
-        # numbers become Python's again, as they were when they were sent: hosts pack ints and floats in other ways
+        self.bits = int(saved["bits"]) or None
+        columns = [saved[f"argument {k}"] for k in range(sum(name.startswith("argument") for name in saved))]
+        # numbers become Python's again, as when they were sent: hosts pack ints and floats in different ways
         rows = zip(*[column.tolist() if column.ndim == 1 else list(column) for column in columns], strict=True)
-        made = list(rows) if columns else [()] * len(own["keys"])
-        self.starts = [((int(a), int(b)), args) for (a, b), args in zip(own["keys"], made, strict=True)]
+        arguments = list(rows) if columns else [()] * len(saved["keys"])
+        self.starts = [((int(a), int(b)), args) for (a, b), args in zip(saved["keys"], arguments, strict=True)]
         if self.start.min() < -1 or self.start.max() >= len(self.starts):
             raise ValueError(f"{ASYNCHRONOUS}start must be below the {len(self.starts)} starts, and at least -1")
 
 
-def refuse(table: Asynchronous, devices: Devices) -> None:
-    """UserError where the clients of ``devices`` cannot be asynchronous."""
+def check_arrivals(table: Asynchronous, devices: SimulatedDevices) -> None:
+    """Raise UserError where the clients of ``devices`` cannot be asynchronous."""
     m = len(devices.sizes)
     if table.arrivals > m:
         raise UserError(f"asynchronous.arrivals = {table.arrivals} is wrong: it must be between 1 and the {m} clients")
-    T = devices.usual(np.arange(m), 1.0)
+    T = devices.round_times(np.arange(m), 1.0)
     if not (T > 0).all():
         raise UserError(
             f"asynchronous.arrivals = {table.arrivals} is wrong: with this [system] client {int(np.argmin(T))} "
@@ -192,21 +193,21 @@ def refuse(table: Asynchronous, devices: Devices) -> None:
         )
 
 
-class Busy(ServerStage):
-    """What every request passes in an asynchronous run: it must not call clients that are under way."""
+class BusyGuard(ServerStage):
+    """Server stage of an asynchronous run: it refuses requests that call clients under way."""
 
-    # Who is busy follows from the seed and numbers of samples; those that are not there lack in a sum.
-    keeps = Keeps.EVERYTHING & ~Keeps.SUMS
+    # Who is busy follows from the seed and numbers of samples; a sum lacks clients that have not arrived.
+    supports = Supports.EVERYTHING & ~Supports.SUMS
 
     def __init__(self, arrivals: Arrivals) -> None:
         self.arrivals = arrivals
 
-    def down(self, request: Request, postage: Postage) -> None:
-        if request.verb == CALL:
-            self.arrivals.refuse_away(request)
+    def down(self, request: Request, message_cost: MessageCost) -> None:
+        if request.request_type == CALL:
+            self.arrivals.refuse_busy(request)
 
 
-def table(starts: list[Start]) -> tuple[Array, ...]:
-    """Round and call of each start (K, 2), then each argument of all of them: (K,) numbers, or arrays (K, …)."""
+def stack_starts(starts: list[Start]) -> tuple[Array, ...]:
+    """Return round and call of each start (K, 2), then each argument of all starts: numbers (K,) or arrays (K, …)."""
     keys = np.array([key for key, _ in starts], np.int64).reshape(-1, 2)
     return keys, *[np.array(parts) for parts in zip(*(args for _, args in starts), strict=True)]

@@ -1,13 +1,13 @@
-"""The table [asynchronous]: with how many uploads the server takes a step, and how old they may be."""
+"""Table [asynchronous]: the number of uploads with which the server takes a step, and their largest age."""
 
 from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.core.component import Table
+from mpifed.core.component import StudyTable
 
 
-class Asynchronous(Table):
+class Asynchronous(StudyTable):
     """Asynchronous rounds: the server takes a step as soon as the first uploads arrive; the others are under way.
 
     All clients are sent a model at the start, and work at the same time. An upload arrives T seconds after the model

@@ -1,4 +1,4 @@
-"""The table [attack]: which clients attack, and what they send in the place of what they have computed."""
+"""Table [attack]: clients that attack, and what they send in place of their uploads."""
 
 from typing import Annotated, ClassVar
 
@@ -6,20 +6,20 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.compressors.compressor import Draws
-from mpifed.core.arrays import part_of
+from mpifed.core.arrays import floor_fraction
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps, Reasons
+from mpifed.core.promises import Reasons, Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.sums import dense
+from mpifed.federation.sums import sum_dense
 
 # Who attacks follows from the seed, and what it sends from its own stream or from the rows of the round.
-BITS_AND_RESUME = Keeps.BITS | Keeps.RESUME
+BITS_AND_RESUME = Supports.BITS | Supports.RESUME
 
 
 class Attack(Component):
-    """Some clients follow the method and then send something else, from round one on.
+    """Attack: some clients follow the method and then send something else, from round one on.
 
     An upload is seen as a change u_i: of a method that uploads models, the model less the one received. ``clients``
     attack in all rounds; a share is rounded down, and which clients these are is drawn from the seed. Attacks that are
@@ -38,17 +38,17 @@ class Attack(Component):
         "random": "mpifed.features.attack.attacks:Random",
         "little": "mpifed.features.attack.attacks:Little",
         "inner-product": "mpifed.features.attack.attacks:InnerProduct",
-        "labels": "mpifed.features.attack.attacks:Labels",
+        "labels": "mpifed.features.attack.attacks:LabelFlip",
     }
     default: ClassVar[str] = "sign-flip"
     kind: ClassVar[str] = "attacks"
     checks: ClassVar[str] = "mpifed.features.robust.robust_guards"
 
-    jointly: ClassVar[bool] = False  # whether ``together`` says what attackers send, from what honest ones have sent
-    on_labels: ClassVar[bool] = False  # whether attackers change their training labels and nothing else
-    unkept: ClassVar[Reasons] = {
-        Keeps.PRIVACY: "attackers send uploads without the noise that {name} counts on, so leave attack out",
-        Keeps.DEVICES: "attackers change their uploads in memory",
+    jointly: ClassVar[bool] = False  # attackers send what ``together`` makes of the honest uploads
+    on_labels: ClassVar[bool] = False  # attackers change their training labels and nothing else
+    unsupported: ClassVar[Reasons] = {
+        Supports.PRIVACY: "attackers send uploads without the noise that {name} counts on, so leave attack out",
+        Supports.DEVICES: "attackers change their uploads in memory",
     }
 
     clients: Annotated[
@@ -57,55 +57,55 @@ class Attack(Component):
     ] = 0.1
 
     def alone(self, u: Array, draws: Draws) -> Array:
-        """What attackers send in the place of their own changes u (c, n); draws() has a generator each."""
+        """Return what attackers send in place of their own changes u (c, n); draws() has a generator for each."""
         return u
 
     def together(self, honest: Array, attackers: int) -> Array:
-        """What each attacker sends: (w,), from the changes ``honest`` (h, w). Each column on its own."""
-        return mean_of(honest)
+        """Return what each attacker sends: (w,), from the changes ``honest`` (h, w), column by column."""
+        return average_rows(honest)
 
-    def changed(self, y: Array, total: float) -> Array:
-        """The labels of an attacker in the place of y (d,); ``total`` of least and largest class, 0 for numbers."""
+    def change_labels(self, y: Array, total: float) -> Array:
+        """Return an attacker's labels in place of y (d,); ``total``: least plus largest class, 0 for numbers."""
         return y
 
     def attackers(self, m: int, seed: int) -> Array:
-        """Which of m clients attack: (m,) bool. UserError for clients that are not there."""
+        """Return which of m clients attack: (m,) bool; raise UserError for clients that do not exist."""
         match self.clients:
-            case tuple(given):
-                chosen = numbered(given, m)
-            case float(share):
-                chosen = drawn(part_of(m, share), m, seed)
+            case tuple(numbers):
+                chosen = check_numbers(numbers, m)
+            case float(fraction):
+                chosen = draw_attackers(floor_fraction(m, fraction), m, seed)
             case count:
-                chosen = drawn(count, m, seed)
+                chosen = draw_attackers(count, m, seed)
         return np.isin(np.arange(m), chosen)
 
 
-def numbered(given: tuple[int, ...], m: int) -> Array:
-    """Clients that are given by their numbers."""
-    if len(set(given)) < len(given):
+def check_numbers(numbers: tuple[int, ...], m: int) -> Array:
+    """Return attackers that are named by their numbers; raise UserError unless all exist and differ."""
+    if len(set(numbers)) < len(numbers):
         raise UserError("attack.clients names a client twice: name each once")
-    if given and max(given) >= m:
-        raise UserError(f"attack.clients names client {max(given)}, and there are the clients 0 to {m - 1}")
-    return np.array(given, np.int64)
+    if numbers and max(numbers) >= m:
+        raise UserError(f"attack.clients names client {max(numbers)}, and there are the clients 0 to {m - 1}")
+    return np.array(numbers, np.int64)
 
 
-def drawn(count: int, m: int, seed: int) -> Array:
-    """So many of m clients."""
+def draw_attackers(count: int, m: int, seed: int) -> Array:
+    """Draw ``count`` of m clients."""
     if count > m:
         raise UserError(f"attack.clients = {count} is wrong: there are {m} clients, and no more can attack")
     return stream(seed, "attackers").choice(m, count, replace=False, shuffle=False)
 
 
-def mean_of(rows: Array) -> Array:
-    """The mean (w,) of rows (k, w), each column with the same additions whatever the others are."""
-    return dense(rows) / len(rows)
+def average_rows(rows: Array) -> Array:
+    """Return the mean (w,) of rows (k, w); the additions of a column do not depend on other columns."""
+    return sum_dense(rows) / len(rows)
 
 
 class SignFlip(Attack, tag="sign-flip"):
     """Changes with the wrong sign: −scale · u_i."""
 
     # A function of the client's own upload.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     scale: Annotated[float, Meta(ge=0, description="how long these are, of the honest length")] = 1.0
 
@@ -117,7 +117,7 @@ class Random(Attack, tag="random"):
     """Noise that has nothing to do with the data: N(0, scale² I), drawn anew in every round."""
 
     # Drawn from the client's own stream.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     scale: Annotated[float, Meta(ge=0, description="standard deviation of each number")] = 1.0
 
@@ -137,23 +137,23 @@ class Little(Attack, tag="little"):
     """
 
     # A function of the honest rows, column by column.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     jointly = True
     z: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="z (default: as above)")] = None
 
     def together(self, honest: Array, attackers: int) -> Array:
-        mean = mean_of(honest)
-        z = self.z if self.z is not None else largest(len(honest), attackers)
-        return (mean - z * np.sqrt(mean_of((honest - mean) ** 2))).astype(honest.dtype)
+        mean = average_rows(honest)
+        z = self.z if self.z is not None else largest_z(len(honest), attackers)
+        return (mean - z * np.sqrt(average_rows((honest - mean) ** 2))).astype(honest.dtype)
 
 
-def largest(honest: int, attackers: int) -> float:
-    """The z of the paper: with it the ``attackers`` and the honest ones that are further away are a majority."""
-    # imported here, for every run reads this table, and most have nothing of scipy's
+def largest_z(honest: int, attackers: int) -> float:
+    """Return the largest z with which ``attackers`` and the honest clients further away are a majority."""
+    # imported here: every run loads this table, and most need no scipy
     from scipy.special import ndtri
 
-    # attackers that are a majority need nobody, and hide behind one
+    # attackers that are a majority need no honest client, but hide behind one
     needed = max((honest + attackers) // 2 + 1 - attackers, 1)
     return max(0.0, float(ndtri((honest - needed) / honest)))
 
@@ -166,25 +166,25 @@ class InnerProduct(Attack, tag="inner-product"):
     """
 
     # A function of the honest rows, column by column.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     jointly = True
     scale: Annotated[float, Meta(ge=0, description="ε, how long these are, of the mean's length")] = 1.0
 
     def together(self, honest: Array, attackers: int) -> Array:
-        return (-self.scale * mean_of(honest)).astype(honest.dtype)
+        return (-self.scale * average_rows(honest)).astype(honest.dtype)
 
 
-class Labels(Attack, tag="labels"):
+class LabelFlip(Attack, tag="labels"):
     """Honest training on wrong labels: class y becomes C − 1 − y of C classes, and a number changes its sign.
 
     Test samples stay as they are. The recorded f and ∇f are those of the changed labels.
     """
 
     # Labels are changed where they are read, by the number of the client alone.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     on_labels = True
 
-    def changed(self, y: Array, total: float) -> Array:
+    def change_labels(self, y: Array, total: float) -> Array:
         return total - y

@@ -1,30 +1,32 @@
-"""Uploads as changes: what a method that uploads models is taken to have done to the model received."""
+"""Uploads as changes of the model received, for methods that upload models or vectors."""
 
 import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.request import CALL, SCORES, Request
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 
 NOWHERE = 0.0  # the origin of uploads that are no models
 
 
-def uploads(request: Request) -> bool:
-    """Whether a request brings uploads of a round: not what is for the record, nor what is asked before round one."""
-    return request.key[0] > 0 and request.verb == CALL and request.reduce != "max" and request.method not in SCORES
+def brings_uploads(request: Request) -> bool:
+    """Return whether a request brings uploads of a round, not evaluations, scores or values before round one."""
+    return (
+        request.key[0] > 0 and request.request_type == CALL and request.reduce != "max" and request.method not in SCORES
+    )
 
 
-def origin(request: Request, setup: Setup) -> Array | float:
-    """What an upload is a change of: the model (n,) that clients have received, or 0 for what is no model."""
-    if setup.algorithm.upload.kind != "model":
+def find_origin(request: Request, setup: RunSpec) -> Array | float:
+    """Return the received model (n,) of which uploads are changes, or 0 for uploads that are no models."""
+    if setup.algorithm.upload.content != "model":
         return NOWHERE
     models = (a for a in request.args if np.shape(a) == setup.start.shape)
     return next(models, NOWHERE)
 
 
-def vectors(reply: object, request: Request, setup: Setup) -> Array:
-    """The reply of c clients as what it must be: (c, n)."""
+def check_vectors(reply: object, request: Request, setup: RunSpec) -> Array:
+    """Return the reply of c clients (c, n); raise UserError where it is anything else than one vector each."""
     if type(reply) is not np.ndarray or reply.shape[1:] != setup.start.shape:
         raise UserError(
             f"the client method {request.method} of {setup.algorithm.label()} uploads something else than one vector "

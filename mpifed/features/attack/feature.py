@@ -1,29 +1,95 @@
-"""Clients that attack: what goes with the table [attack]."""
+"""Feature of clients that attack, its stages, and the rules of the table [attack]."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from mpifed.compressors.compressor import Generators
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array
-from mpifed.data.dataset import Dataset
+from mpifed.core.typing import Array, SampleMatrix
+from mpifed.data.dataset import Dataset, DatasetWrapper
 from mpifed.features.attack.attacks import BITS_AND_RESUME, Attack
-from mpifed.features.attack.stages import ATTACK, HostAttack, Relabelled, ServerAttack
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.robust.one_mean import refusal
-from mpifed.features.rule import Found, Rule
+from mpifed.features.attack.changes import brings_uploads, check_vectors, find_origin
+from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.robust.one_mean import explain_conflict
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
+from mpifed.federation.request import Request
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.stage import ClientBatch, HostStage, MessageCost, ServerStage
+
+ATTACK = "attack"
 
 
-def wrong(c: Experiment) -> Found:
-    """Why clients cannot attack, where it is by their uploads."""
-    return refusal(c) if c.attack is not None and not c.attack.on_labels else None
+class ServerAttack(ServerStage):
+    """Server's side of an attack: it marks the requests whose replies attackers change."""
+
+    # It changes nothing.
+    supports = BITS_AND_RESUME
+
+    def down(self, request: Request, message_cost: MessageCost) -> None:
+        if brings_uploads(request):
+            request.stages = {ATTACK: None, **request.stages}
+
+
+class HostAttack(HostStage):
+    """Clients' side of an attack: clients of ``bad`` (m,) send something else."""
+
+    # What a client sends depends on its own upload and stream alone.
+    supports = BITS_AND_RESUME
+
+    def __init__(self, setup: RunSpec, attack: Attack, bad: Array) -> None:
+        self.setup = setup
+        self.attack = attack
+        self.bad = bad
+
+    def up(self, request: Request, batch: ClientBatch, new: Any, reply: Any) -> tuple[Any, Any]:
+        bad = np.flatnonzero(self.bad[batch.f.ids])
+        if reply is None or not len(bad):
+            return new, reply
+        x = find_origin(request, self.setup)
+        sent = check_vectors(reply, request, self.setup).copy()
+        sent[bad] = x + self.attack.alone(sent[bad] - x, lambda: self.draws(batch, bad))
+        return new, sent
+
+    def draws(self, batch: ClientBatch, bad: Array) -> Generators:
+        """Return a generator for each of the attackers, at the positions ``bad`` of a batch."""
+        every = batch.f.streams(self.setup.seed, "attack")
+        return [every[k] for k in bad]
+
+
+class Relabelled(DatasetWrapper):
+    """Data set in which clients of ``bad`` (m,) have other training labels.
+
+    ``total``: the sum of the least and the largest class, or 0 where labels are numbers.
+    """
+
+    def __init__(self, data: Dataset, attack: Attack, bad: Array, total: float) -> None:
+        super().__init__(data)
+        self.attack = attack
+        self.bad = bad
+        self.total = total
+
+    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
+        X, y = super().read_clients(lo, hi, test)
+        if test or not self.bad[lo:hi].any():
+            return X, y
+        of_attackers = np.repeat(self.bad[lo:hi], np.asarray(self.sizes)[lo:hi])
+        y = y.copy()
+        y[of_attackers] = self.attack.change_labels(y[of_attackers], self.total)
+        return X, y
+
+
+def refused_upload(c: Experiment) -> Violation:
+    """Return why clients cannot attack by their uploads, or None."""
+    return explain_conflict(c) if c.attack is not None and not c.attack.on_labels else None
 
 
 RULES: list[Rule[Experiment]] = [
-    Rule(wrong, 'attack = "{attack_name}" is wrong: {why}'),
+    Rule(refused_upload, 'attack = "{attack_name}" is wrong: {why}'),
     Rule(
         lambda c: c.attack and c.attack.on_labels and c.problem.takes() == "survival",
         'attack = "labels" is wrong: {loss} takes times with a mark of censoring, which have no opposite',
@@ -31,12 +97,12 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class Attacked(Feature):
-    """Clients that send, or learn from, something else than they should."""
+class ClientAttacks(Plugin):
+    """Clients that send, or train on, something else than they should."""
 
     # As the attacks themselves, which say so too.
-    keeps = BITS_AND_RESUME
-    unkept = Attack.unkept
+    supports = BITS_AND_RESUME
+    unsupported = Attack.unsupported
 
     rules = RULES
     bad: Array  # (m,) bool: who attacks
@@ -50,17 +116,17 @@ class Attacked(Feature):
         self.bad = self.attack.attackers(data.m, self.config.seed)
         if not self.attack.on_labels:
             return data
-        changed = Relabelled(data, self.attack, self.bad, total(data, self.config.problem.takes()))
-        self.refuse_labels(changed)
-        return changed
+        relabelled = Relabelled(data, self.attack, self.bad, sum_extremes(data, self.config.problem.takes()))
+        self.refuse_labels(relabelled)
+        return relabelled
 
     def refuse_labels(self, data: Relabelled) -> None:
-        """UserError where the problem takes no labels like those of attackers: a file with the true ones is right."""
+        """Raise UserError where the problem does not take the attackers' labels, though the true ones are right."""
         if not self.bad.any():
             return
         i = int(self.bad.argmax())
-        known = data.values()  # of all samples, where a data set tells them
-        y = data.rows(i, i + 1)[1] if known is None else self.attack.changed(known, data.total)
+        values = data.values()  # labels of all samples, where a data set tells them
+        y = data.rows(i, i + 1)[1] if values is None else self.attack.change_labels(values, data.total)
         try:
             self.config.problem.labels(y)
         except ValueError as error:
@@ -71,8 +137,8 @@ class Attacked(Feature):
 
     def notes(self) -> Iterator[str]:
         count = int(self.bad.sum())
-        kind = self.attack.label()
-        yield f"{count} of {len(self.bad)} clients attack: {kind}" if count else f"no client attacks: {kind}"
+        name = self.attack.label()
+        yield f"{count} of {len(self.bad)} clients attack: {name}" if count else f"no client attacks: {name}"
         if count and self.attack.on_labels:
             yield "f and its gradient are those of the changed labels; test samples have their own"
 
@@ -80,13 +146,13 @@ class Attacked(Feature):
         if not (self.attack.on_labels or self.attack.jointly):
             fed.stages.append(ServerAttack())
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         host.add_stage(ATTACK, HostAttack(host.setup, self.attack, self.bad))
 
 
-def total(data: Dataset, kind: str) -> float:
-    """The sum of the least and the largest label of a problem that takes labels of this kind; 0 where it is none."""
-    if kind == "numbers":
+def sum_extremes(data: Dataset, label_type: str) -> float:
+    """Return the sum of the least and the largest label, or 0 where the problem takes numbers."""
+    if label_type == "numbers":
         return 0.0
     if data.classes:
         return data.classes - 1.0

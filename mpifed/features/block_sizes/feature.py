@@ -1,41 +1,41 @@
-"""Sizes of blocks of samples that the first rounds measure."""
+"""Feature of runs whose first rounds measure sizes of blocks of samples."""
 
-from mpifed.core.guards import own
-from mpifed.core.promises import Keeps
+from mpifed.core.guards import is_user_class
+from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.block_sizes.block_sizes import BlockSizes
-from mpifed.features.feature import Feature, Housing
+from mpifed.features.feature import HostDivision, Plugin
 from mpifed.features.settings import DEVICES
 from mpifed.federation.host import Host
-from mpifed.federation.setup import Setup
-from mpifed.federation.traits import needs
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.traits import required_methods
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
 
 
-class MeasuredBlocks(Feature):
-    """The first rounds try some sizes of blocks, and the fastest stays."""
+class MeasuredBlocks(Plugin):
+    """Sizes of blocks that the first rounds try; the fastest stays."""
 
-    # Times are measured, on which no number depends: blocks have the same bits whatever their size.
-    keeps = Keeps.EVERYTHING
+    # No number depends on the measured times: blocks of any size give the same bits.
+    supports = Supports.EVERYTHING
 
     dense = False
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
         self.dense = not data.sparse and data.columns is None
         return setup
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         if self.dense and self.measurable(host.setup.kernels):
             BlockSizes(host, housing.rounds).begin()
 
     def measurable(self, kernels: str) -> bool:
-        """Whether blocks can be cut anew at no cost, and no bit depends on them, which a user's own classes may forget.
+        """Return whether blocks can be cut anew at no cost and without changing bits.
 
         Samples are dense and in memory; the model is linear; no matrices of second derivatives, which order clients by
-        another rule.
+        another rule; no class of a user, whose bits may depend on blocks.
         """
         problem, algorithm = self.config.problem, self.config.algorithm
-        linear = isinstance(problem, LinearModel | Classifier) and "hess" not in needs(algorithm)
-        written = own(type(problem)) or own(type(algorithm))
-        return linear and kernels not in DEVICES and not written and self.config.asynchronous is None
+        linear = isinstance(problem, LinearModel | Classifier) and "hess" not in required_methods(algorithm)
+        of_user = is_user_class(type(problem)) or is_user_class(type(algorithm))
+        return linear and kernels not in DEVICES and not of_user and self.config.asynchronous is None

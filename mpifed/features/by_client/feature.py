@@ -1,54 +1,66 @@
-"""Numbers of each client: which a study may ask for."""
+"""Feature that evaluates numbers of each client, and its rules."""
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.toml import toml_value
-from mpifed.features.by_client.client_numbers import OfClients, asked_for, known, usual, with_lacking
-from mpifed.features.feature import Feature, Housing, Looks
-from mpifed.features.rule import Found, Rule
+from mpifed.features.by_client.client_numbers import (
+    ClientEvaluation,
+    default_numbers,
+    fill_missing,
+    list_numbers,
+    select_numbers,
+)
+from mpifed.features.feature import Evaluators, HostDivision, Plugin
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 
 
-def nothing(c: Experiment) -> Found:
-    """The key that asks for numbers of clients where a problem has none that are usual."""
+def no_default_number(c: Experiment) -> Violation:
+    """Return the key that asks for default numbers of clients where a problem has none, or None."""
     key = "unseen" if c.evaluate.unseen else "clients"
-    asked = c.evaluate.clients is True or (c.evaluate.unseen and not c.evaluate.clients)
-    return {"key": key, "value": toml_value(getattr(c.evaluate, key))} if asked and not usual(c.problem) else None
+    by_default = c.evaluate.clients is True or (c.evaluate.unseen and not c.evaluate.clients)
+    return (
+        {"key": key, "value": toml_value(getattr(c.evaluate, key))}
+        if by_default and not default_numbers(c.problem)
+        else None
+    )
 
 
-def unknown(c: Experiment) -> Found:
-    """A number of clients that a problem has not."""
-    there = known(c.problem)
-    for name in asked_for(c.problem, c.evaluate.clients):
-        if name not in there:
-            return {"number": name, "there": f"it has {', '.join(there)}" if there else "it has none"}
+def unknown_number(c: Experiment) -> Violation:
+    """Return the first number asked for that a problem does not have, or None."""
+    numbers = list_numbers(c.problem)
+    for name in select_numbers(c.problem, c.evaluate.clients):
+        if name not in numbers:
+            return {"number": name, "there": f"it has {', '.join(numbers)}" if numbers else "it has none"}
     return None
 
 
 RULES: list[Rule[Experiment]] = [
     Rule(
-        nothing,
+        no_default_number,
         "evaluate.{key} = {value} is wrong: {loss} has neither classes nor a metric, so nothing is evaluated of each "
         "client",
     ),
-    Rule(unknown, "evaluate.clients names {number!r}, which {loss} does not have of each client: {there}"),
+    Rule(unknown_number, "evaluate.clients names {number!r}, which {loss} does not have of each client: {there}"),
 ]
 
 
-class ByClient(Feature):
-    """Numbers of each client, which are evaluated beside f."""
+class ClientNumbers(Plugin):
+    """Numbers of each client that are evaluated beside f."""
 
-    # Numbers for the record alone, which a note says are of the true data.
-    keeps = Keeps.EVERYTHING
+    # Numbers for the record alone; a note says that they are of the true data.
+    supports = Supports.EVERYTHING
 
     rules = RULES
 
-    def host(self, host: Host, housing: Housing) -> None:
-        names = asked_for(self.config.problem, self.config.evaluate.clients)
-        host.evaluation.looks[OfClients.by_client.__name__] = OfClients(host.setup.algorithm, names).by_client
+    def host(self, host: Host, housing: HostDivision) -> None:
+        names = select_numbers(self.config.problem, self.config.evaluate.clients)
+        host.evaluation.evaluators[ClientEvaluation.by_client.__name__] = ClientEvaluation(
+            host.setup.algorithm, names
+        ).by_client
 
-    def looks(self, fed: Federation) -> Looks:
+    def evaluators(self, fed: Federation) -> Evaluators:
         if not self.config.evaluate.clients:
             return {}
-        return {"clients": lambda x: with_lacking(fed.inspect(OfClients.by_client, args=(x,)))}
+        return {"clients": lambda x: fill_missing(fed.inspect(ClientEvaluation.by_client, args=(x,)))}

@@ -1,4 +1,4 @@
-"""The minimiser of a convex f, by evaluations of all clients that no ledger is charged."""
+"""Minimiser of a convex f, found by evaluations of all clients that no ledger is charged for."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,42 +8,42 @@ from scipy.optimize import Bounds, minimize
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
-from mpifed.features.penalty.ending import penalty_of
-from mpifed.features.penalty.penalty import Penalty
+from mpifed.features.penalty.ending import find_penalty
+from mpifed.features.penalty.penalty import ElasticNetPenalty
 from mpifed.federation.server import Federation
 
 GRADIENT = 1e-9  # largest entry of the gradient at the optimum
-Objective = Callable[[Array], tuple[float, Any]]  # x -> f(x), ∇f(x)
+ValueGradient = Callable[[Array], tuple[float, Any]]  # x -> f(x), ∇f(x)
 
 
 class Optimum(NamedTuple):
-    """x* (n,) and f*."""
+    """Minimiser x* (n,) and minimum f*."""
 
     x: Array
     f: float
 
 
-def minimum(fed: Federation, algorithm: Algorithm, x: Array) -> Optimum:
+def find_minimum(fed: Federation, algorithm: Algorithm, x: Array) -> Optimum:
     """Minimise f, or F = f + h, by L-BFGS from x (n,), if possible until no entry of ∇f exceeds GRADIENT."""
 
     def f(x: Array) -> tuple[float, Any]:
         value, gradient = fed.inspect(algorithm.certify_objective, "sum", (x.astype(fed.dtype),))
         return float(value) / fed.m, np.asarray(gradient, float) / fed.m
 
-    penalty = penalty_of(fed)
+    penalty = find_penalty(fed)
     if penalty is None:
-        found = lbfgs(f, x.astype(float))
-        return Optimum(found.x, float(found.fun))
+        solution = lbfgs(f, x.astype(float))
+        return Optimum(solution.x, float(solution.fun))
     return split_minimum(f, penalty, x.astype(float))
 
 
-def lbfgs(f: Objective, x: Array, bounds: Bounds | None = None) -> Any:
-    """What scipy's L-BFGS-B finds from x."""
+def lbfgs(f: ValueGradient, x: Array, bounds: Bounds | None = None) -> Any:
+    """Return the result of scipy's L-BFGS-B from x."""
     options = {"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30}
     return minimize(f, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
-def split_minimum(f: Objective, penalty: Penalty, x: Array) -> Optimum:
+def split_minimum(f: ValueGradient, penalty: ElasticNetPenalty, x: Array) -> Optimum:
     """Minimise f + h over x = u − v with u, v >= 0, where ‖x‖₁ is Σ (u_j + v_j) and smooth; v_j = 0 without l1.
 
     Source: M. Schmidt, G. Fung, R. Rosales, "Fast optimization methods for L1 regularization: a comparative study and
@@ -62,6 +62,6 @@ def split_minimum(f: Objective, penalty: Penalty, x: Array) -> Optimum:
         return value, np.concatenate([slope + penalty.l1, penalty.l1 - slope])
 
     first = np.concatenate([np.where(sparse, np.maximum(x, 0), x), np.where(sparse, np.maximum(-x, 0), 0)])
-    found = lbfgs(split, first, Bounds(low, high)).x
-    least = found[:n] - found[n:]
-    return Optimum(least, f(least)[0] + penalty.value(least))
+    uv = lbfgs(split, first, Bounds(low, high)).x
+    minimiser = uv[:n] - uv[n:]
+    return Optimum(minimiser, f(minimiser)[0] + penalty.value(minimiser))

@@ -1,28 +1,111 @@
-"""Weights p_i of clients: f = Σ p_i f_i, and which methods and tables go with them."""
+"""Feature of weights p_i of clients, f = Σ p_i f_i in place of (1/m) Σ f_i, and its rules.
+
+Most methods are given f_i' = m p_i f_i, whose plain mean is f, so that all they compute is exact for f. Methods that
+average models (``Upload.averaged``) keep f_i in their local steps; the server's means of uploads have the weights.
+"""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps, Reasons
+from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.client_weights.averages import AVERAGES, HostAverages, ServerAverages
-from mpifed.features.client_weights.factors import Factors, shares
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.rule import Found, Rule
+from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
+from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, split_reply
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
-from mpifed.federation.traits import needs
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.stage import ClientBatch, HostStage, MessageCost, ServerStage, scale_rows
+from mpifed.federation.sums import ROW_REDUCTIONS, Reduction, find_subtrees, sum_subtrees
+from mpifed.federation.traits import required_methods
+from mpifed.federation.view import View, ViewedClients
 
 
-def wrong_weights(c: Experiment) -> Found:
-    """Why clients cannot have weights of their own."""
+class WeightedObjectives(View):
+    """View of f_i' = m p_i f_i in place of f_i.
+
+    ``every`` (m,) are the m p_i of all clients; ``per_sample`` is m/d where weights are by samples, else 0.
+    """
+
+    def __init__(self, every: Array, per_sample: float) -> None:
+        self.every = every
+        # m p_i = m d_i/d: an inverse that a block keeps for all its clients needs them without the clients' numbers
+        self.by_block = lambda block: per_sample * block.d
+
+    def factors(self, f: ViewedClients) -> Array:
+        factors: Array = f.xp.asarray(self.every[f.ids])
+        return factors
+
+
+def scale_weights(weights: Any, sizes: Array) -> Array:
+    """Return m p_i (m,) for the weights "samples" or for numbers."""
+    if isinstance(weights, str):
+        return len(sizes) * sizes / sizes.sum()
+    numbers = np.asarray(weights, float)
+    return len(numbers) * numbers / numbers.sum()
+
+
+AVERAGES = "averages"
+
+
+class HostAverages(HostStage):
+    """Clients' side of weighted means: uploads, or last uploads in sums of these, times the ``factors`` m p_i (m,)."""
+
+    # It multiplies uploads by weights. Noise is sized for uploads without weights: no privacy.
+    supports = Supports.REPEATED | Supports.DEVICES
+
+    def __init__(self, factors: Array) -> None:
+        self.factors = factors
+
+    def up(self, request: Request, batch: ClientBatch, new: Any, reply: Any) -> tuple[Any, Any]:
+        # sums of last uploads include clients that are not called: there the reduction multiplies by the factors
+        if reply is None or request.last is not None:
+            return new, reply
+        arrays, names = split_reply(reply)
+        arrays = scale_rows(arrays, self.factors[batch.f.ids])
+        return new, dict(zip(names, arrays, strict=True)) if names else arrays
+
+    def reductions(self, own: Array) -> dict[str, Reduction]:
+        lo = int(own[0])
+        tree = find_subtrees(lo, int(own[-1]) + 1, len(self.factors))
+        plain = ROW_REDUCTIONS | {"sum": lambda request, rows, ids: sum_subtrees(rows, ids, lo, tree)}
+
+        def add_weighted(request: Request, rows: Array, ids: Array | None) -> Array:
+            if request.last is not None and AVERAGES in request.stages:
+                rows = rows * self.factors[own if ids is None else ids, None].astype(rows.dtype)
+            return plain[request.reduce](request, rows, ids)
+
+        return dict.fromkeys(("sum", "plain sum"), add_weighted)
+
+
+class ServerAverages(ServerStage):
+    """Server's side of weighted means over the clients called: Σ p_i u_i / Σ p_i."""
+
+    # It divides sums by weights. Noise is sized for uploads without weights: no privacy.
+    supports = Supports.REPEATED | Supports.DEVICES
+
+    def __init__(self, factors: Array) -> None:
+        self.factors = factors
+
+    def down(self, request: Request, message_cost: MessageCost) -> None:
+        if request.request_type not in FOR_THE_RECORD and request.reduce in ("sum", "plain sum"):
+            request.stages = {**request.stages, AVERAGES: None}
+
+    def open(self, request: Request, reply: Reply) -> None:
+        # a mean divides by the number of clients, c: Σ m p_i u_i times c/Σ m p_i; over all clients Σ m p_i is m already
+        if AVERAGES in request.stages and request.last is None and request.to is not None:
+            factors = self.factors[request.to]
+            reply.rows = reply.rows * reply.rows.dtype.type(len(factors) / factors.sum())
+
+
+def wrong_weights(c: Experiment) -> Violation:
+    """Return why clients cannot have weights of their own, or None."""
     if c.objective.weights == "clients":
         return None
     name, averaged = c.algorithm.label(), c.algorithm.upload.averaged
@@ -31,19 +114,19 @@ def wrong_weights(c: Experiment) -> Found:
         mean = "which is about a server's mean of models, and it has no server"
         right = "so leave averaged out of its upload: weights are then those of the f_i"
         why = f"{name} says Upload(averaged=True), {mean}, {right}"
-    elif averaged and own_weights(c):
+    elif averaged and upload_change(c):
         plain = 'which only plain sums of uploads can have, so it must be "clients"'
-        why = f"{name} averages models with these weights, {plain} with {own_weights(c)}"
+        why = f"{name} averages models with these weights, {plain} with {upload_change(c)}"
     elif averaged and c.algorithm.certify:
         why = f'the theorem of {name} is about equal weights, so with algorithm.certify = true it must be "clients"'
-    elif c.objective.weights != "samples" and "majorizer_inverse" in needs(c.algorithm):
+    elif c.objective.weights != "samples" and "majorizer_inverse" in required_methods(c.algorithm):
         right = 'so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all'
         why = f"{name} needs majorizer_inverse here, which takes weights by samples only, {right}"
     return {"why": why} if why else None
 
 
-def own_weights(c: Experiment) -> str:
-    """What does more with uploads than to add them up."""
+def upload_change(c: Experiment) -> str:
+    """Return the table or key that does more with uploads than adding them up, or ""."""
     if c.masks is not None:
         return "masks"
     if c.compress is not None:
@@ -56,48 +139,48 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class ClientWeights(Feature):
-    """Weights of the clients' f_i."""
+class ClientWeights(Plugin):
+    """Weights p_i of the clients' f_i."""
 
-    # Uploads are multiplied after the noise was sized for them as they are.
-    keeps = Keeps.EVERYTHING & ~Keeps.PRIVACY
-    unkept: ClassVar[Reasons] = {
-        Keeps.PRIVACY: 'the noise of {name} is that of uploads without weights, so it must be "clients"'
+    # Uploads are multiplied, and their noise was sized without that.
+    supports = Supports.EVERYTHING & ~Supports.PRIVACY
+    unsupported: ClassVar[Reasons] = {
+        Supports.PRIVACY: 'the noise of {name} is that of uploads without weights, so it must be "clients"'
     }
 
     rules = RULES
-    shares: Array  # (m,) m p_i
-    view: Factors
+    factors: Array  # (m,) m p_i
+    view: WeightedObjectives
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
-        """UserError for weights of another number of clients."""
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        """Compute the weights; raise UserError where their number is not that of clients."""
         weights = self.config.objective.weights
-        given = weights if data.client_weights is None else data.client_weights
+        user_weights = weights if data.client_weights is None else data.client_weights
         sizes = data.totals
-        if not isinstance(given, str) and len(given) != setup.m:
+        if not isinstance(user_weights, str) and len(user_weights) != setup.m:
             raise UserError(
-                f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for "
-                "each"
+                f"objective.weights has {len(user_weights)} numbers, and there are {setup.m} clients: it must have one "
+                "for each"
             )
         per_sample = setup.m / np.sum(sizes).item() if weights == "samples" else 0.0
-        self.shares = shares(given, sizes)
-        self.view = Factors(self.shares.astype(setup.start.dtype), per_sample)
+        self.factors = scale_weights(user_weights, sizes)
+        self.view = WeightedObjectives(self.factors.astype(setup.start.dtype), per_sample)
         return setup
 
     def server(self, fed: Federation) -> None:
         if self.config.algorithm.upload.averaged:
-            fed.counts = self.shares
-            fed.stages.append(ServerAverages(self.shares))
+            fed.count_weights = self.factors
+            fed.stages.append(ServerAverages(self.factors))
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         if not self.config.algorithm.upload.averaged:
             host.views.append(self.view)
             return
-        # clients train on their f_i as they are and the means of their models have the weights; f has them too
+        # clients train on f_i without weights; the means of their models have the weights, and so has the recorded f
         host.evaluation.views.append(self.view)
-        host.add_stage(AVERAGES, HostAverages(self.shares))
+        host.add_stage(AVERAGES, HostAverages(self.factors))
 
 
-def shares_among(features: Iterable[Feature], m: int) -> Array:
-    """m p_i of the m clients of a study: (m,)."""
-    return next((one.shares for one in features if isinstance(one, ClientWeights)), np.ones(m))
+def get_client_weights(features: Iterable[Plugin], m: int) -> Array:
+    """Return m p_i of the m clients of a study: (m,)."""
+    return next((one.factors for one in features if isinstance(one, ClientWeights)), np.ones(m))

@@ -1,16 +1,16 @@
-"""The table [compress]: what is compressed on its way between server and clients, and what makes up for the errors."""
+"""Table [compress]: compressors of messages between server and clients, and feedback of their errors."""
 
 from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
 from mpifed.compressors.compressor import Compressor
-from mpifed.core.component import Table
+from mpifed.core.component import StudyTable
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 
 
-class Compress(Table):
+class Compress(StudyTable):
     """Compressed messages: every array of a reply (``up``) or of a request (``down``) is a message of its own.
 
     Single numbers travel as they are. With u an upload, C the compressor and a = 1, or 1/(1 + ω) where C is unbiased
@@ -40,7 +40,7 @@ class Compress(Table):
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The table; UserError for a compressor in its place, which names no way."""
+        """Return the table; raise UserError for a compressor in its place, which names no direction."""
         if isinstance(table, str) or (isinstance(table, dict) and "name" in table):
             name = toml_value(table if isinstance(table, str) else table["name"])
             raise UserError(
@@ -49,16 +49,16 @@ class Compress(Table):
             )
         return super().build(table, path)
 
-    def ways(self) -> dict[str, Compressor]:
-        """The compressors given: up, down."""
+    def by_direction(self) -> dict[str, Compressor]:
+        """Return the compressors by direction: up, down."""
         return {way: C for way, C in (("up", self.up), ("down", self.down)) if C is not None}
 
-    def biased(self) -> bool:
-        """Whether uploads have errors that do not cancel and that nothing makes up for."""
+    def is_biased(self) -> bool:
+        """Return whether uploads have errors that neither cancel nor are made up for."""
         return self.up is not None and self.feedback == "none" and self.up.omega(1) is None
 
     def refuse_feedback(self, name: str) -> None:
-        """Refuse other feedback than memory where the server of ``name`` keeps the last uploads of all (UserError)."""
+        """Raise UserError for feedback other than memory where the server of ``name`` keeps the last uploads of all."""
         if self.feedback in ("error", "none"):
             raise UserError(
                 f'compress.feedback = "{self.feedback}" is wrong: the server of {name} keeps the last upload of every '

@@ -1,35 +1,35 @@
-"""Short messages: what goes with the table [compress]."""
+"""Feature of compressed messages, and the rules of the table [compress]."""
 
 from collections.abc import Iterator
 
-from mpifed.compressors.compressor import above
+from mpifed.compressors.compressor import note_large_k
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.findings import compressors, last_uploads, lossy
-from mpifed.features.rule import Found, Rule
+from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.findings import compressors, find_lossy, last_upload_field
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
-from mpifed.federation.traits import needs
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.traits import required_methods
 
 
-def inexact(c: Experiment) -> Found:
-    """The compressor of messages that the method needs as they are."""
+def refused_inexact(c: Experiment) -> Violation:
+    """Return the compressor of messages that the method needs exactly, or None."""
     exact = c.algorithm.upload.exact
     for way in compressors(c):
-        found = lossy(c, way)
-        if found and way in exact:
-            return {**found, "why": exact[way]}
+        compressor = find_lossy(c, way)
+        if compressor and way in exact:
+            return {**compressor, "why": exact[way]}
     return None
 
 
-def unfit(c: Experiment) -> Found:
-    """The compressor that cannot work here."""
+def unfit_compressor(c: Experiment) -> Violation:
+    """Return the compressor that cannot work here, with its error, or None."""
     for way, C in compressors(c).items():
         try:
             C.verify()
@@ -38,9 +38,9 @@ def unfit(c: Experiment) -> Found:
     return None
 
 
-def wrong_feedback(c: Experiment) -> Found:
-    """Feedback of uploads whose server keeps the last ones, which is feedback enough."""
-    if c.compress is None or not lossy(c, "up") or not last_uploads(c):
+def wrong_feedback(c: Experiment) -> Violation:
+    """Return the error of feedback where the server keeps the last uploads, which is feedback enough; else None."""
+    if c.compress is None or not find_lossy(c, "up") or not last_upload_field(c):
         return None
     try:
         c.compress.refuse_feedback(c.algorithm.label())
@@ -54,17 +54,17 @@ RULES: list[Rule[Experiment]] = [
         lambda c: c.compress and c.compress.feedback != "auto" and c.compress.up is None,
         'compress.feedback = "{compress.feedback}" is wrong: it is about compress.up, which is absent',
     ),
-    Rule(inexact, 'compress.{way} = "{C}" is wrong: {name} needs exact {way}loads, because {why}'),
-    Rule(unfit, 'compress.{way} = "{C}" is wrong: {error}'),
+    Rule(refused_inexact, 'compress.{way} = "{C}" is wrong: {name} needs exact {way}loads, because {why}'),
+    Rule(unfit_compressor, 'compress.{way} = "{C}" is wrong: {error}'),
     Rule(wrong_feedback, "{error}"),
 ]
 
 
-class Compressed(Feature):
-    """Messages that compressors make short."""
+class MessageCompression(Plugin):
+    """Messages that compressors shorten."""
 
     # Its compressors and stages speak for themselves.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     rules = RULES
     numbers = 0
@@ -74,23 +74,23 @@ class Compressed(Feature):
         assert self.config.compress is not None
         return self.config.compress
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
         n = setup.start.size
-        self.numbers = n * (n + 1) // 2 if "hess" in needs(setup.algorithm) else n  # of a message
+        self.numbers = n * (n + 1) // 2 if "hess" in required_methods(setup.algorithm) else n  # numbers in a message
         return setup
 
     def notes(self) -> Iterator[str]:
         up = self.table.up
-        if up is not None and self.table.biased():
+        if up is not None and self.table.is_biased():
             yield (
                 f'compress.feedback = "none": the errors of {up.label()} do not cancel, so the run ends elsewhere than '
                 'without them; "memory" and "error" make up for them'
             )
-        for way, C in self.table.ways().items():
-            yield from above(f"compress.{way}", C, self.numbers)
+        for way, C in self.table.by_direction().items():
+            yield from note_large_k(f"compress.{way}", C, self.numbers)
 
     def server(self, fed: Federation) -> None:
         fed.stages.append(ServerCompression(fed.setup, self.table))
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         host.add_stage(COMPRESSED, HostCompression(host.setup, self.table, len(host.order)))

@@ -1,135 +1,173 @@
-"""Where clients live on a device: samples and state are tensors there, and what travels is numpy's.
+"""Host whose clients live on a device: samples and state are tensors there, messages are numpy arrays.
 
-Only client methods know of the device: what they receive is moved there, and what they return comes back. Servers,
-messages, sums, compressors, masks and checkpoints work as they do with clients in memory.
+Only client methods know of the device: their arguments are moved there, and their results come back. Servers, messages,
+sums, compressors, masks and checkpoints work as they do with clients in memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.arrays import on, to_numpy
+from mpifed.core.arrays import device_namespace, to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.devices.device_memory import Alike, refuse_full
-from mpifed.features.devices.device_sums import DeviceCollected, subtotals
-from mpifed.features.devices.on_device import DeviceRows, on_device
-from mpifed.federation.host import Answer, ClientMethod, Host
-from mpifed.federation.request import Collected, Layout, Reply, Request
-from mpifed.federation.setup import Setup
-from mpifed.federation.stage import Visit
-from mpifed.federation.sums import finite
+from mpifed.features.devices.device_sums import DeviceRowBuffer, sum_subtrees
+from mpifed.features.devices.on_device import DeviceRows, wrap_method
+from mpifed.federation.host import ClientCall, Host
+from mpifed.federation.method import ClientMethod
+from mpifed.federation.request import Reply, ReplyLayout, Request, RowBuffer
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.stage import ClientBatch
+from mpifed.federation.sums import all_finite
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.fill import SameSizeBlocks
-from mpifed.kernels.sparse_tensor_products import tensors_of
-from mpifed.kernels.tensor_products import FEW, Tensors, coarse, grouped
+from mpifed.kernels.sparse_tensor_products import choose_tensor_products
+from mpifed.kernels.tensor_products import MIN_CLIENTS, TensorProducts, group_on_device, round_rows
+from mpifed.kernels.torch_device import free_bytes
 
-ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
+MB = 1e6
+
+
+class SameSizeClients(NamedTuple):
+    """Clients of blocks in memory that get ``D`` rows each on the device and are computed ``room`` at a time."""
+
+    D: int
+    blocks: list[Block]
+    room: int
+
+    def bytes(self) -> int:
+        """Return the bytes of these clients on the device, with their test samples."""
+        tests = sum(client_bytes(test, test.b.shape[1]) for block in self.blocks for _, test in block.tests)
+        return tests + sum(client_bytes(block, self.D) for block in self.blocks)
+
+
+def client_bytes(block: Block, D: int) -> int:
+    """Return the bytes of a block's clients with D rows each on a device."""
+    return block.products.device_bytes(block, D)
+
+
+def refuse_full(device: Any, groups: Sequence[SameSizeClients]) -> None:
+    """Raise UserError where the samples of these clients do not fit into the free memory of a device."""
+    room = free_bytes(device)
+    needed = sum(alike.bytes() for alike in groups)
+    if room is not None and needed > room:
+        raise UserError(
+            f"samples take {needed / MB:,.1f} MB on the device, which has {room / MB:,.1f} MB free for them: take one "
+            "with more memory, spread them over more ranks with a GPU each, or compute in memory with "
+            'kernels = "auto"'
+        )
+
+
+ROOM = 1 << 28  # most bytes of samples that are computed on at a time
 
 
 class DeviceHost(Host):
-    """The same as Host with samples and state on a ``device``.
+    """Host with samples and state on a ``device``.
 
-    All blocks of clients of one size have the same number of clients, ``room``: fewer are filled up by repeating the
-    first, and what comes of these is dropped. Then no bit of a client's result depends on who else is called. It is
-    about as many as a round with ``cohort`` clients of all m calls, of those sizes.
+    Blocks of one size all compute ``room`` clients: fewer are filled up by repeating the first client, and the results
+    of the copies are dropped. So no bit of a client's result depends on who else is called. ``room`` is about the
+    number of clients of that size that a round with ``cohort`` clients of all m calls.
     """
 
-    def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
+    def __init__(self, setup: RunSpec, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
         super().__init__(setup, data, lo, hi)
         self.device = device
-        self.adds = self.reductions["sum"]  # which this host does on its device, unless a stage has another
-        self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
-        self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
-        with fitting(f"the samples of clients {lo} to {hi - 1}"):
-            self._move(data, cohort)
-        self.lay()
+        self.adds = self.reductions["sum"]  # done on the device, unless a stage replaces it
+        self.row_buffer_class = lambda count, dtype, lend: DeviceRowBuffer(count, dtype, device_namespace(device))
+        self.tree_sum_class = lambda ids, dtype, tree: DeviceRowBuffer(len(ids), dtype, device_namespace(device))
+        with refuse_overflow(f"the samples of clients {lo} to {hi - 1}"):
+            self._move_samples(data, cohort)
+        self.index_blocks()
         self.edges = np.cumsum([0, *map(len, self.same_size)])
 
-    def _move(self, data: Dataset, cohort: int) -> None:
-        """Move the samples to the device, one padded size after the other."""
-        counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
+    def _move_samples(self, data: Dataset, cohort: int) -> None:
+        """Move the samples to the device, one padded size at a time."""
+        counts = np.bincount([round_rows(int(-(-d // 4) * 4)) for d in data.sizes])
         groups = []
-        for D, same in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
-            share = -(-cohort * int(counts[D]) // self.setup.m)
-            most = max(FEW, ROOM // max(1, D * data.n * self.dtype.itemsize))
+        for D, same in groupby(self.same_size, lambda group: round_rows(group.blocks[0].b.shape[1])):
+            expected = -(-cohort * int(counts[D]) // self.setup.m)
+            maximum = max(MIN_CLIENTS, ROOM // max(1, D * data.n * self.dtype.itemsize))
             blocks = [block for group in same for block in group.blocks]
-            groups.append(Alike(D, blocks, min(-(-share // FEW) * FEW, most)))
+            groups.append(SameSizeClients(D, blocks, min(-(-expected // MIN_CLIENTS) * MIN_CLIENTS, maximum)))
         refuse_full(self.device, groups)
         self.same_size = []
         self.blocks = []
-        self.whole = []
+        self.full_blocks = []
         for alike in groups:
-            self.same_size.append(self._grouped(alike, tensors_of(data.sparse, on(self.device), alike.room)))
-            for block in alike.blocks:  # numpy's samples are freed now, not when Python looks for circles
-                block.place = None
+            self.same_size.append(
+                self._group(alike, choose_tensor_products(data.sparse, device_namespace(self.device), alike.room))
+            )
+            for block in alike.blocks:  # free numpy's samples now, not when Python collects circles
+                block.group_position = None
                 block.tests.clear()
             alike.blocks.clear()
 
-    def _grouped(self, alike: Alike, products: Tensors) -> SameSizeBlocks:
-        """Clients on the device in groups, with their test samples."""
-        group = grouped(alike.blocks, alike.D, products)
+    def _group(self, alike: SameSizeClients, products: TensorProducts) -> SameSizeBlocks:
+        """Return the clients of ``alike`` on the device in groups, with their test samples."""
+        group = group_on_device(alike.blocks, alike.D, products)
         begin = 0
         for block in alike.blocks:
             for rows, tests in block.tests:
-                add_tests(group, begin + rows, products.moved([tests], tests.b.shape[1]))
+                add_tests(group, begin + rows, products.move_blocks([tests], tests.b.shape[1]))
             begin += len(block)
         return group
 
     def client_method(self, name: str, for_record: bool = False) -> ClientMethod:
-        return on_device(super().client_method(name, for_record), name)
+        return wrap_method(super().client_method(name, for_record), name)
 
     def join(self) -> None:
         super().join()
-        self._keep()
+        self._move_state()
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore(arrays)
-        self._keep()
+        self._move_state()
 
-    def _keep(self) -> None:
-        """Put the state of all clients where it stays."""
-        with fitting(f"the state of clients {self.lo} to {self.hi - 1}"):
-            self.state = type(self.state)(*[DeviceRows(on(self.device).asarray(field)) for field in self.state])
+    def _move_state(self) -> None:
+        """Put the state of all clients on the device."""
+        with refuse_overflow(f"the state of clients {self.lo} to {self.hi - 1}"):
+            self.state = type(self.state)(
+                *[DeviceRows(device_namespace(self.device).asarray(field)) for field in self.state]
+            )
 
-    def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
-        return super()._run(request, partial(filled, request.each is not None, answer))
+    def _run(self, request: Request, answer: ClientCall) -> tuple[RowBuffer, Array | None]:
+        return super()._run(request, partial(fill_block, request.each is not None, answer))
 
-    def _closed(self, request: Request, found: Any, ids: Array | None) -> tuple[Reply, int]:
-        tensor = found.tensor
-        layout = found.layout
+    def _reduce_replies(self, request: Request, collected: Any, ids: Array | None) -> tuple[Reply, int]:
+        tensor = collected.tensor
+        layout = collected.layout
         if request.last is not None:
             field = getattr(self.state, request.last)
             tensor = (field.rows if self.sorted else field.rows[self.slot]).reshape(len(field), -1)
-            layout = Layout((field.shape[1:],))
+            layout = ReplyLayout((field.shape[1:],))
             ids = None
         if request.reduce == "sum" and self.reductions["sum"] is self.adds:
-            total = subtotals(tensor, ids, self.lo, self.tree)
-            if finite(total):
+            total = sum_subtrees(tensor, ids, self.lo, self.tree)
+            if all_finite(total):
                 return Reply(total, layout), 0
-        found.rows = to_numpy(tensor)
-        return super()._closed(request, found, ids)
+        collected.rows = to_numpy(tensor)
+        return super()._reduce_replies(request, collected, ids)
 
 
-def add_tests(group: SameSizeBlocks, positions: Array, whole: Block) -> None:
-    """Give test samples on the device to the blocks of the clients at ``positions`` of a group, rising."""
+def add_tests(group: SameSizeBlocks, positions: Array, tests: Block) -> None:
+    """Give ``tests`` on the device to the blocks of the clients at ``positions``, rising, of a group."""
     numbers = group.starts.searchsorted(positions, "right") - 1
     for k in np.unique(numbers).tolist():
-        found = np.flatnonzero(numbers == k)
-        own = whole.part(slice(int(found[0]), int(found[-1]) + 1))
-        rows = positions[found] - group.starts[k]
-        group.blocks[k].tests.append((rows, own))
-        own.training = group.blocks[k], rows
+        matches = np.flatnonzero(numbers == k)
+        of_block = tests.part(slice(int(matches[0]), int(matches[-1]) + 1))
+        rows = positions[matches] - group.starts[k]
+        group.blocks[k].tests.append((rows, of_block))
+        of_block.training = group.blocks[k], rows
 
 
 @contextmanager
-def fitting(what: str) -> Iterator[None]:
-    """UserError where ``what`` is put on a device does not fit there."""
+def refuse_overflow(what: str) -> Iterator[None]:
+    """Raise UserError where ``what`` does not fit into the memory of a device."""
     try:
         yield
     except RuntimeError as error:
@@ -141,32 +179,32 @@ def fitting(what: str) -> Iterator[None]:
         ) from None
 
 
-def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, Any]:
-    """The new state and the reply of the clients of a visit, computed with as many clients as their block has room for.
+def fill_block(each: bool, answer: ClientCall, batch: ClientBatch, *args: Any) -> tuple[Any, Any]:
+    """Return new state and reply of a batch's clients, computed with as many clients as their block has room for.
 
     ``each``: the last argument has a row for each client.
     """
-    f, picks, state = visit
+    f, picks, state = batch
     count = len(f)
     room = f.block.products.room
-    if count == room or (not f.block.parts and f.block.place is None):
-        return answer(visit, *args)
+    if count == room or (not f.block.parts and f.block.group_position is None):
+        return answer(batch, *args)
     rows = np.concatenate([np.arange(count), np.zeros(room - count, np.intp)])
     if each:
         args = (*args[:-1], args[-1][rows])
     slots = np.arange(picks.start, picks.stop) if isinstance(picks, slice) else picks
-    more = Visit(f.take(rows), slots[rows], type(state)(*[field[rows] for field in state]))
-    more.f.block.tests = f.block.tests
-    new, reply = answer(more, *args)
-    if new is more.state:
-        return state, first(reply, count)
-    pairs = zip(state, more.state, new, strict=True)
-    kept = type(state)(*[before if after is seen else after[:count] for before, seen, after in pairs])
-    return kept, first(reply, count)
+    padded = ClientBatch(f.take(rows), slots[rows], type(state)(*[field[rows] for field in state]))
+    padded.f.block.tests = f.block.tests
+    new, reply = answer(padded, *args)
+    if new is padded.state:
+        return state, take_first(reply, count)
+    triples = zip(state, padded.state, new, strict=True)
+    new = type(state)(*[before if after is seen else after[:count] for before, seen, after in triples])
+    return new, take_first(reply, count)
 
 
-def first(reply: Any, count: int) -> Any:
-    """The reply of the first ``count`` clients."""
+def take_first(reply: Any, count: int) -> Any:
+    """Return the reply of the first ``count`` clients."""
     if isinstance(reply, dict):
         return {name: part[:count] for name, part in reply.items()}
     if isinstance(reply, tuple):

@@ -1,34 +1,34 @@
-"""Kernels on a device: samples and state of clients are tensors of PyTorch."""
+"""Feature of kernels on a device: samples and state of clients are tensors of PyTorch."""
 
 from collections.abc import Iterator
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.devices.device_host import DeviceHost
-from mpifed.features.feature import Feature, MakeHost
+from mpifed.features.feature import MakeHost, Plugin
 from mpifed.features.settings import DEVICES
 from mpifed.federation.host import Host
-from mpifed.federation.setup import Setup
-from mpifed.kernels.torch_device import device
+from mpifed.federation.setup import RunSpec
+from mpifed.kernels.torch_device import kernel_device
 
 
-class Devices(Feature):
+class DeviceKernels(Plugin):
     """Samples and state as tensors on a device."""
 
-    # Tensors hold the same numbers and sums run along the same tree. What cannot compute there does not keep it.
-    keeps = Keeps.EVERYTHING
+    # Tensors hold the same numbers and sums run along the same tree. Parts that cannot compute there say so.
+    supports = Supports.EVERYTHING
 
     sparse = False
     kernels = ""
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
         self.sparse = data.sparse
         return setup
 
     def hosts(self, kernels: str) -> MakeHost | None:
-        # a study may leave open what computes: then this is known only when the ranks have looked for GPUs
+        # a study may leave kernels open: then they are known only once the ranks have looked for GPUs
         self.kernels = kernels
-        return on_this_device if kernels in DEVICES else None
+        return make_device_host if kernels in DEVICES else None
 
     def notes(self) -> Iterator[str]:
         if self.sparse and self.kernels == "cuda":
@@ -37,6 +37,6 @@ class Devices(Feature):
             )
 
 
-def on_this_device(setup: Setup, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
-    """A host whose clients are tensors on the device of this rank."""
-    return DeviceHost(setup, data, *clients, device(setup.kernels), cohort)
+def make_device_host(setup: RunSpec, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
+    """Return a host whose clients are tensors on the device of this rank."""
+    return DeviceHost(setup, data, *clients, kernel_device(setup.kernels), cohort)

@@ -1,16 +1,61 @@
-"""A problem whose gradients have noise."""
+"""Feature of problems whose gradients in local steps have normal noise, drawn from the stream of each client."""
 
-from mpifed.core.promises import Keeps
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.gradient_noise.noisy import Noisy
+import numpy as np
+
+from mpifed.core.promises import Supports
+from mpifed.core.streams import streams
+from mpifed.core.typing import Array
+from mpifed.features.feature import HostDivision, Plugin
 from mpifed.federation.host import Host
+from mpifed.federation.view import F, Gradient, Steps, View, ViewedClients
+from mpifed.kernels.blocks import Block
 
 
-class GradientNoise(Feature):
+class NoisyGradients(View):
+    """View of ∇f_i + ξ, ξ ~ N(0, σ²I), in place of ∇f_i: new in each gradient of a call. f and evaluations are exact.
+
+    ``draws`` are the clients' streams of a round and a call, which go on from one gradient to the next.
+    """
+
+    def __init__(self, run: int, sigma: float, draws: list[np.random.Generator] | None = None) -> None:
+        self.run, self.sigma = run, sigma
+        self.draws = draws
+
+    def of(self, f: ViewedClients, rows: Array | None = None) -> View:
+        if rows is None or self.draws is None:
+            return NoisyGradients(self.run, self.sigma)
+        return NoisyGradients(self.run, self.sigma, [self.draws[row] for row in rows])
+
+    def gradient(self, f: ViewedClients, before: Gradient) -> Gradient:
+        self.begin(f)
+
+        def noisy(block: Block, X: Array) -> Array:
+            g = before(block, X)
+            assert self.draws is not None
+            normal = np.stack([draw.standard_normal(g.shape[1]) for draw in self.draws])
+            return g + f.xp.asarray((self.sigma * normal).astype(block.b.dtype))
+
+        return noisy
+
+    def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
+        self.begin(f)
+        position = f.views.index(self)
+        for j, batch, has in steps:
+            # a mini-batch is a new f of the same clients: without this its streams would begin anew
+            batch.views[position] = self
+            yield j, batch, has
+
+    def begin(self, f: ViewedClients) -> None:
+        """Create the streams of these clients, unless they exist."""
+        if self.draws is None:
+            self.draws = streams(self.run, "gradient noise", f.ids, *f.key)
+
+
+class GradientNoise(Plugin):
     """Normal noise in the gradients of local steps."""
 
     # Noise follows from seed, client, round and call, and is added where the client lives.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
-    def host(self, host: Host, housing: Housing) -> None:
-        host.views.append(Noisy(self.config.seed, getattr(self.config.problem, "noise", 0.0)))
+    def host(self, host: Host, housing: HostDivision) -> None:
+        host.views.append(NoisyGradients(self.config.seed, getattr(self.config.problem, "noise", 0.0)))

@@ -1,33 +1,48 @@
-"""Clients as nodes of a graph: what goes with the table [graph]."""
+"""Feature of clients as nodes of a graph, and the rules of the table [graph]."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from mpifed.core.promises import Keeps, Reasons
+import numpy as np
+
+from mpifed.core.promises import Reasons, Supports
+from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.findings import chosen
-from mpifed.features.graph.neighbours import NeighbourCounts
+from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.findings import find_selection_key
 from mpifed.features.graph.node_clocks import NodeClocks
-from mpifed.features.rule import Found, Rule
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
-from mpifed.features.simulated_time.feature import devices
+from mpifed.features.simulated_time.feature import make_devices
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
-from mpifed.federation.peers.neighbourhood import Links, Neighbourhood
-from mpifed.federation.peers.network import Network
+from mpifed.federation.peers.graph_federation import GraphFederation
+from mpifed.federation.peers.neighbourhood import HostLinks, Neighbourhood
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
-from mpifed.federation.traits import Takes
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.traits import Participation
+from mpifed.federation.view import View, ViewedClients
 from mpifed.graphs.weights import Weights
 
 
-def moving(c: Experiment) -> Found:
-    """The option by which a graph changes, where the method needs the same weights in all rounds."""
-    if c.graph is None or not c.graph.changing or not getattr(c.algorithm, "fixed_weights", ""):
+class NeighbourCounts(View):
+    """View that tells clients how many neighbours they have in the graph of the ``weights``."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+
+    def neighbours(self, f: ViewedClients) -> Array:
+        # all nodes are in one round; where edges are drawn anew, it has its own
+        degrees: Array = self.weights.at(int(np.max(f.key[0]))).degrees[f.ids][:, None]
+        return degrees
+
+
+def changing_key(c: Experiment) -> Violation:
+    """Return the option by which a graph changes although the method needs fixed weights, or None."""
+    if c.graph is None or not c.graph.is_changing or not getattr(c.algorithm, "fixed_weights", ""):
         return None
-    return {"key": "redraw = true" if c.graph.drawn_anew else f"loss = {c.graph.loss}"}
+    return {"key": "redraw = true" if c.graph.is_redrawn else f"loss = {c.graph.loss}"}
 
 
 RULES: list[Rule[Experiment]] = [
@@ -46,12 +61,12 @@ RULES: list[Rule[Experiment]] = [
         "masks cannot be used with graph: masks hide uploads from a server, and nodes send to their neighbours",
     ),
     Rule(
-        lambda c: c.algorithm.takes is Takes.ALL and chosen(c),
+        lambda c: c.algorithm.participation is Participation.ALL and find_selection_key(c),
         'selection = "{selected}" is wrong: all nodes of {name} work in every round, so it must be "all" or absent; '
         "edges may be lost with graph.loss",
     ),
     Rule(
-        moving,
+        changing_key,
         "graph.{key} is wrong: {name} needs a graph that does not change, because {algorithm.fixed_weights}",
     ),
     Rule(
@@ -71,52 +86,52 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class OnGraph(Feature):
+class OnGraph(Plugin):
     """Clients that exchange vectors with their neighbours."""
 
-    # Neighbours see single vectors, which sums do not protect.
-    keeps = Keeps.EVERYTHING & ~(Keeps.SUMS | Keeps.SURVIVAL)
-    unkept: ClassVar[Reasons] = {Keeps.SURVIVAL: "ranks exchange vectors with each other, also with a dead one"}
+    # Neighbours see single vectors; a guarantee for sums does not protect these.
+    supports = Supports.EVERYTHING & ~(Supports.SUMS | Supports.SURVIVAL)
+    unsupported: ClassVar[Reasons] = {Supports.SURVIVAL: "ranks exchange vectors with each other, also with a dead one"}
 
-    federation = Network
+    federation = GraphFederation
     rules = RULES
     neighbourhood: Neighbourhood
     weights: Weights
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
         c = self.config
         assert c.graph is not None
         self.weights = Weights(c.graph, c.seed, data.m)
         return setup
 
-    def schedule(self, setup: Setup, data: Dataset, selector: Selector) -> Schedule | None:
+    def schedule(self, setup: RunSpec, data: Dataset, selector: Selector) -> Schedule | None:
         if self.config.system is None:
             return None
-        return NodeClocks(devices(self.config, setup, data), setup.algorithm.takes is Takes.ALL)
+        return NodeClocks(make_devices(self.config, setup, data), setup.algorithm.participation is Participation.ALL)
 
     def server(self, fed: Federation) -> None:
-        assert isinstance(fed, Network)
+        assert isinstance(fed, GraphFederation)
         fed.weights = self.weights
 
     def attributes(self, redrawn: int) -> dict[str, Any]:
         spectrum = self.weights.spectrum
         return {
             "graph_edges": self.weights.first.edges,
-            "graph_parts": spectrum.parts,
+            "graph_parts": spectrum.components,
             "spectral_gap": spectrum.gap,
-            "least_eigenvalue": spectrum.least,
+            "least_eigenvalue": spectrum.min_eigenvalue,
         }
 
     def notes(self) -> Iterator[str]:
-        parts = self.weights.spectrum.parts
-        which = "the graph that is drawn first" if self.weights.graph.drawn_anew else "the graph"
+        parts = self.weights.spectrum.components
+        which = "the graph that is drawn first" if self.weights.graph.is_redrawn else "the graph"
         if parts > 1:
             yield f"{which} is not connected: it has {parts} parts, and only nodes of the same part can agree"
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)
-        host.verbs |= self.neighbourhood.verbs(host)
+        host.request_handlers |= self.neighbourhood.request_handlers(host)
         host.views.append(NeighbourCounts(self.weights))
 
-    def linked(self, link: Callable[[Neighbourhood], Links]) -> None:
+    def link_hosts(self, link: Callable[[Neighbourhood], HostLinks]) -> None:
         self.neighbourhood.links = link(self.neighbourhood)

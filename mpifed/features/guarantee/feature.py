@@ -1,33 +1,33 @@
-"""Methods with noise: what a run and its result say of the privacy that it guarantees, or that it guarantees none."""
+"""Feature of methods with noise: notes and attributes about the privacy that a run guarantees."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import Feature
-from mpifed.features.findings import promises
+from mpifed.features.feature import Plugin
+from mpifed.features.findings import guarantees_privacy
 from mpifed.features.guarantee.notes import privacy_notes
-from mpifed.features.guarantee.prepared_data import inferred
+from mpifed.features.guarantee.prepared_data import inference_notes
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 
 
-class Guarantee(Feature):
-    """A method whose uploads have noise, with a guarantee of privacy or without one."""
+class Guarantee(Plugin):
+    """Method whose uploads have noise, with a guarantee of privacy or without one."""
 
-    # It says what is guaranteed; what must hold for that, every part says.
-    keeps = Keeps.EVERYTHING
+    # It says what is guaranteed; each part says whether it keeps that.
+    supports = Supports.EVERYTHING
 
     inferred: Sequence[str] = ()
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
-        self.inferred = inferred(self.config, data)
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        self.inferred = inference_notes(self.config, data)
         return setup
 
     def server(self, fed: Federation) -> None:
-        # f is of the true data: that it is not finite, and of which client, is nothing that may be seen of a run.
-        fed.unfailing = promises(self.config)
+        # f is of the true data: a run must not show that it is not finite, or for which client.
+        fed.records_nonfinite = guarantees_privacy(self.config)
 
     def attributes(self, redrawn: int) -> dict[str, Any]:
         privacy = self.config.algorithm.privacy()

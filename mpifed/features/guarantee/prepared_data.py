@@ -1,64 +1,64 @@
-"""What a guarantee of privacy says of samples that others have changed, as means of several samples do."""
+"""Notes of a privacy guarantee about samples that depend on other samples, as by means over several."""
 
 from collections.abc import Iterator
 
 from mpifed.core.component import fields_of
 from mpifed.data.dataset import Dataset
-from mpifed.data.inferred import CLASSES, Inferred
-from mpifed.data.labels import folded
-from mpifed.features.findings import promises
+from mpifed.data.inferred import CLASSES, Inference
+from mpifed.data.labels import abridge
+from mpifed.features.findings import guarantees_privacy
 from mpifed.features.settings import Experiment
 
 ALL = "the training samples of all clients"
 
 
-def of_all(c: Experiment) -> list[str]:
-    """Sentences about samples that those of other clients change."""
-    rule = getattr(c.data, "partition", None) or getattr(c.data, "usual", None)
-    found = [c.data.common, "" if rule is None else rule.common]
+def describe_pooled(c: Experiment) -> list[str]:
+    """Return sentences where preprocessing one client depends on other clients' samples."""
+    rule = getattr(c.data, "partition", None) or getattr(c.data, "default_partition", None)
+    notes = [c.data.common, "" if rule is None else rule.common]
     if getattr(c.data, "standardise", None) == "pooled":
-        found.append(f"features have mean 0 and deviation 1 over {ALL}")
+        notes.append(f"features have mean 0 and deviation 1 over {ALL}")
     if getattr(c.data, "missing", "") == "mean":
-        found.append(f"missing cells are filled with means over {ALL}")
+        notes.append(f"missing cells are filled with means over {ALL}")
     if getattr(c.data, "time", None) is not None:
-        found.append("times of 0 become half of the least time in the samples of all clients")
-    return [told for told in found if told]
+        notes.append("times of 0 become half of the least time in the samples of all clients")
+    return [note for note in notes if note]
 
 
-def shared(c: Experiment) -> tuple[str, ...]:
-    """The same of clients that never train."""
-    return tuple(f"{told}, also of those that never train" for told in of_all(c))
+def unseen_notes(c: Experiment) -> tuple[str, ...]:
+    """Return sentences where preprocessing depends on all clients, those that never train included."""
+    return tuple(f"{note}, also of those that never train" for note in describe_pooled(c))
 
 
-def before_it(c: Experiment) -> list[str]:
-    """Sentences about what was done to samples before a guarantee begins."""
-    found = of_all(c)
+def preprocessing_notes(c: Experiment) -> list[str]:
+    """Return sentences about preprocessing that happens before a guarantee begins."""
+    notes = describe_pooled(c)
     if getattr(c.data, "missing", "") == "client-mean":
-        found.append(f"missing cells in a column of which a client knows nothing are filled with means over {ALL}")
-    return [after(told) for told in found]
+        notes.append(f"missing cells in a column of which a client knows nothing are filled with means over {ALL}")
+    return [add_consequence(note) for note in notes]
 
 
-def inferred(c: Experiment, data: Dataset) -> list[str]:
-    """Sentences about what the samples of all clients say of the data, where uploads have a guarantee."""
-    if not promises(c):
+def inference_notes(c: Experiment, data: Dataset) -> list[str]:
+    """Return sentences about what was inferred from all clients' samples, where uploads have a guarantee."""
+    if not guarantees_privacy(c):
         return []
     keys = fields_of(type(c.data))
-    return [after(told, key if key in keys else "") for told, key in dict.fromkeys(inferences(c, data))]
+    return [add_consequence(note, key if key in keys else "") for note, key in dict.fromkeys(inferences(c, data))]
 
 
-def inferences(c: Experiment, data: Dataset) -> Iterator[Inferred]:
-    """What is inferred from the samples of a run."""
+def inferences(c: Experiment, data: Dataset) -> Iterator[Inference]:
+    """Yield what is inferred from the samples of a run."""
     names = [repr(feature.name) for feature in data.table if feature.category]
     if names:
-        levels = f"the levels of {', '.join(folded(names))}"
-        yield Inferred(f"{levels} are those that occur in the samples of all clients")
+        levels = f"the levels of {', '.join(abridge(names))}"
+        yield Inference(f"{levels} are those that occur in the samples of all clients")
     yield from data.inferred
     by_labels = c.problem.takes() in ("classes", "binary") or c.problem.has("predict")
     if by_labels and not data.stated and data.values() is not None:
         yield CLASSES
 
 
-def after(told: str, key: str = "") -> str:
-    """The sentence with what it means for a guarantee, and the ``key`` of [data] that states the same."""
-    found = f"{told}, so one sample changes others too: privacy is guaranteed for the data after that, not before"
-    return f"{found}; data.{key} states it instead" if key else found
+def add_consequence(note: str, key: str = "") -> str:
+    """Return a note with its consequence for a guarantee, and the ``key`` of [data] that states the same."""
+    sentence = f"{note}, so one sample changes others too: privacy is guaranteed for the data after that, not before"
+    return f"{sentence}; data.{key} states it instead" if key else sentence

@@ -1,17 +1,17 @@
-"""Secure aggregation: what goes with the table [masks]."""
+"""Feature of secure aggregation, and the rules of the table [masks]."""
 
 import math
 
-from mpifed.core.promises import Keeps
-from mpifed.features.feature import Feature, Housing
+from mpifed.core.promises import Supports
+from mpifed.features.feature import HostDivision, Plugin
 from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
 from mpifed.features.masks.masks import Masks
-from mpifed.features.rule import Counted, Found, Rule
+from mpifed.features.rule import LoadedSettings, Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
-from mpifed.federation.participation.selection import Scored
+from mpifed.federation.participation.selection import ScoreSelection
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import given
+from mpifed.federation.traits import has_options
 
 SCORES_SHOW = (
     "masks cannot be used with selection.name = {selected!r}: candidates send their scores one by one, and masks hide "
@@ -19,24 +19,24 @@ SCORES_SHOW = (
 )
 
 
-def one_by_one(c: Experiment) -> bool:
-    """Whether the server needs single uploads."""
+def needs_single_uploads(c: Experiment) -> bool:
+    """Return whether the server needs single uploads."""
     single = c.algorithm.upload.single
-    return single is not None and given(c.algorithm, single)
+    return single is not None and has_options(c.algorithm, single)
 
 
-def uncancelled(c: Counted) -> Found:
-    """How many clients must reply for masks to cancel, where fewer may."""
+def too_few_replies(c: LoadedSettings) -> Violation:
+    """Return how many clients must reply for masks to cancel if fewer may, else None."""
     masks, system = c.config.masks, c.config.system
     if masks is None or system is None or not system.absence():
         return None
-    needed = masks.needed(c.selector.size)
+    needed = masks.minimum_replies(c.selector.size)
     return {"needed": needed} if system.least < needed else None
 
 
-def rounded(c: Counted) -> Found:
-    """What would let uploads pass as they are, where only their sum is private."""
-    # A sum of uploads that are rounded one by one is no function of the sum in which there is noise enough.
+def rounding_error(c: LoadedSettings) -> Violation:
+    """Return the setting that adds up uploads without rounding, where only their exact sum is private; else None."""
+    # A sum of uploads rounded one by one is no function of their exact sum, for which the noise is sized.
     privacy, masks = c.config.algorithm.privacy(), c.config.masks
     if masks is None or masks.sums == "float" or privacy is None or not (privacy.holds and privacy.sums):
         return None
@@ -47,13 +47,13 @@ def rounded(c: Counted) -> Found:
 
 
 RULES: list[Rule[Experiment]] = [
-    Rule(lambda c: isinstance(c.selection, Scored), SCORES_SHOW),
+    Rule(lambda c: isinstance(c.selection, ScoreSelection), SCORES_SHOW),
     Rule(
-        one_by_one,
+        needs_single_uploads,
         "masks cannot be used with {name}: its server needs uploads one by one, and masks hide single uploads",
     ),
     Rule(
-        lambda c: c.algorithm.upload.kind == "compressed",
+        lambda c: c.algorithm.upload.content == "compressed",
         "masks cannot be used with {name}: it compresses its uploads",
     ),
     Rule(
@@ -64,7 +64,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-COUNTED: list[Rule[Counted]] = [
+COUNTED: list[Rule[LoadedSettings]] = [
     Rule(lambda c: c.selector.batch_size is not None, SCORES_SHOW),
     Rule(
         lambda c: c.selector.size < 2,
@@ -72,23 +72,23 @@ COUNTED: list[Rule[Counted]] = [
         "upload",
     ),
     Rule(
-        uncancelled,
+        too_few_replies,
         "system.least = {system.least} is wrong: with masks.threshold = {masks.threshold:.3g} masks of {selector.size} "
         "selected clients cancel only where {needed} reply, so it must be at least {needed}",
     ),
     Rule(
-        rounded,
+        rounding_error,
         "masks.fraction = {masks.fraction} is wrong: it rounds single uploads, and {name} guarantees privacy here for "
         "sums of uploads as they are, so {right}",
     ),
 ]
 
 
-class Masked(Feature):
+class SecureAggregation(Plugin):
     """Uploads under masks that cancel in their sum."""
 
     # Its stages speak for themselves.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     rules = RULES
     counted = COUNTED
@@ -102,5 +102,5 @@ class Masked(Feature):
         # after compression: masks hide what is left of an upload
         fed.stages.append(ServerMasks(fed.setup, self.table, fed.schedule))
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         host.add_stage(MASKS, HostMasks(host.setup, self.table))

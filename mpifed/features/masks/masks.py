@@ -1,4 +1,4 @@
-"""Secure aggregation, simulated: uploads under masks that cancel in their sum, and what these masks cost."""
+"""Table [masks]: simulated secure aggregation, uploads under masks that cancel in their sum, and its cost."""
 
 import math
 from typing import Annotated, Literal, NamedTuple
@@ -6,45 +6,45 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Table
+from mpifed.core.component import StudyTable
 from mpifed.core.typing import Array
 
 
 class FixedPoint(NamedTuple):
-    """Multiples of 2^-fraction, as integers modulo 2^bits, whose sums are exact in any order."""
+    """Fixed-point numbers: multiples of 2^-fraction as integers modulo 2^bits; sums are exact in any order."""
 
     bits: int
     fraction: int
 
     def limit(self, count: int) -> float:
-        """Entries up to this in absolute value can be added up over ``count`` clients."""
-        most = ((1 << (self.bits - 1)) - 1) // count
-        # 2^63 − 1 is no double: rounded up it would not fit any more, so the next one below is taken
-        whole = float(most)
-        return math.ldexp(whole if whole <= most else math.nextafter(whole, 0), -self.fraction)
+        """Return the largest absolute value of entries that can be added up over ``count`` clients."""
+        maximum = ((1 << (self.bits - 1)) - 1) // count
+        # 2^63 − 1 is no double and would be rounded up: the next double below is taken
+        rounded = float(maximum)
+        return math.ldexp(rounded if rounded <= maximum else math.nextafter(rounded, 0), -self.fraction)
 
-    def room(self, value: float, count: int) -> int:
-        """The most bits after the point with which entries of this absolute value can be added up."""
+    def maximum_fraction(self, value: float, count: int) -> int:
+        """Return the most bits after the point with which entries of this absolute value can be added up."""
         return math.frexp(self._replace(fraction=0).limit(count) / value)[1] - 1
 
     def encode(self, X: Array) -> Array:
-        """The nearest multiples, uint64; X must be at most ``limit`` in absolute value."""
+        """Return the nearest multiples, uint64; X must be at most ``limit`` in absolute value."""
         integers = np.rint(np.ldexp(X.astype(np.float64, copy=False), self.fraction)).astype(np.int64).view(np.uint64)
-        return self.reduced(integers)
+        return self.wrap(integers)
 
     def decode(self, integers: Array) -> Array:
-        """The real numbers (float64) between -2^(bits-1-fraction) and 2^(bits-1-fraction)."""
+        """Return the real numbers (float64), between -2^(bits-1-fraction) and 2^(bits-1-fraction)."""
         unused = np.uint64(64 - self.bits)
         signed = (integers << unused).view(np.int64) >> unused.astype(np.int64)
         return np.ldexp(signed.astype(np.float64), -self.fraction)
 
-    def reduced(self, integers: Array) -> Array:
-        """uint64 modulo 2^bits."""
+    def wrap(self, integers: Array) -> Array:
+        """Return the integers (uint64) modulo 2^bits."""
         return integers if self.bits == 64 else integers & np.uint64((1 << self.bits) - 1)
 
 
-class Masks(Table):
-    """Secure aggregation, simulated: what it costs that a server learns the sum of the uploads and no single upload.
+class Masks(StudyTable):
+    """Simulated secure aggregation: the cost of a server that learns the sum of the uploads and no single upload.
 
     Every two of the s selected clients have a mask of N numbers in common, which one adds to its upload and the other
     subtracts; N numbers are uploaded by each. Numbers are integers modulo 2^bits, so an upload has b = ⌈N bits/8⌉
@@ -88,11 +88,11 @@ class Masks(Table):
     share_bytes: Annotated[int, Meta(ge=1, description="bytes of an encrypted secret share")] = 32
 
     @property
-    def fixed(self) -> FixedPoint:
+    def fixed_point(self) -> FixedPoint:
         return FixedPoint(self.bits, self.fraction)
 
-    def charged(self, selected: int, replies: int, numbers: int) -> tuple[int, int]:
-        """The bytes up and down of one masked sum of ``numbers`` numbers, as the docstring has them."""
+    def message_bytes(self, selected: int, replies: int, numbers: int) -> tuple[int, int]:
+        """Return the bytes up and down of a masked sum of ``numbers`` numbers, by the formulas of the class."""
         s = selected
         u = replies
         b = -(-numbers * self.bits // 8)
@@ -102,6 +102,6 @@ class Masks(Table):
         pairs = s * (s - 1) // 2
         return pairs * b + u * b + u * (s - u) * b, pairs * b
 
-    def needed(self, selected: int) -> int:
-        """How many of the selected clients must reply for masks to cancel."""
+    def minimum_replies(self, selected: int) -> int:
+        """Return how many of the selected clients must reply for masks to cancel."""
         return max(2, math.ceil(self.threshold * selected - 1e-9))

@@ -1,25 +1,103 @@
-"""Networks in training: dropout, random changes of samples, and half precision."""
+"""Feature of networks in training: dropout, random changes of samples, and half precision."""
 
-from mpifed.core.promises import Keeps
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.findings import batch_size
-from mpifed.features.network_training.augmentation import Augmentation
-from mpifed.features.network_training.dropout import Dropout
-from mpifed.features.rule import Found, Rule
+from copy import copy
+from functools import partial
+
+import numpy as np
+
+from mpifed.core.promises import Supports
+from mpifed.core.streams import hash_numbers, streams, to_signed_64, user_purpose_number
+from mpifed.core.typing import Array
+from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.findings import minibatch_size
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
-from mpifed.federation.view import View
+from mpifed.federation.view import F, Gradient, Steps, View, ViewedClients
+from mpifed.kernels.blocks import Block
 
 
-def half_of_double(c: Experiment) -> Found:
-    """The type of half precision that a network computes in, in a study of double precision."""
+class Dropout(View):
+    """View of gradients with the problem's random numbers, as with dropout: a seed per client, from which masks follow.
+
+    The seed follows from that of the ``run``, the client, the round and the call, and in ``steps`` from the number of
+    the local step. At two points of one step it is the same.
+    """
+
+    def __init__(self, run: int, seeds: Array | None = None, loops: int = 0) -> None:
+        self.run = run
+        self.seeds = seeds
+        self.loops = loops  # how often ``steps`` was called
+
+    def of(self, f: ViewedClients, rows: Array | None = None) -> View:
+        if rows is None:
+            return Dropout(self.run)
+        # clients in the midst of a step go on with its seeds, and their next loop is the next one
+        return Dropout(self.run, None if self.seeds is None else self.seeds[rows], self.loops)
+
+    def get_seeds(self, f: ViewedClients) -> Array:
+        """Return the random seed of each client, an integer of 64 bits: (c,)."""
+        # computed only here: most calls need none, such as evaluations
+        if self.seeds is None:
+            run = np.full(len(f), to_signed_64(self.run))
+            self.seeds = hash_numbers(run, to_signed_64(user_purpose_number("dropout")), f.ids, *f.key)
+        return self.seeds
+
+    def gradient(self, f: ViewedClients, before: Gradient) -> Gradient:
+        return partial(f.problem.seeded_grad, seeds=self.get_seeds(f))
+
+    def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
+        self.loops += 1
+        # a copy: loops that begin before this one has ended count on
+        loop = self.loops
+        position = f.views.index(self)
+        epoch = -1
+        k = 0  # mini-batches are counted anew in each epoch: other clients may have more of them
+        for j, batch, has in steps:
+            k = k + 1 if j == epoch else 0
+            epoch = j
+            # with full batches every step has this f, which needs its own seeds after the loop: a copy is changed
+            step = f.with_key(f.key) if batch is f else batch
+            step.views[position] = Dropout(self.run, hash_numbers(self.get_seeds(f), loop, j, k))
+            yield j, step, has
+
+
+class Augmentation(View):
+    """View that changes samples of mini-batches at random; those of full batches and evaluations stay."""
+
+    def __init__(self, run: int) -> None:
+        self.run = run
+        self.changes: list[np.random.Generator] = []  # a random stream per client, for a round and call
+
+    def of(self, f: ViewedClients, rows: Array | None = None) -> View:
+        # streams begin anew for some of the clients too, like those from which mini-batches are drawn
+        return Augmentation(self.run)
+
+    def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
+        for j, batch, has in steps:
+            if batch.block is not f.block:  # not a full batch
+                batch.block = self.augment(f, batch.block)
+            yield j, batch, has
+
+    def augment(self, f: ViewedClients, block: Block) -> Block:
+        """Return a mini-batch with changed samples; a client's draws depend on its own number of samples alone."""
+        # later loops continue the same streams
+        self.changes = self.changes or streams(self.run, "augment", f.ids, *f.key)
+        augmented = copy(block)
+        counts = (block.w > 0).sum(axis=1).tolist()
+        augmented.A = f.problem.augment_samples(block.A, counts, self.changes)
+        return augmented
+
+
+def half_of_double(c: Experiment) -> Violation:
+    """Return the half-precision type of a network in a study of double precision, or None."""
     half = getattr(c.problem, "autocast", None)
     return {"half": half} if half and c.dtype == "float64" else None
 
 
 RULES: list[Rule[Experiment]] = [
     Rule(
-        lambda c: c.problem.augments() and not batch_size(c),
+        lambda c: c.problem.augments() and not minibatch_size(c),
         "problem.augment is wrong: it changes samples of mini-batches, and {name} takes none here; where a method has "
         "some, write algorithm.batch_size = 10",
     ),
@@ -31,20 +109,20 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class NetworkTraining(Feature):
-    """A network whose local steps are random, or compute in half precision."""
+class NetworkTraining(Plugin):
+    """Network whose local steps are random or compute in half precision."""
 
     # Changes of samples are drawn from a stream of each client and stay where the samples are.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     rules = RULES
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         host.views += training_views(self.config)
 
 
 def training_views(c: Experiment) -> list[View]:
-    """What is random in the local steps of a study's problem."""
-    found: list[View] = [Dropout(c.seed)] if c.problem.has("seeded_grad") else []
-    # after dropout, which gives every step an f of its own: the samples of that one are changed
-    return [*found, Augmentation(c.seed)] if c.problem.augments() else found
+    """Return the views that make local steps of a study's problem random."""
+    views: list[View] = [Dropout(c.seed)] if c.problem.has("seeded_grad") else []
+    # after dropout, which gives every step its own f: the samples of that f are changed
+    return [*views, Augmentation(c.seed)] if c.problem.augments() else views

@@ -1,23 +1,23 @@
-"""A penalty h beside f: which methods take it into account."""
+"""Feature of a penalty h beside f, and the rules about methods that take it into account."""
 
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import Feature
-from mpifed.features.penalty.coefficients import penalised
+from mpifed.features.feature import Plugin
+from mpifed.features.penalty.coefficients import select_penalised
 from mpifed.features.penalty.ending import ProximalEnding
-from mpifed.features.penalty.penalty import Penalty
-from mpifed.features.rule import Found, Rule
+from mpifed.features.penalty.penalty import ElasticNetPenalty
+from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import Proximal, proximal
+from mpifed.federation.method import Proximal, has_proximal_step
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 
 
-def no_proximal_step(c: Experiment) -> Found:
-    """Why the server of a method has no step for a penalty."""
+def no_proximal_step(c: Experiment) -> Violation:
+    """Return why the server of a method has no proximal step for a penalty, or None."""
     if not c.objective.penalised:
         return None
     why = c.algorithm.no_proximal_step.why
@@ -25,7 +25,7 @@ def no_proximal_step(c: Experiment) -> Found:
         why = "it has no server, which would take the proximal step"
     elif c.algorithm.upload.averaged:
         why = "its server averages models that clients have trained on their f_i, without the penalty"
-    elif proximal(c.algorithm):
+    elif has_proximal_step(c.algorithm):
         return None
     elif "hess" in {need.name for need in c.algorithm.requires}:
         why = "its steps are in the metric of Hessians, in which the proximal operator of a penalty has no closed form"
@@ -46,20 +46,20 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class Penalised(Feature):
-    """F = f + h with h(x) = λ₁‖x‖₁ + (λ₂/2)‖x‖²."""
+class PenalisedObjective(Plugin):
+    """Objective F = f + h with h(x) = λ₁‖x‖₁ + (λ₂/2)‖x‖²."""
 
-    # The server takes a step of its own, from what it has received.
-    keeps = Keeps.EVERYTHING
+    # The server takes a further step, from what it has received.
+    supports = Supports.EVERYTHING
 
     rules = RULES
-    penalty: Penalty
+    penalty: ElasticNetPenalty
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
-        """UserError where ``objective.unpenalised`` names no coefficient."""
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        """Make the penalty; raise UserError where ``objective.unpenalised`` names no coefficient."""
         objective = self.config.objective
-        own = penalised(objective.unpenalised, self.config.problem, data)
-        self.penalty = Penalty.of(objective.l1, objective.l2, own)
+        has_penalty = select_penalised(objective.unpenalised, self.config.problem, data)
+        self.penalty = ElasticNetPenalty.of(objective.l1, objective.l2, has_penalty)
         return setup
 
     def notes(self) -> Iterator[str]:
@@ -70,6 +70,6 @@ class Penalised(Feature):
         fed.endings.append(ProximalEnding(fed, self.penalty, cast(Proximal, self.config.algorithm)))
 
 
-def penalty_among(features: Iterable[Feature]) -> Penalty:
-    """The penalty of a study that has one."""
-    return next(one.penalty for one in features if isinstance(one, Penalised))
+def get_penalty(features: Iterable[Plugin]) -> ElasticNetPenalty:
+    """Return the penalty of a study that has one."""
+    return next(one.penalty for one in features if isinstance(one, PenalisedObjective))

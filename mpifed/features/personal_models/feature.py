@@ -1,31 +1,31 @@
-"""Personal models in the result."""
+"""Feature that stores personal models in the result."""
 
 from typing import Any
 
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
-from mpifed.features.feature import Feature
+from mpifed.features.feature import Plugin
 from mpifed.features.rule import Rule
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import Personalised
+from mpifed.federation.method import HasPersonalModels
 from mpifed.federation.server import Federation
 
 RULES: list[Rule[Experiment]] = [
     Rule(
-        lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
+        lambda c: c.record.personal and not isinstance(c.algorithm, HasPersonalModels),
         "record.personal = true is wrong: {name} has no personal models",
     ),
 ]
 
 
-class PersonalModels(Feature):
-    """The personal model of each client, stored."""
+class PersonalModels(Plugin):
+    """Personal model of each client, stored in the result."""
 
-    # They are stored when the run is over; a note says that they are of the true data.
-    keeps = Keeps.EVERYTHING
+    # They are stored when the run is over; a note says that they are from the true data.
+    supports = Supports.EVERYTHING
 
     rules = RULES
 
     def after(self, fed: Federation, x: Array) -> dict[str, Any]:
-        assert isinstance(self.config.algorithm, Personalised)
-        return {"personal": fed.inspect(self.config.algorithm.personalised)}
+        assert isinstance(self.config.algorithm, HasPersonalModels)
+        return {"personal": fed.inspect(self.config.algorithm.personal_models)}

@@ -1,83 +1,155 @@
-"""Promises that a run asks for: every part of it must say that it keeps them."""
+"""Feature of promises that a run asks for: each of its parts must say that it keeps them, or is refused."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import NOTHING_SUPPORTED, Supports
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.listed import brought, features_of
-from mpifed.features.promises.parts import of_feature, of_samples, of_selector, of_stage, parts_of
-from mpifed.features.promises.refusal import asked, refusals
-from mpifed.features.rule import Counted, Found, Rule
-from mpifed.features.settings import Experiment
+from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.listed import make_data_features, make_features
+from mpifed.features.promises.parts import RunPart, feature_part, list_parts, sample_parts, selector_part, stage_part
+from mpifed.features.rule import LoadedSettings, Rule, Violation
+from mpifed.features.settings import DEVICES, Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 
 
-def unkept(c: Experiment) -> Found:
-    """The first part that does not say that it keeps what a study asks for."""
-    return said(next(refusals(asked(c), parts_of(c, features_of(c)), c), ""))
+class Refusal(NamedTuple):
+    """Sentence that refuses a part with a promise: ``begins`` and ``ends`` around its reason, ``silent`` without one.
+
+    ``promise``: name by which an author writes that the part keeps it.
+    """
+
+    begins: str
+    ends: str
+    silent: str
+    promise: str
 
 
-def unkept_by_selector(c: Counted) -> Found:
-    """The same of the selector that a selection has made."""
-    return said(next(refusals(asked(c.config), [of_selector(c.selector, c.config, c.m)], c.config), ""))
+REFUSALS = {
+    Supports.PRIVACY: Refusal(
+        "{part}{wrong}",
+        "",
+        "it does not say that it keeps the privacy that {name} guarantees here: {cure}",
+        "PRIVACY",
+    ),
+    Supports.SURVIVAL: Refusal(
+        "--survive cannot be used with {part}: ",
+        "",
+        "it does not say that it survives a rank that dies: {cure}",
+        "SURVIVAL",
+    ),
+    Supports.DEVICES: Refusal(
+        "{device} is wrong: ",
+        ", so it must be {memory}",
+        "{part} does not say that it computes on a device, so it must be {memory}; {cure}",
+        "DEVICES",
+    ),
+}
 
 
-def said(refusal: str) -> Found:
-    """The words of a rule."""
+def find_promises(c: Experiment) -> Supports:
+    """Return the promises that a study asks for: the guarantee of its method, and devices."""
+    promises = Supports.DEVICES if c.on_device else NOTHING_SUPPORTED
+    privacy = c.algorithm.privacy()
+    if privacy is None or not privacy.holds:
+        return promises
+    promises |= Supports.CLIENTS if privacy.clients else Supports.SAMPLES
+    conditions = {Supports.SUMS: privacy.sums, Supports.DOUBLE: privacy.double}
+    for promise, is_needed in conditions.items():
+        promises |= promise if is_needed else NOTHING_SUPPORTED
+    return promises
+
+
+def explain_refusals(promises: Supports, parts: Iterable[RunPart], c: Experiment) -> Iterator[str]:
+    """Yield a sentence for each part that does not say that it keeps all these promises, with what would be right."""
+    for part in parts:
+        lacking = promises & ~part.supports
+        for promise, words in REFUSALS.items():
+            if lacking & promise:
+                yield sentence(part, lacking & promise, words, c)
+
+
+def sentence(part: RunPart, lacking: Supports, words: Refusal, c: Experiment) -> str:
+    """Return why a part is refused: its reason for the first promise that it lacks, or that it says nothing."""
+    why = next((reason for promise, reason in part.unsupported.items() if promise & lacking), None)
+    text = words.begins + (words.silent if why is None else why + words.ends)
+    device, memory = 'problem.device = "cuda"', '"cpu"'
+    if c.kernels in DEVICES:
+        device, memory = f'kernels = "{c.kernels}"', '"auto"'
+    study = {"name": c.algorithm.label(), "loss": c.problem.label(), "device": device, "memory": memory}
+    about = {"cure": part.cure, "promise": words.promise, "wrong": part.wrong, "part": part.named}
+    for word, value in (about | study | dict(part.words)).items():
+        text = text.replace(f"{{{word}}}", value)
+    return text
+
+
+def refused_part(c: Experiment) -> Violation:
+    """Return the refusal of the first part that does not keep what a study asks for, or None."""
+    return as_words(next(explain_refusals(find_promises(c), list_parts(c, make_features(c)), c), ""))
+
+
+def refused_selector(c: LoadedSettings) -> Violation:
+    """Return the refusal of the selector that a selection has made, or None."""
+    return as_words(
+        next(explain_refusals(find_promises(c.config), [selector_part(c.selector, c.config, c.m)], c.config), "")
+    )
+
+
+def as_words(refusal: str) -> Violation:
+    """Return a refusal as words of a rule, or None where it is empty."""
     return {"refusal": refusal} if refusal else None
 
 
-class Promised(Feature):
-    """The promises that a study asks for. It comes last, so that the stages of all others are there."""
+class Promises(Plugin):
+    """Promises that a study asks for; this feature comes last, so that the stages of all others are there."""
 
     # It has rules and computes nothing.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
-    rules = (Rule(unkept, "{refusal}"),)
-    counted = (Rule(unkept_by_selector, "{refusal}"),)
+    rules = (Rule(refused_part, "{refusal}"),)
+    counted = (Rule(refused_selector, "{refusal}"),)
 
     @property
-    def promises(self) -> Keeps:
-        """What every part must keep."""
-        return asked(self.config)
+    def promises(self) -> Supports:
+        """Promises that every part must keep."""
+        return find_promises(self.config)
 
     def data(self, data: Dataset) -> Dataset:
-        """UserError for columns of samples, and features that these bring, with which a promise does not hold."""
-        features = brought(self.config, data)
-        parts = [*of_samples(data), *(of_feature(feature, self.config) for feature in features)]
-        self.refuse(refusals(self.promises, parts, self.config))
+        """Raise UserError where a promise does not hold with columns of samples, or with features that these bring."""
+        features = make_data_features(self.config, data)
+        parts = [*sample_parts(data), *(feature_part(feature, self.config) for feature in features)]
+        self.refuse(explain_refusals(self.promises, parts, self.config))
         return data
 
     def server(self, fed: Federation) -> None:
-        """UserError for a stage with which a promise does not hold; at the hosts too."""
-        self.refuse(refusals(self.promises, map(of_stage, fed.stages), self.config))
+        """Raise UserError for a stage with which a promise does not hold; ``host`` does so for stages of hosts."""
+        self.refuse(explain_refusals(self.promises, map(stage_part, fed.stages), self.config))
 
-    def host(self, host: Host, housing: Housing) -> None:
-        self.refuse(refusals(self.promises, map(of_stage, host.stages.values()), self.config))
+    def host(self, host: Host, housing: HostDivision) -> None:
+        self.refuse(explain_refusals(self.promises, map(stage_part, host.stages.values()), self.config))
 
-    def refuse(self, found: Iterator[str]) -> None:
-        for sentence in found:
+    def refuse(self, refusals: Iterator[str]) -> None:
+        for sentence in refusals:
             raise UserError(sentence)
 
 
-class Survived(Promised):
-    """Survival of ranks that die, for which a job asks, not its study."""
+class Survival(Promises):
+    """Promise to survive ranks that die, which a job asks for, not its study."""
 
     # As for promises of studies.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
-    promises = Keeps.SURVIVAL
+    promises = Supports.SURVIVAL
 
 
 def refuse_dying(c: Experiment) -> None:
-    """UserError where a part of a study does not say that it survives a rank that dies."""
-    for sentence in refusals(Keeps.SURVIVAL, parts_of(c, features_of(c)), c):
+    """Raise UserError where a part of a study does not say that it survives a rank that dies."""
+    for sentence in explain_refusals(Supports.SURVIVAL, list_parts(c, make_features(c)), c):
         raise UserError(sentence)
 
 
 def computes_on_devices(c: Experiment) -> bool:
-    """Whether every part of a study says so."""
-    return next(refusals(Keeps.DEVICES, parts_of(c, features_of(c)), c), None) is None
+    """Return whether every part of a study says that it computes on devices."""
+    return next(explain_refusals(Supports.DEVICES, list_parts(c, make_features(c)), c), None) is None

@@ -1,24 +1,101 @@
-"""The parts of a run, and what each says that it keeps."""
+"""Parts of a run, and the promises that each says that it keeps."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from mpifed.core.component import Component, Table, fields_of
-from mpifed.core.guards import own
-from mpifed.core.promises import NO_REASONS, SILENT, Keeps, Option, Reasons, Speaking, said
-from mpifed.core.toml import join, toml_value
+from mpifed.core.component import Component, StudyTable, fields_of
+from mpifed.core.guards import is_user_class
+from mpifed.core.promises import (
+    NO_PROMISES,
+    NO_REASONS,
+    OptionPromises,
+    PromisesByOption,
+    PromisingComponent,
+    Reasons,
+    Supports,
+    declared_promises,
+    supporting,
+)
+from mpifed.core.toml import join_key, toml_value
 from mpifed.data import sample_columns
 from mpifed.data.dataset import Data, Dataset
-from mpifed.data.tables.kept import COLUMNS
-from mpifed.features.feature import Feature
-from mpifed.features.promises.keys import KEYS, SPEAKS
+from mpifed.data.tables.promises import COLUMNS
+from mpifed.features.feature import Plugin
 from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
-from mpifed.federation.stage import Keeper
-from mpifed.federation.traits import needs
-from mpifed.problems.kept import FUNCTIONS
+from mpifed.federation.stage import Checkpointable
+from mpifed.federation.traits import required_methods
+from mpifed.problems.function_promises import FUNCTION_PROMISES
+
+ABSENT = {
+    Supports.SUMS: "{name} guarantees privacy here for sums that have the noise of all clients, so it must be absent"
+}
+DOUBLE = {
+    Supports.DOUBLE: "the privacy that {name} guarantees here covers the rounding errors of double precision, so it "
+    "must "
+    'be "float64"'
+}
+SHORT = {
+    Supports.SUMS: "{name} guarantees privacy here for sums of uploads that have the noise of all clients, and a sum "
+    "of "
+    "compressed uploads is another one, so it must be absent"
+}
+# A sum lacks the noise of absent clients. The rest of [system] is simulated time.
+LACKING = OptionPromises(Supports.EVERYTHING & ~Supports.SUMS, ABSENT)
+
+# key -> what it keeps where it is set. A key that is neither here nor in SPEAKS is refused with every promise.
+KEYS: PromisesByOption = {
+    # Rounding may reveal more of a sample than noise that is sized for exact numbers hides.
+    "dtype": OptionPromises(Supports.EVERYTHING & ~Supports.DOUBLE, DOUBLE),
+    # Sums in any order differ in their last bits; where noise lies on a grid they are exact.
+    "reproducible": OptionPromises(Supports.EVERYTHING & ~(Supports.BITS | Supports.RESUME)),
+    # Kernels, sizes of blocks and paths of sums: numbers are the same, and time is not private.
+    **supporting("kernels", "reduction", "block_bytes", "patience"),
+    # Each feature of a user's own speaks for itself.
+    **supporting("features"),
+    # A model trained on the same data has spent privacy before; a note says so.
+    **supporting("seed", "rounds", "start"),
+    # A measured clock ends runs after different rounds, and tells nothing of samples beyond timings.
+    "stop.seconds": OptionPromises(Supports.EVERYTHING & ~(Supports.BITS | Supports.RESUME)),
+    # The number of rounds is then not private; a note says so (for diverged docs/privacy.md).
+    **supporting(
+        "stop.gradient", "stop.gradient_scale", "stop.gradient_relative", "stop.objective_gap", "stop.optimum"
+    ),
+    **supporting("stop.accuracy", "stop.variance", "stop.rising", "stop.diverged"),
+    # As [system]: simulated times follow from numbers of samples.
+    **supporting("stop.simulated_seconds"),
+    # f, ‖∇f‖² and models are recorded; a note says that models alone may be published.
+    **supporting("evaluate.every", "record.models"),
+    # Checkpoints hold the state of clients and stay where the run is (docs/privacy.md).
+    **supporting("checkpoint.every_seconds", "checkpoint.every_rounds", "checkpoint.keep"),
+    # A sum of compressed uploads is no function of the sum of uploads, for which the noise is sized.
+    "compress.up": OptionPromises(Supports.EVERYTHING & ~Supports.SUMS, SHORT),
+    "system.dropout": LACKING,
+    "system.deadline": LACKING,
+}
+
+# key or table -> the folder of the feature that speaks for it
+SPEAKS: dict[str, str] = {
+    "evaluate.clients": "by_client",
+    "evaluate.unseen": "unseen",
+    "evaluate.unseen_steps": "unseen",
+    "evaluate.unseen_step": "unseen",
+    "record.personal": "personal_models",
+    "objective.weights": "client_weights",
+    "objective.l1": "penalty",
+    "objective.l2": "penalty",
+    "objective.unpenalised": "penalty",
+    "system": "simulated_time",
+    "asynchronous": "asynchrony",
+    "masks": "masks",
+    "compress": "compression",
+    "graph": "graph",
+    "attack": "attack",
+    "robust": "robust",
+}
+
 
 OWN = "where it does, write {} into its class (docs/extending.md)"  # the cure of a class of a user's own
 
@@ -26,115 +103,114 @@ WRONG = " is wrong: "
 NO_WORDS: Mapping[str, str] = {}
 
 
-class Part(NamedTuple):
-    """A part of a run: how a refusal calls it, what it keeps and why not the rest, and what to do where it says
-    nothing.
+class RunPart(NamedTuple):
+    """Part of a run: its name in a refusal, what it keeps, why it does not keep the rest, and the cure for silence.
 
-    ``wrong``: what a refusal says between its name and the reason; ``words`` stand for {words} in reasons.
+    ``wrong``: text of a refusal between the name and the reason; ``words`` stand for {words} in reasons.
     """
 
     named: str
-    keeps: Keeps
-    unkept: Reasons
+    supports: Supports
+    unsupported: Reasons
     cure: str = "leave it out"
     wrong: str = WRONG
     words: Mapping[str, str] = NO_WORDS
 
 
-def parts_of(c: Experiment, features: list[Feature]) -> Iterator[Part]:
-    """The parts of a run as far as its settings tell, in the order in which they are refused."""
+def list_parts(c: Experiment, features: list[Plugin]) -> Iterator[RunPart]:
+    """Yield the parts of a run that its settings tell, in the order in which they are refused."""
     yield from functions(c)
     yield from components(c, "")
     yield from options_of(c.data)
     yield from keys(c)
     for feature in features:
-        yield of_feature(feature, c)
+        yield feature_part(feature, c)
 
 
-def components(table: Table, path: str) -> Iterator[Part]:
-    """The components that a table names, and those that these name."""
+def components(table: StudyTable, path: str) -> Iterator[RunPart]:
+    """Yield the components of a table, and the components of these."""
     for key, field in fields_of(type(table)).items():
         value = getattr(table, field.name)
-        where = join(path, key)
+        full_key = join_key(path, key)
         match value:
             case Component():
-                yield speaking(f"{where} = {toml_value(value.label())}", value)
-                yield from components(value, where)
-            case Table():
-                yield from components(value, where)
+                yield make_part(f"{full_key} = {toml_value(value.label())}", value)
+                yield from components(value, full_key)
+            case StudyTable():
+                yield from components(value, full_key)
 
 
-def speaking(named: str, part: Speaking) -> Part:
-    """A part that speaks for itself. A class of a user's own that says nothing has no reasons that it inherits."""
-    found = Part(named, said(part), part.unkept)
-    if not own(type(part)):
-        return found
-    unkept = part.unkept if "keeps" in vars(type(part)) else NO_REASONS
-    return found._replace(unkept=unkept, cure=OWN.format("keeps = mpifed.Keeps.{promise}"))
+def make_part(named: str, speaker: PromisingComponent) -> RunPart:
+    """Return the part of an object that says what it keeps; a user's class inherits no reasons if it says nothing."""
+    part = RunPart(named, declared_promises(speaker), speaker.unsupported)
+    if not is_user_class(type(speaker)):
+        return part
+    unsupported = speaker.unsupported if "supports" in vars(type(speaker)) else NO_REASONS
+    return part._replace(unsupported=unsupported, cure=OWN.format("supports = mpifed.Supports.{promise}"))
 
 
-def options_of(data: Data) -> Iterator[Part]:
-    """The options of [data] that are set: whoever adds one says what it keeps, or it is refused."""
-    options: dict[str, Option] = {}
+def options_of(data: Data) -> Iterator[RunPart]:
+    """Yield the options of [data] that are set; an option that does not say what it keeps is refused."""
+    options: dict[str, OptionPromises] = {}
     for base in reversed(type(data).__mro__):
         options |= vars(base).get("options", {})
     for key, field in fields_of(type(data)).items():
         value = getattr(data, field.name)
         if value != field.default:
-            option = options.get(f"{key} = {value}", options.get(key, SILENT))
-            found = Part(f"data.{key} = {toml_value(msgspec.to_builtins(value))}", *option)
-            cure = OWN.format(f'options = mpifed.keeping("{key}")')
-            yield found._replace(cure=cure) if own(type(data)) else found
+            option = options.get(f"{key} = {value}", options.get(key, NO_PROMISES))
+            part = RunPart(f"data.{key} = {toml_value(msgspec.to_builtins(value))}", *option)
+            cure = OWN.format(f'options = mpifed.supporting("{key}")')
+            yield part._replace(cure=cure) if is_user_class(type(data)) else part
 
 
-def functions(c: Experiment) -> Iterator[Part]:
-    """What the method calls of the problem beside f and its gradient."""
-    for name in needs(c.algorithm):
+def functions(c: Experiment) -> Iterator[RunPart]:
+    """Yield the functions of the problem that the method calls beside f and its gradient."""
+    for name in required_methods(c.algorithm):
         what = c.problem.offers.get(name, name).partition(";")[0]
-        yield Part(f"{name} of {c.problem.label()}", *FUNCTIONS.get(name, SILENT), words={"what": what})
+        yield RunPart(f"{name} of {c.problem.label()}", *FUNCTION_PROMISES.get(name, NO_PROMISES), words={"what": what})
 
 
-def keys(c: Experiment) -> Iterator[Part]:
-    """The keys that are set and belong to no component, but for those for which a feature speaks."""
-    for key in c.changed():
+def keys(c: Experiment) -> Iterator[RunPart]:
+    """Yield the keys that are set and belong to no component, except those for which a feature speaks."""
+    for key in c.changed_keys():
         table = key.partition(".")[0]
         if table not in FAMILIES and (key in KEYS or not {key, table} & SPEAKS.keys()):
-            yield Part(shown(c, key), *KEYS.get(key, SILENT))
+            yield RunPart(show_key(c, key), *KEYS.get(key, NO_PROMISES))
 
 
-def shown(c: Experiment, key: str) -> str:
-    """key = value, as in an experiment file."""
+def show_key(c: Experiment, key: str) -> str:
+    """Return "key = value" as in an experiment file."""
     value: object = c
     for name in key.split("."):
         value = getattr(value, name)
     return f"{key} = {toml_value(msgspec.to_builtins(value))}"
 
 
-def of_feature(feature: Feature, c: Experiment) -> Part:
-    """A feature, called by the first key that is set, or else the table, for which it speaks."""
-    kind: Any = type(feature)
-    if own(kind):
-        return speaking(f"the feature {kind.__name__}", feature)
-    folder = kind.__module__.split(".")[-2]
+def feature_part(feature: Plugin, c: Experiment) -> RunPart:
+    """Return the part of a feature, named by the first key that is set, or else by the table, for which it speaks."""
+    cls: Any = type(feature)
+    if is_user_class(cls):
+        return make_part(f"the feature {cls.__name__}", feature)
+    folder = cls.__module__.split(".")[-2]
     spoken = [key for key, speaks in SPEAKS.items() if speaks == folder]
-    there = [shown(c, key) for key in c.changed() if key in spoken]
-    return speaking((there or spoken or [f"the feature {folder}"])[0], feature)
+    set_keys = [show_key(c, key) for key in c.changed_keys() if key in spoken]
+    return make_part((set_keys or spoken or [f"the feature {folder}"])[0], feature)
 
 
-def of_selector(selector: Selector, c: Experiment, m: int) -> Part:
-    """The selector that a selection has made for m clients."""
-    option = selector.kept(m)
-    few = f" is wrong with {selector.size} clients a round: " if option.keeps & Keeps.CLIENTS else WRONG
-    return Part(f"selection = {toml_value(c.selection.label())}", *option, wrong=few, words={"m": str(m)})
+def selector_part(selector: Selector, c: Experiment, m: int) -> RunPart:
+    """Return the part of the selector that a selection has made for m clients."""
+    option = selector.supported_promises(m)
+    few = f" is wrong with {selector.size} clients a round: " if option.supports & Supports.CLIENTS else WRONG
+    return RunPart(f"selection = {toml_value(c.selection.label())}", *option, wrong=few, words={"m": str(m)})
 
 
-def of_samples(data: Dataset) -> Iterator[Part]:
-    """The columns that samples bring with them."""
+def sample_parts(data: Dataset) -> Iterator[RunPart]:
+    """Yield the columns that samples bring with them."""
     for name in () if data.columns is None else data.columns.names:
         words = f"samples have {sample_columns.COLUMNS.get(name, name)}"
-        yield Part(words, *COLUMNS.get(name, SILENT), wrong=", and ")
+        yield RunPart(words, *COLUMNS.get(name, NO_PROMISES), wrong=", and ")
 
 
-def of_stage(stage: Keeper) -> Part:
-    """A stage of messages."""
-    return speaking(f"the stage {type(stage).__name__}", stage)
+def stage_part(stage: Checkpointable) -> RunPart:
+    """Return the part of a stage of messages."""
+    return make_part(f"the stage {type(stage).__name__}", stage)

@@ -1,39 +1,43 @@
-"""Means of uploads one by one: what goes with the table [robust], and with attackers that know other uploads."""
+"""Feature of robust means of single uploads and of attackers that know other uploads; rules of the table [robust]."""
 
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import Feature, Housing
-from mpifed.features.findings import absent
-from mpifed.features.robust.averaging import ROWS, Averaging, HostRows, ServerRows
+from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.findings import may_be_absent
+from mpifed.features.robust.averaging import ROWS, HostRows, RobustAveraging, ServerRows
 from mpifed.features.robust.means import BITS_AND_RESUME, RobustMean
-from mpifed.features.robust.one_mean import refusal
-from mpifed.features.rule import Counted, Found, Rule
+from mpifed.features.robust.one_mean import explain_conflict
+from mpifed.features.rule import LoadedSettings, Rule, Violation
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 
 
-def few(c: Counted) -> Found:
-    """Too few uploads in a round, also where clients are absent."""
+def too_few_uploads(c: LoadedSettings) -> Violation:
+    """Return why a round may have too few uploads, also where clients are absent; else None."""
     robust = c.config.robust
     system = c.config.system
     if robust is None:
         return None
-    least = system.least if system is not None and absent(c.config) else c.selector.size
-    reasons = map(robust.lacks, range(least, c.selector.size + 1))
+    minimum = system.least if system is not None and may_be_absent(c.config) else c.selector.size
+    reasons = map(robust.lacks, range(minimum, c.selector.size + 1))
     return next(({"why": why} for why in reasons if why), None)
 
 
-class Robust(Feature):
-    """A mean that is made of single uploads."""
+class Robust(Plugin):
+    """Mean that is made of single uploads."""
 
     # As the means themselves, which say so too.
-    keeps = BITS_AND_RESUME
-    unkept = RobustMean.unkept
+    supports = BITS_AND_RESUME
+    unsupported = RobustMean.unsupported
 
-    # where attackers alone ask for rows, theirs is the rule
-    rules = (Rule(lambda c: refusal(c) if c.robust is not None else None, 'robust = "{robust_name}" is wrong: {why}'),)
-    counted = (Rule(few, 'robust = "{robust_name}" is wrong: {why}'),)
+    # where only an attack needs rows, the attack has the rule
+    rules = (
+        Rule(
+            lambda c: explain_conflict(c) if c.robust is not None else None, 'robust = "{robust_name}" is wrong: {why}'
+        ),
+    )
+    counted = (Rule(too_few_uploads, 'robust = "{robust_name}" is wrong: {why}'),)
     bad: Array | None = None  # (m,) bool: who attacks
 
     def data(self, data: Dataset) -> Dataset:
@@ -44,8 +48,8 @@ class Robust(Feature):
     def server(self, fed: Federation) -> None:
         fed.stages.append(ServerRows(fed, self.averaging(fed.setup)))
 
-    def host(self, host: Host, housing: Housing) -> None:
+    def host(self, host: Host, housing: HostDivision) -> None:
         host.add_stage(ROWS, HostRows(host.setup, self.averaging(host.setup)))
 
-    def averaging(self, setup: Setup) -> Averaging:
-        return Averaging(setup, self.config.robust, self.config.attack, self.bad)
+    def averaging(self, setup: RunSpec) -> RobustAveraging:
+        return RobustAveraging(setup, self.config.robust, self.config.attack, self.bad)

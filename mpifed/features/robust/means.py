@@ -1,4 +1,4 @@
-"""The table [robust]: means of uploads that some wrong ones cannot move far, in the place of the plain mean."""
+"""Table [robust]: means of uploads that a few wrong ones cannot move far, in place of the plain mean."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -7,21 +7,21 @@ from typing import Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.arrays import part_of
+from mpifed.core.arrays import floor_fraction
 from mpifed.core.component import Component
-from mpifed.core.promises import Keeps, Reasons
+from mpifed.core.promises import Reasons, Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.sums import dense
+from mpifed.federation.sums import sum_dense
 
-COLUMNS = 64  # of which a mean is made at a time
-REST = 1e-5  # a geometric median rests where the mean of the unit vectors to the rows is shorter
+COLUMNS = 64  # columns of which a mean is made at a time
+REST = 1e-5  # length of the mean unit vector to the rows at which a geometric median stops
 # A mean is a function of the rows of the round, and of what a checkpoint keeps.
-BITS_AND_RESUME = Keeps.BITS | Keeps.RESUME
+BITS_AND_RESUME = Supports.BITS | Supports.RESUME
 
 
 class RobustMean(Component):
-    """A mean of the changes u_i that k clients upload, which holds where fewer than half of these are wrong.
+    """Robust mean of the changes u_i that k clients upload, of which fewer than half may be wrong.
 
     Of a method that uploads models, a change is the model less the one received, to which the mean is added again. With
     ``bucket`` = s the k changes are dealt at random into ⌈k/s⌉ buckets as equal as possible, and the mean is that of
@@ -48,48 +48,49 @@ class RobustMean(Component):
     kind: ClassVar[str] = "robust_means"
     checks: ClassVar[str] = "mpifed.features.robust.robust_guards"
 
-    by_column: ClassVar[bool] = False  # whether each column of the mean depends on that column of the rows alone
-    unkept: ClassVar[Reasons] = {
-        Keeps.PRIVACY: "it needs uploads one by one, and {name} guarantees privacy here for the plain mean, so leave "
+    by_column: ClassVar[bool] = False  # each column of the mean depends on that column of the rows alone
+    unsupported: ClassVar[Reasons] = {
+        Supports.PRIVACY: "it needs uploads one by one, and {name} guarantees privacy here for the plain mean, so "
+        "leave "
         "robust out",
-        Keeps.DEVICES: "robust means are computed in memory",
+        Supports.DEVICES: "robust means are computed in memory",
     }
 
     bucket: Annotated[int, Meta(ge=1, description="uploads of a bucket, s; 1: no buckets")] = 1
 
     @abstractmethod
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
-        """The mean (w,) of rows (k, w), all columns or, ``by_column``, some: changes, or means of buckets.
+        """Return the mean (w,) of rows (k, w), all columns or, ``by_column``, some: changes, or means of buckets.
 
-        ``uploads`` are so many; ``before`` (w,) is the mean of the round before, 0 in the first one and by column.
+        ``uploads`` is their number; ``before`` (w,) is the mean of the round before, 0 in the first one and by column.
         """
 
     def lacks(self, uploads: int) -> str:
-        """Why so many uploads are too few, the end of a sentence; empty where they are enough."""
+        """Return why so many uploads are too few, as the end of a sentence, or "" where they are enough."""
         return ""
 
-    def rows(self, uploads: int) -> int:
-        """How many rows so many uploads make."""
+    def count_rows(self, uploads: int) -> int:
+        """Return the number of rows that so many uploads make."""
         return -(-uploads // self.bucket)
 
-    def bucketed(self, rows: Array, seed: int, key: tuple[int, int]) -> Array:
-        """The means of buckets (k, w), dealt anew for each request, from a stream of the server."""
+    def average_buckets(self, rows: Array, seed: int, key: tuple[int, int]) -> Array:
+        """Return the means of buckets (k, w), dealt anew for each request, from a stream of the server."""
         if self.bucket == 1:
             return rows
         order = stream(seed, "buckets", *key).permutation(len(rows))
-        k = self.rows(len(rows))
+        k = self.count_rows(len(rows))
         total = rows[order[:k]]
         count = np.ones((k, 1), rows.dtype)
-        # the j-th upload of every bucket: additions of a column are the same whatever other columns there are
+        # the j-th upload of each bucket: the additions of a column do not depend on other columns
         for j in range(k, len(rows), k):
-            more = order[j : j + k]
-            total[: len(more)] += rows[more]
-            count[: len(more)] += 1
+            added = order[j : j + k]
+            total[: len(added)] += rows[added]
+            count[: len(added)] += 1
         return total / count
 
 
 class WithShare(RobustMean):
-    """Means that are told how many uploads may be wrong."""
+    """Base class of robust means with a bound on the share of wrong uploads."""
 
     share: Annotated[
         float, Meta(ge=0, lt=0.5, description="share of the uploads that may be wrong: f = ⌊share · k⌋")
@@ -102,20 +103,20 @@ class WithShare(RobustMean):
                 f"must be below {0.5 / self.share:.3g}"
             )
 
-    def wrong(self, uploads: int) -> int:
-        """f."""
-        return part_of(uploads, self.share)
+    def count_wrong(self, uploads: int) -> int:
+        """Return f, the number of uploads that may be wrong."""
+        return floor_fraction(uploads, self.share)
 
 
 class Median(RobustMean, tag="median"):
-    """The median of each coordinate; of an even number, the mean of the two in the middle.
+    """Median of each coordinate; of an even number, the mean of the two in the middle.
 
     Source: D. Yin, Y. Chen, K. Ramchandran, P. Bartlett, "Byzantine-robust distributed learning: Towards optimal
     statistical rates", arXiv:1803.01498 (2018), Definition 1.
     """
 
     # A function of each column of the round.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     by_column = True
 
@@ -124,32 +125,32 @@ class Median(RobustMean, tag="median"):
 
 
 class TrimmedMean(WithShare, tag="trimmed-mean"):
-    """The mean of each coordinate without its f least and its f largest numbers, f = ⌊share · k⌋.
+    """Mean of each coordinate without its f least and its f largest numbers, f = ⌊share · k⌋.
 
     Source: D. Yin, Y. Chen, K. Ramchandran, P. Bartlett, arXiv:1803.01498 (2018), Definition 2.
     """
 
     # A function of each column of the round.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     by_column = True
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
-        low = self.wrong(uploads)
+        low = self.count_wrong(uploads)
         high = len(rows) - low
         if not low:
-            return dense(rows) / high
+            return sum_dense(rows) / high
 
         def middle(columns: Array) -> Array:
-            # numpy finds two places in a row no faster, and so sums are the same in whatever order uploads come
+            # partition would be no faster, and with sort sums do not depend on the order of uploads
             columns.sort(axis=1)
             return np.mean(columns[:, low:high], axis=1)
 
-        return of_columns(rows, middle)
+        return map_columns(rows, middle)
 
 
 class Krum(WithShare, tag="krum"):
-    """The one upload that is nearest to others: its squared distances to the k − f − 2 nearest have the least sum.
+    """Upload that is nearest to others: its squared distances to the k − f − 2 nearest have the least sum.
 
     Of equal sums that of the lowest client counts. It needs k > 2f + 2.
     Source: P. Blanchard, E. M. El Mhamdi, R. Guerraoui, J. Stainer, "Byzantine-tolerant machine learning",
@@ -157,11 +158,11 @@ class Krum(WithShare, tag="krum"):
     """
 
     # A function of the rows of the round, which rank 0 has in one order.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
-        nearest = len(rows) - self.wrong(uploads) - 2
-        # as they are, rows that are close to one another would lose all digits of their distances
+        nearest = len(rows) - self.count_wrong(uploads) - 2
+        # without centring, rows close to one another would lose all digits of their distances
         off = rows - medians(rows)
         squares = np.vecdot(off, off)
         distances = np.maximum(squares[:, None] + squares - 2 * (off @ off.T), 0)
@@ -170,8 +171,8 @@ class Krum(WithShare, tag="krum"):
         return rows[np.argmin(scores)].copy()
 
     def lacks(self, uploads: int) -> str:
-        f = self.wrong(uploads)
-        k = self.rows(uploads)
+        f = self.count_wrong(uploads)
+        k = self.count_rows(uploads)
         if k > 2 * f + 2:
             return ""
         what = "uploads" if self.bucket == 1 else "buckets"
@@ -179,7 +180,7 @@ class Krum(WithShare, tag="krum"):
 
 
 class GeometricMedian(RobustMean, tag="geometric-median"):
-    """The point z with the least sum of distances, by steps of Weiszfeld from the median of each coordinate.
+    """Point z with the least sum of distances, by steps of Weiszfeld from the median of each coordinate.
 
     z⁺ = Σ β_i u_i / Σ β_i, β_i = 1/max(‖z − u_i‖, ``smoothing``), until ‖Σ β_i (u_i − z)‖ <= 10⁻⁵ k, ``steps`` at most.
     From the plain mean, which a single upload moves anywhere, few steps would not come back.
@@ -188,20 +189,20 @@ class GeometricMedian(RobustMean, tag="geometric-median"):
     """
 
     # A function of the rows of the round, which rank 0 has in one order.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     steps: Annotated[int, Meta(ge=1, description="most steps of Weiszfeld")] = 100
     smoothing: Annotated[float, Meta(gt=0, description="least distance ν that is divided by")] = 1e-6
 
     def mean(self, rows: Array, uploads: int, before: Array | float) -> Array:
         start = medians(rows)
-        # about the start, so that z has digits also where rows are close to one another
+        # relative to the start, so that z keeps its digits where rows are close to one another
         off = rows - start
         z = np.zeros_like(start)
         for _ in range(self.steps):
-            away = off - z
-            beta = 1 / np.maximum(lengths(away), self.smoothing)
-            pull = beta @ away
+            delta = off - z
+            beta = 1 / np.maximum(lengths(delta), self.smoothing)
+            pull = beta @ delta
             z += pull / beta.sum()
             if np.linalg.norm(pull) <= REST * len(rows):
                 break
@@ -217,7 +218,7 @@ class CentredClipping(RobustMean, tag="centred-clipping"):
     """
 
     # The mean of the round before is in the checkpoint.
-    keeps = BITS_AND_RESUME
+    supports = BITS_AND_RESUME
 
     radius: Annotated[float, Meta(gt=0, description="τ, the length of an honest change about the mean")] = 10.0
     steps: Annotated[int, Meta(ge=1, description="times that v moves in a round")] = 1
@@ -233,7 +234,7 @@ class CentredClipping(RobustMean, tag="centred-clipping"):
 
 
 def medians(rows: Array) -> Array:
-    """The median of each column of rows (k, w): (w,)."""
+    """Return the median of each column of rows (k, w): (w,)."""
     low = (len(rows) - 1) // 2
     high = len(rows) // 2
 
@@ -241,17 +242,17 @@ def medians(rows: Array) -> Array:
         columns.partition((low, high), axis=1)
         return (columns[:, low] + columns[:, high]) / 2
 
-    return of_columns(rows, middle)
+    return map_columns(rows, middle)
 
 
-def of_columns(rows: Array, function: Callable[[Array], Array]) -> Array:
-    """A function of the columns of rows (k, w), each a row of memory, some at a time that stay in the cache: (w,)."""
-    found = np.empty(rows.shape[1], rows.dtype)
-    for j in range(0, len(found), COLUMNS):
-        found[j : j + COLUMNS] = function(rows[:, j : j + COLUMNS].T.copy(order="C"))
-    return found
+def map_columns(rows: Array, function: Callable[[Array], Array]) -> Array:
+    """Apply a function to the columns of rows (k, w), transposed, as many at a time as fit into the cache: (w,)."""
+    result = np.empty(rows.shape[1], rows.dtype)
+    for j in range(0, len(result), COLUMNS):
+        result[j : j + COLUMNS] = function(rows[:, j : j + COLUMNS].T.copy(order="C"))
+    return result
 
 
 def lengths(rows: Array) -> Array:
-    """The norm of each row (k, n): (k,)."""
+    """Return the norm of each row (k, n): (k,)."""
     return np.sqrt(np.vecdot(rows, rows))

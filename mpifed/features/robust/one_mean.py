@@ -1,39 +1,40 @@
-"""Which studies have uploads that attackers may replace, and of which a robust mean makes sense."""
+"""Rule about studies whose uploads attackers may replace and a robust mean may average."""
 
 from collections.abc import Iterator
 
 from mpifed.core.toml import toml_value
 from mpifed.features.findings import compressors
-from mpifed.features.rule import Found, able
+from mpifed.features.rule import Violation, list_methods
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import Method
-from mpifed.federation.traits import given
+from mpifed.federation.method import FederatedMethod
+from mpifed.federation.traits import has_options
 
-N = 1000  # parameters, where only the number of vectors counts
+N = 1000  # any number of parameters: only the number of uploaded vectors counts
 
 
-def one_mean(method: Method) -> bool:
-    """Whether a method, with its options, says that its rounds use uploads in one mean alone."""
+def uses_one_mean(method: FederatedMethod) -> bool:
+    """Return whether a method with its options says that its rounds use uploads in one mean alone."""
     options = method.upload.one_mean
-    return options is not None and given(method, options)
+    return options is not None and has_options(method, options)
 
 
-def refusal(c: Experiment) -> Found:
-    """Why neither attack nor robust goes with the rest of a study: the first reason, or None."""
+def explain_conflict(c: Experiment) -> Violation:
+    """Return the first reason why neither attack nor robust goes with the rest of a study, or None."""
     name = c.algorithm.label()
-    if not one_mean(c.algorithm):
+    if not uses_one_mean(c.algorithm):
+        methods = list_methods(uses_one_mean)
         return {
-            "why": f"{name} does not say that its rounds use uploads in one mean alone; {able(one_mean)} do, and a "
-            "class of your own says so by upload = mpifed.Upload(one_mean={})"
+            "why": f"{name} does not say that its rounds use uploads in one mean alone; {methods} do, and a class of "
+            "your own says so by upload = mpifed.Upload(one_mean={})"
         }
-    if c.algorithm.traffic(N)[1] != N:
+    if c.algorithm.message_size(N)[1] != N:
         return {"why": f"clients of {name} upload more than one vector here"}
-    return next(({"why": f"{what} cannot be used with it, because {why}"} for what, why in others(c)), None)
+    return next(({"why": f"{what} cannot be used with it, because {why}"} for what, why in list_conflicts(c)), None)
 
 
-def others(c: Experiment) -> Iterator[tuple[str, str]]:
-    """Other tables that do not go with it, and why not."""
+def list_conflicts(c: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield tables and keys that conflict with single uploads, and why."""
     if c.masks is not None:
         yield "masks", "masks hide single uploads, which the server needs here one by one"
     if compressors(c):

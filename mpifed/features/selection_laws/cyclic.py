@@ -1,4 +1,4 @@
-"""Selections by turns."""
+"""Selections of clients by turns."""
 
 from typing import Annotated
 
@@ -6,13 +6,13 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.participation.selection import Sampled, Selector
+from mpifed.federation.participation.selection import Selector, SizedSelection
 
 
-class Cyclic(Sampled, tag="cyclic"):
+class Cyclic(SizedSelection, tag="cyclic"):
     """Clients by turns: the first ⌈share·m⌉ (or ``count``) in round 1, the next in round 2, after the last the first.
 
     A set begins with the last ``overlap`` clients of the one before, which then train twice in a turn. The second
@@ -20,7 +20,7 @@ class Cyclic(Sampled, tag="cyclic"):
     """
 
     # Turns follow from the round.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     overlap: Annotated[int, Meta(ge=0, description="clients that a set shares with the one before")] = 0
     shuffled: Annotated[

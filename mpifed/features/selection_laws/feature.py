@@ -1,22 +1,22 @@
-"""Selections beyond all and uniform: which methods go with them, and what they learn before round one."""
+"""Feature of selections beyond all and uniform: rules about methods, and what they learn before round one."""
 
-from mpifed.core.promises import Keeps
-from mpifed.features.feature import Feature
-from mpifed.features.findings import unequal
-from mpifed.features.rule import Counted, Rule
+from mpifed.core.promises import Supports
+from mpifed.features.feature import Plugin
+from mpifed.features.findings import mean_bias
+from mpifed.features.rule import LoadedSettings, Rule
 from mpifed.features.selection_laws.cyclic import Cyclic
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import MovesDuals
+from mpifed.federation.method import ScoresDualMoves
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Mean
+from mpifed.federation.traits import MeanEstimate
 
 
-def same_sets(c: Counted) -> bool:
-    """Whether clients that take turns are always in the same set, and exchange within it alone."""
+def same_sets(c: LoadedSettings) -> bool:
+    """Return whether clients that take turns always form the same sets and exchange within these alone."""
     selection = c.config.selection
-    if not isinstance(selection, Cyclic) or c.config.algorithm.mean is not Mean.COUPLED:
+    if not isinstance(selection, Cyclic) or c.config.algorithm.mean_estimate is not MeanEstimate.COUPLED:
         return False
     size = selection.size(c.m)
     return not selection.overlap and size < c.m and c.m % size == 0
@@ -24,23 +24,23 @@ def same_sets(c: Counted) -> bool:
 
 RULES: list[Rule[Experiment]] = [
     Rule(
-        lambda c: isinstance(c.selection, Importance) and not unequal(c),
-        'selection.name = "importance" is wrong: {name} needs equal probabilities, because {algorithm.mean.why}, so it '
-        'must be one such as "uniform"',
+        lambda c: isinstance(c.selection, Importance) and not mean_bias(c),
+        'selection.name = "importance" is wrong: {name} needs equal probabilities, because '
+        '{algorithm.mean_estimate.why}, so it must be one such as "uniform"',
     ),
     Rule(
         lambda c: isinstance(c.selection, Importance) and c.selection.odds is None and not c.problem.has("lipschitz"),
         "selection.odds is missing: {loss} tells no Lipschitz constants L_i to take odds from",
     ),
     Rule(
-        lambda c: isinstance(c.selection, Greedy) and not isinstance(c.algorithm, MovesDuals),
+        lambda c: isinstance(c.selection, Greedy) and not isinstance(c.algorithm, ScoresDualMoves),
         'selection.name = "greedy" is wrong: clients of {name} have no dual step to score, so it must be "biased" (by '
         'gradients), "power-of-choice" (by losses) or one without scores',
     ),
 ]
 
 
-COUNTED: list[Rule[Counted]] = [
+COUNTED: list[Rule[LoadedSettings]] = [
     Rule(
         same_sets,
         "selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and {selector.size} of "
@@ -49,15 +49,15 @@ COUNTED: list[Rule[Counted]] = [
 ]
 
 
-class SelectionLaws(Feature):
+class SelectionLaws(Plugin):
     """Selections by turns, by odds, by scores and from recordings."""
 
     # It has rules alone: the selection speaks for itself.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     rules = RULES
     counted = COUNTED
 
     def server(self, fed: Federation) -> None:
         if fed.participants.selector.learn is not None:
-            fed.first.append(fed.participants.learn)
+            fed.before_start.append(fed.participants.learn)

@@ -1,4 +1,4 @@
-"""Selections with a probability of its own for each client."""
+"""Selections with a different probability for each client."""
 
 import math
 from typing import Annotated, Any
@@ -7,16 +7,16 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.participation.selection import DATA_SHOW, Sampled, Selector
+from mpifed.federation.participation.selection import DATA_SHOW, Selector, SizedSelection
 
 RANGE = 1e100  # largest ratio of two odds
 TINY = 1e-40
 
 
-class Importance(Sampled, tag="importance"):
+class Importance(SizedSelection, tag="importance"):
     """⌈share·m⌉ clients (or ``count``), drawn with odds θ_i: a set S has a probability ∝ Π θ_i over its clients.
 
     These are draws one after the other with probabilities ∝ θ_i, all repeated until the clients differ. By default θ_i
@@ -32,28 +32,28 @@ class Importance(Sampled, tag="importance"):
     ] = None
     power: Annotated[float, Meta(description="θ_i is raised to this power")] = 1.0
 
-    unkept = DATA_SHOW
+    unsupported = DATA_SHOW
 
     @property
-    def keeps(self) -> Keeps:
-        # Without odds every client tells an exact bound of its curvature before round one, and is in sets by it.
-        return Keeps.REPEATED | Keeps.DEVICES if self.odds is None else Keeps.EVERYTHING
+    def supports(self) -> Supports:
+        # Without odds each client sends an exact bound of its curvature before round one, which decides its sets.
+        return Supports.REPEATED | Supports.DEVICES if self.odds is None else Supports.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
         if self.odds is not None and len(self.odds) != m:
             raise UserError(f"selection.odds has {len(self.odds)} numbers, but there are {m} clients: give one to each")
 
-        def learned(replies: Any) -> Selector:
+        def learn(replies: Any) -> Selector:
             theta, scale = (np.asarray(reply, float) for reply in replies)
-            return drawing(seed, size, self.checked(theta), scale)
+            return make_selector(seed, size, self.check_odds(theta), scale)
 
         if self.odds is not None:
-            return drawing(seed, size, self.checked(np.array(self.odds, float)), np.ones(m))
-        return Selector(size, lambda round, again: np.arange(0), learn=learned)
+            return make_selector(seed, size, self.check_odds(np.array(self.odds, float)), np.ones(m))
+        return Selector(size, lambda round, again: np.arange(0), learn=learn)
 
-    def checked(self, theta: Array) -> Array:
-        """θ_i to the power, the largest 1; UserError where they are not above 0, or too far apart."""
+    def check_odds(self, theta: Array) -> Array:
+        """Return θ_i to the power, scaled to a largest of 1; raise UserError unless above 0 and not too far apart."""
         if not (np.isfinite(theta).all() and (theta > 0).all()):
             i = int(np.argmin(np.isfinite(theta) & (theta > 0)))
             raise UserError(f"the odds of client {i} are {theta[i]:g}: selection.odds must be above 0 for every client")
@@ -67,22 +67,21 @@ class Importance(Sampled, tag="importance"):
         return odds
 
 
-def drawing(seed: int, size: int, odds: Array, scale: Array) -> Selector:
-    """Sets S of ``size`` clients with probability ∝ Σ scale_i · Π odds_i over S."""
+def make_selector(seed: int, size: int, odds: Array, scale: Array) -> Selector:
+    """Return a selector of sets S of ``size`` clients with probability ∝ Σ scale_i · Π odds_i over S."""
     m = len(odds)
     if size == m:
         return Selector(size, lambda round, again: None)
-    p, q = bernoulli(odds, size)
-    inclusion = inclusions(p, q, size)
+    p, q = bernoulli_probabilities(odds, size)
+    inclusion = inclusion_probabilities(p, q, size)
     plain = bool((scale == scale[0]).all())
     first = np.cumsum(scale * inclusion)
 
     def select(round: int, again: int) -> Array:
         rng = stream(seed, "selection", round, again)
-        # the factor Σ scale_i splits the law into one for each client that is surely drawn: that one is drawn first
+        # the factor Σ scale_i makes the law a mixture over one client that is surely drawn: that one is drawn first
         sure = None if plain else int(np.searchsorted(first[:-1], rng.random() * first[-1], side="right"))
-        # independent draws, given that there are ``size`` of them, have the law wanted; a try succeeds once in √size or
-        # so
+        # independent draws, given that there are ``size`` of them, have the wanted law; about one try in √size succeeds
         while True:
             taken = rng.random(m) < p
             if sure is not None:
@@ -93,8 +92,8 @@ def drawing(seed: int, size: int, odds: Array, scale: Array) -> Selector:
     return Selector(size, select, weights=size / (m * inclusion) if plain else None)
 
 
-def bernoulli(odds: Array, size: int) -> tuple[Array, Array]:
-    """p_i and 1 − p_i of draws, independent of each other, that have the odds c θ_i and Σ p_i = size < m.
+def bernoulli_probabilities(odds: Array, size: int) -> tuple[Array, Array]:
+    """Return p_i and 1 − p_i of independent draws that have the odds c θ_i and Σ p_i = size < m.
 
     Given that there are ``size``, the clients drawn have the law Π θ_i, whatever c.
     """
@@ -106,13 +105,13 @@ def bernoulli(odds: Array, size: int) -> tuple[Array, Array]:
     return c * odds / (1 + c * odds), 1 / (1 + c * odds)
 
 
-def inclusions(p: Array, q: Array, size: int) -> Array:
-    """P(i ∈ S) where clients are drawn with p_i = 1 − q_i, independent of each other, given that |S| = ``size``: (m,).
+def inclusion_probabilities(p: Array, q: Array, size: int) -> Array:
+    """Compute P(i ∈ S) for independent draws with p_i = 1 − q_i, given that |S| = ``size``: (m,).
 
     That is p_i P(|S \\ i| = size − 1)/P(|S| = size). The count without i follows from that of all, from below where
     p_i <= 1/2 and from above elsewhere, so that errors do not grow.
     """
-    first, f = counted(p, q)
+    first, f = count_law(p, q)
     without = np.zeros(len(p))
     upwards, downwards = range(first, size), range(first + len(f) - 1, size - 1, -1)
     for side, P, Q, counts in ((p <= 0.5, p, q, upwards), (p > 0.5, q, p, downwards)):
@@ -123,8 +122,8 @@ def inclusions(p: Array, q: Array, size: int) -> Array:
     return p * without / f[size - first]
 
 
-def counted(p: Array, q: Array) -> tuple[int, Array]:
-    """P(|S| = k) for k = first, first + 1 …, where clients are drawn with p_i = 1 − q_i; the rest is below TINY."""
+def count_law(p: Array, q: Array) -> tuple[int, Array]:
+    """Return (first, P(|S| = k) for k = first, first + 1 …) of draws with p_i = 1 − q_i; the rest is below TINY."""
     parts = [(0, np.array(pair)) for pair in zip(q.tolist(), p.tolist(), strict=True)]
     while len(parts) > 1:
         joined = []

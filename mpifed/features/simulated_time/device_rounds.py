@@ -1,25 +1,25 @@
-"""Rounds on simulated devices, some of which are slow, far away or absent."""
+"""Rounds on simulated devices, some of which are slow, distant or absent."""
 
 import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.features.simulated_time.devices import Devices
-from mpifed.federation.method import Method
-from mpifed.federation.schedule import Draw, Schedule
-from mpifed.federation.traits import Takes
+from mpifed.features.simulated_time.devices import SimulatedDevices
+from mpifed.federation.method import FederatedMethod
+from mpifed.federation.schedule import Schedule, SelectionDraw
+from mpifed.federation.traits import Participation
 
-DROPOUT = 0  # the stream of a round
+DROPOUT = 0  # number of the stream of a round
 
 
 class DeviceRounds(Schedule):
-    """Rounds of the clients that reply in time.
+    """Schedule of rounds with the clients that reply in time.
 
-    ``dropped``, ``late`` and ``shortened`` are clients of the round, ``called`` those that it selected.
+    ``dropped``, ``late`` and ``shortened`` count clients of the round, ``called`` those that it selected.
     """
 
-    def __init__(self, devices: Devices, algorithm: Method, cohort: int) -> None:
+    def __init__(self, devices: SimulatedDevices, algorithm: FederatedMethod, cohort: int) -> None:
         super().__init__(len(devices.sizes))
         self.devices, self.system = devices, devices.system
         if self.system.least > cohort:
@@ -27,21 +27,21 @@ class DeviceRounds(Schedule):
                 f"system.least = {self.system.least} is wrong: it must be at most the {cohort} clients that a round "
                 "selects"
             )
-        self.everyone = algorithm.takes.everyone
-        self.asks_all = algorithm.takes is Takes.ALL
-        self.every = algorithm.local_steps(devices.sizes) if self.system.partial else None  # (m,) of a whole round
+        self.everyone = algorithm.participation.everyone
+        self.asks_all = algorithm.participation is Participation.ALL
+        self.every = algorithm.local_steps(devices.sizes) if self.system.partial else None  # (m,) of a full round
         self.called = self.dropped = self.late = self.shortened = 0
 
     def begin(self, round: int) -> None:
-        """A new round; of a method that never selects all clients reply."""
+        """Begin a round; if the method never selects, all clients reply."""
         super().begin(round)
         self.called = self.dropped = self.late = self.shortened = 0
         if round and self.asks_all:
             self.reply(None, 1)
 
-    def select(self, draw: Draw, units: int) -> Array | None:
-        self.asked = draw(self.again)
-        self.selected = self.reply(self.asked, units)
+    def select(self, draw: SelectionDraw, repeats: int) -> Array | None:
+        self.requested_clients = draw(self.again)
+        self.selected = self.reply(self.requested_clients, repeats)
         self.again += 1
         self.count()
         return self.selected
@@ -50,38 +50,38 @@ class DeviceRounds(Schedule):
         row = {"selected": self.called, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
         return row if self.every is None else row | {"shortened": self.shortened}
 
-    def scored(self, candidates: Array, batch: int | None, size: int) -> None:
+    def note_scores(self, candidates: Array, batch: int | None, size: int) -> None:
         devices = self.devices
         work = devices.work if batch is None else np.minimum(batch or np.inf, devices.sizes)
         factor = devices.factor(candidates, self.round, self.again)
         self.seconds += float(devices.times(candidates, factor, work, devices.model, size).max())
 
-    def fitted(self, ids: Array, T: Array) -> tuple[Array, Array]:
-        """The steps (c,) of clients that need T (c,) for all of theirs and have the deadline, and their own T."""
+    def fit_steps(self, ids: Array, T: Array) -> tuple[Array, Array]:
+        """Return the local steps (c,) that fit into the deadline and their times; all steps take T (c,)."""
         assert self.every is not None
         assert self.system.deadline is not None
-        idle, every = self.devices.usual(ids, 0.0), self.every[ids]
+        idle, every = self.devices.round_times(ids, 0.0), self.every[ids]
         step = (T - idle) / every
         steps = np.clip(np.floor((self.system.deadline - idle) / step), 1, every)
-        # floor of a quotient may be one too many by rounding: then this client would be late after all
+        # floor of a rounded quotient may be one too many: then this client would be late after all
         steps -= (idle + steps * step > self.system.deadline) & (steps > 1) & (steps < every)
         short = (steps < every) & (self.system.deadline < T)
         steps = np.where(short, steps, every).astype(np.int64)
         return steps, np.where(short, idle + steps * step, T)
 
-    def reply(self, selected: Array | None, units: int) -> Array | None:
-        """Those of ``selected`` (rising; None: all) that reply, None for all; the simulated time passes.
+    def reply(self, selected: Array | None, repeats: int) -> Array | None:
+        """Return the ``selected`` clients (rising; None: all) that reply (None: all), and advance simulated time.
 
-        Clients do ``units`` times the work that the algorithm states; ``passes`` of the table stand for all of it.
+        Clients do ``repeats`` times the work that the algorithm states; ``passes`` of the table replace all of it.
         """
         devices, system = self.devices, self.system
         everyone = np.arange(self.m)
         ids = everyone if selected is None else selected
-        work = devices.work if system.passes is not None else units * devices.work
+        work = devices.work if system.passes is not None else repeats * devices.work
         T = devices.times(ids, devices.factor(ids, self.round, self.again), work, *devices.bytes)
         steps = None
         if self.every is not None:
-            steps, T = self.fitted(ids, T)
+            steps, T = self.fit_steps(ids, T)
         gone, late = self.absent(ids, T)
         replies = ~(gone | late)
         self.called += len(ids)
@@ -99,7 +99,7 @@ class DeviceRounds(Schedule):
         return selected if replies.all() else ids[replies]
 
     def absent(self, ids: Array, T: Array) -> tuple[Array, Array]:
-        """Which of the clients ``ids`` with times T drop out, and which are late: bool (c,) each."""
+        """Return which of the clients ``ids`` with times T drop out, and which are late: bool (c,) each."""
         system = self.system
         gone, late = np.zeros((2, len(ids)), bool)
         if system.dropout:

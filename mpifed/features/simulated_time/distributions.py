@@ -1,4 +1,4 @@
-"""How a property differs among clients."""
+"""Distributions of a property over clients, such as their speed."""
 
 import os
 from abc import abstractmethod
@@ -8,17 +8,17 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Component, in_seconds
+from mpifed.core.component import Component, seconds_hint
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps
+from mpifed.core.promises import Supports
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 
-TEXTS = (".txt", ".csv")  # how names of files with the numbers of clients end
+TEXTS = (".txt", ".csv")  # endings of files with the numbers of clients
 
 
 class Distribution(Component):
-    """How a property differs among clients: one number for all, one for each, or a table; drawn once for each client.
+    """Distribution of a property over clients: one number for all, one for each, or a table; drawn once for each.
 
     A list has a number for each client, and so has a text file (.txt or .csv).
 
@@ -30,13 +30,13 @@ class Distribution(Component):
     """
 
     choices: ClassVar[dict[str, str]] = {
-        "constant": "mpifed.features.simulated_time.distributions:Constant",
-        "uniform": "mpifed.features.simulated_time.distributions:Uniform",
+        "constant": "mpifed.features.simulated_time.distributions:ConstantDistribution",
+        "uniform": "mpifed.features.simulated_time.distributions:UniformDistribution",
         "lognormal": "mpifed.features.simulated_time.distributions:Lognormal",
-        "exponential": "mpifed.features.simulated_time.distributions:Exponential",
+        "exponential": "mpifed.features.simulated_time.distributions:ExponentialDistribution",
         "pareto": "mpifed.features.simulated_time.distributions:Pareto",
-        "list": "mpifed.features.simulated_time.distributions:Listed",
-        "file": "mpifed.features.simulated_time.distributions:File",
+        "list": "mpifed.features.simulated_time.distributions:ListDistribution",
+        "file": "mpifed.features.simulated_time.distributions:FileDistribution",
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"
@@ -44,39 +44,39 @@ class Distribution(Component):
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The distribution that ``table`` names; a number is the constant, a list the numbers of all clients."""
-        seconds = in_seconds(table, path)
+        """Return the distribution that ``table`` names; a number is the constant, a list has one for each client."""
+        seconds = seconds_hint(table, path)
         if seconds:
             raise UserError(f"{path} = {toml_value(table)} is wrong: it must be a number{seconds}")
-        found: Any = None
+        options: Any = None
         match table:
             case bool():
                 pass
             case int() | float():
-                found = {"value": table}
+                options = {"value": table}
             case list():
-                found = {"name": "list", "values": table}
+                options = {"name": "list", "values": table}
             case str() if table.endswith(TEXTS):
-                found = {"name": "file", "path": table}
+                options = {"name": "file", "path": table}
             case str() | dict():
-                found = table
-        if found is None:
+                options = table
+        if options is None:
             raise UserError(
                 f"{path} = {toml_value(table)} is wrong: it must be a number, a list with one for each client, or a "
                 "table that names a distribution"
             )
-        return super().build(found, path)
+        return super().build(options, path)
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, m: int) -> Array:
-        """The property of m clients: (m,)."""
+        """Return the property of m clients: (m,)."""
 
 
-class Constant(Distribution, tag="constant"):
-    """The same for every client."""
+class ConstantDistribution(Distribution, tag="constant"):
+    """One value for all clients."""
 
     # A number that is given.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     value: Annotated[float, Meta(ge=0, description="the value")]
 
@@ -84,11 +84,11 @@ class Constant(Distribution, tag="constant"):
         return np.full(m, self.value)
 
 
-class Uniform(Distribution, tag="uniform"):
+class UniformDistribution(Distribution, tag="uniform"):
     """Uniform on [low, high)."""
 
     # Drawn from the seed, one number a client, without its data.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     low: Annotated[float, Meta(ge=0, description="least value")]
     high: Annotated[float, Meta(ge=0, description="largest value")]
@@ -105,7 +105,7 @@ class Lognormal(Distribution, tag="lognormal"):
     """median·exp(sigma·N(0, 1)); the mean is median·exp(sigma²/2)."""
 
     # Drawn from the seed, one number a client, without its data.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     median: Annotated[float, Meta(gt=0, description="median")]
     sigma: Annotated[float, Meta(ge=0, description="standard deviation σ of the natural logarithm")] = 1.0
@@ -114,11 +114,11 @@ class Lognormal(Distribution, tag="lognormal"):
         return self.median * np.exp(self.sigma * rng.standard_normal(m))
 
 
-class Exponential(Distribution, tag="exponential"):
+class ExponentialDistribution(Distribution, tag="exponential"):
     """Exponential with density exp(−v/mean)/mean."""
 
     # Drawn from the seed, one number a client, without its data.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     mean: Annotated[float, Meta(gt=0, description="mean")]
 
@@ -130,7 +130,7 @@ class Pareto(Distribution, tag="pareto"):
     """Pareto of type I: P(V > v) = (scale/v)^shape, v >= scale; the mean is scale·shape/(shape − 1) if shape > 1."""
 
     # Drawn from the seed, one number a client, without its data.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     scale: Annotated[float, Meta(gt=0, description="least value")]
     shape: Annotated[float, Meta(gt=0, description="tail index; the smaller, the more extreme clients there are")] = 2.0
@@ -139,11 +139,11 @@ class Pareto(Distribution, tag="pareto"):
         return self.scale * (1 + rng.pareto(self.shape, m))
 
 
-class Listed(Distribution, tag="list"):
-    """The numbers of the clients 0, 1, 2 …; a list alone stands for it."""
+class ListDistribution(Distribution, tag="list"):
+    """Numbers of the clients 0, 1, 2 …; a list alone stands for it."""
 
     # Numbers that are given.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     values: Annotated[list[float], Meta(min_length=1, description="a number for each client")]
 
@@ -151,11 +151,11 @@ class Listed(Distribution, tag="list"):
         return np.array(self.values, float)
 
 
-class File(Distribution, tag="file"):
-    """The numbers of the clients 0, 1, 2 … in a text file; its name alone, with .txt or .csv, stands for it."""
+class FileDistribution(Distribution, tag="file"):
+    """Numbers of the clients 0, 1, 2 … in a text file; its name alone, with .txt or .csv, stands for it."""
 
     # Numbers that are given.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     path: Annotated[str, Meta(description="text file (.txt or .csv): numbers between blanks, commas or ends of lines")]
 

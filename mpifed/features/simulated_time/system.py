@@ -1,4 +1,4 @@
-"""The table [system]: clients that are slow, far away or absent."""
+"""Table [system]: clients that are slow, distant or absent."""
 
 from typing import Annotated
 
@@ -6,19 +6,19 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Table, brief
+from mpifed.core.component import StudyTable, shorten_value
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array, Positive
+from mpifed.core.typing import Array, PositiveFloat
 from mpifed.features.simulated_time.distributions import Distribution
-from mpifed.federation.method import Method
+from mpifed.federation.method import FederatedMethod
 
 KEYS = ("speed", "bandwidth_down", "bandwidth_up", "latency")
 RATES = KEYS[:3]
-Drawn = Distribution | None
+Property = Distribution | None  # of clients
 
 
-class System(Table):
+class System(StudyTable):
     """Slow, distant and absent clients, and simulated_seconds; without this table all clients are equal and reply.
 
     From the request to its reply a selected client takes T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) +
@@ -42,31 +42,33 @@ class System(Table):
     Numbers that an algorithm derives from the size of the selection do not change when clients are absent.
     """
 
-    speed: Annotated[Drawn, Meta(description="sample gradients a second of a client; absent: no time")] = None
-    bandwidth_down: Annotated[Drawn, Meta(description="bytes a second to a client; absent: no time")] = None
-    bandwidth_up: Annotated[Drawn, Meta(description="bytes a second from a client; absent: no time")] = None
-    latency: Annotated[Drawn, Meta(description="seconds of a message, one way; absent: 0")] = None
+    speed: Annotated[Property, Meta(description="sample gradients a second of a client; absent: no time")] = None
+    bandwidth_down: Annotated[Property, Meta(description="bytes a second to a client; absent: no time")] = None
+    bandwidth_up: Annotated[Property, Meta(description="bytes a second from a client; absent: no time")] = None
+    latency: Annotated[Property, Meta(description="seconds of a message, one way; absent: 0")] = None
     jitter: Annotated[
         float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every selection")
     ] = 0.0
     passes: Annotated[
-        Positive | None,
+        PositiveFloat | None,
         Meta(description="a client's passes over its samples between two selections; absent: the algorithm's"),
     ] = None
     dropout: Annotated[float, Meta(ge=0, lt=1, description="probability that a client does not reply")] = 0.0
-    deadline: Annotated[Positive | None, Meta(description="seconds until the server goes on; absent: never")] = None
+    deadline: Annotated[PositiveFloat | None, Meta(description="seconds until the server goes on; absent: never")] = (
+        None
+    )
     least: Annotated[int, Meta(ge=1, description="fewest replies that the server goes on with")] = 1
     partial: Annotated[
         bool, Meta(description="clients take fewer local steps where all of them do not fit into the deadline")
     ] = False
 
     def absence(self) -> str | None:
-        """The key by which clients may be absent, or None."""
+        """Return the key by which clients may be absent, or None."""
         return next((key for key in ("dropout", "deadline") if getattr(self, key)), None)
 
-    def worked(self, algorithm: Method, sizes: Array) -> Array:
-        """Sample gradients between two selections of clients with ``sizes`` (m,) samples. UserError: not known."""
-        work = algorithm.work(sizes) if self.passes is None else self.passes * sizes
+    def count_work(self, algorithm: FederatedMethod, sizes: Array) -> Array:
+        """Return the sample gradients (m,) between two selections; raise UserError where speed needs unknown ones."""
+        work = algorithm.sample_gradients(sizes) if self.passes is None else self.passes * sizes
         if work is None and self.speed is not None:
             raise UserError(
                 f"system.passes is missing: {algorithm.label()} cannot tell beforehand how often its clients "
@@ -74,21 +76,21 @@ class System(Table):
             )
         return np.zeros(len(sizes)) if work is None else work
 
-    def drawn(self, seed: int, key: str, m: int) -> Array:
-        """A property of m clients: (m,). UserError for rates that are not above 0."""
-        distribution: Drawn = getattr(self, key)
+    def draw_property(self, seed: int, key: str, m: int) -> Array:
+        """Return a property of m clients: (m,); raise UserError for rates that are not above 0."""
+        distribution: Property = getattr(self, key)
         if distribution is None:
             return np.full(m, np.inf if key in RATES else 0.0)
-        given = f"system.{key} = {brief(msgspec.to_builtins(distribution))} is wrong:"
+        prefix = f"system.{key} = {shorten_value(msgspec.to_builtins(distribution))} is wrong:"
         try:
             values = distribution.draw(stream(seed, "system", 0, KEYS.index(key)), m)
         except ValueError as error:
-            raise UserError(f"{given} {error}") from None
+            raise UserError(f"{prefix} {error}") from None
         if len(values) != m:
-            raise UserError(f"{given} it has {len(values)} numbers, and there are {m} clients")
-        good = np.isfinite(values) & ((values > 0) if key in RATES else (values >= 0))
-        if not good.all():
+            raise UserError(f"{prefix} it has {len(values)} numbers, and there are {m} clients")
+        is_valid = np.isfinite(values) & ((values > 0) if key in RATES else (values >= 0))
+        if not is_valid.all():
             right = "above 0 and finite" if key in RATES else "finite and not negative"
-            first = int(np.argmin(good))
-            raise UserError(f"{given} it must be {right} for every client, and client {first} has {values[first]:g}")
+            first = int(np.argmin(is_valid))
+            raise UserError(f"{prefix} it must be {right} for every client, and client {first} has {values[first]:g}")
         return values

@@ -1,17 +1,19 @@
-"""Weight decay of weights alone: the problem tells which parameters these are."""
+"""Feature of weight decay for weights alone; the problem tells which parameters are weights."""
 
-from mpifed.algorithms.parts.decay import decayed
-from mpifed.core.promises import Keeps
+from mpifed.algorithms.parts.decay import restrict_decay
+from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import Feature
-from mpifed.federation.setup import Setup
+from mpifed.features.feature import Plugin
+from mpifed.federation.setup import RunSpec
 
 
-class WeightDecay(Feature):
-    """A method whose optimisers let weights decay, and neither biases nor norms."""
+class WeightDecay(Plugin):
+    """Method whose optimisers decay weights, but neither biases nor norms."""
 
     # Which parameters are weights follows from the problem and sizes, not from samples.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
-    def prepared(self, setup: Setup, data: Dataset) -> Setup:
-        return setup._replace(algorithm=decayed(self.config.algorithm, self.config.problem, data, self.config.dtype))
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        return setup._replace(
+            algorithm=restrict_decay(self.config.algorithm, self.config.problem, data, self.config.dtype)
+        )

@@ -1,4 +1,4 @@
-"""Which clients train in a round."""
+"""Selections: rules for the clients that train in a round."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from msgspec import Meta
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Keeps, Option
+from mpifed.core.promises import OptionPromises, Supports
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array, Count
+from mpifed.core.typing import Array, PositiveInt
 from mpifed.data.formats.on_disk import open_npz, reading
 
-# Why a selection keeps no privacy: scores and odds are exact numbers, and who takes part tells of them too.
+# Why a selection supports no privacy: scores and odds are exact numbers, and the selected clients reveal them too.
 DATA_SHOW = {
-    Keeps.PRIVACY: "it asks clients for exact numbers of their data, and these and the clients that it selects break "
+    Supports.PRIVACY: "it asks clients for exact numbers of their data, and these and the clients that it selects "
+    "break "
     "the privacy that {name} guarantees here, so it must be one that looks at no data, such as uniform, or importance "
     "with selection.odds that are known without the data"
 }
 ALL_CLIENTS = '{name} guarantees privacy here for sums that have the noise of all {m} clients, so it must be "all"'
-OF_ALL = {Keeps.SUMS: ALL_CLIENTS}
+OF_ALL = {Supports.SUMS: ALL_CLIENTS}
 
 
 class Selector(NamedTuple):
-    """``size`` = |S| clients a round; ``select(round, again)`` those of round 1, 2 …, rising, or None for all.
+    """A selector of ``size`` = |S| clients a round; ``select(round, again)`` returns them, rising, or None for all.
 
-    ``again`` > 0 is a further selection in that round. ``learn`` makes the selector out of what all clients reply to
-    ``importance`` of the algorithm; before, it selects nobody.
+    Rounds count from 1; ``again`` > 0 is a further selection in the round. ``learn`` makes the selector from the
+    replies of all clients to ``importance`` of the algorithm; before that, it selects nobody.
 
         >>> every_second = mpifed.Selector(2, lambda round, again: np.array([0, 2]))
         >>> every_second.select(1, 0)
@@ -42,18 +43,18 @@ class Selector(NamedTuple):
 
     size: int
     select: Callable[[int, int], Array | None]
-    batch_size: int | None = None  # those selected are candidates: keep ``size``, by score on so many samples
-    score: str = "score"  # the client method that scores: this one, score_loss or score_move
-    uniform: int = 0  # so many of ``size`` are drawn uniformly from the clients that are not ahead by score
+    batch_size: int | None = None  # ``select`` gives candidates: ``size`` stay, by score on so many samples
+    score: str = "score"  # the client method that computes scores: score, score_loss or score_dual_move
+    uniform: int = 0  # so many of ``size`` are drawn uniformly from clients not selected by score
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
 
-    def kept(self, m: int) -> Option:
-        """What a run of m clients keeps with it."""
-        # Everything but size, select and weights makes it ask clients, what is added later too.
+    def supported_promises(self, m: int) -> OptionPromises:
+        """Return the promises that a run of m clients supports with this selector."""
+        # Every field except size, select and weights makes it ask clients; so may fields added later.
         if self._replace(weights=None) != Selector(self.size, self.select):
-            return Option(Keeps.REPEATED | Keeps.DEVICES, DATA_SHOW)
-        return Option(Keeps.EVERYTHING if self.size >= m else Keeps.EVERYTHING & ~Keeps.SUMS, OF_ALL)
+            return OptionPromises(Supports.REPEATED | Supports.DEVICES, DATA_SHOW)
+        return OptionPromises(Supports.EVERYTHING if self.size >= m else Supports.EVERYTHING & ~Supports.SUMS, OF_ALL)
 
 
 class Selection(Component):
@@ -68,7 +69,7 @@ class Selection(Component):
 
     choices: ClassVar[dict[str, str]] = {
         "all": "mpifed.federation.participation.selection:All",
-        "uniform": "mpifed.federation.participation.selection:Uniform",
+        "uniform": "mpifed.federation.participation.selection:UniformSelection",
         "cover": "mpifed.federation.participation.selection:Cover",
         "cyclic": "mpifed.features.selection_laws.cyclic:Cyclic",
         "importance": "mpifed.features.selection_laws.importance:Importance",
@@ -83,21 +84,21 @@ class Selection(Component):
 
     @abstractmethod
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
-        """The selector of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
+        """Return the selector of a run of ``rounds`` rounds; raise UserError for options impossible with m clients."""
 
 
 class All(Selection, tag="all"):
     """Every client, every round."""
 
-    # Everyone, whatever the data are.
-    keeps = Keeps.EVERYTHING
+    # All clients, whatever the data are.
+    supports = Supports.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         return Selector(m, lambda round, again: None)
 
 
-class Sampled(Selection):
-    """⌈share·m⌉ clients, or ``count``."""
+class SizedSelection(Selection):
+    """A selection of ⌈share·m⌉ clients, or ``count``."""
 
     share: Annotated[float, Meta(gt=0, le=1, description="share ρ of the clients a round")] = 0.5
     count: Annotated[int | None, Meta(description="number of clients a round, instead of share")] = None
@@ -111,29 +112,29 @@ class Sampled(Selection):
         return self.count
 
 
-class Uniform(Sampled, tag="uniform"):
+class UniformSelection(SizedSelection, tag="uniform"):
     """⌈share·m⌉ clients (or ``count``), uniform without replacement, drawn anew every round."""
 
-    # Drawn from seed and round; the selector says whether sums are over all clients.
-    keeps = Keeps.EVERYTHING
+    # Drawn from seed and round; the selector knows whether sums are over all clients.
+    supports = Supports.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
-        return Selector(size, lambda round, again: None if size == m else drawn(seed, round, again, m, size))
+        return Selector(size, lambda round, again: None if size == m else draw_clients(seed, round, again, m, size))
 
 
-class Cover(Sampled, tag="cover"):
+class Cover(SizedSelection, tag="cover"):
     """Every client at least once in every s0 rounds (fedadmm, Scheme 4.1).
 
-    In each group of s0 rounds a random permutation is dealt out, about m/s0 clients a round; the rest of a set is
-    uniform.
+    In each group of s0 rounds a random permutation is dealt out, about m/s0 clients a round; further clients are drawn
+    uniformly.
     """
 
     # Dealt from seed and group of rounds, also where a run begins within a group.
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     s0: Annotated[
-        Count | None, Meta(description="rounds s0 in which every client is selected (default: the fewest)")
+        PositiveInt | None, Meta(description="rounds s0 in which every client is selected (default: the fewest)")
     ] = None
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
@@ -148,27 +149,27 @@ class Cover(Sampled, tag="cover"):
 
         def select(round: int, again: int) -> Array | None:
             group, turn = divmod(round - 1, s0)
-            # once for a group of rounds; a run that is resumed in its midst draws it again from the same key
+            # drawn once for a group of rounds; a run resumed within a group draws it again from its key
             if again not in deals or deals[again][0] != group:
                 deals[again] = group, stream(seed, "selection", group, again, 1).permutation(m)
-            own = np.sort(deals[again][1][turn * m // s0 : (turn + 1) * m // s0])
-            rest = stream(seed, "selection", round, again).choice(m - len(own), size - len(own), replace=False)
-            return np.sort(np.concatenate([own, nth_other(own, rest)]))
+            dealt = np.sort(deals[again][1][turn * m // s0 : (turn + 1) * m // s0])
+            rest = stream(seed, "selection", round, again).choice(m - len(dealt), size - len(dealt), replace=False)
+            return np.sort(np.concatenate([dealt, find_untaken(dealt, rest)]))
 
         return Selector(size, select)
 
 
-def nth_other(taken: Array, places: Array) -> Array:
-    """Of the numbers 0, 1, 2 … that are not ``taken`` (rising), those at ``places``."""
+def find_untaken(taken: Array, places: Array) -> Array:
+    """Return the numbers at ``places`` among 0, 1, 2 … without those ``taken`` (rising)."""
     return places + np.searchsorted(taken - np.arange(len(taken)), places, side="right")
 
 
-class Scored(Sampled):
-    """The best by score of uniformly drawn ``candidates``."""
+class ScoreSelection(SizedSelection):
+    """A selection of the best by score of uniformly drawn ``candidates``."""
 
-    candidates: Annotated[Count | None, Meta(description="size of the pool (default: all clients)")] = None
+    candidates: Annotated[PositiveInt | None, Meta(description="size of the pool (default: all clients)")] = None
 
-    unkept = DATA_SHOW
+    unsupported = DATA_SHOW
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size, pool = self.size(m), self.candidates or m
@@ -176,24 +177,25 @@ class Scored(Sampled):
             raise UserError(
                 f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
-        return Selector(size, lambda round, again: drawn(seed, round, again, m, pool), getattr(self, "batch_size", 0))
+        batch_size = getattr(self, "batch_size", 0)
+        return Selector(size, lambda round, again: draw_clients(seed, round, again, m, pool), batch_size)
 
 
-class Biased(Scored, tag="biased"):
-    """Of uniformly drawn ``candidates`` those with the largest gradient norms on one random mini-batch.
+class Biased(ScoreSelection, tag="biased"):
+    """The clients with the largest gradient norms on one random mini-batch, of uniformly drawn ``candidates``.
 
     The norm is that of the gradient of the algorithm's own local objective. The server sends candidates the model and
-    they reply with one number; both are charged.  Source: flame, Algorithm 1 (biased client selection); errata.
+    they reply with one number; both are charged. Source: flame, Algorithm 1 (biased client selection); errata.
     """
 
     # Candidates and their order follow from seed and state; candidates send exact numbers of their data.
-    keeps = Keeps.REPEATED | Keeps.DEVICES
+    supports = Supports.REPEATED | Supports.DEVICES
 
     batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
 
 
-def drawn(seed: int, round: int, again: int, m: int, size: int) -> Array:
-    """``size`` of m clients, uniform without replacement, rising."""
+def draw_clients(seed: int, round: int, again: int, m: int, size: int) -> Array:
+    """Draw ``size`` of m clients uniformly without replacement, rising."""
     return np.sort(stream(seed, "selection", round, again).choice(m, size, replace=False, shuffle=False))
 
 
@@ -202,11 +204,11 @@ class Replay(Selection, tag="replay", kw_only=True):
 
     A second selection of a round comes from the array whose name has a 2 appended. Fewer rows than rounds, clients
     that do not exist and clients twice in a row are refused before round one; entries of -1 are padding. Rows may have
-    unequal numbers of clients: what depends on the size of a selection gets that of the smallest.
+    unequal numbers of clients: the size of the selection is then that of the smallest.
     """
 
     # A recording, which must not come from the data under a guarantee (docs/privacy.md).
-    keeps = Keeps.EVERYTHING
+    supports = Supports.EVERYTHING
 
     path: Annotated[str, Meta(description="NPZ file")]
     key: Annotated[str, Meta(description="array (rounds, clients)")] = "sel"
@@ -220,11 +222,11 @@ class Replay(Selection, tag="replay", kw_only=True):
             row = tables[again][round - 1]
             return np.sort(row[row >= 0]).astype(np.int64)
 
-        # the smallest row, whose sum has the least noise; of all rows, so that a run that goes on for longer has it too
+        # of the smallest row, whose sum has the least noise; of all rows, so that a longer run has this size too
         return Selector(int((tables[0] >= 0).sum(axis=1).min()), select)
 
     def table(self, key: str, m: int, rounds: int) -> Array:
-        """The array ``key``, refused where it cannot serve ``rounds`` rounds of m clients."""
+        """Read the array ``key``; raise UserError unless it serves ``rounds`` rounds of m clients."""
         table = read_table(self.path, key)
         if len(table) < rounds:
             raise UserError(f"selection.path = {self.path!r} has {len(table)} rows in {key!r}, but rounds = {rounds}")
@@ -237,7 +239,7 @@ class Replay(Selection, tag="replay", kw_only=True):
 
 
 def read_table(path: str, key: str) -> Array:
-    """The array ``key`` of an NPZ file: (rounds, clients), whole numbers."""
+    """Read the array ``key`` of an NPZ file: (rounds, clients), whole numbers."""
     file = Path(os.path.expanduser(path))
     if not os.path.isfile(file):
         raise UserError(f"selection.path = {path!r} is no file: it must be an NPZ file with a recorded selection")

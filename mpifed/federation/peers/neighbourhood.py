@@ -1,7 +1,7 @@
-"""What the nodes of a host get of their neighbours: rows of the state of other nodes, mixed, added up or as they are.
+"""The exchange between neighbours on a graph: nodes of a host get rows of other nodes, mixed, summed or single.
 
-The rows of the host's own nodes and of those on other hosts stand in the order of their numbers, so that each sum runs
-over the neighbours in rising number, whichever host they are on: the bits do not depend on the hosts.
+Rows of nodes on this host and on others are ordered by node number, so each sum runs over neighbours in rising number,
+and its bits do not depend on the hosts.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ from mpifed.graphs.weights import Mixing, Weights
 
 MIX = "mix"
 ADD = "add"
-GATHER = "gather"  # these three are verbs of requests
-REPLACE = "replace"  # the method that puts what nodes get of their neighbours into the fields it comes from
+GATHER = "gather"  # these three are types of requests
+REPLACE = "replace"  # the method that writes results of an exchange to its fields
 
 
 class Neighbours(NamedTuple):
@@ -38,51 +38,51 @@ class Neighbours(NamedTuple):
     weights: Array  # (e,) W_ij
 
 
-class Links(Protocol):
-    """Carries rows between hosts."""
+class HostLinks(Protocol):
+    """A carrier of rows between hosts."""
 
-    seconds: float  # that it took so far
+    seconds: float  # spent so far
 
-    def carry(self, rows: Array, to: Array, come: Array) -> Array:
-        """Send ``rows`` (k, N), ``to[h]`` of them to host h, in order; the rows that come, ``come[h]`` from host h."""
+    def exchange_rows(self, rows: Array, to: Array, come: Array) -> Array:
+        """Send ``rows`` (k, N) in order, ``to[h]`` to host h; return the received rows, ``come[h]`` from host h."""
 
 
-class Plan(NamedTuple):
-    """What travels for the weights of a round, and the host's own rows of W."""
+class ExchangePlan(NamedTuple):
+    """The plan of an exchange with the weights of a round: rows to send and receive, and this host's rows of W."""
 
     mixing: Mixing
-    W: Any  # csr_array (own nodes, ``below`` + own + other nodes), in rising number
-    A: Any  # the same with 1 for every neighbour and without the node itself
-    below: int  # nodes on other hosts with numbers below the host's own
-    sent: Array  # own nodes, counted from lo, whose rows go to other hosts, host by host
-    to: Array  # (hosts,) how many to each
-    come: Array  # (hosts,) how many rows come from each
+    W: Any  # csr_array (own nodes, all nodes with a row here), in rising number
+    A: Any  # W with 1 for every neighbour and without the diagonal
+    below: int  # number of nodes on other hosts with numbers below this host's
+    rows_to_send: Array  # own nodes, counted from lo, whose rows are sent, host by host
+    to_hosts: Array  # (hosts,) number of rows to each
+    from_hosts: Array  # (hosts,) number of rows from each
 
 
-class FromNeighbours(NamedTuple):
-    """What the host's nodes got: results (own, n), or with ``near`` the rows of their neighbours."""
+class NeighbourInput(NamedTuple):
+    """Results (own, n) of an exchange for the host's nodes, or with ``neighbours`` the rows of their neighbours."""
 
-    names: tuple[str, ...] = ()  # of the fields that the parts come from
+    names: tuple[str, ...] = ()  # fields of the parts
     parts: tuple[Array, ...] = ()
-    near: Neighbours | None = None
+    neighbours: Neighbours | None = None
 
-    def of(self, nodes: Array) -> tuple[Any, ...]:
-        """The same for some nodes, counted from lo: arguments of a client method."""
-        if self.near is None:
+    def select(self, nodes: Array) -> tuple[Any, ...]:
+        """Return the results of some nodes, counted from lo, as arguments of a client method."""
+        if self.neighbours is None:
             return tuple([part[nodes] for part in self.parts])
-        rows, first, weights = self.near
+        rows, first, weights = self.neighbours
         counts = (first[1:] - first[:-1])[nodes]
-        begins = np.concatenate([[0], np.cumsum(counts)])
-        picks = np.arange(begins[-1]) + np.repeat(first[nodes] - begins[:-1], counts)
-        return (Neighbours(rows[picks], begins, weights[picks]),)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        picks = np.arange(starts[-1]) + np.repeat(first[nodes] - starts[:-1], counts)
+        return (Neighbours(rows[picks], starts, weights[picks]),)
 
     def replace(self, f: Any, client: Any, *values: Array) -> tuple[Any, None]:
-        """A client method: the state with results in the fields that they come from."""
+        """Return the state with results written to their fields: a client method."""
         return client._replace(**dict(zip(self.names, values, strict=True))), None
 
 
 class Neighbourhood:
-    """The nodes lo <= i < hi of a graph, on one of the hosts that ``cuts`` (hosts + 1,) names."""
+    """The nodes lo <= i < hi of a graph on one host; ``cuts`` (hosts + 1,) are the first nodes of all hosts, and m."""
 
     def __init__(self, weights: Weights, lo: int, hi: int, cuts: list[int], dtype: Any) -> None:
         self.weights = weights
@@ -90,76 +90,76 @@ class Neighbourhood:
         self.hi = hi
         self.cuts = np.asarray(cuts)
         self.dtype = dtype
-        self.links: Links | None = None
-        self._plan: Plan | None = None
+        self.links: HostLinks | None = None
+        self._plan: ExchangePlan | None = None
 
-    def plan(self, round: int) -> Plan:
-        """The plan of a round; one for all rounds with the same weights."""
+    def plan(self, round: int) -> ExchangePlan:
+        """Return the plan of a round; rounds with the same weights share it."""
         mixing = self.weights.at(round)
         if self._plan is None or self._plan.mixing is not mixing:
-            self._plan = self._made(mixing)
+            self._plan = self._make_plan(mixing)
         return self._plan
 
     def partners(self) -> Array:
-        """The hosts that rows are sent to, and come from, in any round."""
-        if self.weights.graph.drawn_anew:
-            # a graph that is drawn anew may connect any two hosts in some round: links are made once, before round one
-            own = self.cuts.searchsorted(self.lo, side="right") - 1
-            return np.delete(np.arange(len(self.cuts) - 1), own)
-        return np.flatnonzero(self.plan(0).to)
+        """Return the hosts that rows are sent to, and received from, in any round."""
+        if self.weights.graph.is_redrawn:
+            # links are made once, before round one, and a graph drawn anew may later connect any two hosts
+            this_host = self.cuts.searchsorted(self.lo, side="right") - 1
+            return np.delete(np.arange(len(self.cuts) - 1), this_host)
+        return np.flatnonzero(self.plan(0).to_hosts)
 
-    def _made(self, mixing: Mixing) -> Plan:
-        own = mixing.W[self.lo : self.hi]
-        rows = np.repeat(np.arange(self.hi - self.lo), np.diff(own.indptr))
-        columns = own.indices.astype(np.int64)
-        away = (columns < self.lo) | (columns >= self.hi)
-        others = np.unique(columns[away])
-        known = np.concatenate([others[others < self.lo], np.arange(self.lo, self.hi), others[others >= self.hi]])
+    def _make_plan(self, mixing: Mixing) -> ExchangePlan:
+        """Make the plan of an exchange with the weights ``mixing``."""
+        W_own = mixing.W[self.lo : self.hi]
+        rows = np.repeat(np.arange(self.hi - self.lo), np.diff(W_own.indptr))
+        columns = W_own.indices.astype(np.int64)
+        is_remote = (columns < self.lo) | (columns >= self.hi)
+        others = np.unique(columns[is_remote])
+        all_nodes = np.concatenate([others[others < self.lo], np.arange(self.lo, self.hi), others[others >= self.hi]])
         hosts, size = len(self.cuts) - 1, self.hi - self.lo
-        owner = self.cuts.searchsorted(columns[away], side="right") - 1
-        # hosts do not tell each other what they need: both sides compute it from W, which is symmetric
-        sent = np.unique(owner * size + rows[away])
-        places = known.searchsorted(columns)
-        W = sp.csr_array((own.data.astype(self.dtype), places, own.indptr), shape=(size, len(known)))
+        owner = self.cuts.searchsorted(columns[is_remote], side="right") - 1
+        # both sides compute the rows to send from W, which is symmetric, and need not ask each other
+        sends = np.unique(owner * size + rows[is_remote])
+        positions = all_nodes.searchsorted(columns)
+        W = sp.csr_array((W_own.data.astype(self.dtype), positions, W_own.indptr), shape=(size, len(all_nodes)))
         below = int((others < self.lo).sum())
-        other = places != rows + below
-        first = np.concatenate([[0], np.cumsum(np.diff(own.indptr) - 1)])
-        A = sp.csr_array((np.ones(int(first[-1]), self.dtype), places[other], first), shape=W.shape)
+        off_diagonal = positions != rows + below
+        first = np.concatenate([[0], np.cumsum(np.diff(W_own.indptr) - 1)])
+        A = sp.csr_array((np.ones(int(first[-1]), self.dtype), positions[off_diagonal], first), shape=W.shape)
         come = np.bincount(self.cuts.searchsorted(others, side="right") - 1, minlength=hosts)
-        return Plan(mixing, W, A, below, sent % size, np.bincount(sent // size, minlength=hosts), come)
+        return ExchangePlan(mixing, W, A, below, sends % size, np.bincount(sends // size, minlength=hosts), come)
 
-    def verbs(self, host: Host) -> dict[str, Callable[[Request], Callable[..., tuple[Any, Any]]]]:
-        """What the host does at the verbs of a graph: the exchange, then the client method with what has come."""
+    def request_handlers(self, host: Host) -> dict[str, Callable[[Request], Callable[..., tuple[Any, Any]]]]:
+        """Return the handlers of graph requests: an exchange, and then the client method with its results."""
 
         def exchange(request: Request) -> Callable[..., tuple[Any, Any]]:
-            came = self.arrived(request, host.state, None if host.sorted else host.slot)
-            method = came.replace if request.method == REPLACE else host.client_method(request.method)
-            return lambda visit, *args: method(visit.f, visit.state, *came.of(visit.f.ids - self.lo), *args)
+            inputs = self.receive_fields(request, host.state, None if host.sorted else host.slot)
+            method = inputs.replace if request.method == REPLACE else host.client_method(request.method)
+            return lambda batch, *args: method(batch.f, batch.state, *inputs.select(batch.f.ids - self.lo), *args)
 
         return dict.fromkeys((MIX, ADD, GATHER), exchange)
 
-    def arrived(self, request: Request, state: Any, slot: Array | None) -> FromNeighbours:
-        """What a request brings to the nodes, from the fields that it names of their state.
+    def receive_fields(self, request: Request, state: Any, slot: Array | None) -> NeighbourInput:
+        """Exchange the fields of the nodes' state that a request names, and return the results.
 
-        ``slot``: where the node lo + k stands in the state; None: at k.
+        ``slot[k]`` is the position of node lo + k in the state; None: k.
         """
-        kind, *names = request.verb
+        request_type, *names = request.request_type
         plan = self.plan(request.key[0])
         rows = self.rows(names, state, slot)
         if self.links is not None:
-            come = self.links.carry(rows[plan.sent], plan.to, plan.come)
-            # rows stand by client number, not by host, so that each sum runs over neighbours in the same order
-            # everywhere
-            rows = np.concatenate([come[: plan.below], rows, come[plan.below :]])  # in rising number
-        if kind == GATHER:
+            received = self.links.exchange_rows(rows[plan.rows_to_send], plan.to_hosts, plan.from_hosts)
+            # ordered by node number, not by host, so that each sum has the same order on any hosts
+            rows = np.concatenate([received[: plan.below], rows, received[plan.below :]])  # in rising number
+        if request_type == GATHER:
             nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))
             weights = plan.W.data[plan.W.indices != nodes + plan.below]
-            return FromNeighbours(tuple(names), near=Neighbours(rows[plan.A.indices], plan.A.indptr, weights))
-        mixed = (plan.W if kind == MIX else plan.A) @ rows
-        return FromNeighbours(tuple(names), tuple(np.split(mixed, len(names), axis=1)))
+            return NeighbourInput(tuple(names), neighbours=Neighbours(rows[plan.A.indices], plan.A.indptr, weights))
+        mixed = (plan.W if request_type == MIX else plan.A) @ rows
+        return NeighbourInput(tuple(names), tuple(np.split(mixed, len(names), axis=1)))
 
     def rows(self, names: Sequence[str], state: Any, slot: Array | None) -> Array:
-        """The fields of the host's own nodes side by side, in rising number: (own, N)."""
+        """Return fields of the host's nodes side by side, nodes in rising number: (own, N)."""
         fields: list[Any] = [getattr(state, name, None) for name in names]
         for name, field in zip(names, fields, strict=True):
             if field is None or field.ndim != 2:

@@ -1,4 +1,4 @@
-"""Compiled kernels: whether this machine can have them, where their machine code is kept, and how it is loaded."""
+"""Compilation of kernels by numba: whether it is possible here, the cache of machine code, and its loading."""
 
 import hashlib
 import importlib
@@ -18,42 +18,44 @@ from mpifed.core.errors import reason
 MODULES = {"one_pass": "kernels", "pairs": "gram_kernels", "grams": "gram_kernels"}  # kernel -> module here
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 
-NONE = 0  # what one_pass makes of scores: nothing …
-IDENTITY = 1  # … these themselves …
+NONE = 0  # the mean μ(z) in one_pass: none …
+IDENTITY = 1  # … z itself …
 LOGISTIC = 2  # … or 1/(1 + e^−z)
 
 Kernel = Callable[..., Any]
 
-loaded: dict[tuple[str, np.dtype[Any]], Kernel] = {}  # of this process, by their names and the types of numbers
+loaded_kernels: dict[tuple[str, np.dtype[Any]], Kernel] = {}  # the kernels of this process, by name and dtype
 
 
-def installed() -> bool:
+def has_numba() -> bool:
+    """Return whether numba is installed, without importing it."""
     return importlib.util.find_spec("numba") is not None
 
 
-def failure() -> str | None:
-    """Why numba cannot compile here, or None. Imports it."""
+def compile_failure() -> str | None:
+    """Return the reason why numba cannot compile here, or None; imports numba."""
     try:
         import numba
-    except Exception as error:  # a numba that does not go with this numpy raises errors of many kinds
+    except Exception as error:  # a numba that does not fit this numpy raises errors of many types
         return reason(error).splitlines()[0] if str(error) else type(error).__name__
     return "NUMBA_DISABLE_JIT is set" if numba.config.DISABLE_JIT else None
 
 
-def version() -> str:
+def numba_version() -> str:
+    """Return the version of numba."""
     return importlib.metadata.version("numba")
 
 
-def kernel(dtype: np.dtype[Any], which: str = "one_pass") -> Kernel:
-    """A compiled kernel for numbers of a type: loaded from the cache, or compiled and put there."""
-    # By the type itself: each local step of each block asks, and numpy takes 4 µs to make the name of a type.
-    if (which, dtype) not in loaded:
-        loaded[which, dtype] = build(dtype.name, folder(dtype.name, which), which)
-    return loaded[which, dtype]
+def get_kernel(dtype: np.dtype[Any], which: str = "one_pass") -> Kernel:
+    """Return a compiled kernel for a dtype: loaded from the cache, or compiled and put there."""
+    # The key is the dtype itself: each local step of each block asks, and numpy takes 4 µs to make a dtype's name.
+    if (which, dtype) not in loaded_kernels:
+        loaded_kernels[which, dtype] = compile_kernel(dtype.name, cache_folder(dtype.name, which), which)
+    return loaded_kernels[which, dtype]
 
 
-def build(name: str, place: Path | None, which: str) -> Kernel:
-    """A kernel for numbers of a type; None: it is compiled for this process alone."""
+def compile_kernel(name: str, cache: Path | None, which: str) -> Kernel:
+    """Load or compile a kernel for the dtype ``name`` in the folder ``place``; None: for this process only."""
     import numba
 
     module = importlib.import_module(f"mpifed.kernels.compiled.{MODULES[which]}")
@@ -61,57 +63,57 @@ def build(name: str, place: Path | None, which: str) -> Kernel:
     signatures = getattr(module, f"{which}_types")(name)
     before = numba.config.CACHE_DIR
     with warnings.catch_warnings(action="ignore"):
-        if place is not None:
+        if cache is not None:
             try:
-                numba.config.CACHE_DIR = str(place)
+                numba.config.CACHE_DIR = str(cache)
                 return numba.njit(signatures, cache=True, **OPTIONS)(function)
-            except Exception:  # a full disk or a damaged file: the cache saves time and must not end a run
+            except Exception:  # a full disk or a damaged file: the cache only saves time and must not end a run
                 pass
             finally:
                 numba.config.CACHE_DIR = before
         return numba.njit(signatures, **OPTIONS)(function)
 
 
-def folder(name: str, which: str = "one_pass") -> Path | None:
-    """The folder of a kernel's machine code for numbers of a type, or None where it cannot be written.
+def cache_folder(name: str, which: str = "one_pass") -> Path | None:
+    """Return the folder of a kernel's machine code for a dtype, or None if it cannot be written.
 
-    One folder holds the code of one source, one numba, one kind of processor and one type, so that processes that
-    compile at the same time write the same files. It is in NUMBA_CACHE_DIR or in the user's cache.
+    Each folder is for one source, one numba, one processor model and one dtype, so that processes that compile at the
+    same time write the same files. It is in NUMBA_CACHE_DIR or in the user's cache.
     """
     import numba
     from llvmlite import binding
 
-    kind = [numba.__version__, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
-    kind += [str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES)]
-    kind += [Path(__file__).with_name(f"{module}.py").read_text("utf-8") for module in (MODULES[which], "loops")]
-    digest = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16]
-    place = root() / f"{name}-{digest}"
+    facts = [numba.__version__, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
+    facts += [str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES)]
+    facts += [Path(__file__).with_name(f"{module}.py").read_text("utf-8") for module in (MODULES[which], "loops")]
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+    path = cache_root() / f"{name}-{digest}"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=place).close()
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
     except OSError:
         return None
-    return place
+    return path
 
 
-def root() -> Path:
-    """The folder of all compiled kernels: in NUMBA_CACHE_DIR, in XDG_CACHE_HOME or in ~/.cache."""
-    if given := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(given) / "mpifed"
+def cache_root() -> Path:
+    """Return the folder of all compiled kernels: in NUMBA_CACHE_DIR, in XDG_CACHE_HOME or in ~/.cache."""
+    if numba_cache := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(numba_cache) / "mpifed"
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(cache if os.path.isabs(cache) else os.devnull) / "mpifed" / "kernels"
 
 
-def news(dtype: np.dtype[Any], which: str = "one_pass") -> str | None:
-    """What a user should know before a kernel for numbers of a type is compiled; None where it need not be."""
-    if (which, dtype) in loaded or kept(dtype.name, which):
+def compile_note(dtype: np.dtype[Any], which: str = "one_pass") -> str | None:
+    """Return the note for users before a kernel for a dtype is compiled; None if it need not be."""
+    if (which, dtype) in loaded_kernels or is_cached(dtype.name, which):
         return None
-    place = folder(dtype.name, which)
-    where = f"kept in {place}" if place else f"each run does it, for {root()} cannot be written"
+    path = cache_folder(dtype.name, which)
+    where = f"kept in {path}" if path else f"each run does it, for {cache_root()} cannot be written"
     return f"the kernels are compiled for this processor, which takes a second or two; {where}"
 
 
-def kept(name: str, which: str = "one_pass") -> bool:
-    """Whether a kernel's machine code for numbers of a type is in the cache."""
-    place = folder(name, which)
-    return place is not None and any(place.rglob("*.nbi"))
+def is_cached(name: str, which: str = "one_pass") -> bool:
+    """Return whether a kernel's machine code for a dtype is in the cache."""
+    path = cache_folder(name, which)
+    return path is not None and any(path.rglob("*.nbi"))

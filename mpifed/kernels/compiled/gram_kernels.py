@@ -1,9 +1,9 @@
-"""The compiled kernels of second derivatives: one of dense samples that fit in the cache, and one of CSR samples.
+"""The compiled kernels of second derivatives, for dense samples that fit in the cache and for CSR samples.
 
-Numba compiles them. On dense samples the inner loop, products of so many features with as many others as a vector of 64
-bytes has numbers, is LLVM code. CSR samples give products of pairs of nonzeros, which fill nothing in. Their rows are
-taken two nonzeros at a time, and indices as numbers without sign, which numba does not check for counting from the end:
-each of the two doubles the speed. Sums run over the samples in order: the bits of a client depend on it alone.
+Numba compiles them. For dense samples the inner loop is LLVM code: products of as many features with as many others as
+fit in a vector of 64 bytes. For CSR samples only pairs of nonzeros are multiplied. Rows are taken two nonzeros at a
+time, and indices are unsigned, so that numba does not check for counting from the end: each of the two doubles the
+speed. Sums run over the samples in order, so the bits of a client depend on it alone.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from mpifed.kernels.compiled.loops import VECTOR, Loops
 
 
 def grams(A: Any, W: Any) -> Any:
-    """The upper triangles, row by row, of A_iᵀ diag(w_i) A_i (c, n(n+1)/2), with A (c, D, n) and W (c, D)."""
+    """Compute the upper triangles, row by row, of A_iᵀ diag(w_i) A_i (c, n(n+1)/2), A (c, D, n) and W (c, D)."""
     c, D, n = A.shape
     if W.shape != (c, D):
         raise ValueError("these samples and weights do not go together")
@@ -47,7 +47,7 @@ def grams(A: Any, W: Any) -> Any:
 
 @register_jitable
 def fill(P: Any, A: Any) -> None:
-    """P[p, j, t] = A[j, p lanes + t], for A (D, n)."""
+    """Copy A (D, n) to panels: P[p, j, t] = A[j, p lanes + t]."""
     lanes = P.shape[2]
     for p in range(len(P)):
         first = p * lanes
@@ -58,36 +58,36 @@ def fill(P: Any, A: Any) -> None:
 
 @intrinsic(prefer_literal=True)
 def multiply(typing: Any, Q: Any, P: Any, T: Any, q: Any, vector: Any) -> Any:
-    """T[:, q lanes : (q + 1) lanes] = Qᵀ P (lanes, lanes) for Q, P (D, lanes), by vectors of so many bytes."""
+    """Set T[:, q lanes : (q + 1) lanes] = Qᵀ P (lanes, lanes) for Q, P (D, lanes), by vectors of ``vector`` bytes."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         loops = Loops(context, builder, sig, args, vector)
-        lanes = loops.wide
+        lanes = loops.simd_width
         (Q, rows, _), (P, *_), (T, _, width) = (loops.array(k) for k in range(3))
         totals = [cgutils.alloca_once_value(builder, loops.zeros(lanes)) for _ in range(lanes)]
         with cgutils.for_range_slice(builder, rows.type(0), rows, rows.type(1), rows.type) as (j, _):
             row = builder.mul(j, rows.type(lanes))
             column = loops.load(P, row, lanes)
-            for t, place in enumerate(totals):
-                factor = loops.spread(loops.load(Q, builder.add(row, rows.type(t)), 1), lanes)
-                builder.store(loops.add(builder.load(place), factor, column), place)
-        for t, place in enumerate(totals):
+            for t, slot in enumerate(totals):
+                factor = loops.broadcast(loops.load(Q, builder.add(row, rows.type(t)), 1), lanes)
+                builder.store(loops.add(builder.load(slot), factor, column), slot)
+        for t, slot in enumerate(totals):
             begin = builder.add(builder.mul(width, rows.type(t)), builder.mul(args[3], rows.type(lanes)))
-            loops.store(builder.load(place), T, begin, lanes)
+            loops.store(builder.load(slot), T, begin, lanes)
         return context.get_dummy_value()
 
     return types.void(Q, P, T, q, vector), code
 
 
 def grams_types(dtype: str) -> list[Any]:
-    """The types of ``grams`` for numbers of a type."""
+    """Return the signatures of ``grams`` for a dtype."""
     number = getattr(types, dtype)
-    made = types.Array(number, 2, "C")
-    return [made(*[types.Array(number, d, "C", readonly=True) for d in (3, 2)])]
+    matrix = types.Array(number, 2, "C")
+    return [matrix(*[types.Array(number, d, "C", readonly=True) for d in (3, 2)])]
 
 
 def pairs(data: Any, columns: Any, ends: Any, W: Any, n: int) -> Any:
-    """The upper triangles, row by row, of A_iᵀ diag(w_i) A_i (c, n(n+1)/2), with W (c, D).
+    """Compute the upper triangles, row by row, of A_iᵀ diag(w_i) A_i (c, n(n+1)/2), with W (c, D).
 
     The CSR matrix (c D, c n) has the rows A_i of c clients along its diagonal. The columns of a row rise.
     """
@@ -105,7 +105,7 @@ def pairs(data: Any, columns: Any, ends: Any, W: Any, n: int) -> Any:
 
 @register_jitable
 def add_pairs(data: Any, columns: Any, i: int, n: Any, w: Any, G: Any) -> None:
-    """G += w a aᵀ, packed, for a row a of client i with these nonzeros."""
+    """Add w a aᵀ to the packed G, for a row a of client i with these nonzeros."""
     left = np.uint64(i * n)
     one = np.uint64(1)
     last = np.uint64(len(data))
@@ -130,12 +130,12 @@ def add_pairs(data: Any, columns: Any, i: int, n: Any, w: Any, G: Any) -> None:
 
 @register_jitable
 def start(j: Any, n: Any) -> Any:
-    """Where row j of a packed matrix of order n begins, less j: its entry in column k stands k further."""
+    """Return the position of row j of a packed matrix of order n, less j, so that its column k is k further."""
     return j * n - (j * (j + np.uint64(1)) >> np.uint64(1))
 
 
 def pairs_types(dtype: str) -> list[Any]:
-    """The types of ``pairs`` for numbers of a type: scipy has indices of 32 or of 64 bits."""
+    """Return the signatures of ``pairs`` for a dtype, with indices of 32 and of 64 bits, as scipy has both."""
     number = getattr(types, dtype)
     return [
         types.Array(number, 2, "C")(

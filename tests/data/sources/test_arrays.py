@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.core.objects import plain
+from mpifed.core.objects import to_plain
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.arrays import arrays
@@ -203,7 +203,7 @@ def test_classes_are_those_that_are_stated():
 def test_ranks_whose_program_passes_other_arrays_or_none_hear_that_they_differ():
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
     made = [arrays(A, y, [2, 4]) for A in (X, X.copy(), X + 1e-9)]
-    first, same, other = ({"data": plain(one, "data")} for one in made)
+    first, same, other = ({"data": to_plain(one, "data")} for one in made)
     refuse_others(same, first, 2)
     refuse_others({"data": "digits"}, {"data": "digits"}, 1)
     words = r"^the arrays of data differ between ranks: sha256 [0-9a-f]{12}… on rank 0, and "

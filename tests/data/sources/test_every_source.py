@@ -73,7 +73,7 @@ def test_values_that_cannot_be_are_refused(name, options, sentence):
 
 def test_linreg_noniid_is_example_v1():
     dataset = build({"name": "linreg-noniid", "clients": 300})
-    d, kinds = dataset.sizes.sum(), dataset.kinds
+    d, kinds = dataset.sizes.sum(), dataset.distributions
     assert (dataset.n, dataset.classes, dataset.sizes.min(), dataset.sizes.max()) == (100, 0, 50, 150)
     assert list(np.bincount(kinds)) == [d // 3, d // 3, d - 2 * (d // 3)]
     rows, b = dataset.rows(0, 300)

@@ -66,7 +66,7 @@ def test_rows_kept_for_testing_take_theirs_along(tmp_path):
 def test_clients_in_another_order_keep_theirs(tmp_path):
     data = load(table(tmp_path), client="site", ignore="people", test=0.4, **COLUMNS)
     order = np.array([2, 0, 1])
-    found = data.columns.arranged(order)
+    found = data.columns.reorder(order)
     for test in (False, True):
         wanted = data.columns.padded(order, 4, test)
         np.testing.assert_array_equal(found.padded(np.arange(3), 4, test), wanted)

@@ -5,7 +5,7 @@ import pytest
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.data.tables.table import Table
+from mpifed.data.tables.table import DataTable
 from tests.helpers.data_files import load
 
 pandas = pytest.importorskip("pandas")
@@ -204,7 +204,7 @@ class Name(str):
 
 def test_names_of_many_columns_are_looked_up_and_not_compared_with_each_other():
     names = [Name(f"g{k}") for k in range(5000)]
-    table = Table("x", names)
+    table = DataTable("x", names)
     assert [table.find("features", Name(name)) for name in names] == list(range(5000))
     assert Name.compared < 3 * 5000  # 12 million pairs
 

@@ -9,9 +9,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.features.asynchrony.arrivals import Arrivals
 from mpifed.features.asynchrony.asynchronous import Asynchronous
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from mpifed.federation.request import CALL, REST, Request
-from mpifed.federation.stage import Postage
+from mpifed.federation.stage import MessageCost
 from tests.helpers.algorithm_runs import Run, build, same
 from tests.helpers.devices import devices
 
@@ -27,7 +27,7 @@ def fleet_of(sizes, arrivals=1, staleness=None, **table):
 
 
 def send(fleet, to=None, *args, method="update", key=(0, 0)):
-    fleet.send(Request(method, args, None if to is None else np.array(to), key=key), Postage())
+    fleet.send(Request(method, args, None if to is None else np.array(to), key=key), MessageCost())
 
 
 def begun(*sizes, **options):
@@ -104,7 +104,7 @@ def test_one_request_lets_all_compute_each_from_its_own_start():
     send(fleet, None, np.arange(3.0), 7, key=(1, 0))
     arrived = fleet.arrivals()
     everyone, *_ = fleet.uploads(arrived)
-    assert (everyone.method, everyone.to, everyone.verb, fleet.at_once) == ("update", None, REST, 4)
+    assert (everyone.method, everyone.to, everyone.request_type, fleet.at_once) == ("update", None, REST, 4)
     assert [part.tolist() for part in everyone.args] == [[[1, 0]], [[0, 1, 2]], [7]]
     send(fleet, arrived, np.ones(3), 8, key=(2, 0))
     assert fleet.arrivals().tolist() == [0, 2]
@@ -122,8 +122,8 @@ def test_when_clients_compute_changes_no_bit(options):
     schedule = eager.fed.schedule
     begin = schedule.send
 
-    def at_once(request, postage):
-        sent = begin(request, postage)
+    def at_once(request, message_cost):
+        sent = begin(request, message_cost)
         eager.fed._ask(schedule.uploads(request.to)[0])
         return sent
 
@@ -158,7 +158,7 @@ def test_a_client_has_the_state_of_its_last_arrival_until_it_arrives_again():
 def test_what_is_sent_counts_as_a_download_and_what_arrives_as_an_upload_also_compressed(compress, bits):
     run, sent, come = away(compress=compress), 0, 0
     for _ in range(7):
-        sent += int((~run.fed.schedule.away).sum())
+        sent += int((~run.fed.schedule.busy).sum())
         run.rounds(1)
         come += len(run.fed.selected)
         ledger = run.fed.ledger
@@ -175,11 +175,11 @@ def test_the_order_of_arrivals_needs_no_computing_and_who_is_under_way_cannot_be
     run.fed.send(update, x, 0)
     assert len(run.fed.arrivals()) == 3
     assert run.fed.computing == 0
-    assert run.hosts[0].keepers[-1].uploads == {}
+    assert run.hosts[0].checkpointed[-1].uploads == {}
     told = "update calls clients that are under way: in an asynchronous run a method can call only the clients that"
     for call in (run.fed.call, run.fed.send):
         refused(lambda call=call: call(update, x, 0), told)
-    run.fed.call(update, x, 0, to=np.flatnonzero(~run.fed.schedule.away))
+    run.fed.call(update, x, 0, to=np.flatnonzero(~run.fed.schedule.busy))
     assert run.fed.evaluate(x).sums["objective"] > 0
 
 
@@ -187,9 +187,9 @@ def test_all_clients_begin_with_one_method_and_no_own_rows_take_some_time_and_ar
     fleet = fleet_of([1, 2])
     send(fleet, [0])
     refused(lambda: send(fleet, [1], method="other"), "other cannot be sent while update is under way: the clients of")
-    own = Request("update", to=np.array([1]), each=np.ones(1), verb=CALL)
+    own = Request("update", to=np.array([1]), each=np.ones(1), request_type=CALL)
     told = "update cannot be sent with each = … in an asynchronous run: use an argument"
-    refused(lambda: fleet.send(own, Postage()), told)
+    refused(lambda: fleet.send(own, MessageCost()), told)
     refused(lambda: fleet_of([1, 2], 3), "asynchronous.arrivals = 3 is wrong: it must be between 1 and the 2 clients")
     told = "client 0 takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
     refused(lambda: fleet_of([1, 2], speed=None), f"asynchronous.arrivals = 1 is wrong: with this [system] {told}")
@@ -226,7 +226,11 @@ def test_what_is_dropped_never_arrives_is_charged_as_sent_and_draws_anew_and_a_c
 
 
 AWAY = {"system": {"speed": {"name": "lognormal", "median": 30}}, "asynchronous": {"arrivals": 3}}
-SCHEDULES = {"all": {"selection": All()}, "some": {"selection": Uniform(count=4), "cuts": (0, 5, 12)}, "away": AWAY}
+SCHEDULES = {
+    "all": {"selection": All()},
+    "some": {"selection": UniformSelection(count=4), "cuts": (0, 5, 12)},
+    "away": AWAY,
+}
 
 
 @pytest.fixture(params=SCHEDULES)

@@ -9,7 +9,7 @@ from scipy.stats import norm
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.features.attack.attacks import Attack, largest
+from mpifed.features.attack.attacks import Attack, largest_z
 
 M, N, D, ROUNDS = 10, 5, 4, 3
 RNG = np.random.default_rng(7)
@@ -81,12 +81,12 @@ def test_a_share_is_rounded_down_and_drawn_from_the_seed():
 
 @pytest.mark.parametrize(("k", "f", "s"), [(50, 24, 2), (51, 5, 21), (10, 3, 3)])
 def test_a_little_is_as_much_as_the_paper_says(k, f, s):
-    assert largest(k - f, f) == pytest.approx(max(0.0, norm.ppf((k - f - s) / (k - f))))
+    assert largest_z(k - f, f) == pytest.approx(max(0.0, norm.ppf((k - f - s) / (k - f))))
 
 
 def test_attackers_that_are_a_majority_hide_behind_one_honest_client():
-    assert largest(3, 7) == pytest.approx(norm.ppf(2 / 3))
-    assert largest(1, 9) == 0.0
+    assert largest_z(3, 7) == pytest.approx(norm.ppf(2 / 3))
+    assert largest_z(1, 9) == 0.0
 
 
 @pytest.mark.parametrize("name", ["little", "inner-product"])

@@ -77,7 +77,7 @@ def clock(monkeypatch):
     monkeypatch.setattr(FedAvg, "update", slow)
     monkeypatch.setattr(block_sizes, "time", SimpleNamespace(thread_time=look))
     size = block_sizes.BlockSize
-    monkeypatch.setattr("mpifed.experiment.prepare.block_size", lambda wanted: size(wanted or OWN, "because"))
+    monkeypatch.setattr("mpifed.experiment.prepare.choose_block_size", lambda wanted: size(wanted or OWN, "because"))
     return found
 
 
@@ -141,8 +141,8 @@ def test_nothing_is_tried_where_order_or_bits_could_depend_on_it(changes, monkey
 )
 def test_no_bit_depends_on_what_is_tried(changes, monkeypatch):
     """Every size is tried here, one after the other."""
-    cuts, lay = [], Host.lay
-    monkeypatch.setattr(Host, "lay", lambda host: lay(host) or cuts.append(len(host.blocks)))
+    cuts, lay = [], Host.index_blocks
+    monkeypatch.setattr(Host, "index_blocks", lambda host: lay(host) or cuts.append(len(host.blocks)))
     monkeypatch.setattr(block_sizes, "SIZES", tuple(1 << k for k in range(12, 25)))
     monkeypatch.setattr(block_sizes, "SECONDS", 0.0)
     monkeypatch.setattr(block_sizes, "search", all_of_them)

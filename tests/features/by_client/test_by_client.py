@@ -8,9 +8,9 @@ import xarray
 import mpifed
 from mpifed import UserError
 from mpifed.data.dataset import Data
-from mpifed.features.by_client.client_numbers import OfClients
+from mpifed.features.by_client.client_numbers import ClientEvaluation
 from mpifed.problems.softmax import Softmax
-from mpifed.report.layout import number
+from mpifed.report.layout import format_number
 
 M = 12
 DATA = {"name": "synthetic", "clients": M, "features": 6, "classes": 3, "least": 8, "most": 30, "test": 0.0}
@@ -72,7 +72,7 @@ def test_numbers_that_are_named_are_stored_also_at_personal_models():
 class Halves(Softmax, tag="halves"):
     """A problem whose number of clients has the wrong shape."""
 
-    def of_clients(self):
+    def client_measures(self):
         return {"half": lambda block, X: np.full(99, 0.5)}
 
 
@@ -116,12 +116,13 @@ def test_show_has_a_line_with_the_median_and_the_worst_tenth():
     last = np.sort(result.by_client["accuracy"][-1])
     words = " ".join(result.summary().split())
     assert (
-        f"clients' training accuracy median {number(np.median(last))}, worst tenth {number(last[:2].mean())}" in words
+        f"clients' training accuracy median {format_number(np.median(last))}, worst tenth "
+        f"{format_number(last[:2].mean())}" in words
     )
 
 
 def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind(tmp_path, monkeypatch):
-    monkeypatch.setattr(OfClients, "by_client", None)
+    monkeypatch.setattr(ClientEvaluation, "by_client", None)
     path = tmp_path / "out.h5"
     mpifed.run(STUDY, {"evaluate.clients": False}, path=path, progress=False)
     assert [len(values) for values in mpifed.load(path).by_client.values()] == [0]

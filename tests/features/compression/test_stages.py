@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.experiment.checkpoint import rows_of
+from mpifed.experiment.checkpoint import rows_or_zeros
 from mpifed.experiment.config import experiment
-from mpifed.features.compression.feature import Compressed
+from mpifed.features.compression.feature import MessageCompression
 from mpifed.features.compression.stages import COMPRESSED
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, UniformSelection
 from tests.helpers.algorithm_cases import CASES, SERVED, SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
 
@@ -60,7 +60,8 @@ def fedavg(run, feedback, rounds, down=False):
 def test_messages_are_those_of_a_plain_loop_over_clients(feedback, down, share):
     table = {"up": TOPK, "feedback": feedback} | ({"down": TOPK} if down else {})
     compressed, plain = (
-        Run(build("fedavg", {"k0": 1, **STEP}), selection=Uniform(share=share), compress=one) for one in (table, None)
+        Run(build("fedavg", {"k0": 1, **STEP}), selection=UniformSelection(share=share), compress=one)
+        for one in (table, None)
     )
     models = compressed.rounds(15)
     assert np.allclose(models, fedavg(compressed, feedback, 15, down), rtol=1e-10, atol=1e-12)
@@ -101,7 +102,7 @@ EXACT = [  # methods that end at the minimiser; the last two keep errors, the ot
 @pytest.mark.parametrize("compressor", [TOPK, pytest.param({"name": "randk", "k": 5}, marks=SLOW)], ids=str)
 @pytest.mark.parametrize(("name", "options", "share"), EXACT)
 def test_methods_that_end_at_the_minimiser_do_so_with_compressed_uploads(name, options, share, compressor):
-    run = Run(build(name, options), selection=Uniform(share=share), compress={"up": compressor})
+    run = Run(build(name, options), selection=UniformSelection(share=share), compress={"up": compressor})
     before = run.measure()[1]
     run.rounds(200)
     assert run.measure()[1] < 1e-3 * before
@@ -118,7 +119,7 @@ def test_methods_that_end_at_the_minimiser_do_so_with_compressed_uploads(name, o
     ids=str,
 )
 def test_dual_variables_add_up_to_zero_because_clients_know_what_arrived(name, options, compressor):
-    run = start(build(name, options), selection=Uniform(share=0.4), compress={"up": compressor})
+    run = start(build(name, options), selection=UniformSelection(share=0.4), compress={"up": compressor})
     run.rounds(30)
     y = run.states().h if name == "proxskip" else run.states().y
     assert np.abs(y).max() > 1e-2
@@ -130,7 +131,7 @@ def test_feddyn_keeps_the_mean_of_its_linear_terms_but_for_what_is_not_sent_yet(
     run = Run(build("feddyn", {"alpha": 1.0, **STEP}), compress={"up": TOPK})
     run.rounds(30)
     (host,) = run.hosts
-    error = host.stages[COMPRESSED].kept["update 0"][host.slot].mean(axis=0)
+    error = host.stages[COMPRESSED].memory["update 0"][host.slot].mean(axis=0)
     assert np.abs(error).max() > 1e-4
     assert np.allclose(run.server.h, run.states().h.mean(axis=0) + error, atol=1e-12)
 
@@ -227,11 +228,11 @@ def test_a_method_says_whether_its_rounds_use_the_last_uploads_of_all_clients(ca
 
 def test_biased_messages_without_feedback_are_worth_a_note():
     for feedback, up, worth in (("none", TOPK, True), ("memory", TOPK, False), ("none", RANDK, False)):
-        told = Compressed(experiment({"compress": {"up": up, "feedback": feedback}})).notes()
+        told = MessageCompression(experiment({"compress": {"up": up, "feedback": feedback}})).notes()
         assert any("the errors of topk do not cancel" in note for note in told) == worth
 
 
 def test_clients_of_a_checkpoint_that_have_not_uploaded_yet_keep_zeros():
     first = {"compute seconds": np.zeros(2)}
     second = {"compute seconds": np.zeros(3), "compress update 0": np.ones((3, 4))}
-    assert rows_of("compress update 0", first, [first, second]).tolist() == np.zeros((2, 4)).tolist()
+    assert rows_or_zeros("compress update 0", first, [first, second]).tolist() == np.zeros((2, 4)).tolist()

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from mpifed.federation import sums
-from mpifed.kernels.blocks import Block, weights
+from mpifed.kernels.blocks import Block, padding_weights
 from tests.helpers.algorithm_runs import M, Run, build
 
 torch = pytest.importorskip("torch")
-from mpifed.core.arrays import on, to_numpy  # noqa: E402
+from mpifed.core.arrays import device_namespace, to_numpy  # noqa: E402
 from mpifed.experiment.config import experiment  # noqa: E402
 from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
-from mpifed.features.devices.device_sums import subtotals  # noqa: E402
-from mpifed.features.devices.feature import Devices  # noqa: E402
-from mpifed.kernels.tensor_products import Tensors, coarse  # noqa: E402
+from mpifed.features.devices.device_sums import sum_subtrees  # noqa: E402
+from mpifed.features.devices.feature import DeviceKernels  # noqa: E402
+from mpifed.kernels.tensor_products import TensorProducts, round_rows  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")
@@ -32,8 +32,8 @@ def clients(D, n, dtype, count=24):
     rng = np.random.default_rng(D)
     d = rng.integers(1, D + 1, count)
     A, b = (rng.standard_normal((count, *shape)).astype(dtype) for shape in ((D, n), (D,)))
-    here = Block(A, b, d, n, weights(d, D, dtype))
-    return Tensors(on(CPU)).moved([here], D), here
+    here = Block(A, b, d, n, padding_weights(d, D, dtype))
+    return TensorProducts(device_namespace(CPU)).move_blocks([here], D), here
 
 
 @both
@@ -92,7 +92,7 @@ CUTS = [(0, M), (0, 5, M), (0, 1, 2, 9, M)]
 
 
 def test_few_sizes_are_computed_together():
-    sizes = [coarse(D) for D in range(4, 4000, 4)]
+    sizes = [round_rows(D) for D in range(4, 4000, 4)]
     assert all(D <= size <= 1.25 * D for D, size in zip(range(4, 4000, 4), sizes, strict=True))
     assert len(set(sizes)) < 45
     assert all(size % 4 == 0 for size in sizes)
@@ -103,18 +103,18 @@ def test_few_sizes_are_computed_together():
 def test_sums_on_a_device_have_the_bits_of_those_in_memory(m, dtype):
     rng = np.random.default_rng(m)
     for lo, hi in ((0, m), (m // 3, m), (0, m // 2 + 1)):
-        tree = sums.nodes(lo, hi, m)
+        tree = sums.find_subtrees(lo, hi, m)
         called = np.flatnonzero(rng.random(hi - lo) < 0.4) + lo
         for ids in (None, called):
             count = hi - lo if ids is None else len(ids)
             rows = rng.standard_normal((count, 3)).astype(dtype)
-            found = subtotals(torch.tensor(rows), ids, lo, tree)
-            assert found.tobytes() == sums.subtotals(rows, ids, lo, tree).tobytes()
+            found = sum_subtrees(torch.tensor(rows), ids, lo, tree)
+            assert found.tobytes() == sums.sum_subtrees(rows, ids, lo, tree).tobytes()
 
 
 @pytest.mark.parametrize(("kernels", "sparse", "count"), [("cuda", True, 1), ("cuda", False, 0), ("torch", True, 0)])
 def test_what_is_not_known_of_the_bits_of_sparse_products_on_a_gpu_is_said(kernels, sparse, count):
-    feature = Devices(experiment({}))
-    feature.prepared(None, SimpleNamespace(sparse=sparse))
+    feature = DeviceKernels(experiment({}))
+    feature.prepare(None, SimpleNamespace(sparse=sparse))
     feature.hosts(kernels)
     assert len(list(feature.notes())) == count

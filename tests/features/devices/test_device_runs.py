@@ -13,9 +13,9 @@ from tests.experiment.conftest import goes_on, run
 from tests.helpers.killed_runs import content
 
 torch = pytest.importorskip("torch")
-from mpifed.features.devices import device_memory  # noqa: E402
+from mpifed.features.devices import device_host  # noqa: E402
 from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
-from mpifed.kernels.torch_device import FILLED, free_bytes  # noqa: E402
+from mpifed.kernels.torch_device import USED_FRACTION, free_bytes  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -108,8 +108,8 @@ def test_what_a_device_does_not_have_is_refused(why):
 def test_networks_live_on_the_gpu_that_their_problem_asks_for(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    monkeypatch.setattr("mpifed.kernels.torch_device.device_text", lambda device: "a card")
-    monkeypatch.setattr("mpifed.kernels.torch_device.device_of", lambda *_: torch.device("cpu"))
+    monkeypatch.setattr("mpifed.kernels.torch_device.describe_device", lambda device: "a card")
+    monkeypatch.setattr("mpifed.kernels.torch_device.choose_device", lambda *_: torch.device("cpu"))
     study = SMALL | {"algorithm": "fedavg", "data": IMAGES}
     there = public.run(study, problem={"name": "cnn", "device": "auto"})
     assert (there.attrs["kernels"], there.attrs["device"]) == ("cuda", "a card")
@@ -120,7 +120,7 @@ def test_samples_that_do_not_fit_on_the_device_and_cuda_without_a_gpu_are_one_se
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("mpifed.kernels.tensor_products.Tensors.moved", full)
+    monkeypatch.setattr("mpifed.kernels.tensor_products.TensorProducts.move_blocks", full)
     with pytest.raises(UserError, match=r"^the samples of clients 0 to 11 do not fit into the memory of the device: "):
         public.run(SMALL, algorithm="fedavg", kernels="torch")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
@@ -132,7 +132,7 @@ def test_samples_that_do_not_fit_on_the_device_and_cuda_without_a_gpu_are_one_se
 OWN = """
 from typing import NamedTuple
 import numpy as np
-from mpifed import Algorithm, Array, Keeps
+from mpifed import Algorithm, Array, Supports
 
 class Client(NamedTuple):
     g: Array
@@ -141,10 +141,10 @@ class Server(NamedTuple):
     x: Array
 
 class Signs(Algorithm):
-    keeps = Keeps.DEVICES
-    def join(self, f):
+    supports = Supports.DEVICES
+    def init_client(self, f):
         return Client(f.zeros())
-    def start(self, fed):
+    def init_server(self, fed):
         return Server(fed.initial())
     def round(self, fed, server):
         return Server(server.x - 0.01 * fed.mean(self.signs, server.x, to=fed.select(server.x)))
@@ -190,9 +190,9 @@ CROWDED = {
 def needed(study, monkeypatch):
     """The bytes that the samples of a study take, by the sum that a run compares with what is free."""
     found = []
-    plain = device_memory.Alike.bytes
-    monkeypatch.setattr(device_memory.Alike, "bytes", lambda alike: found.append(plain(alike)) or found[-1])
-    monkeypatch.setattr(device_memory, "free_bytes", lambda device: 1 << 40)
+    plain = device_host.SameSizeClients.bytes
+    monkeypatch.setattr(device_host.SameSizeClients, "bytes", lambda alike: found.append(plain(alike)) or found[-1])
+    monkeypatch.setattr(device_host, "free_bytes", lambda device: 1 << 40)
     public.run(study, algorithm="fedavg", kernels="torch")
     return sum(found)
 
@@ -201,26 +201,26 @@ def needed(study, monkeypatch):
 def test_a_gpu_that_is_full_is_refused_with_its_bytes_and_one_that_has_just_enough_is_not(name, monkeypatch):
     study = CROWDED[name]
     room = needed(study, monkeypatch)
-    monkeypatch.setattr(device_memory, "free_bytes", lambda device: room)
+    monkeypatch.setattr(device_host, "free_bytes", lambda device: room)
     assert public.run(study, algorithm="fedavg", kernels="torch").cr == 4
-    monkeypatch.setattr(device_memory, "free_bytes", lambda device: room - 1)
+    monkeypatch.setattr(device_host, "free_bytes", lambda device: room - 1)
     with pytest.raises(UserError, match=r"^samples take [\d.]+ MB on the device, which has [\d.]+ MB free for them: "):
         public.run(study, algorithm="fedavg", kernels="torch")
 
 
 def test_dense_samples_take_the_bytes_that_are_counted(monkeypatch):
     made = []
-    plain = DeviceHost._grouped
-    monkeypatch.setattr(DeviceHost, "_grouped", lambda *args: made.append(plain(*args)) or made[-1])
+    plain = DeviceHost._group
+    monkeypatch.setattr(DeviceHost, "_group", lambda *args: made.append(plain(*args)) or made[-1])
     room = needed(SMALL, monkeypatch)
-    assert room == sum(getattr(group.whole, name).nbytes for group in made for name in ("A", "b", "w"))
+    assert room == sum(getattr(group.full, name).nbytes for group in made for name in ("A", "b", "w"))
 
 
 def test_ranks_that_share_a_card_share_what_is_free(monkeypatch):
     card = torch.device("cuda", 1)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1000, 2000))
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    assert free_bytes(card) == FILLED * 1000
+    assert free_bytes(card) == USED_FRACTION * 1000
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "5")
-    assert free_bytes(card) == int(FILLED * 1000 / 3)
+    assert free_bytes(card) == int(USED_FRACTION * 1000 / 3)
     assert free_bytes(CPU) is None

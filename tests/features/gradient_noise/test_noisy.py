@@ -3,9 +3,9 @@
 import numpy as np
 
 import mpifed
-from mpifed.features.gradient_noise.noisy import Noisy
+from mpifed.features.gradient_noise.feature import NoisyGradients
 from mpifed.federation.local import Local
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.problems.least_squares import LeastSquares
 from tests.federation.test_local import numbers_of
 
@@ -15,8 +15,8 @@ SIZES = [5, 6, 7, 8]
 def clients(key=(3, 1), ids=range(4), sigma=0.5):
     whole = numbers_of(SIZES)
     rows = np.array(ids)
-    study = Setup(LeastSquares(), None, 0, 4, np.zeros(2))
-    return Local(whole.block.take(rows), study, rows, key, [Noisy(7, sigma)])
+    study = RunSpec(LeastSquares(), None, 0, 4, np.zeros(2))
+    return Local(whole.block.take(rows), study, rows, key, [NoisyGradients(7, sigma)])
 
 
 def test_every_gradient_has_noise_of_its_own_and_a_client_the_same_in_any_company():

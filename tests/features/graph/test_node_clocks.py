@@ -27,7 +27,7 @@ def test_a_round_is_computing_then_sending_then_receiving():
     """Node 0 of a star has three neighbours, the others have one."""
     watch = clocks(speed=10.0, latency=0.5, bandwidth_up=100.0, bandwidth_down=200.0)
     assert np.allclose(watch.t, SIZES / 10)
-    watch.exchanged(mixing("star"), 40, None)
+    watch.note_exchange(mixing("star"), 40, None)
     left = SIZES / 10 + 0.5 + np.array([3, 1, 1, 1]) * 0.4
     right = [left.max() + 0.5 + 3 * 0.2, *(max(left[0], left[i]) + 0.5 + 0.2 for i in (1, 2, 3))]
     assert np.allclose(watch.t, right)
@@ -38,7 +38,7 @@ def test_a_slow_node_is_felt_one_edge_farther_with_every_exchange_and_every_mess
     watch = clocks([1] * 9)
     watch.t[0] = 100
     for hops in (1, 2, 3, 4):
-        watch.exchanged(mixing("ring", 9), 8, None)
+        watch.note_exchange(mixing("ring", 9), 8, None)
         assert np.count_nonzero(watch.t == 100) == 2 * hops + 1
 
     def seconds(graph):
@@ -53,7 +53,7 @@ def test_nodes_wait_only_for_those_that_send_and_for_nobody_where_edges_are_lost
     watch = clocks(speed=10.0, latency=1.0)
     lost = mixing({"name": "ring", "loss": 0.999999})
     assert lost.edges == 0
-    watch.exchanged(lost, 8, None)
+    watch.note_exchange(lost, 8, None)
     assert np.allclose(watch.t, SIZES / 10)
-    watch.exchanged(mixing("ring"), 8, np.array([True, False, False, False]))
+    watch.note_exchange(mixing("ring"), 8, np.array([True, False, False, False]))
     assert np.allclose(watch.t, [1 + 1, 2 + 1, 3, 4 + 1])

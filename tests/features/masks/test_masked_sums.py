@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.features.masks.masked_sums import MASKS, add_masks, draws, opened, subtotal
+from mpifed.features.masks.masked_sums import MASKS, add_masks, make_draw, sum_rows, unmask
 from mpifed.features.masks.masks import Masks
 from mpifed.federation.request import MASKED, Request
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 
 M, N = 9, 40
-SETUP = Setup(None, None, 0, M, np.zeros(N))
-FIXED = Masks().fixed
+SETUP = RunSpec(None, None, 0, M, np.zeros(N))
+FIXED = Masks().fixed_point
 
 
 def request(to=None, peers=None, last=None):
@@ -30,8 +30,8 @@ def hosted(asked, X, cuts, sums="masked", **options):
     for lo, hi in pairwise(cuts):
         ids = np.arange(lo, hi) if asked.to is None or asked.last else np.intersect1d(asked.to, np.arange(lo, hi))
         called = np.arange(M) if asked.to is None else asked.to
-        total += subtotal(SETUP, masks, asked, X[ids], ids, called)[0]
-    return opened(SETUP, masks, asked, total)
+        total += sum_rows(SETUP, masks, asked, X[ids], ids, called)[0]
+    return unmask(SETUP, masks, asked, total)
 
 
 CALLS = {
@@ -58,7 +58,7 @@ def test_the_masked_sum_is_the_unmasked_one_to_the_bit(name, options):
 def masked(seed, X, key=(3, 1), client=2):
     """What one client sends."""
     sent = FIXED.encode(X[[client]])
-    add_masks(sent, np.array([client]), np.arange(M), draws(SETUP._replace(seed=seed), key, X.shape[1]))
+    add_masks(sent, np.array([client]), np.arange(M), make_draw(SETUP._replace(seed=seed), key, X.shape[1]))
     return sent[0]
 
 
@@ -85,8 +85,8 @@ def test_no_mask_is_used_twice_and_without_those_of_clients_that_dropped_out_the
     sent += [masked(0, X, client=5).tobytes(), masked(1, X).tobytes()]
     assert len(set(sent)) == len(sent)
     asked, masks = CALLS["some dropped out"], Masks(sums="masked")
-    sent = subtotal(SETUP, masks, asked, uploads()[asked.to], asked.to, asked.to)[0]
-    blind = opened(SETUP, masks, request(asked.to), sent)
+    sent = sum_rows(SETUP, masks, asked, uploads()[asked.to], asked.to, asked.to)[0]
+    blind = unmask(SETUP, masks, request(asked.to), sent)
     assert np.abs(blind - uploads()[asked.to].sum(axis=0)).min() > 1
 
 

@@ -19,13 +19,13 @@ def run(algorithm="fedavg", **more):
 def test_seeds_cost_what_the_paper_counts_and_vectors_one_a_pair_and_one_for_each_that_is_missed(s, u):
     """Each client that replies: 2s a_K + (5s − 4) a_S + N·width, Bonawitz et al., section 7.1, up and down together."""
     K, S, N = 33, 48, 1001
-    up, down = Masks(key_bytes=K, share_bytes=S, bits=24).charged(s, u, N)
+    up, down = Masks(key_bytes=K, share_bytes=S, bits=24).message_bytes(s, u, N)
     replies = u * (2 * s * K + (5 * s - 4) * S + 3 * N)
     gone = (s - u) * (2 * s * K + 4 * (s - 1) * S)
     assert up + down == replies + gone
     assert down == s * (s - 1) * 2 * (K + S)
     pairs = s * (s - 1) // 2  # with one client gone, all the others send the mask that they had in common with it
-    assert Masks(kind="vectors", bits=20).charged(s, u, 10) == ((pairs + u + u * (s - u)) * 25, pairs * 25)
+    assert Masks(kind="vectors", bits=20).message_bytes(s, u, 10) == ((pairs + u + u * (s - u)) * 25, pairs * 25)
 
 
 @pytest.mark.parametrize(("algorithm", "kind"), [("fedavg", "seeds"), ("scaffold", "seeds"), ("fedgia", "vectors")])
@@ -35,7 +35,7 @@ def test_a_run_is_charged_and_not_changed(algorithm, kind):
     for name in ("exchanges", "uploads", "downloads"):
         assert np.array_equal(charged.rounds[name], plain.rounds[name])
     clients = 10 if algorithm == "fedgia" else 5
-    up, down = Masks(kind=kind).charged(clients, clients, 12 if algorithm == "scaffold" else 6)
+    up, down = Masks(kind=kind).message_bytes(clients, clients, 12 if algorithm == "scaffold" else 6)
     rounds = np.arange(5)
     assert charged.rounds["bytes_up"].tolist() == (up * rounds).tolist()
     assert charged.rounds["bytes_down"].tolist() == (plain.rounds["bytes_down"] + down * rounds).tolist()
@@ -64,7 +64,7 @@ def test_also_where_clients_drop_out_after_they_agreed(algorithm):
     gone = masked.rounds["dropped"]
     assert gone.sum() > 0
     assert masked.x.tobytes() == fixed.x.tobytes()
-    charged = [Masks().charged(5, 5 - int(k), 6)[0] for k in gone[1:]]
+    charged = [Masks().message_bytes(5, 5 - int(k), 6)[0] for k in gone[1:]]
     assert np.diff(masked.rounds["bytes_up"]).tolist() == charged
 
 
@@ -97,5 +97,5 @@ def test_in_fixed_point_numbers_are_the_nearest_multiples_and_sums_are_exact_in_
         total = fixed.encode(X)[order].sum(axis=0, dtype=np.uint64)
         assert fixed.decode(total).tolist() == [float(q) * 2.0**-fixed.fraction for q in exact]
     for value in (1e-9, 0.7, 3.0, 4e4):
-        most = fixed.room(value, 10)
+        most = fixed.maximum_fraction(value, 10)
         assert fixed._replace(fraction=most).limit(10) >= value > fixed._replace(fraction=most + 1).limit(10)

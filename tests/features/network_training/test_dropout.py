@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mpifed.features.client_weights.factors import Factors
-from mpifed.features.network_training.dropout import Dropout
+from mpifed.features.client_weights.feature import WeightedObjectives
+from mpifed.features.network_training.feature import Dropout
 from mpifed.federation.local import Local
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import RunSpec
 from mpifed.problems.least_squares import LeastSquares
 from tests.federation.test_local import numbers_of
 
@@ -22,7 +22,7 @@ class Drawing(LeastSquares):
 
 def clients(further=(), key=(3, 1), ids=range(4), seed=0):
     whole = numbers_of(SIZES)
-    study = Setup(Drawing(), None, seed, 4, np.zeros(2))
+    study = RunSpec(Drawing(), None, seed, 4, np.zeros(2))
     rows = np.array(ids)
     return Local(whole.block.take(rows), study, rows, key, [Dropout(seed), *further])
 
@@ -69,5 +69,5 @@ def test_some_of_the_clients_keep_their_numbers_and_those_with_weights_have_the_
         assert numbers(batch.take(np.array([2, 0]))) == [numbers(batch)[2], numbers(batch)[0]]
     rows = np.array([1, 3])
     assert of_steps(f.take(rows), 2, 0, 2) == np.array(of_steps(f, 2, 0, 2))[:, rows].tolist()
-    found = clients([Factors(np.arange(1.0, 5.0), 0.0)])
+    found = clients([WeightedObjectives(np.arange(1.0, 5.0), 0.0)])
     assert numbers(found) == (np.arange(1.0, 5.0) * numbers(clients())).tolist()

@@ -121,7 +121,7 @@ def test_clipping_is_about_the_last_mean_and_without_a_bound_the_plain_mean(k, r
 
 @given(st.integers(1, 20), st.integers(1, 6))
 def test_buckets_hold_each_upload_once_and_are_as_equal_as_possible(k, s):
-    buckets = Median(bucket=s).bucketed(np.eye(k), 0, (1, 2))
+    buckets = Median(bucket=s).average_buckets(np.eye(k), 0, (1, 2))
     assert len(buckets) == -(-k // s)
     np.testing.assert_array_equal((buckets > 0).sum(axis=0), 1)
     sizes = (buckets > 0).sum(axis=1)
@@ -130,5 +130,5 @@ def test_buckets_hold_each_upload_once_and_are_as_equal_as_possible(k, s):
 
 
 def test_buckets_are_dealt_anew_in_each_round():
-    one, other = (Median(bucket=2).bucketed(np.eye(10), 0, (round, 2)) for round in (1, 2))
+    one, other = (Median(bucket=2).average_buckets(np.eye(10), 0, (round, 2)) for round in (1, 2))
     assert (one != other).any()

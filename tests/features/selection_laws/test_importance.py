@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
-from mpifed.features.selection_laws.importance import Importance, bernoulli, drawing, inclusions
+from mpifed.features.selection_laws.importance import (
+    Importance,
+    bernoulli_probabilities,
+    inclusion_probabilities,
+    make_selector,
+)
 from mpifed.federation.participation.selection import All
 from tests.federation.participation.test_selection import drawn
 from tests.helpers.algorithm_cases import SETTINGS, start
@@ -27,18 +32,18 @@ def law(theta, size, scale=None):
 @given(theta=odds, data=st.data())
 def test_probabilities_are_those_of_all_sets_added_up(theta, data):
     size = data.draw(st.integers(1, len(theta) - 1))
-    p, q = bernoulli(theta, size)
+    p, q = bernoulli_probabilities(theta, size)
     assert np.isclose(p.sum(), size, rtol=1e-9)
     expected = np.zeros(len(theta))
     for some, probability in zip(*law(theta, size), strict=True):
         expected[some] += probability
-    assert np.allclose(inclusions(p, q, size), expected, rtol=1e-9, atol=0)
+    assert np.allclose(inclusion_probabilities(p, q, size), expected, rtol=1e-9, atol=0)
 
 
 def test_probabilities_of_many_clients_keep_their_digits_equal_odds_weigh_nothing_and_the_power_bends_them():
     theta = np.exp(np.random.default_rng(0).normal(size=5000) * 2)
     for size in (1, 50, 2500, 4999):
-        assert np.isclose(inclusions(*bernoulli(theta, size), size).sum(), size, rtol=1e-12)
+        assert np.isclose(inclusion_probabilities(*bernoulli_probabilities(theta, size), size).sum(), size, rtol=1e-12)
     assert np.allclose(Importance(count=3, odds=(2.0,) * 8).selector(0, 8, 9).weights, 1, rtol=1e-14)
     given, bent = (Importance(count=2, odds=(1.0, 4.0, 9.0), power=p).selector(0, 3, 9) for p in (1.0, 0.5))
     roots = Importance(count=2, odds=(1.0, 2.0, 3.0)).selector(0, 3, 9)
@@ -51,7 +56,7 @@ def test_probabilities_of_many_clients_keep_their_digits_equal_odds_weigh_nothin
 def test_sets_are_drawn_with_their_probabilities(size, scale):
     """A chi-square test of all sets, 20,000 draws: twice the number of sets is passed once in a million."""
     theta, rounds = np.array([9.0, 1.0, 3.0, 0.5, 2.0, 1.0]), 20_000
-    select = drawing(7, size, theta, scale).select
+    select = make_selector(7, size, theta, scale).select
     sets, probability = law(theta, size, scale)
     number = {tuple(some): k for k, some in enumerate(sets)}
     times = np.bincount([number[tuple(select(round, 0).tolist())] for round in range(rounds)], minlength=len(sets))

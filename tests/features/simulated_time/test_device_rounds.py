@@ -191,7 +191,7 @@ def test_steps_of_epochs_share_the_time_of_a_round_and_jitter_counts():
     slow, alone = Rounds(sizes=[25], algorithm=FedAvg(epochs=2, batch_size=10), jitter=0.5, **PARTIAL), np.array([0])
     for round in range(1, 60):
         assert slow.replies(None, round) is None
-        whole = float(slow.devices.usual(alone, slow.devices.factor(alone, round, 0))[0]) - 1  # six steps
+        whole = float(slow.devices.round_times(alone, slow.devices.factor(alone, round, 0))[0]) - 1  # six steps
         assert slow.steps.tolist() == [6 if whole <= 4 else int(4 / (whole / 6))]
 
 

@@ -7,7 +7,7 @@ import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.toml import toml_value
 from mpifed.experiment.config import experiment
-from mpifed.experiment.rehearsed_work import Some, rehearsed
+from mpifed.experiment.rehearsed_work import ClientSubset, rehearse
 from mpifed.features.simulated_time.distributions import Distribution
 from tests.helpers.algorithm_cases import GRAPH_SETTINGS, GRAPHED, SETTINGS
 from tests.helpers.algorithm_runs import build
@@ -43,7 +43,7 @@ def test_what_a_client_has_depends_on_the_seed_and_is_drawn_for_each_property_by
 def test_jitter_spreads_computing_by_its_logarithm_anew_in_every_draw():
     everyone = np.arange(20000)
     shaky = devices([10] * 20000, speed=100.0, latency=0.25, jitter=0.5)
-    first, second = (shaky.usual(everyone, shaky.factor(everyone, 1, again)) - 0.5 for again in (0, 1))
+    first, second = (shaky.round_times(everyone, shaky.factor(everyone, 1, again)) - 0.5 for again in (0, 1))
     assert np.median(first) == pytest.approx(0.1, rel=0.03)
     assert np.log(first).std() == pytest.approx(0.5, rel=0.03)
     assert abs(np.corrcoef(np.log(first), np.log(second))[0, 1]) < 0.04
@@ -123,13 +123,13 @@ def test_what_an_algorithm_says_of_its_work_is_what_it_does(name):
     graph = {"graph": "ring"} if name in GRAPHED else {}
     config = experiment({**(DUAL if "dcd" in name else CONVEX), **graph, "algorithm": {"name": name, **settings}})
     data = config.data.load(0, "float64")
-    counted, second = rehearsed(config, Some(data, np.arange(data.m)))
-    work = config.algorithm.work(data.sizes)
+    counted, second = rehearse(config, ClientSubset(data, np.arange(data.m)))
+    work = config.algorithm.sample_gradients(data.sizes)
     assert (work is None) == bool(second)
     if work is not None:
         np.testing.assert_array_equal(counted, np.tile(work, (3, 1)))
     if name == "fedadmm":  # it says at most
-        assert build("fedadmm", {"k0": 4, "inner_max": 3}).work(np.array([10])) == 90
+        assert build("fedadmm", {"k0": 4, "inner_max": 3}).sample_gradients(np.array([10])) == 90
 
 
 def test_rounds_of_marina_take_the_time_of_one_gradient_where_the_coin_asks_for_all_of_it_and_otherwise_of_two():

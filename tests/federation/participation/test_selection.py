@@ -14,7 +14,7 @@ from mpifed.core.streams import stream
 from mpifed.features.selection_laws.cyclic import Cyclic
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.federation.participation import selection as module
-from mpifed.federation.participation.selection import All, Biased, Cover, Replay, Uniform
+from mpifed.federation.participation.selection import All, Biased, Cover, Replay, UniformSelection
 
 shares = st.integers(1, 10000).map(lambda k: k / 10000)
 
@@ -41,7 +41,7 @@ def refuses(selection, m, sentence):
         selection.selector(0, m, 1)
 
 
-@pytest.mark.parametrize("rule", [Uniform, Cover])
+@pytest.mark.parametrize("rule", [UniformSelection, Cover])
 @given(m=st.integers(1, 200), share=shares, seed=st.integers(0, 2**63 - 1))
 @example(m=100, share=0.07, seed=0)  # 0.07 · 100 is more than 7 in binary
 @example(m=5, share=1e-10, seed=0)  # however small the share, somebody trains
@@ -54,7 +54,7 @@ def test_a_share_of_the_clients_rounded_up_or_a_count_is_drawn_without_repetitio
 
 
 COUNT = "it must be between 1 and the 10 clients"
-IMPOSSIBLE = [(kind, "count", n, COUNT) for kind in (Uniform, Cover) for n in (0, -1, 11)]
+IMPOSSIBLE = [(kind, "count", n, COUNT) for kind in (UniformSelection, Cover) for n in (0, -1, 11)]
 IMPOSSIBLE += [(Cover, "s0", n, "with 3 of 10 clients a round it takes at least 4 rounds") for n in (-1, 1, 3)]
 IMPOSSIBLE += [(Biased, "candidates", n, "it must be between the 3 selected and the 10 clients") for n in (2, 11)]
 IMPOSSIBLE += [(Cyclic, "overlap", 3, "it must be less than the 3 selected clients")]
@@ -67,7 +67,9 @@ def test_what_cannot_be_with_so_many_clients_is_refused(kind, key, value, right)
 
 
 @pytest.mark.parametrize(
-    "selection", [Uniform(share=0.3), Cover(share=0.3), Biased(count=2, candidates=12)], ids=lambda s: s.label()
+    "selection",
+    [UniformSelection(share=0.3), Cover(share=0.3), Biased(count=2, candidates=12)],
+    ids=lambda s: s.label(),
 )
 def test_a_draw_depends_on_seed_and_round_alone(selection):
     forwards = drawn(selection, 5, 40, 30)
@@ -81,7 +83,7 @@ def test_a_draw_depends_on_seed_and_round_alone(selection):
 
 @pytest.mark.parametrize(
     ("selection", "p"),
-    [(Uniform(share=0.3), 0.3), (Cover(share=0.3), 0.3), (Biased(count=2, candidates=8), 0.4)],
+    [(UniformSelection(share=0.3), 0.3), (Cover(share=0.3), 0.3), (Biased(count=2, candidates=8), 0.4)],
     ids=str,
 )
 def test_draws_favour_nobody(selection, p):
@@ -92,7 +94,7 @@ def test_draws_favour_nobody(selection, p):
 def test_uniform_draws_favour_no_pair():
     m, size = 8, 3
     together = np.zeros((m, m))
-    for chosen in drawn(Uniform(count=size), 2, m, 2000):
+    for chosen in drawn(UniformSelection(count=size), 2, m, 2000):
         together[np.ix_(chosen, chosen)] += 1
     assert even(together[~np.eye(m, dtype=bool)], 2000, size * (size - 1) / (m * (m - 1)))
 
@@ -141,7 +143,7 @@ def stored(folder, **arrays):
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
 def test_replay_gives_back_what_was_recorded_also_from_home(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("HOME", str(tmp_path))
-    sets = drawn(Uniform(share=0.4), 3, 12, 6)
+    sets = drawn(UniformSelection(share=0.4), 3, 12, 6)
     stored(tmp_path, mine=np.array(sets).astype(kind))
     replay = Replay(path="~/sel.npz", key="mine")
     assert replay.selector(99, 12, 6).size == 5

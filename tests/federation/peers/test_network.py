@@ -26,11 +26,11 @@ class Client(NamedTuple):
 class Verbs(GraphAlgorithm, tag="verbs"):
     """Whatever a test does in a round."""
 
-    def join(self, f):
+    def init_client(self, f):
         x = np.stack([np.full(f.n, float(i)) for i in f.ids]) ** 2 + np.arange(f.n)
         return Client(x=x, y=-x, seen=f.zeros())
 
-    def start(self, net):
+    def init_server(self, net):
         return Server(net.initial(), 1.0)
 
     def round(self, net, server):
@@ -131,7 +131,7 @@ def test_some_nodes_may_work_alone(network):
 def test_the_recorded_model_is_the_mean_of_the_nodes_and_nothing_is_charged_for_it_nor_before_round_one(network):
     run, X, _ = network()
     before = run.fed.calls
-    assert np.allclose(run.fed.observed(run.server).x, X.mean(axis=0), rtol=1e-14)
+    assert np.allclose(run.fed.transform_state(run.server).x, X.mean(axis=0), rtol=1e-14)
     assert run.fed.calls == before + 1
     run.fed.begin(0)
     run.fed.mix("x")

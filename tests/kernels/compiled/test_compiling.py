@@ -14,12 +14,12 @@ COMPUTE = """
 import numpy as np
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.compiled import compiling
-from mpifed.kernels.compiled.products import Compiled
+from mpifed.kernels.compiled.products import CompiledProducts
 from mpifed.problems.logistic import Logistic
-print(compiling.kept("float64"))
+print(compiling.is_cached("float64"))
 block = Block(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3, products=Compiled())
 print(Logistic(mu=0.0).grad(block, np.zeros(3)).sum())
-print(sum(compiling.kernel(np.dtype("float64")).stats.cache_hits.values()), compiling.kept("float64"))
+print(sum(compiling.get_kernel(np.dtype("float64")).stats.cache_hits.values()), compiling.is_cached("float64"))
 """
 
 
@@ -59,19 +59,19 @@ def test_the_folder_is_that_of_the_user_of_xdg_or_of_numba(tmp_path, monkeypatch
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert compiling.root() == tmp_path / ".cache/mpifed/kernels"
+    assert compiling.cache_root() == tmp_path / ".cache/mpifed/kernels"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert compiling.folder("float32") is None
+    assert compiling.cache_folder("float32") is None
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert compiling.root() == tmp_path / "xdg/mpifed/kernels"
+    assert compiling.cache_root() == tmp_path / "xdg/mpifed/kernels"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert compiling.folder("float32").parent == tmp_path / "numba/mpifed"
-    assert compiling.folder("float32") != compiling.folder("float64")
+    assert compiling.cache_folder("float32").parent == tmp_path / "numba/mpifed"
+    assert compiling.cache_folder("float32") != compiling.cache_folder("float64")
 
 
 def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
     import numba
 
-    assert compiling.failure() is None
+    assert compiling.compile_failure() is None
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    assert compiling.failure() == "NUMBA_DISABLE_JIT is set"
+    assert compiling.compile_failure() == "NUMBA_DISABLE_JIT is set"

@@ -6,12 +6,12 @@ import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.compiled.compiling import kernel
-from mpifed.kernels.compiled.products import Compiled, CompiledSparse
-from mpifed.kernels.fill import SameSizeBlocks, cut
-from mpifed.kernels.plan import dense_block
+from mpifed.kernels.compiled.compiling import get_kernel
+from mpifed.kernels.compiled.products import CompiledProducts, CompiledSparseProducts
+from mpifed.kernels.fill import SameSizeBlocks, cut_blocks
+from mpifed.kernels.plan import make_dense_block
 from mpifed.kernels.products import DENSE
-from mpifed.kernels.sparse_products import sparse_block
+from mpifed.kernels.sparse_products import make_sparse_block
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.fast
 SHAPES = [(4, 1), (4, 3), (8, 4), (20, 5), (20, 20), (12, 23), (72, 70), (8, 1027), (100, 130), (4, 9000)]
 SPARSE_SHAPES = [(4, 1), (4, 3), (8, 15), (20, 33), (3, 70)]
 MODELS = [LeastSquares(), Logistic(mu=0.0), Logistic(mu=0.3), NonconvexLogistic(mu=0.7)]
-COMPILED = Compiled()
+COMPILED = CompiledProducts()
 DTYPES = ["float64", pytest.param("float32", marks=pytest.mark.slow)]  # each type is compiled
 
 
@@ -45,7 +45,7 @@ def sparse_pair(d, n, dtype="float64", m=5, seed=0):
         X = rng.standard_normal((size, n)) * (rng.random((size, n)) < 0.3)
         X[0] = 0
         parts.append((sp.csr_array(X.astype(dtype)), rng.integers(0, 2, size).astype(dtype)))
-    return [sparse_block(parts, sizes, n, dtype, *products) for products in ((), (CompiledSparse(),))]
+    return [make_sparse_block(parts, sizes, n, dtype, *products) for products in ((), (CompiledSparseProducts(),))]
 
 
 def close(one, other, accuracy):
@@ -89,7 +89,10 @@ def test_every_way_to_a_client_gives_the_same_bits(make, D, n):
     assert problem.grad(block, X[1])[1].tobytes() == whole[1][1].tobytes()
     assert problem.grad(block, np.asfortranarray(X)).tobytes() == whole[1].tobytes()
     SameSizeBlocks([block])
-    assert H is None or problem.packed_hess(block.place[0].take(np.array([1, 2])), X[1:3]).tobytes() == H[1:3].tobytes()
+    assert (
+        H is None
+        or problem.packed_hess(block.group_position[0].take(np.array([1, 2])), X[1:3]).tobytes() == H[1:3].tobytes()
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -157,8 +160,8 @@ def test_the_logistic_function_is_right_to_the_last_digits_and_silent_at_scores_
 
 
 def test_blocks_of_one_size_keep_the_kernel():
-    blocks = cut(dense_block(np.array([3, 4, 4]), 6, "float64", COMPILED), [[0, 1], [2]])
-    taken = blocks[0].place[0].take(np.array([0, 2]))
+    blocks = cut_blocks(make_dense_block(np.array([3, 4, 4]), 6, "float64", COMPILED), [[0, 1], [2]])
+    taken = blocks[0].group_position[0].take(np.array([0, 2]))
     assert {block.products for block in (*blocks, taken)} == {COMPILED}
     assert blocks[0].A.ctypes.data % 64 == 0
 
@@ -171,13 +174,13 @@ def test_a_loss_of_ones_own_stays_with_numpy_and_a_regulariser_does_not(method, 
 
 def test_columns_named_twice_or_in_any_order_or_by_64_bits_are_read_and_samples_that_do_not_fit_are_refused():
     A = sp.csr_array((np.arange(1.0, 8), [4, 0, 4, 3, 1, 0, 2], [0, 3, 3, 5, 7]), shape=(4, 5))
-    block = sparse_block([(A, np.zeros(4))], np.array([4]), 5, float, CompiledSparse())
+    block = make_sparse_block([(A, np.zeros(4))], np.array([4]), 5, float, CompiledSparseProducts())
     W = np.array([[1.0, 2, 3, -4]])
     assert np.allclose(block.gram(W)[0], A.toarray().T @ (W[0][:, None] * A.toarray()), rtol=1e-14)
     assert not block.A.has_canonical_format
     _, block = sparse_pair(8, 15)
     A, W = block.A, np.ones(block.b.shape)
-    wide = kernel(A.dtype, "pairs")(A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64), W, 15)
+    wide = get_kernel(A.dtype, "pairs")(A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64), W, 15)
     assert wide.tobytes() == block.packed_gram(W).tobytes()
     with pytest.raises(ValueError, match="do not go together"):
-        kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W[:, :-1].copy(), 15)
+        get_kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W[:, :-1].copy(), 15)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import mpifed
-from mpifed.core import encodings
+from mpifed.core import output
 from tests.helpers.commands import execute
 
 PACKAGE = Path(mpifed.__file__).parent
 
 
 def written(text, encoding):
-    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=encodings.ERRORS)
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=output.ERRORS)
     stream.write(text)
     stream.flush()
     return stream.buffer.getvalue().decode(encoding)

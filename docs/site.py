@@ -62,9 +62,13 @@ GROUPS = {
         "Graph",
         "Attack",
         "RobustMean",
-        "Feature",
+        "Plugin",
+        "Transform",
+        "LocalTransform",
+        "ServerTransform",
+        "Callback",
     ),
-    "What theory says of a run": ("Certificate", "Condition", "Bound", "Known"),
+    "What theory says of a run": ("Certificate", "Condition", "Bound", "StudyConstants"),
     "What methods of components get": ("Federation", "Local", "Block", "Dataset", "Pool", "Selector", "stream"),
 }
 

@@ -47,8 +47,9 @@ from mpifed.features.attack.attacks import Attack as Attack
 from mpifed.features.feature import Plugin as Plugin
 from mpifed.features.robust.means import RobustMean as RobustMean
 from mpifed.features.simulated_time.distributions import Distribution as Distribution
-from mpifed.federation.ending import Ending as Ending
+from mpifed.federation.callback import Callback as Callback
 from mpifed.federation.local import Local as Local
+from mpifed.federation.local_transform import LocalTransform as LocalTransform
 from mpifed.federation.participation.selection import Selection as Selection
 from mpifed.federation.participation.selection import Selector as Selector
 from mpifed.federation.peers.graph_federation import GraphFederation as GraphFederation
@@ -61,6 +62,8 @@ from mpifed.federation.traits import Requirement as Requirement
 from mpifed.federation.traits import Sum as Sum
 from mpifed.federation.traits import Unsupported as Unsupported
 from mpifed.federation.traits import Upload as Upload
+from mpifed.federation.transform import ServerTransform as ServerTransform
+from mpifed.federation.transform import Transform as Transform
 from mpifed.graphs.graph import Edges as Edges
 from mpifed.graphs.graph import Graph as Graph
 from mpifed.kernels.blocks import Block as Block

@@ -12,13 +12,13 @@ from mpifed.experiment.progress import Progress
 from mpifed.sweeps.runs import SweepProgress
 
 ProgressOption = str | bool | None
-Callback = Callable[[int, Mapping[str, float]], object]
+RoundCallback = Callable[[int, Mapping[str, float]], object]
 
 DELAY = 0.5  # seconds that a run takes before its bar appears
 STOPPED = "the callback returned True"
 
 
-def progress(requested: ProgressOption, callback: Callback | None = None) -> Progress:
+def progress(requested: ProgressOption, callback: RoundCallback | None = None) -> Progress:
     """Make the progress display that a caller requests. UserError for an unknown request."""
     bar, stream = choose_display(requested)
     shown = Progress(stream) if bar is None else Bar(bar)
@@ -81,7 +81,7 @@ class Bar(Progress):
 class ProgressWithCallback(Progress):
     """The progress ``line`` with a function of the caller, which is called after every round and may end the run."""
 
-    def __init__(self, line: Progress, callback: Callback) -> None:
+    def __init__(self, line: Progress, callback: RoundCallback) -> None:
         super().__init__(None)
         self.line = line
         self.callback = callback

@@ -7,7 +7,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from mpifed.api.progress import Callback, ProgressOption, progress
+from mpifed.api.progress import ProgressOption, RoundCallback, progress
 from mpifed.api.result import Result
 from mpifed.api.study import StudyLike, build_table, override_words
 from mpifed.core.errors import UserError, errors_about
@@ -28,7 +28,7 @@ def run(
     path: str | os.PathLike[str] | None = None,
     force: bool = False,
     progress: ProgressOption = "auto",
-    callback: Callback | None = None,
+    callback: RoundCallback | None = None,
     **settings: Any,
 ) -> Result | None:
     """Run an experiment and return its result: ``mpifed.run("study.toml", {"algorithm.k0": 5}, rounds=20)``.
@@ -62,7 +62,7 @@ def resume(
     /,
     *,
     progress: ProgressOption = "auto",
-    callback: Callback | None = None,
+    callback: RoundCallback | None = None,
     **settings: Any,
 ) -> Result | None:
     """Continue the run of a result file from its last checkpoint, with the same bits, and return its result.
@@ -111,7 +111,7 @@ def connect_ranks() -> Iterator[World]:
         raise
 
 
-def run_job(job: Callable[[World], Job], requested: ProgressOption, callback: Callback | None) -> Result | None:
+def run_job(job: Callable[[World], Job], requested: ProgressOption, callback: RoundCallback | None) -> Result | None:
     """Make a job and run it, on every rank; return the result on rank 0."""
     with connect_ranks() as world:
         # an invalid request must not stop only rank 0, while the others wait for its study

@@ -15,7 +15,7 @@ from mpifed.experiment.checkpoint import StoredCheckpoint
 from mpifed.experiment.job import Job
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.method import FederatedMethod
-from mpifed.federation.stage import FIELD, RESTING
+from mpifed.federation.request import FIELD, RESTING
 
 MISMATCH_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 
@@ -53,8 +53,8 @@ def check_rows(arrays: Mapping[str, Array], state: Any, count: int) -> None:
         raise ValueError(f"the state of its clients has {field_names(arrays)}, but must have {field_names(fields)}")
     for name, rows in arrays.items():
         expected = fields.get(name)
-        if name.startswith(f"{RESTING}{FIELD}"):  # a client's next state, which rests until its upload arrives
-            expected = fields[name.removeprefix(f"{RESTING}{FIELD}")]
+        if name.startswith(f"{RESTING} {FIELD}"):  # a client's next state, which rests until its upload arrives
+            expected = fields[name.removeprefix(f"{RESTING} {FIELD}")]
         shape = tuple(getattr(expected, "shape", (count, *rows.shape[1:])))
         dtype = expected.dtype if isinstance(expected, np.ndarray) else rows.dtype
         check_array(f"{name} of its clients", rows, shape, dtype)

@@ -1,4 +1,4 @@
-"""The host of a rank and the federation of the server, with what features install in each."""
+"""The host of a rank and the federation of the server, with what plug-ins add to each."""
 
 from functools import partial
 
@@ -8,13 +8,15 @@ from mpifed.experiment.checkpoint import checkpoint_folder, part_path
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import CountWork, PreparedRun, prepare
 from mpifed.experiment.warm_start import read_start_model
-from mpifed.features.feature import HostDivision, MakeHost
+from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.request import SAVE
 from mpifed.federation.saving import make_save_service
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
+from mpifed.federation.transform import ServerTransform
 from mpifed.federation.transport import Transport
 
 
@@ -22,8 +24,8 @@ def add_host(parts: PreparedRun, job: Job, clients: tuple[int, int], kernels: st
     """Add a host to ``parts`` with the samples of the clients lo <= i < hi, computed by these kernels."""
     setup = parts.setup._replace(kernels=kernels)
     make: MakeHost = make_numpy_host
-    for feature in parts.features:
-        make = feature.hosts(kernels) or make
+    for part in engine_plugins(parts):
+        make = part.host_maker(kernels) or make
     host = make(setup, parts.data, clients, parts.selector.size)
     if make is make_numpy_host:
         host.block_size = parts.block
@@ -32,9 +34,13 @@ def add_host(parts: PreparedRun, job: Job, clients: tuple[int, int], kernels: st
             host, partial(part_path, checkpoint_folder(job.path), owner=clients[0])
         )
     done = 0 if job.saved is None else job.saved.round
-    housing = HostDivision(parts.cuts, make, job.config.rounds - done)
+    division = HostDivision(parts.cuts, make, job.config.rounds - done)
     for feature in parts.features:
-        feature.host(host, housing)
+        for transform in feature.transforms(setup, None):
+            if not isinstance(transform, ServerTransform):
+                host.add_transform(transform)
+        if isinstance(feature, EnginePlugin):
+            feature.extend_host(host, division)
     return parts._replace(setup=setup, host=host)
 
 
@@ -46,13 +52,22 @@ def make_numpy_host(setup: RunSpec, data: Dataset, clients: tuple[int, int], coh
 def build_federation(config: Experiment, transport: Transport, parts: PreparedRun) -> Federation:
     """Build the federation of a run, the server's side; with a graph, that of its nodes."""
     cls = Federation
-    for feature in parts.features:
-        cls = feature.federation or cls
+    for part in engine_plugins(parts):
+        cls = part.federation or cls
     fed = cls(transport, parts.setup, parts.selector, parts.data.totals, parts.schedule, config.reproducible)
     fed.ledger.charge_preparation(*parts.data.exchanged)
     for feature in parts.features:
-        feature.server(fed)
+        for transform in feature.transforms(parts.setup, fed):
+            if not isinstance(transform, LocalTransform):
+                fed.add_transform(transform)
+        if isinstance(feature, EnginePlugin):
+            feature.extend_server(fed)
     return fed
+
+
+def engine_plugins(parts: PreparedRun) -> list[EnginePlugin]:
+    """Return the parts of a run that change where clients live or how ranks exchange messages."""
+    return [feature for feature in parts.features if isinstance(feature, EnginePlugin)]
 
 
 def prepare_in_process(config: Experiment, cache: Cache | None = None, count: CountWork | None = None) -> PreparedRun:

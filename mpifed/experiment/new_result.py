@@ -19,6 +19,7 @@ from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.resume import drop_last_evaluation
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import Experiment
+from mpifed.federation.callback import Callback
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.traits import Participation, required_methods
 from mpifed.mpi.world import World
@@ -47,7 +48,8 @@ def new_recorder(job: Job, world: World, parts: PreparedRun) -> Recorder:
     if before is not None:
         past = earlier_changes(before)
         new = hardware_changes(hardware, before, job.saved)
-    extra = {name: value for feature in parts.features for name, value in feature.attributes(replayed).items()}
+    callbacks = list_callbacks(parts.features)
+    extra = {name: value for callback in callbacks for name, value in callback.attributes(replayed).items()}
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
@@ -61,7 +63,7 @@ def new_recorder(job: Job, world: World, parts: PreparedRun) -> Recorder:
         "changed": " ".join(job.config.changed_keys()),
         **extra,
         **({FIELD: "\n".join([*past, *new])} if past or new else {}),
-        "notes": "\n".join([*study_notes(job.config, parts.setup.m, parts.features), *past, *run_notes(job, parts)]),
+        "notes": "\n".join([*study_notes(job.config, parts.setup.m, callbacks), *past, *run_notes(job, parts)]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
@@ -69,6 +71,11 @@ def new_recorder(job: Job, world: World, parts: PreparedRun) -> Recorder:
     recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
     recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
     return recorder
+
+
+def list_callbacks(features: Iterable[Plugin]) -> list[Callback]:
+    """Return the callbacks of a run, in the order of its plug-ins."""
+    return [callback for feature in features for callback in feature.callbacks()]
 
 
 def evaluation_attributes(parts: PreparedRun) -> dict[str, str | int]:
@@ -89,10 +96,10 @@ def run_notes(job: Job, parts: PreparedRun) -> list[str]:
     return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 
-def study_notes(config: Experiment, m: int, features: Iterable[Plugin]) -> list[str]:
-    """Return the notes of a run with m clients: limits of the theory, notes of features, and effects of [selection]."""
-    feature_notes = [note for feature in features for note in feature.notes()]
-    return [*filter(None, [config.algorithm.advice(m)]), *feature_notes, *selection_notes(config)]
+def study_notes(config: Experiment, m: int, callbacks: Iterable[Callback]) -> list[str]:
+    """Return the notes of a run with m clients: those of the theory, of callbacks, and of [selection]."""
+    notes = [note for callback in callbacks for note in callback.notes()]
+    return [*filter(None, [config.algorithm.advice(m)]), *notes, *selection_notes(config)]
 
 
 def oversized_options(config: Experiment, sizes: Array, n: int) -> list[str]:
@@ -114,10 +121,10 @@ def selection_notes(config: Experiment) -> list[str]:
     return [] if effect is None else [f"{subject}{effect}"]
 
 
-def initial_notes(config: Experiment, m: int, features: Iterable[Plugin]) -> list[str]:
+def initial_notes(config: Experiment, m: int, callbacks: Iterable[Callback]) -> list[str]:
     """Return the notes at the start of a run; those on selection only if the user changed that table."""
     changed = any(key.partition(".")[0] == "selection" for key in config.changed_keys())
-    return [note for note in study_notes(config, m, features) if changed or note not in selection_notes(config)]
+    return [note for note in study_notes(config, m, callbacks) if changed or note not in selection_notes(config)]
 
 
 def replayed_rounds(before: RunRecord | None, saved: StoredCheckpoint | None) -> int:

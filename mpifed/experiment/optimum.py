@@ -28,13 +28,14 @@ def build_local_federation(config: Experiment, cache: Cache | None = None) -> tu
     host = parts.host
     assert host is not None
     # evaluate f itself, whatever function a method computes with
-    host.views += host.evaluation.views
-    host.evaluation.views.clear()
+    host.local_transforms += host.evaluation.local_transforms
+    host.evaluation.local_transforms.clear()
     host.join()
     fed = Federation(InProcess(host), host.setup, parts.selector, parts.data.totals)
     for feature in parts.features:
         if isinstance(feature, PenalisedObjective):
-            feature.server(fed)
+            for transform in feature.transforms(host.setup, fed):
+                fed.add_transform(transform)
     return fed, parts.data
 
 

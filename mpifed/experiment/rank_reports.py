@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.prepare import PreparedRun
-from mpifed.features.feature import ClientTable
+from mpifed.federation.callback import ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import RankTraffic, Transport
@@ -76,14 +76,11 @@ def report_tables(
 
 
 def write_reports(
-    world: World, parts: PreparedRun, transport: Transport, recorder: Recorder, fed: Federation
+    world: World, parts: PreparedRun, transport: Transport, recorder: Recorder, fed: Federation, tables: dict[str, Any]
 ) -> ClientTable:
-    """Write the tables of ranks and clients after the last round; return that of ranks."""
+    """Write the tables of ranks and clients after the last round, with those of callbacks; return that of ranks."""
     ranks, clients = report_tables(*collect_reports(world, parts.host, transport.traffic), parts.data, fed)
-    by_client: dict[str, ClientTable] = {"clients": clients}
-    for feature in parts.features:
-        by_client = feature.clients(by_client)
-    for name, table in {"ranks": ranks, **by_client}.items():
+    for name, table in ({"ranks": ranks} | tables | {"clients": clients | tables.get("clients", {})}).items():
         recorder.table(name, table)
     return ranks
 

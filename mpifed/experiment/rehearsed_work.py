@@ -14,17 +14,17 @@ from mpifed.experiment.rounds import play_round
 from mpifed.features.settings import Checkpoint, Evaluate, Experiment, Objective, Record
 from mpifed.features.stop import StopRules
 from mpifed.federation.gradient_counter import GradientCounter
-from mpifed.federation.method import ServerState, declares_work
+from mpifed.federation.method import ServerState, WrappedMethods, declares_work
 from mpifed.federation.participation.selection import All
 from mpifed.federation.request import Request
 from mpifed.federation.schedule import Schedule, SelectionDraw
 from mpifed.federation.setup import CountedWork
-from mpifed.federation.stage import MessageCost
+from mpifed.federation.transform import MessageCost
 from mpifed.federation.transport import InProcess
 from mpifed.graphs.graph import Graph
 
 ROUNDS = 3
-ONE = "one gradient of f_i is taken; define work(d), or set system.passes"
+ONE = "one gradient of f_i is taken; define sample_gradients(d), or set system.passes"
 CLIENTS = 16  # clients of the rehearsal, the smallest and the largest among them
 
 
@@ -117,7 +117,7 @@ def rehearse(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]:
     host = parts.host
     assert host is not None
     tally = GradientCounter(host.setup.m)
-    host.middleware.append(tally.wrap)
+    host.algorithm = WrappedMethods(host.algorithm, tally.wrap)
     host.join()
     schedule = CountingSchedule(host.setup.m, config)
     fed = build_federation(small, InProcess(host), parts._replace(schedule=schedule))
@@ -135,7 +135,7 @@ def rehearse(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]:
 def interpolate_work(name: str, rows: Array, counted: Array, sizes: Array, stated: Array) -> CountedWork:
     """Interpolate the work at ``sizes`` samples from ``rows`` (rounds, c) of clients with ``counted`` samples."""
     if np.isnan(rows).any():
-        note = f"its rounds do not select clients as its takes says, so {ONE}"
+        note = f"its rounds do not select clients as its participation says, so {ONE}"
         return CountedWork(stated, time_note(name, note))
     distinct, index = np.unique(counted, return_inverse=True)
     mean = rows.mean(axis=0)
@@ -166,4 +166,4 @@ def describe_work(fractions: Array, m: int, between: str, differ: bool) -> str:
 
 def time_note(name: str, why: str) -> str:
     """Return a sentence about the simulated time of a method."""
-    return f"simulated_seconds need the sample gradients of {name}, which does not define work(d): {why}"
+    return f"simulated_seconds need the sample gradients of {name}, which does not define sample_gradients(d): {why}"

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from mpifed.experiment.checkpoint import CheckpointWriter, StoredCheckpoint
 from mpifed.experiment.checkpoint_mismatch import reporting_mismatch
 from mpifed.experiment.lost_file import rescue_checkpoint
 from mpifed.experiment.progress import Progress
-from mpifed.features.feature import ClientTable, Evaluators
 from mpifed.features.settings import Experiment
+from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.method import ServerState
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import divergence_advice
@@ -34,7 +35,12 @@ class RunOutcome(NamedTuple):
 
 
 def run_rounds(
-    config: Experiment, fed: Federation, recorder: Recorder, bar: Progress, saver: CheckpointWriter, looks: Evaluators
+    config: Experiment,
+    fed: Federation,
+    recorder: Recorder,
+    bar: Progress,
+    saver: CheckpointWriter,
+    callbacks: Sequence[Callback],
 ) -> RunOutcome:
     """Run and record the rounds of ``config`` after the checkpoint; round 0 is the start. RunError if f diverges."""
     stop = config.stop
@@ -54,8 +60,10 @@ def run_rounds(
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
         by_client: dict[str, ClientTable] = {}
         server = fed.transform_state(server)
+        for callback in callbacks:
+            callback.after_round(fed, server)
         if round % every == 0 or round == config.rounds:
-            values, by_client = evaluate_round(config, fed, server, looks)
+            values, by_client = evaluate_round(config, fed, server, callbacks)
             row |= values
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name)
@@ -161,14 +169,20 @@ def evaluate(algorithm: Algorithm, fed: Federation, server: ServerState) -> dict
 
 
 def evaluate_round(
-    config: Experiment, fed: Federation, server: ServerState, looks: Evaluators
+    config: Experiment, fed: Federation, server: ServerState, callbacks: Sequence[Callback]
 ) -> tuple[dict[str, float], dict[str, ClientTable]]:
     """Evaluate a round with the gap to the optimum, if known, and the seconds; also numbers of clients by table."""
     begun = time.perf_counter()
     row = evaluate(config.algorithm, fed, server)
     if config.stop.optimum is not None:
         row["objective_gap"] = objective_gap(row["objective"], config.stop.optimum, fed.dtype)
-    by_client = {table: look(server.x) for table, look in looks.items()}
+    by_client: dict[str, ClientTable] = {}
+    for callback in callbacks:
+        for name, value in callback.on_evaluate(fed, server.x).items():
+            if isinstance(value, dict):
+                by_client[name] = by_client.get(name, {}) | value
+            else:
+                row[name] = value
     return row | {"evaluate_seconds": time.perf_counter() - begun}, by_client
 
 

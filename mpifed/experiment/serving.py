@@ -6,16 +6,16 @@ from typing import Any
 from mpifed.core.errors import RunError, SingularHessian, UserError
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.checkpoint_mismatch import guard_resumed_rounds
-from mpifed.experiment.housing import build_federation
+from mpifed.experiment.housing import build_federation, engine_plugins
 from mpifed.experiment.job import Job
 from mpifed.experiment.lost_file import lost_file_error
-from mpifed.experiment.new_result import initial_notes, replayed_rounds, run_notes
+from mpifed.experiment.new_result import initial_notes, list_callbacks, replayed_rounds, run_notes
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import block_attributes, collect_reports, write_reports
 from mpifed.experiment.rounds import RunOutcome, run_rounds
-from mpifed.features.feature import Evaluators, Plugin
 from mpifed.features.settings import Experiment
+from mpifed.federation.callback import Callback
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
@@ -33,7 +33,7 @@ def host(job: Job, world: World, parts: PreparedRun) -> None:
     comm = world.comm
     service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
     with world.agreeing():
-        for feature in parts.features if len(parts.cuts) > 2 else ():  # clients are on other ranks too
+        for feature in engine_plugins(parts) if len(parts.cuts) > 2 else ():  # clients are on other ranks too
             feature.link_hosts(lambda near: MPILinks(comm, near, service.traffic, service.shares_cores))
     traffic = service.serve(parts.host)
     if traffic is not None:
@@ -54,9 +54,10 @@ def serve(
         recorders.append(recorder)  # from now on a checkpoint beside the file belongs to this run
         try:
             fed = build_federation(config, transport, parts)
-            for note in [*initial_notes(config, fed.m, parts.features), *run_notes(job, parts)]:
+            callbacks = list_callbacks(parts.features)
+            for note in [*initial_notes(config, fed.m, callbacks), *run_notes(job, parts)]:
                 progress.note(note)
-            outcome = run_and_store(job, fed, parts.features, recorder, progress, checkpoints)
+            outcome, tables = run_and_store(job, fed, callbacks, recorder, progress, checkpoints)
         except SingularHessian as error:
             transport.stop(collect=False)
             raise explain_singular(error, parts) from None
@@ -68,7 +69,7 @@ def serve(
         if parts.data.units is not None:
             record_units(recorder, config, parts)
         transport.stop()
-        ranks = write_reports(world, parts, transport, recorder, fed)
+        ranks = write_reports(world, parts, transport, recorder, fed, tables)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction, **block_attributes(ranks))
         if recorder.lost:
@@ -81,29 +82,21 @@ def serve(
 def run_and_store(
     job: Job,
     fed: Federation,
-    features: list[Plugin],
+    callbacks: list[Callback],
     recorder: Recorder,
     progress: Progress,
     checkpoints: CheckpointWriter,
-) -> RunOutcome:
-    """Run the rounds; write the final model and the results of features from before and after the rounds."""
-    looks: Evaluators = {}
-    results: dict[str, Any] = {}
-    for feature in features:
-        looks |= feature.evaluators(fed)
-        results |= feature.before(fed)
-    write_certificate(recorder, results)
+) -> tuple[RunOutcome, dict[str, Any]]:
+    """Run the rounds; write the final model, and return the tables of callbacks from before and after the rounds."""
+    tables = store_results(recorder, [callback.on_start(fed) for callback in callbacks])
     # a resumed run may fail because of what is in its checkpoint
     with nullcontext() if job.saved is None else guard_resumed_rounds(job):
-        outcome = run_rounds(job.config, fed, recorder, progress, checkpoints, looks)
+        outcome = run_rounds(job.config, fed, recorder, progress, checkpoints, callbacks)
     x = outcome.server.x
-    results = {}
-    for feature in features:
-        results |= feature.after(fed, x)
-    write_certificate(recorder, results)
-    recorder.model(x, results.get("personal"))
+    results = store_results(recorder, [callback.on_end(fed, x) for callback in callbacks])
+    recorder.model(x, results.pop("personal", None))
     recorder.write_snapshot(x, job.config.record.models, last=True)
-    return outcome
+    return outcome, tables | results
 
 
 def explain_singular(error: SingularHessian, parts: PreparedRun) -> RunError:
@@ -120,10 +113,15 @@ def record_units(recorder: Recorder, config: Experiment, parts: PreparedRun) -> 
         recorder.units(*parts.data.units)
 
 
-def write_certificate(recorder: Recorder, results: dict[str, Any]) -> None:
-    """Write the certificate among the results of features, if there is one."""
-    if "certificate" in results:
-        recorder.certificate(results["certificate"])
+def store_results(recorder: Recorder, results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Write the certificate that a callback has returned; return the tables by name, and "personal" models."""
+    tables: dict[str, Any] = {}
+    for result in results:
+        for name, value in result.items():
+            tables[name] = tables.get(name, {}) | value if isinstance(value, dict) else value
+    if "certificate" in tables:
+        recorder.certificate(tables.pop("certificate"))
+    return tables
 
 
 def make_transport(config: Experiment, world: World, parts: PreparedRun) -> Transport:

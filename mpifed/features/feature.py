@@ -1,23 +1,24 @@
-"""Base class of features, the parts of a run beyond the plain rounds."""
+"""Base classes of plug-ins, the parts of a run beyond the plain rounds."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
 
 from mpifed.core.promises import NO_REASONS, NOTHING_SUPPORTED, Reasons, Supports
-from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.rule import LoadedSettings, Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import HostLinks, Neighbourhood
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
+from mpifed.federation.transform import ServerTransform, Transform
 
-ClientTable = dict[str, Array]  # numbers of each client (m,), by name
-Evaluators = dict[str, Callable[[Array], ClientTable]]  # table of the result -> its numbers at the server's model (n,)
 MakeHost = Callable[[RunSpec, Dataset, tuple[int, int], int], Host]  # …, clients lo <= i < hi, how many a round calls
+AnyTransform = Transform | LocalTransform | ServerTransform
 
 
 class HostDivision(NamedTuple):
@@ -40,18 +41,17 @@ class Plugin:
 
     A method that it does not override changes nothing. Its rules are judged three times: ``tables`` when an experiment
     is read, ``rules`` before data are loaded, ``counted`` once the number of clients is known. Then a run calls the
-    methods below in their order, on every rank; those about the server on rank 0 alone.
+    methods below in their order, on every rank. A plug-in that is a ``Callback`` too is called back itself.
 
-        >>> class Saying(mpifed.Plugin):
+        >>> class Saying(mpifed.Plugin, mpifed.Callback):
         ...     def notes(self):
         ...         return ["this run says so"]
         >>> mpifed.run(features=["saying.py:Saying"], algorithm="gd", rounds=1).attrs["notes"]
         'this run says so'
     """
 
-    supports: ClassVar[Supports] = NOTHING_SUPPORTED  # promises that hold with this feature
+    supports: ClassVar[Supports] = NOTHING_SUPPORTED  # promises that hold with this plug-in
     unsupported: ClassVar[Reasons] = NO_REASONS  # why other promises do not hold, and what would be right
-    federation: ClassVar[type[Federation] | None] = None  # in place of a server, as on graphs
     tables: ClassVar[Sequence[Rule[Experiment]]] = ()
     rules: ClassVar[Sequence[Rule[Experiment]]] = ()
     counted: ClassVar[Sequence[Rule[LoadedSettings]]] = ()
@@ -71,39 +71,35 @@ class Plugin:
         """Return the schedule of participation and simulated time, or None for that of a plain run."""
         return None
 
-    def hosts(self, kernels: str) -> MakeHost | None:
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> Sequence[AnyTransform]:
+        """Return the transforms that the server ``fed`` gets, or a host, where ``fed`` is None.
+
+        The server takes those of messages and of its state, a host those of messages and of the clients' f.
+        """
+        return ()
+
+    def callbacks(self) -> Sequence[Callback]:
+        """Return the callbacks of the run; rank 0 alone asks."""
+        return [self] if isinstance(self, Callback) else []
+
+
+class EnginePlugin(Plugin):
+    """Base class of mpifed's own parts that change where clients live or how ranks exchange messages.
+
+    They know hosts and servers from the inside, which may change with any version.
+    """
+
+    federation: ClassVar[type[Federation] | None] = None  # in place of a server, as on graphs
+
+    def host_maker(self, kernels: str) -> MakeHost | None:
         """Return the function that makes hosts for these kernels, or None where the default one does."""
         return None
 
-    def host(self, host: Host, housing: HostDivision) -> None:
-        """Install the clients' side of the feature in ``host``: stages, verbs, services, keepers, views, wraps."""
+    def extend_host(self, host: Host, division: HostDivision) -> None:
+        """Add to a host what its requests need beyond transforms."""
 
     def link_hosts(self, link: Callable[[Neighbourhood], HostLinks]) -> None:
         """Connect the neighbourhoods of hosts on several ranks, where clients send messages to each other."""
 
-    def server(self, fed: Federation) -> None:
-        """Install the server's side of the feature in ``fed``: stages of requests, endings of rounds, counts."""
-
-    def attributes(self, redrawn: int) -> dict[str, Any]:
-        """Return attributes of the result; ``redrawn`` of its rounds are run again."""
-        return {}
-
-    def notes(self) -> Iterable[str]:
-        """Return sentences that a user should read before round one, and that the result keeps."""
-        return ()
-
-    def evaluators(self, fed: Federation) -> Evaluators:
-        """Return functions that evaluate each client at the server's model, by table of the result."""
-        return {}
-
-    def before(self, fed: Federation) -> dict[str, Any]:
-        """Return what the result gets before the first round: "certificate"."""
-        return {}
-
-    def after(self, fed: Federation, x: Array) -> dict[str, Any]:
-        """Return what the result gets after the last round, with its model x (n,): "certificate", "personal" models."""
-        return {}
-
-    def clients(self, tables: dict[str, ClientTable]) -> dict[str, ClientTable]:
-        """Return the tables /clients, … of the result when the run is over."""
-        return tables
+    def extend_server(self, fed: Federation) -> None:
+        """Add to the server what its requests need beyond transforms."""

@@ -67,13 +67,13 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
     "mpifed.features.attack.feature:ClientAttacks": attrgetter("attack"),
     "mpifed.features.robust.feature:Robust": one_by_one,
-    "mpifed.features.compression.feature:MessageCompression": attrgetter("compress"),
+    "mpifed.features.compression.feature:Compression": attrgetter("compress"),
     "mpifed.features.masks.feature:SecureAggregation": attrgetter("masks"),
     "mpifed.features.simulated_time.feature:SimulatedTime": attrgetter("system"),
     "mpifed.features.weight_decay.feature:WeightDecay": decays,
     "mpifed.features.certificate.feature:RunCertificate": attrgetter("algorithm.certify"),
     "mpifed.features.own_classes.feature:UserClasses": lambda c: is_user_class(type(c.algorithm)),
-    # after those that add stages, which it examines
+    # after those that add transforms, which it examines
     PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
     # last: it puts clocks around the verbs of all others
     "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,

@@ -9,13 +9,16 @@ import numpy as np
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
-from mpifed.core.guards import Guard, accept_any, require, require_instance, wrap_with_guard
+from mpifed.core.guards import Guard, accept_any, require_instance, wrap_with_guard
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Plugin
 from mpifed.features.rule import Rule
+from mpifed.federation.callback import Callback
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
+from mpifed.federation.transform import ServerTransform, Transform
 
 STORED = (str, bool, int, float, np.generic, np.ndarray, type(None))  # what HDF5 takes as an attribute
 RULES = ("tables", "rules", "counted")
@@ -43,27 +46,40 @@ def check_attributes(feature: Any, result: Any, *args: Any) -> Any:
     return result
 
 
-def guard_looks(feature: Any, result: Any, *args: Any) -> Any:
-    """Return guarded looks: they are called in every evaluation, and their errors become sentences too."""
+def check_parts(cls: Any, what: str) -> Guard:
+    """Make a guard that accepts lists of instances of ``cls``."""
+
+    def check(feature: Any, result: Any, *args: Any) -> Any:
+        require_instance(list | tuple, f": it must return a list of {what}")(feature, result)
+        for part in result:
+            require_instance(cls, f" among its {what}: each must be an object of such a class")(feature, part)
+        return result
+
+    return check
+
+
+def check_recorded(feature: Any, result: Any, *args: Any) -> Any:
     DICTIONARY(feature, result)
-    cls = type(feature).__name__
-    return {
-        table: wrap_with_guard(look, accept_any, name=f"{cls}.looks") if inspect.isroutine(look) else look
-        for table, look in result.items()
-    }
+    for name, value in result.items():
+        require_instance((dict, int, float, np.number), f" for {name}: it must be a number, or a table by client")(
+            feature, value
+        )
+    return result
 
 
 NOTE = require_instance(str, " among its notes: each must be a text")
 DICTIONARY = require_instance(dict, ": it must return a dictionary")
+CALLBACKS = inspect.getmembers_static(Callback, inspect.isfunction)
 GUARDS: Mapping[str, Guard] = {
     "data": require_instance(Dataset, ": it must return a mpifed.Dataset"),
     "prepare": require_instance(RunSpec, ": it must return the setup"),
     "schedule": require_instance(Schedule | None, ": it must return a schedule or None"),
-    "hosts": require(lambda result, *args: result is None or callable(result), ": it must return a function or None"),
+    "transforms": check_parts(Transform | LocalTransform | ServerTransform, "transforms"),
+    "callbacks": check_parts(Callback, "callbacks"),
     "attributes": check_attributes,
     "notes": check_notes,
-    "evaluators": guard_looks,
-    **dict.fromkeys(("before", "after", "clients"), DICTIONARY),
+    "on_evaluate": check_recorded,
+    **dict.fromkeys(("on_start", "on_end"), DICTIONARY),
 }
 
 
@@ -84,7 +100,7 @@ def load_user_feature(reference: str) -> type[Plugin]:
 def guard_class(cls: Any) -> Any:
     """Return a subclass of ``cls`` whose hooks and conditions of rules are checked."""
     body: dict[str, Any] = {key: vars(cls)[key] for key in COPIED if key in vars(cls)}
-    for name, hook in inspect.getmembers_static(Plugin, inspect.isfunction):
+    for name, hook in inspect.getmembers_static(Plugin, inspect.isfunction) + CALLBACKS * issubclass(cls, Callback):
         method = inspect.getattr_static(cls, name)
         if method is not hook and inspect.isfunction(method):
             own_hook = return_list(method) if name == "notes" else method

@@ -13,9 +13,9 @@ from mpifed.federation.method import ClientMethod
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, unpack_reply
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.stage import WEIGHTED, MessageCost, ServerStage
 from mpifed.federation.sums import divide_sum
 from mpifed.federation.traits import divergence_advice
+from mpifed.federation.transform import WEIGHTED, MessageCost, Transform
 from mpifed.federation.transport import Transport
 
 
@@ -42,14 +42,13 @@ class ClientCaller:
     ) -> None:
         self.m, self.dtype = setup.m, setup.start.dtype
         self.schedule = Schedule(setup.m) if schedule is None else schedule
-        self.stages: list[ServerStage] = [*self.schedule.stages]  # empty in a plain run
+        self.transforms: list[Transform] = []  # of messages; empty in a plain run
         self.ledger = Ledger()
         self.round = self.calls = 0
         self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
         self._transport, self.setup = transport, setup
         self._sum = "sum" if reproducible else "plain sum"
-        self.records_nonfinite = False  # true: an evaluation that is not finite is recorded and does not end the run
-        self.count = setup.m  # number of clients in the last request; 1 if a stage has made a mean of replies
+        self.count = setup.m  # number of replies in the last reply, by which ``mean`` divides
         self._arrived_clients: tuple[Array | None] | None = None  # what ``arrivals`` returned, until it is asked for
 
     @property
@@ -195,20 +194,21 @@ class ClientCaller:
         cost.charge = options.get("charge")
         cost.averaged = options.get("averaged", False)
         if weights is not None:
-            request.stages = {WEIGHTED: weights}
+            request.transforms = {WEIGHTED: weights}
             request.to = np.arange(self.m) if request.to is None else request.to
         uploads = self._ask(request, cost)
         return uploads if order is None or reduce != "rows" else restore_order(uploads, order)
 
     def _send(self, request: Request, cost: MessageCost) -> Reply:
-        """Send a request through the stages to the hosts, and return their reply."""
-        for stage in self.stages:
-            stage.down(request, cost)
+        """Send a request through the transforms to the hosts, and return their reply."""
+        self.schedule.check(request)
+        for transform in self.transforms:
+            transform.begin(request, cost)
         reply, report = self._transport.send(request), self._transport.report
         if report.failed:
             raise self._transport.host_error()
         # the smallest client number of all ranks is reported as m − number, because reports keep the largest
-        if report.fault and not (self.records_nonfinite and request.request_type in FOR_THE_RECORD):
+        if report.fault and not (self.setup.records_nonfinite and request.request_type in FOR_THE_RECORD):
             quantity = "loss or gradient" if request.request_type in FOR_THE_RECORD else "reply"
             raise RunError(
                 f"the {quantity} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "
@@ -236,11 +236,12 @@ class ClientCaller:
         # round 0 is the start: messages by which clients and server agree beforehand belong to no round
         charged = self.round > 0 if cost.charge is None else cost.charge
         if charged and request.request_type not in FOR_THE_RECORD:
-            for stage in self.stages:
-                stage.cost(request, reply, self.count, cost)
+            for transform in self.transforms:
+                transform.charge(request, reply, self.count, cost)
             self.ledger.charge(request, self.count, reply.rows.shape[-1] * self.dtype.itemsize, cost)
-        for stage in self.stages:
-            stage.open(request, reply)
+        for transform in self.transforms:
+            transform.decode(request, reply)
+        self.count = reply.count or self.count
         # reduced replies have no rows to put in order
         return (
             unpack_reply(reply) if order is None or reply.rows.ndim < 2 else restore_order(unpack_reply(reply), order)

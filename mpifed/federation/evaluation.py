@@ -8,10 +8,10 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.method import HasPersonalModels
 from mpifed.federation.request import EVALUATE_MAXIMA, EVALUATE_SUMS
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.view import View
 
 PERSONAL = ("personal_objective", "personal_accuracy")
 COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
@@ -30,7 +30,7 @@ class Evaluation:
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
     ``personal_objective`` and ``personal_accuracy``; then the problem's metrics and the numbers that ``record`` of the
-    algorithm returns. ``views`` are views of f for evaluation only, beside those of client methods.
+    algorithm returns. ``local_transforms`` are those for evaluation only, beside those of client methods.
     """
 
     def __init__(self, setup: RunSpec) -> None:
@@ -39,7 +39,7 @@ class Evaluation:
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measure_names()
         self.role = setup.role
-        self.views: list[View] = []
+        self.local_transforms: list[LocalTransform] = []
         # evaluations of the hosts themselves, beside methods of the algorithm: name -> method(f, client, *args)
         self.evaluators: dict[str, Callable[..., dict[str, Array]]] = {
             EVALUATE_SUMS: self.evaluate,
@@ -58,11 +58,11 @@ class Evaluation:
 
         Each is (c,), the gradient (c, n). Quantities whose maximum is recorded are empty arrays here.
         """
-        # views for evaluation change f, but not the numbers that the method records of itself
-        f_eval = f.with_views(self.views) if self.views else f
+        # transforms for evaluation change f, but not the numbers that the method records of itself
+        f_eval = f.with_transforms(self.local_transforms) if self.local_transforms else f
         value, gradient, *accuracy = f_eval.evaluate(x)
         samples = f.d * value
-        if f_eval.views and f_eval.factors is not None:
+        if f_eval.transforms and f_eval.factors is not None:
             # a mean over samples has no weights of clients. They are divided out, because a second pass would cost more
             samples = samples / f_eval.factors
         sums = {"objective": value, "objective_samples": samples, "gradient": gradient}

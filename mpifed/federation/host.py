@@ -17,6 +17,7 @@ from mpifed.data.dataset import Dataset
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.method import ClientMethod, Joinable
 from mpifed.federation.request import (
     CALL,
@@ -33,28 +34,28 @@ from mpifed.federation.request import (
     split_reply,
 )
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.stage import WEIGHTED, Checkpointable, ClientBatch, HostStage, UploadWeighting
 from mpifed.federation.sums import TreeSum
 from mpifed.federation.traits import required_methods
-from mpifed.federation.view import View
+from mpifed.federation.transform import (
+    ClientBatch,
+    Transform,
+    UploadWeighting,
+    export_states,
+    restore_states,
+)
 from mpifed.kernels.fill import BlockLayout as Filling
 from mpifed.kernels.fill import add_test_blocks, fill_blocks, group_by_padded_size
 from mpifed.kernels.plan import SPARSE_FACTOR, plan_blocks
 
-Middleware = Callable[[str, Any], ClientMethod]  # (name of a client method, method or None) -> replacement
 ClientCall = Callable[..., tuple[Any, Any]]  # (client batch, arguments of the request) -> new state, reply
 
 
 class Host:
     """The clients lo <= i < hi of a run: their samples in blocks of similar size, and their state."""
 
-    tree_sum_class: Any = TreeSum  # the class that adds up replies as they come …
-    row_buffer_class: Any = RowBuffer  # … and the one that keeps them as rows
-
     def __init__(self, setup: RunSpec, data: Dataset, lo: int, hi: int) -> None:
         self.setup = setup
         self.algorithm: Joinable = setup.algorithm  # the object whose methods clients run
-        self.middleware: list[Middleware] = []  # wrappers of client methods, innermost first
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.find_subtrees(lo, hi, setup.m)
@@ -78,12 +79,12 @@ class Host:
         if data.sizes_test is not None and (self.evaluation.sample_metrics() or setup.problem.client_measures()):
             add_test_blocks(self.blocks, data, filling, labels)
         self.state: Any = None
-        self.views: list[View] = []  # changes of f that client methods see
-        self.stages: dict[str, HostStage] = {WEIGHTED: UploadWeighting()}
-        self.checkpointed: list[Checkpointable] = []  # further state for checkpoints
+        self.local_transforms: list[LocalTransform] = []  # of the f of client methods
         self.reductions = sums.ROW_REDUCTIONS | {
             "sum": lambda request, rows, ids: sums.sum_subtrees(rows, ids, lo, self.tree)
         }
+        self.transforms: dict[str, Transform] = {}  # of messages, by name
+        self.add_transform(UploadWeighting())
         self.request_handlers: dict[str, Callable[[Request], ClientCall]] = {
             CALL[0]: self._method,
             EVALUATE[0]: self._evaluation,
@@ -101,25 +102,33 @@ class Host:
             (slice(a, b), block, self.ids[a:b]) for (a, b), block in zip(edges, self.blocks, strict=True)
         ]
 
-    def add_stage(self, name: str, stage: HostStage) -> None:
-        """Add a stage, which requests that name it and their replies pass."""
-        self.stages[name] = stage
-        self.checkpointed.append(stage)
-        self.reductions |= stage.reductions(np.arange(self.lo, self.hi))
+    def add_transform(self, transform: Transform | LocalTransform) -> None:
+        """Add a transform of messages, which requests name, or one of the clients' f."""
+        if isinstance(transform, LocalTransform):
+            changed = self.evaluation if transform.evaluation_only else self
+            changed.local_transforms.append(transform)
+            return
+        self.transforms[transform.name] = transform
+        transform.client_state.count = self.hi - self.lo
+        self.reductions |= transform.reductions(np.arange(self.lo, self.hi))
+
+    def export_state(self) -> dict[str, Array]:
+        """Return the state of the clients for a checkpoint, in client order: name -> (hi − lo, …)."""
+        arrays = dict(zip(self.state._fields, self.state, strict=True)) | {"compute seconds": self.seconds}
+        arrays |= export_states([*self.transforms.values()], "client")
+        return {name: rows[self.slot] for name, rows in arrays.items()}
 
     def client_method(self, name: str, for_record: bool = False) -> ClientMethod:
         """Return a client method as clients here run it, or with ``for_record`` a method that evaluates."""
         if for_record:
             return self.evaluation.evaluators.get(name) or getattr(self.setup.algorithm, name)
-        function: Any = getattr(self.algorithm, name, None)
-        for wrap in self.middleware:
-            function = wrap(name, function)
-        return function
+        method: ClientMethod = getattr(self.algorithm, name)
+        return method
 
     def then(self, request: Request, name: str) -> Callable[..., Array]:
-        """Return the server's function of rows with this name, of a stage of the request or of the method."""
-        functions = (self.stages[stage].then(request) for stage in request.stages)
-        return next(filter(None, functions), None) or getattr(self.algorithm, name)
+        """Return the server's function of rows with this name, of a transform of the request or of the method."""
+        functions = (self.transforms[name].then(request) for name in request.transforms)
+        return next(filter(None, functions), None) or getattr(self.setup.algorithm, name)
 
     def join(self) -> None:
         """Make the first state of every client."""
@@ -165,8 +174,7 @@ class Host:
         """Restore the state of the clients from the arrays of a checkpoint: name -> (hi − lo, …)."""
         arrays = {name: rows[self.order] for name, rows in arrays.items()}
         self.seconds = arrays.pop("compute seconds")
-        for keeper in self.checkpointed:
-            keeper.restore(arrays)
+        restore_states([*self.transforms.values()], "client", arrays)
         self.state = type(self.state)(**arrays)
 
     def locate_clients(self, to: Array | None) -> tuple[Array | None, Array | None, Array]:
@@ -191,11 +199,7 @@ class Host:
     def _run(self, request: Request, answer: ClientCall) -> tuple[RowBuffer, Array | None]:
         """Run a request on its clients; return the replies in client order, and the clients (None: all)."""
         ids, slots, order = self.locate_clients(request.to)
-        replies: RowBuffer
-        if request.reduce == "sum" and request.last is None and self.sorted:
-            replies = self.tree_sum_class(self.ids if ids is None else ids, self.dtype, self.tree)
-        else:
-            replies = self.row_buffer_class(len(order), self.dtype, request.reduce != "rows")
+        replies = self.make_buffer(request, self.ids if ids is None else ids, len(order))
         first = 0
         for picks, f in self.blocks_of(slots, request.key):
             begun = time.perf_counter()
@@ -206,8 +210,8 @@ class Host:
             batch = ClientBatch(f, picks, type(self.state)(*[field[picks] for field in self.state]))
             args = request.args if request.each is None else (*request.args, request.each[rows])
             new, reply = answer(batch, *args)
-            for name in request.stages:
-                new, reply = self.stages[name].up(request, batch, new, reply)
+            for name in request.transforms:
+                new, reply = self.transforms[name].encode(request, batch, new, reply)
             if new is not batch.state:
                 for field, before, after in zip(self.state, batch.state, new, strict=True):
                     if after is not before:
@@ -217,6 +221,12 @@ class Host:
             if request.request_type not in FOR_THE_RECORD:
                 self.seconds[picks] += (time.perf_counter() - begun) / count
         return replies, ids
+
+    def make_buffer(self, request: Request, ids: Array, count: int) -> RowBuffer:
+        """Make the buffer for the replies of ``count`` clients ``ids``: one that adds them up as they come, or rows."""
+        if request.reduce == "sum" and request.last is None and self.sorted:
+            return TreeSum(ids, self.dtype, self.tree)
+        return RowBuffer(count, self.dtype, request.reduce != "rows")
 
     def _reduce_replies(self, request: Request, replies: RowBuffer, ids: Array | None) -> tuple[Reply, int]:
         """Reduce the replies of the clients ``ids`` (None: all) on this host; return them and the fault or 0."""
@@ -246,11 +256,11 @@ class Host:
         """Yield (slots, f) block by block for the clients at ``slots`` (rising, in block order; None: all)."""
         if slots is None:
             for part, block, ids in self.full_blocks:
-                yield part, Local(block, self.setup, ids, key, self.views)
+                yield part, Local(block, self.setup, ids, key, self.local_transforms)
             return
         edges = slots.searchsorted(self.edges)
         for k in np.flatnonzero(np.diff(edges)).tolist():
             some = slots[edges[k] : edges[k + 1]]
             for begin, end, block in self.same_size[k].pieces(some - self.edges[k]):
                 picks = as_slice(some[begin:end])
-                yield picks, Local(block, self.setup, self.ids[picks], key, self.views)
+                yield picks, Local(block, self.setup, self.ids[picks], key, self.local_transforms)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mpifed.federation.request import Request
-from mpifed.federation.stage import MessageCost
+from mpifed.federation.transform import MessageCost
 
 
 class Ledger:

@@ -13,11 +13,11 @@ from mpifed.core.errors import UserError
 from mpifed.core.roles import TRAINING, Role
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.federation.view import (
+from mpifed.federation.local_transform import (
     Gradient,
+    LocalTransform,
     Steps,
     StreamKey,
-    View,
     find_neighbour_counts,
     multiply_block_factors,
     multiply_factors,
@@ -50,8 +50,8 @@ class Local:
 
     ``problem``; ``n`` parameters, ``m`` clients in all, ``ids`` (c,) the numbers of these, ``d`` (c,) their samples.
     ``xp`` has the functions of the array-API standard for arrays of these clients: numpy, or where the samples are on
-    a device, those for its tensors. ``ids`` is always a numpy array. ``views`` are changes that features make; without
-    any, f_i is the problem's.
+    a device, those for its tensors. ``ids`` is always a numpy array. ``transforms`` are changes by
+    plug-ins; without any, f_i is the problem's.
 
         >>> class Descent(mpifed.algorithms.GD):
         ...     def gradient(self, f: mpifed.Local, client, x):
@@ -61,14 +61,16 @@ class Local:
         2
     """
 
-    def __init__(self, block: Block, study: Study, ids: Array, key: StreamKey, views: Sequence[View] = ()) -> None:
+    def __init__(
+        self, block: Block, study: Study, ids: Array, key: StreamKey, transforms: Sequence[LocalTransform] = ()
+    ) -> None:
         self.block, self.ids = block, ids
         self.problem, self.m = study.problem, study.m
         self.xp = block.xp
         self.n, self.d = len(study.start), block.d
         self._study, self.key = study, key
-        # tested first, because one of these is made for every mini-batch, and most runs have no views
-        self.views = [view.of(self) for view in views] if views else []
+        # tested first, because one of these is made for every mini-batch, and most runs have no transforms
+        self.transforms = [transform.of(self) for transform in transforms] if transforms else []
 
     @property
     def round(self) -> int | Array:
@@ -78,9 +80,9 @@ class Local:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def like(self, block: Block, ids: Array, key: StreamKey, views: Sequence[View] = ()) -> Local:
+    def like(self, block: Block, ids: Array, key: StreamKey, transforms: Sequence[LocalTransform] = ()) -> Local:
         """Return the f_i with other samples, clients or random streams."""
-        return Local(block, self._study, ids, key, views)
+        return Local(block, self._study, ids, key, transforms)
 
     def take(self, rows: Array) -> Local:
         """Return the f_i of some of these clients, by position."""
@@ -89,26 +91,26 @@ class Local:
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self.key)
         taken = self.like(self.block.take(rows), self.ids[rows], (round, call))
-        # the call goes on for these clients, so views keep the numbers that they have drawn
-        taken.views = [view.of(taken, rows) for view in self.views]
+        # the call goes on for these clients, so transforms keep the numbers that they have drawn
+        taken.transforms = [transform.of(taken, rows) for transform in self.transforms]
         return taken
 
     def with_key(self, key: StreamKey) -> Local:
         """Return the f_i with the random streams of another round and call."""
-        return self.like(self.block, self.ids, key, self.views)
+        return self.like(self.block, self.ids, key, self.transforms)
 
-    def with_views(self, views: Sequence[View]) -> Local:
-        """Return the f_i with further views."""
-        return self.like(self.block, self.ids, self.key, [*self.views, *views])
+    def with_transforms(self, transforms: Sequence[LocalTransform]) -> Local:
+        """Return the f_i with further transforms."""
+        return self.like(self.block, self.ids, self.key, [*self.transforms, *transforms])
 
     @cached_property
     def factors(self) -> Array | None:
-        """Factors by which views multiply the problem's f_i: (c,); None: no factors."""
-        return multiply_factors(self.views, self)
+        """Factors by which transforms multiply the problem's f_i: (c,); None: no factors."""
+        return multiply_factors(self.transforms, self)
 
     def apply_factors(self, rows: Array) -> Array:
         """Multiply rows (c, …), which are linear in the problem's f_i, by the factors."""
-        if not self.views or self.factors is None:
+        if not self.transforms or self.factors is None:
             return rows
         return self.factors.reshape(-1, *[1] * (rows.ndim - 1)) * rows
 
@@ -118,12 +120,12 @@ class Local:
 
     def grad(self, X: Array) -> Array:
         """Return ∇f_i(x_i): (c, n)."""
-        # all methods spend their time here, so a run without views calls its problem at once
-        if not self.views:
+        # all methods spend their time here, so a run without transforms calls its problem at once
+        if not self.transforms:
             return self.problem.grad(self.block, X)
         gradient: Gradient = self.problem.grad
-        for view in self.views:
-            gradient = view.gradient(self, gradient)
+        for transform in self.transforms:
+            gradient = transform.gradient(self, gradient)
         return self.apply_factors(gradient(self.block, X))
 
     def value_grad(self, X: Array) -> tuple[Array, Array]:
@@ -138,7 +140,7 @@ class Local:
     def evaluate(self, X: Array) -> tuple[Array, ...]:
         """Return f_i(x_i), ∇f_i(x_i) and, for a problem with classes, accuracy(X)."""
         value, grad, classes = self.problem.evaluate(self.block, X)
-        result = (self.apply_factors(value), self.apply_factors(grad)) if self.views else (value, grad)
+        result = (self.apply_factors(value), self.apply_factors(grad)) if self.transforms else (value, grad)
         # accuracies have no factors; classes of the training samples are passed on so as not to predict them twice
         return result if classes is None else (*result, *self.accuracy(X, classes))
 
@@ -181,7 +183,7 @@ class Local:
     def lipschitz(self) -> Array:
         """Return r_i, a Lipschitz constant of ∇f_i: (c,)."""
         r = self.problem.lipschitz(self.block)
-        return self.apply_factors(r) if self.views else r
+        return self.apply_factors(r) if self.transforms else r
 
     def convexity(self) -> Array:
         """Return α_i, the strong convexity of f_i: (c,)."""
@@ -194,7 +196,7 @@ class Local:
     def hessian(self, X: Array) -> RowMap:
         """Return the function V -> ∇²f_i(x_i) v_i, rows (c, n)."""
         product = self.problem.hessian(self.block, X)
-        return (lambda V: self.apply_factors(product(V))) if self.views else product
+        return (lambda V: self.apply_factors(product(V))) if self.transforms else product
 
     def hess(self, X: Array) -> Array:
         """Return ∇²f_i(x_i), symmetric to the bit: (c, n, n)."""
@@ -206,7 +208,7 @@ class Local:
 
     def majorizer_inverse(self, scale: float, shift: float) -> RowMap:
         """Return the function v -> (scale·H_i + shift·I)⁻¹ v, with H_i from the problem."""
-        factors = multiply_block_factors(self.views)
+        factors = multiply_block_factors(self.transforms)
         if factors is None:  # a user's problem may take no factors
             return self.problem.majorizer_inverse(self.block, scale, shift)
         return self.problem.majorizer_inverse(self.block, scale, shift, factors)
@@ -227,7 +229,7 @@ class Local:
     @cached_property
     def neighbours(self) -> Array:
         """Number of neighbours of each node of a graph in this round, as real numbers: (c, 1)."""
-        counts = find_neighbour_counts(self.views, self)
+        counts = find_neighbour_counts(self.transforms, self)
         if counts is None:
             raise UserError("clients have neighbours only with a table [graph]")
         return self.xp.asarray(counts.astype(self._study.start.dtype))
@@ -263,14 +265,14 @@ class Local:
             left = left - weight
 
     def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
-        """Yield the local iterations of clients that take all of them, with the changes by views."""
+        """Yield the local iterations of clients that take all of them, with the changes by transforms."""
         steps = self._batches(k0, epochs, size)
-        for view in self.views:
-            steps = view.steps(self, steps)
+        for transform in self.transforms:
+            steps = transform.steps(self, steps)
         return steps
 
     def _batches(self, k0: int, epochs: int, size: int) -> Steps[Local]:
-        """Yield the local iterations without the changes by views."""
+        """Yield the local iterations without the changes by transforms."""
         if size == 0:
             for j in range(epochs or k0):
                 yield j, self, 1
@@ -278,7 +280,7 @@ class Local:
         dtype = self._study.start.dtype
         # one random order of all samples for each epoch, or for each iteration, which takes its first samples alone
         for j, block, has in mini_batches(self.block, size, epochs or k0, not epochs, self.rng, dtype):
-            yield j, self.like(block, self.ids, self.key, self.views), has
+            yield j, self.like(block, self.ids, self.key, self.transforms), has
 
 
 def mini_batches(

@@ -28,6 +28,20 @@ class Joinable(Protocol):
     def init_client(self, f: Local) -> Any: ...
 
 
+class WrappedMethods:
+    """The methods of an algorithm as ``wrap(name, method)`` returns them; ``method`` is None where there is none."""
+
+    def __init__(self, algorithm: Joinable, wrap: Callable[[str, Any], ClientMethod]) -> None:
+        self._algorithm = algorithm
+        self._wrap = wrap
+
+    def init_client(self, f: Local) -> Any:
+        return self._wrap("init_client", self._algorithm.init_client)(f)
+
+    def __getattr__(self, name: str) -> ClientMethod:
+        return self._wrap(name, getattr(self._algorithm, name, None))
+
+
 class FederatedMethod(Joinable, Protocol):
     """A method: its traits, its work and message sizes, and the client methods that mpifed itself calls.
 

@@ -18,6 +18,8 @@ EVALUATE = ("evaluate",)
 SAVE = ("save",)  # types of requests: what hosts do with them
 SERVICE = ("services",)  # answered by the host itself, by a service with the name of the method
 REST, ARRIVE = ("rest",), ("arrive",)
+RESTING = "resting"  # name in checkpoints of results that clients have computed ahead …
+FIELD = "field "  # … and after it, of fields of their state
 FOR_THE_RECORD = (EVALUATE, SAVE, SERVICE)  # charged neither to communication nor to local computation
 EVALUATE_SUMS = "evaluate"
 EVALUATE_MAXIMA = "maxima"  # the evaluations that hosts have themselves: sums and maxima that are recorded
@@ -46,7 +48,7 @@ class Request(msgspec.Struct, eq=False):
     then: Callable[..., Array] | None = None  # the server's function of the rows, by column: (m, w), args -> (w,)
     key: tuple[int, int] = (0, 0)  # round and call, for the random streams
     request_type: tuple[str, ...] = CALL  # what hosts do, and the fields of the clients' state to exchange
-    stages: dict[str, Array | None] = {}  # name of each stage that its messages pass -> its data
+    transforms: dict[str, Array | None] = {}  # name of each transform that its messages pass -> its data
 
     def count(self, m: int) -> int:
         """Return how many of m clients it calls."""
@@ -90,6 +92,7 @@ class Reply(msgspec.Struct, eq=False):
 
     rows: Array
     layout: ReplyLayout | None  # None if no client was called
+    count: int | None = None  # number of uploads that a sum stands for, if it is not that of the clients called
 
 
 class RowBuffer:

@@ -17,13 +17,10 @@ def make_save_service(host: Host, place: Callable[[int], Path]) -> Callable[[Req
     """
 
     def write_state(request: Request) -> tuple[Reply, HostReport]:
-        arrays = dict(zip(host.state._fields, host.state, strict=True)) | {"compute seconds": host.seconds}
-        for keeper in host.checkpointed:
-            arrays |= keeper.export_state()
         error_number = 0
         # an exception would end all ranks; as a number the error reaches rank 0, which reports it
         try:
-            checksummed.write(place(int(request.args[0])), {name: rows[host.slot] for name, rows in arrays.items()})
+            checksummed.write(place(int(request.args[0])), host.export_state())
         except OSError as error:
             error_number = error.errno or 1
         return Reply(np.full((1, 1), error_number, host.dtype), ReplyLayout(((),))), HostReport()

@@ -1,13 +1,13 @@
 """The schedule of a run: which clients take part and when. The one here waits for all, and simulates no time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.request import Request
-from mpifed.federation.stage import MessageCost, ServerStage
+from mpifed.federation.transform import MessageCost
 from mpifed.graphs.weights import Mixing
 
 NOTHING_SENT = "no upload can arrive: fed.send must be called before fed.arrivals"
@@ -22,14 +22,12 @@ class Schedule:
 
     ``selected`` are the clients that take part (None: all), ``requested_clients`` the selected ones including absent
     ones, ``times_selected`` (m,) the number of times that each has taken part, ``steps`` (c,) the local steps of the
-    selected (None: all), ``seconds`` the simulated time, ``under_way`` the client method that runs beyond the round,
-    ``stages`` the stages that the schedule adds to requests.
+    selected (None: all), ``seconds`` the simulated time, ``under_way`` the client method that runs beyond the round.
     """
 
     seconds = 0.0
     under_way = ""
     steps: Array | None = None
-    stages: Sequence[ServerStage] = ()
 
     def __init__(self, m: int) -> None:
         self.m = m
@@ -58,6 +56,9 @@ class Schedule:
 
     def drop(self, age: int) -> None:
         """Discard work that clients began at least ``age`` rounds ago; there is none where rounds wait for all."""
+
+    def check(self, request: Request) -> None:
+        """Raise UserError for a request that the schedule does not allow."""
 
     def count(self) -> None:
         """Count the clients that take part."""

@@ -11,7 +11,6 @@ from mpifed.core import signals
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import ClientCaller
-from mpifed.federation.ending import Ending
 from mpifed.federation.evaluation import Evaluation, EvaluationResult
 from mpifed.federation.ids import parse_client_argument
 from mpifed.federation.method import ClientMethod, ServerState
@@ -19,6 +18,7 @@ from mpifed.federation.participation.selection import Selector, find_untaken
 from mpifed.federation.request import EVALUATE, EVALUATE_MAXIMA, EVALUATE_SUMS, SAVE, SERVICE, Request
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
+from mpifed.federation.transform import ServerTransform, Transform, export_states, restore_states
 from mpifed.federation.transport import Transport
 
 UNIFORM_PART = 2  # key of the random stream of a selection's uniform part
@@ -52,20 +52,21 @@ class Federation(ClientCaller):
         self.problem, self.n = setup.problem, len(setup.start)
         self.samples, self.clients_per_round = np.sum(sizes).item(), selector.size
         self.evaluation = Evaluation(setup)
-        self.endings: list[Ending] = []
-        self.count_weights: Array | None = None  # (m,) the weight of each client in ``fraction``; None: 1 each
+        self.server_transforms: list[ServerTransform] = []
         self.participants = ActiveSelector(selector, setup)
         self._draw = make_draw(self, self.participants)
         self._rng: np.random.Generator | None = None
-        self.before_start: list[
-            Callable[[Callable[..., Any]], None]
-        ] = []  # calls before round 0, which get ``inspect``
+
+    def add_transform(self, transform: Transform | ServerTransform) -> None:
+        """Add a transform of messages, after those that are there, or one of the server's state."""
+        if isinstance(transform, ServerTransform):
+            self.server_transforms.append(transform)
+        else:
+            self.transforms.append(transform)
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
-        # by ``inspect``, because numbers that a selection asks for are not charged; once, also after resuming
-        while self.before_start:
-            self.before_start.pop(0)(self.inspect)
+        self.participants.learn(self.inspect)
         self.round = round
         self.calls = 0
         self._rng = None
@@ -128,7 +129,8 @@ class Federation(ClientCaller):
         """Return the fraction that some clients (None: all) are of all."""
         if clients is None:
             return 1.0
-        return (len(clients) if self.count_weights is None else float(self.count_weights[clients].sum())) / self.m
+        weights = self.setup.client_weights
+        return (len(clients) if weights is None else float(weights[clients].sum())) / self.m
 
     def mask(self, selected: Array | None) -> Array:
         """Return the selected clients (None: all) as a mask (m,) bool."""
@@ -140,8 +142,8 @@ class Federation(ClientCaller):
 
     def transform_state(self, server: ServerState) -> ServerState:
         """Return the server's state with the model to record in its field x."""
-        for ending in self.endings:
-            server = ending.transform_state(server)
+        for transform in self.server_transforms:
+            server = transform.transform_state(server)
         return server
 
     def evaluate(self, x: Array) -> EvaluationResult:
@@ -152,8 +154,8 @@ class Federation(ClientCaller):
         # empty arrays stand for maxima, which need a request of their own where there are any
         if len(sums) < len(columns):
             maxima = self._ask(Request(EVALUATE_MAXIMA, (x,), reduce="max", request_type=EVALUATE))
-        for ending in self.endings:
-            sums = ending.transform_sums(x, sums)
+        for transform in self.server_transforms:
+            sums = transform.transform_sums(x, sums)
         return EvaluationResult(sums, maxima)
 
     def inspect(self, method: ClientMethod, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:
@@ -172,17 +174,13 @@ class Federation(ClientCaller):
             raise OSError(code, os.strerror(code))
 
     def export_state(self) -> dict[str, Array]:
-        """Return arrays of stages and schedule for a checkpoint, with a blank in their names."""
-        arrays = self.schedule.export_state()
-        for stage in self.stages:
-            arrays |= stage.export_state()
-        return arrays
+        """Return arrays of transforms and schedule for a checkpoint, with a blank in their names."""
+        return self.schedule.export_state() | export_states(self.transforms, "server")
 
     def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
         """Restore the state from the arrays of a checkpoint that ``export_state`` returned."""
         self.schedule.restore(seconds, under_way, arrays)
-        for stage in self.stages:
-            stage.restore(arrays)
+        restore_states(self.transforms, "server", arrays)
 
     @property
     def stop_signal(self) -> str:
@@ -198,7 +196,7 @@ class ActiveSelector:
         self.selector, self.setup = selector, setup
 
     def learn(self, inspect: Callable[..., Any]) -> None:
-        """Ask all clients, once, for the numbers that the selection needs; they are charged to no ledger."""
+        """Ask all clients, once, for the numbers that the selection needs; ``inspect`` charges them to no ledger."""
         if self.selector.learn is not None:
             self.selector = self.selector.learn(inspect(self.setup.algorithm.importance))
 

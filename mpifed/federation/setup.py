@@ -34,6 +34,8 @@ class RunSpec(NamedTuple):
     role: Role = Role()  # the samples on which models are evaluated
     nodes: Array | None = None  # (m, n) start models of the nodes of a graph, with the mean ``start``; None: alike
     counted: CountedWork | None = None  # None: the algorithm states its work, or nobody asks
+    client_weights: Array | None = None  # (m,) weights m p_i of clients in means of uploads; None: 1 each
+    records_nonfinite: bool = False  # whether an evaluation that is not finite is recorded and does not end the run
 
     def initial(self, ids: Array) -> Array:
         """Return the models that some clients start from: (c, n)."""

@@ -31,7 +31,7 @@ class MessageForm(msgspec.Struct, array_like=True, frozen=True):
     last: str | None = None
     request_type: tuple[str, ...] = ()
     then: str | None = None
-    stages: tuple[str, ...] = ()
+    transforms: tuple[str, ...] = ()
     count: int = 0
     codes: tuple[str, ...] = ()
     arrays: tuple[tuple[str, ArrayShape], ...] = ()
@@ -39,14 +39,14 @@ class MessageForm(msgspec.Struct, array_like=True, frozen=True):
 
 def list_values(request: Request) -> list[Any]:
     """Return the values of a request that every message sends: numbers, arrays and None."""
-    return [*request.args, request.to, *request.stages.values(), request.each]
+    return [*request.args, request.to, *request.transforms.values(), request.each]
 
 
 def request_key(request: Request) -> tuple[Any, ...]:
     """Return the key that requests of one form share; it is cheaper than ``make_form``, which can be sent."""
     values = [(a.dtype, a.shape) if isinstance(a, np.ndarray) else type(a) for a in list_values(request)]
     head = request.method, request.reduce, request.last, request.request_type, name_of_then(request)
-    return *head, *request.stages, *values
+    return *head, *request.transforms, *values
 
 
 def name_of_then(request: Request) -> str | None:
@@ -62,7 +62,7 @@ def make_form(request: Request) -> MessageForm:
     arrays = [(a.dtype.str, a.shape) for a, code in zip(values, codes, strict=True) if code == ARRAY]
     head = request.method, request.reduce, request.last, request.request_type
     return MessageForm(
-        *head, name_of_then(request), tuple(request.stages), len(request.args), tuple(codes), tuple(arrays)
+        *head, name_of_then(request), tuple(request.transforms), len(request.args), tuple(codes), tuple(arrays)
     )
 
 
@@ -147,9 +147,9 @@ class MessagePlan:
             fields[k] = number
         args = tuple(fields[: form.count])
         to, *sent, each = fields[form.count :]
-        stages = dict(zip(form.stages, sent, strict=True))
+        transforms = dict(zip(form.transforms, sent, strict=True))
         return Request(
-            form.method, args, to, each, form.reduce, form.last, None, (round, call), form.request_type, stages
+            form.method, args, to, each, form.reduce, form.last, None, (round, call), form.request_type, transforms
         )
 
 

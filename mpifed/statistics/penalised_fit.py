@@ -38,7 +38,7 @@ def iterate_clients(parts: PreparedRun) -> Iterator[Local]:
     host = parts.host
     assert host is not None
     for _, block, ids in host.full_blocks:
-        yield Local(block, parts.setup, ids, (0, 0), [*host.views, *host.evaluation.views])
+        yield Local(block, parts.setup, ids, (0, 0), [*host.local_transforms, *host.evaluation.local_transforms])
 
 
 def penalised_fit(result: RunRecord, config: Experiment, parts: PreparedRun, x: Array) -> Fit:

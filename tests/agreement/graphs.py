@@ -14,22 +14,15 @@ from tests.agreement.stored import case
 NODES = """
 import numpy as np
 
-from mpifed import Ending, Plugin
+from mpifed import Callback, Plugin
 
 
-class Nodes(Feature):
-    def server(self, fed):
-        fed.endings.append(Log(fed))
+class Nodes(Plugin, Callback):
+    rows = {{}}
 
-
-class Log(Ending):
-    def __init__(self, fed):
-        self.fed, self.rows = fed, {{}}
-
-    def observed(self, server):
-        self.rows[self.fed.round] = self.fed.inspect(self.fed.setup.algorithm.model)
+    def after_round(self, fed, server):
+        self.rows[fed.round] = fed.inspect(fed.setup.algorithm.model)
         np.save({path!r}, np.array(list(self.rows.values())))
-        return server
 """
 # The compressors of that program with the draws that it made; messages of all nodes come in their order.
 COMPRESSOR = """

@@ -17,7 +17,8 @@ from tests.agreement.stored import case, replayed
 STORED = """
 import numpy as np
 
-from mpifed import Plugin
+from mpifed.features.feature import EnginePlugin
+from mpifed.federation.method import WrappedMethods
 
 NUMBERS = np.load({path!r})  # (rounds, m, …)
 
@@ -33,9 +34,9 @@ class Given:
         return self.numbers
 
 
-class Stored(Feature):
-    def host(self, host, housing):
-        host.wraps.append(given)
+class Stored(EnginePlugin):
+    def extend_host(self, host, division):
+        host.algorithm = WrappedMethods(host.algorithm, given)
 
 
 def given(name, method):

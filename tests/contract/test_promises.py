@@ -22,15 +22,14 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.features import listed
-from mpifed.features.asynchrony.arrivals import BusyGuard
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
-from mpifed.features.client_weights.feature import HostAverages, ServerAverages
+from mpifed.features.client_weights.feature import WeightedAverages
 from mpifed.features.feature import Plugin
 from mpifed.features.listed import list_features, make_features
 from mpifed.features.promises.feature import REFUSALS, explain_refusals
-from mpifed.features.promises.parts import KEYS, SPEAKS, list_parts, stage_part
+from mpifed.features.promises.parts import KEYS, SPEAKS, list_parts, transform_part
 from mpifed.federation.participation.selection import Selector, UniformSelection
-from mpifed.federation.stage import Checkpointable, HostStage, ServerStage
+from mpifed.federation.transform import Transform
 from mpifed.problems.logistic import Logistic
 from tests.helpers.mortal import Mortal
 
@@ -85,21 +84,17 @@ class SilentFeature(Plugin):
     pass
 
 
-class SilentServerStage(ServerStage):
-    pass
-
-
-class SilentHostStage(HostStage):
+class SilentTransform(Transform):
     pass
 
 
 class Installing(Plugin):
-    """A feature that keeps all promises and brings a stage that says nothing."""
+    """A plug-in that keeps all promises and brings a transform that says nothing."""
 
     supports = Supports.EVERYTHING
 
-    def server(self, fed):
-        fed.stages.append(SilentServerStage())
+    def transforms(self, setup, fed):
+        return [SilentTransform()] if fed is not None else []
 
 
 class InstallingAtHosts(Plugin):
@@ -107,8 +102,8 @@ class InstallingAtHosts(Plugin):
 
     supports = Supports.EVERYTHING
 
-    def host(self, host, housing):
-        host.stages["silent"] = SilentHostStage()
+    def transforms(self, setup, fed):
+        return [SilentTransform()] if fed is None else []
 
 
 BASE = {
@@ -254,12 +249,12 @@ def derived(cls):
     return [cls, *(more for one in cls.__subclasses__() for more in derived(one))]
 
 
-def test_every_stage_of_the_house_says_what_it_keeps():
-    assert {BusyGuard, ComputedAhead, HostAverages, ServerAverages} < {*derived(Checkpointable)}  # all are imported
-    for cls in {*derived(Checkpointable)} - {Checkpointable, ServerStage, HostStage}:
+def test_every_transform_of_the_house_says_what_it_keeps():
+    assert {ComputedAhead, WeightedAverages} < {*derived(Transform)}  # all are imported
+    for cls in {*derived(Transform)} - {Transform}:
         if cls.__module__.startswith("mpifed."):
             assert Supports.BITS | Supports.RESUME in vars(cls)["supports"], cls
-    assert stage_part(HostStage()).supports == NOTHING_SUPPORTED
+    assert transform_part(Transform()).supports == NOTHING_SUPPORTED
 
 
 @pytest.mark.parametrize("name", Data.choices)

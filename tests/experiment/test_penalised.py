@@ -11,7 +11,7 @@ from mpifed.experiment import optimum as certify
 from mpifed.experiment.config import experiment
 from mpifed.experiment.optimum import build_local_federation
 from mpifed.features.certificate.minimum import find_minimum
-from mpifed.features.penalty.ending import find_penalty
+from mpifed.features.penalty.proximal import find_penalty
 from tests.federation.test_penalty import LASSO, LEARNT, LOGISTIC, NET, NUMBERS, OPEN, A, D, N, run
 from tests.helpers.commands import mpifed as command
 

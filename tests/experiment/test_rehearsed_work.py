@@ -130,7 +130,7 @@ def test_what_cannot_be_counted_is_said_and_what_the_note_advises_gives_the_righ
     assert "it computes without f.grad, so set system.passes" in note
     failing, note = timed(Failing())
     assert re.search(r"its first rounds fail \(round of .*: ZeroDivisionError: no such client\), so one gradient", note)
-    assert "define work(d), or set system.passes" in note
+    assert "define sample_gradients(d), or set system.passes" in note
     stated, _ = timed(Stated())
     passed, note = timed(Failing(), system={"passes": 5})
     np.testing.assert_allclose(passed["simulated_seconds"], stated["simulated_seconds"])

@@ -8,6 +8,7 @@ import pytest
 from mpifed.cli.main import main
 from mpifed.features.feature import Plugin
 from mpifed.features.own_feature import RULES
+from mpifed.federation.callback import Callback
 
 STUDY = ["algorithm=gd", "data.clients=4", "data.features=3", "rounds=2", "kernels=numpy", "-q", "-o", "out.h5"]
 SAYING = """
@@ -16,22 +17,24 @@ from mpifed.features.rule import Rule
 
 {fail}
 
-class Saying(mpifed.Plugin):
+class Saying(mpifed.Plugin, mpifed.Callback):
     {hook}
 """
 FAIL = """
 def fail(*args):
     raise TypeError("mine")
 """
-HOOKS = [name for name in vars(Plugin) if callable(vars(Plugin)[name])]
+HOOKS = [name for cls in (Plugin, Callback) for name in vars(cls) if callable(vars(cls)[name])]
 WRONG = {  # hook: (what it returns, how the sentence goes on)
     "data": ("None", "returns None: it must return a mpifed.Dataset"),
     "prepare": ("[]", "returns a list of 0: it must return the setup"),
     "schedule": ("3", "returns the number 3: it must return a schedule or None"),
     "notes": ("[3]", "returns the number 3 among its notes: each must be a text"),
     "attributes": ("{'mine': object()}", "returns an object for mine: an attribute of a result is a text"),
-    "evaluators": ("None", "returns None: it must return a dictionary"),
-    "after": ("None", "returns None: it must return a dictionary"),
+    "transforms": ("[3]", "returns the number 3 among its transforms: each must be an object of such a class"),
+    "callbacks": ("3", "returns the number 3: it must return a list of callbacks"),
+    "on_evaluate": ("{'mine': 'x'}", "returns a text for mine: it must be a number, or a table by client"),
+    "on_end": ("None", "returns None: it must return a dictionary"),
 }
 
 
@@ -42,9 +45,7 @@ def said(hook, fail, monkeypatch, tmp_path, capsys):
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "name", sorted({*HOOKS, *RULES} - {"link_hosts"})
-)  # tests/mpi has link_hosts, which needs ranks
+@pytest.mark.parametrize("name", sorted({*HOOKS, *RULES}))
 def test_an_error_in_a_hook_is_a_sentence_with_its_class_and_line(name, monkeypatch, tmp_path, capsys):
     hook = f'{name} = [Rule(fail, "")]' if name in RULES else f"def {name}(self, *args):\n        fail()"
     found = said(hook, FAIL, monkeypatch, tmp_path, capsys)
@@ -52,14 +53,9 @@ def test_an_error_in_a_hook_is_a_sentence_with_its_class_and_line(name, monkeypa
 
 
 def test_an_error_in_what_is_called_later_is_one_too(monkeypatch, tmp_path, capsys):
-    for name, hook in (
-        ("notes", "def notes(self):\n        yield 'a note'\n        fail()"),
-        ("looks", "def evaluators(self, fed):\n        return {'clients': lambda x: fail()}"),
-    ):
-        folder = tmp_path / name  # a file is imported once
-        folder.mkdir()
-        found = said(hook, FAIL, monkeypatch, folder, capsys)
-        assert re.fullmatch(rf"mpifed: Saying\.{name} of saying\.py fails in line \d+: TypeError: mine\n", found)
+    hook = "def notes(self):\n        yield 'a note'\n        fail()"
+    found = said(hook, FAIL, monkeypatch, tmp_path, capsys)
+    assert re.fullmatch(r"mpifed: Saying\.notes of saying\.py fails in line \d+: TypeError: mine\n", found)
 
 
 @pytest.mark.parametrize("name", WRONG)

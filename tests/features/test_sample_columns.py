@@ -63,7 +63,10 @@ def built(name, data):
     """The clients of a study, one block after the other, and their numbers."""
     table = {"algorithm": "newton", "problem": PROBLEMS[name], "data": {"name": "arrays"}}
     parts = prepare_in_process(experiment(build_table(table | {"data": data}, None, {})))
-    return [(Local(block, parts.setup, ids, (0, 0), parts.host.views), ids) for _, block, ids in parts.host.full_blocks]
+    return [
+        (Local(block, parts.setup, ids, (0, 0), parts.host.local_transforms), ids)
+        for _, block, ids in parts.host.full_blocks
+    ]
 
 
 @pytest.mark.parametrize("samples", [A, sp.csr_array(A)], ids=["dense", "sparse"])

@@ -7,7 +7,7 @@ from mpifed.core import signals
 from mpifed.core.errors import RunError
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import HostReport, Request
-from mpifed.federation.stage import MessageCost
+from mpifed.federation.transform import MessageCost
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 

@@ -5,14 +5,14 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.data.sources.linreg_noniid import LinregNoniid
-from mpifed.federation.view import View
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.problems.least_squares import LeastSquares
 from tests.helpers.algorithm_runs import Run, build, local
 
 X = np.random.default_rng(0).standard_normal((4, 3))
 
 
-class Times(View):
+class Times(LocalTransform):
     """Other factors, and gradients that are moved before."""
 
     def __init__(self, every, moved):
@@ -29,7 +29,7 @@ class Times(View):
 
 def clients(*views):
     data = LinregNoniid(clients=4, features=3, least=8, most=8).load(0, "float64")
-    return local(data, LeastSquares()).with_views(views)
+    return local(data, LeastSquares()).with_transforms(views)
 
 
 def of(f):
@@ -40,7 +40,7 @@ def of(f):
 
 
 def test_a_view_that_says_nothing_changes_nothing():
-    plain, viewed = clients(), clients(View())
+    plain, viewed = clients(), clients(LocalTransform())
     for one, other in zip([*of(plain), plain.grad(X)], [*of(viewed), viewed.grad(X)], strict=True):
         assert one.tobytes() == other.tobytes()
     assert plain.majorizer_inverse(2.0, 1.0)(X).tobytes() == viewed.majorizer_inverse(2.0, 1.0)(X).tobytes()

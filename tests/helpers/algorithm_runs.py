@@ -17,7 +17,7 @@ from mpifed.features.asynchrony.arrivals import Arrivals
 from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.compression.compress import Compress
-from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
+from mpifed.features.compression.transform import MessageCompression
 from mpifed.features.graph.feature import NeighbourCounts
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
@@ -165,17 +165,17 @@ class Run:
         self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             if graph is not None:
-                host.views.append(NeighbourCounts(weights))
+                host.add_transform(NeighbourCounts(weights))
             host.join()
             if table is not None:
-                host.add_stage(COMPRESSED, HostCompression(setup, table, len(host.order)))
+                host.add_transform(MessageCompression(setup, table))
             if graph is not None:
                 NEIGHBOURHOODS[host] = Neighbourhood(weights, host.lo, host.hi, list(cuts), host.dtype)
                 host.request_handlers |= NEIGHBOURHOODS[host].request_handlers(host)
             if asynchronous is not None:
-                ahead = ComputedAhead(host, len(host.order))
+                ahead = ComputedAhead(host)
                 host.request_handlers |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
-                host.checkpointed.append(ahead)
+                host.add_transform(ahead)
         count = len(self.hosts)
         transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts)
         self.selector = (selection or UniformSelection(share=SHARE)).selector(seed, self.m, 1000)
@@ -195,10 +195,8 @@ class Run:
         self.fed = kind(transport, setup, self.selector, self.data.sizes, schedule)
         if graph is not None:
             self.fed.weights = weights
-        if self.selector.learn is not None:
-            self.fed.before_start.append(self.fed.participants.learn)
         if table is not None:
-            self.fed.stages.append(ServerCompression(setup, table))
+            self.fed.add_transform(MessageCompression(setup, table))
         self.algorithm, self.round = algorithm, 0
         self.server = self.fed.transform_state(algorithm.init_server(self.fed))
 

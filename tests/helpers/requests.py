@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from mpifed.features.masks.masked_sums import MASKS
+from mpifed.features.masks.masked_sums import MaskedSums
 from mpifed.federation.request import EVALUATE, EVALUATE_SUMS, MASKED, Request
 
 
@@ -19,7 +19,14 @@ REQUESTS = [
     Request("bound"),
     kept(4, 0.2, False, [2, 8], (5, 0)),
     Request(EVALUATE_SUMS, (np.ones(7),), reduce="max", request_type=EVALUATE),
-    Request("update", (np.ones(7),), np.array([2, 8]), reduce=MASKED, key=(6, 1), stages={MASKS: np.array([1, 2, 8])}),
+    Request(
+        "update",
+        (np.ones(7),),
+        np.array([2, 8]),
+        reduce=MASKED,
+        key=(6, 1),
+        transforms={MaskedSums.name: np.array([1, 2, 8])},
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from mpifed import Algorithm
 from mpifed.core.errors import RunError
 from mpifed.experiment import config
-from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
+from mpifed.features.masks.masked_sums import MaskedSums
 from mpifed.features.masks.masks import Masks
 from mpifed.federation import sums
 from mpifed.federation.host import Host
@@ -69,7 +69,7 @@ MASKED = Masks(sums="masked", fraction=9)
 def host(lo, hi, masks=None):
     made = Host(SETUP, DATA, lo, hi)
     if masks is not None:
-        made.add_stage(MASKS, HostMasks(SETUP, masks))
+        made.add_transform(MaskedSums(SETUP, masks))
     made.join()
     return made
 
@@ -78,7 +78,7 @@ def federation(transport, reproducible=True, masks=None):
     selector = EXPERIMENT.selection.selector(0, M, 1)
     made = Federation(transport, SETUP, selector, DATA.sizes, reproducible=reproducible)
     if masks is not None:
-        made.stages.append(ServerMasks(SETUP, masks, made.schedule))
+        made.add_transform(MaskedSums(SETUP, masks, made.schedule))
     return made
 
 

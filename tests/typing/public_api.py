@@ -269,7 +269,7 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     return mpifed.compare([whole], ["objective"], format="markdown") + whole.summary()
 
 
-class Rounds(mpifed.Ending):
+class Rounds(mpifed.ServerTransform):
     """How many rounds have ended."""
 
     count = 0
@@ -282,8 +282,8 @@ class Rounds(mpifed.Ending):
 class CountsRounds(mpifed.Plugin):
     """A feature that counts rounds."""
 
-    def server(self, fed: mpifed.Federation) -> None:
-        fed.endings.append(Rounds())
+    def transforms(self, setup: Any, fed: mpifed.Federation | None) -> list[mpifed.ServerTransform]:
+        return [Rounds()]
 
 
 def certified() -> mpifed.Certificate | None:

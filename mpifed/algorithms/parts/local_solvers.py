@@ -11,8 +11,8 @@ from mpifed.core.component import Component
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveInt
 from mpifed.federation.local import Local
+from mpifed.federation.local_transform import Steps
 from mpifed.federation.traits import Requirement
-from mpifed.federation.view import Steps
 from mpifed.problems.gram import conjugate_gradients
 from mpifed.problems.problem import RowMap
 

@@ -6,14 +6,13 @@ import numpy as np
 
 from mpifed.core.checksummed import check_array
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Supports
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
 from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.federation.request import ARRIVE, CALL, REST, Request
 from mpifed.federation.schedule import NOTHING_SENT, Schedule, SelectionDraw
-from mpifed.federation.stage import MessageCost, ServerStage
+from mpifed.federation.transform import MessageCost
 
 FLIGHT = 2  # the stream of a client at its own count of uploads; those of rounds have 0 and 1
 ASYNCHRONOUS = "asynchronous "  # of names in checkpoints
@@ -47,7 +46,6 @@ class Arrivals(Schedule):
         self.came = np.zeros(self.m, bool)
         self.all_ages: list[Array] = []
         self.at_once = 0
-        self.stages = (BusyGuard(self),)
 
     def begin(self, round: int) -> None:
         super().begin(round)
@@ -79,7 +77,7 @@ class Arrivals(Schedule):
         # what a client draws for its next upload is new, also where it never finished this one
         self.finished[dropped] += 1
 
-    def send(self, request: Request, message_cost: MessageCost) -> bool:
+    def send(self, request: Request, cost: MessageCost) -> bool:
         """Record that the clients of a request begin now."""
         ids = np.arange(self.m) if request.to is None else request.to
         self.refuse_busy(request)
@@ -90,7 +88,7 @@ class Arrivals(Schedule):
                 f"{request.method} cannot be sent while {self.under_way} is under way: the clients of an asynchronous "
                 "round all begin with the same client method"
             )
-        self.under_way, self.bits = request.method, message_cost.bits
+        self.under_way, self.bits = request.method, cost.bits
         factor: Any = 1.0
         jitter = self.devices.system.jitter
         if jitter:
@@ -147,6 +145,10 @@ class Arrivals(Schedule):
             self.starts = []
         return first, Request(self.under_way, to=of, request_type=ARRIVE), MessageCost(bits=self.bits)
 
+    def check(self, request: Request) -> None:
+        if request.request_type == CALL:
+            self.refuse_busy(request)
+
     def refuse_busy(self, request: Request) -> None:
         """Raise UserError where a request calls clients that are under way."""
         if self.busy[slice(None) if request.to is None else request.to].any():
@@ -191,20 +193,6 @@ def check_arrivals(table: Asynchronous, devices: SimulatedDevices) -> None:
             f"asynchronous.arrivals = {table.arrivals} is wrong: with this [system] client {int(np.argmin(T))} "
             "takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
         )
-
-
-class BusyGuard(ServerStage):
-    """Server stage of an asynchronous run: it refuses requests that call clients under way."""
-
-    # Who is busy follows from the seed and numbers of samples; a sum lacks clients that have not arrived.
-    supports = Supports.EVERYTHING & ~Supports.SUMS
-
-    def __init__(self, arrivals: Arrivals) -> None:
-        self.arrivals = arrivals
-
-    def down(self, request: Request, message_cost: MessageCost) -> None:
-        if request.request_type == CALL:
-            self.arrivals.refuse_busy(request)
 
 
 def stack_starts(starts: list[Start]) -> tuple[Array, ...]:

@@ -9,30 +9,26 @@ import numpy as np
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.federation.host import Host
-from mpifed.federation.request import Request, split_reply
-from mpifed.federation.stage import FIELD, RESTING, ClientBatch, HostStage
+from mpifed.federation.request import FIELD, RESTING, Request, split_reply
+from mpifed.federation.transform import ClientBatch, Transform
 
 UPLOAD = "upload "
 
 
-class ComputedAhead(HostStage):
-    """New states and uploads of a host's clients, in block order; a row is valid from computing to arriving.
-
-    ``fields`` are those of the clients' state, ``uploads`` the arrays of a reply: name or position -> (count, …).
-    """
+class ComputedAhead(Transform):
+    """New states and uploads of a host's clients, in ``client_state``; a row is valid from computing to arriving."""
 
     # Kept replies are in checkpoints; a sum lacks those that have not arrived.
     supports = Supports.EVERYTHING & ~Supports.SUMS
+    name = RESTING
 
-    def __init__(self, host: Host, count: int) -> None:
-        self.host, self.count = host, count
-        self.fields: dict[str, Array] = {}
-        self.uploads: dict[int, Array] = {}
+    def __init__(self, host: Host) -> None:
+        self.host = host
 
     def rest(self, request: Request) -> Callable[..., tuple[Any, None]]:
         """Return the client call of REST: each client computes from its own start, and its host keeps the reply."""
         method = self.host.client_method(request.method)
-        stages = [self.host.stages[name] for name in request.stages]
+        transforms = [self.host.transforms[name] for name in request.transforms]
 
         def compute(batch: ClientBatch, keys: Array, *table: Array) -> tuple[Any, None]:
             *columns, start = table
@@ -45,8 +41,8 @@ class ComputedAhead(HostStage):
                 group = ClientBatch(f.take(rows), slots[rows], state)
                 one = msgspec.structs.replace(request, args=args)
                 new, reply = method(group.f, state, *args)
-                for stage in stages:
-                    new, reply = stage.up(one, group, new, reply)
+                for transform in transforms:
+                    new, reply = transform.encode(one, group, new, reply)
                 self.put(slots[rows], new, reply)
             return batch.state, None
 
@@ -57,38 +53,31 @@ class ComputedAhead(HostStage):
 
         def release(batch: ClientBatch) -> tuple[Any, Any]:
             slots = self.host.slot[batch.f.ids - self.host.lo]
-            new = type(batch.state)(*[self.fields[name][slots] for name in batch.state._fields])
-            uploads = [self.uploads[k][slots] for k in sorted(self.uploads)]
+            rows = {name: array[slots] for name, array in self.client_state.items()}
+            new = type(batch.state)(*[rows[FIELD + name] for name in batch.state._fields])
+            uploads = [rows[name] for name in sorted(rows, key=upload_number) if name.startswith(UPLOAD)]
             return new, tuple(uploads) or None
 
         return release
 
     def put(self, slots: Array, new: Any, reply: Any) -> None:
         """Store the new states and replies of the clients at ``slots``."""
-        if not self.fields:
+        kept = self.client_state
+        if not kept:
             # copies: the clients' state stays as it is until they arrive
             state = self.host.state
-            self.fields = {name: field.copy() for name, field in zip(state._fields, state, strict=True)}
+            kept |= {FIELD + name: field.copy() for name, field in zip(state._fields, state, strict=True)}
         for name, field in zip(new._fields, new, strict=True):
-            self.fields[name][slots] = field
+            kept[FIELD + name][slots] = field
         for k, part in enumerate(() if reply is None else split_reply(reply)[0]):
-            if k not in self.uploads:
-                self.uploads[k] = np.zeros((self.count, *part.shape[1:]), part.dtype)
-            self.uploads[k][slots] = part
+            if UPLOAD + str(k) not in kept:
+                kept[UPLOAD + str(k)] = np.zeros((kept.count, *part.shape[1:]), part.dtype)
+            kept[UPLOAD + str(k)][slots] = part
 
-    def export_state(self) -> dict[str, Array]:
-        """Return the arrays of a checkpoint, in block order."""
-        fields = {f"{RESTING}{FIELD}{name}": rows for name, rows in self.fields.items()}
-        return fields | {f"{RESTING}{UPLOAD}{k}": rows for k, rows in self.uploads.items()}
 
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Take the arrays of ``export_state`` out of those of a checkpoint."""
-        for name in [name for name in arrays if name.startswith(RESTING)]:
-            rows, key = arrays.pop(name), name.removeprefix(RESTING)
-            if key.startswith(FIELD):
-                self.fields[key.removeprefix(FIELD)] = rows
-            else:
-                self.uploads[int(key.removeprefix(UPLOAD))] = rows
+def upload_number(name: str) -> int:
+    """Return the position of an array in an upload; −1 for a field of the state."""
+    return int(name.removeprefix(UPLOAD)) if name.startswith(UPLOAD) else -1
 
 
 def group_starts(table: tuple[Array, ...], start: Array) -> Iterator[tuple[Array, tuple[Any, ...]]]:

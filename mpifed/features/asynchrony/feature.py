@@ -4,7 +4,7 @@ from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.asynchrony.arrivals import Arrivals
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.features.findings import find_lossy, find_selection_key, last_upload_field
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
@@ -73,7 +73,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class Asynchrony(Plugin):
+class Asynchrony(EnginePlugin):
     """Clients that arrive one after the other."""
 
     # As [system]: who arrives first follows from seed and numbers of samples. A sum lacks the others.
@@ -86,7 +86,7 @@ class Asynchrony(Plugin):
         assert self.config.asynchronous is not None
         return Arrivals(self.config.asynchronous, make_devices(self.config, setup, data))
 
-    def host(self, host: Host, housing: HostDivision) -> None:
-        ahead = ComputedAhead(host, len(host.order))
+    def extend_host(self, host: Host, division: HostDivision) -> None:
+        ahead = ComputedAhead(host)
         host.request_handlers |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
-        host.checkpointed.append(ahead)
+        host.add_transform(ahead)

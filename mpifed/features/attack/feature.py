@@ -1,4 +1,4 @@
-"""Feature of clients that attack, its stages, and the rules of the table [attack]."""
+"""Feature of clients that attack, its transform, and the rules of the table [attack]."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,47 +11,39 @@ from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import Dataset, DatasetWrapper
 from mpifed.features.attack.attacks import BITS_AND_RESUME, Attack
 from mpifed.features.attack.changes import brings_uploads, check_vectors, find_origin
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import Plugin
 from mpifed.features.robust.one_mean import explain_conflict
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
-from mpifed.federation.host import Host
+from mpifed.federation.callback import Callback
 from mpifed.federation.request import Request
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.stage import ClientBatch, HostStage, MessageCost, ServerStage
-
-ATTACK = "attack"
+from mpifed.federation.transform import ClientBatch, MessageCost, Transform
 
 
-class ServerAttack(ServerStage):
-    """Server's side of an attack: it marks the requests whose replies attackers change."""
-
-    # It changes nothing.
-    supports = BITS_AND_RESUME
-
-    def down(self, request: Request, message_cost: MessageCost) -> None:
-        if brings_uploads(request):
-            request.stages = {ATTACK: None, **request.stages}
-
-
-class HostAttack(HostStage):
-    """Clients' side of an attack: clients of ``bad`` (m,) send something else."""
+class ChangedUploads(Transform):
+    """Transform of uploads: clients of ``bad`` (m,) send something else."""
 
     # What a client sends depends on its own upload and stream alone.
     supports = BITS_AND_RESUME
+    name = "attack"
 
     def __init__(self, setup: RunSpec, attack: Attack, bad: Array) -> None:
         self.setup = setup
         self.attack = attack
         self.bad = bad
 
-    def up(self, request: Request, batch: ClientBatch, new: Any, reply: Any) -> tuple[Any, Any]:
+    def begin(self, request: Request, cost: MessageCost) -> None:
+        if brings_uploads(request):
+            self.mark(request, first=True)
+
+    def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
         bad = np.flatnonzero(self.bad[batch.f.ids])
-        if reply is None or not len(bad):
-            return new, reply
+        if upload is None or not len(bad):
+            return new, upload
         x = find_origin(request, self.setup)
-        sent = check_vectors(reply, request, self.setup).copy()
+        sent = check_vectors(upload, request, self.setup).copy()
         sent[bad] = x + self.attack.alone(sent[bad] - x, lambda: self.draws(batch, bad))
         return new, sent
 
@@ -97,7 +89,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class ClientAttacks(Plugin):
+class ClientAttacks(Plugin, Callback):
     """Clients that send, or train on, something else than they should."""
 
     # As the attacks themselves, which say so too.
@@ -142,12 +134,10 @@ class ClientAttacks(Plugin):
         if count and self.attack.on_labels:
             yield "f and its gradient are those of the changed labels; test samples have their own"
 
-    def server(self, fed: Federation) -> None:
-        if not (self.attack.on_labels or self.attack.jointly):
-            fed.stages.append(ServerAttack())
-
-    def host(self, host: Host, housing: HostDivision) -> None:
-        host.add_stage(ATTACK, HostAttack(host.setup, self.attack, self.bad))
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[ChangedUploads]:
+        if self.attack.on_labels or self.attack.jointly:
+            return []
+        return [ChangedUploads(setup, self.attack, self.bad)]
 
 
 def sum_extremes(data: Dataset, label_type: str) -> float:

@@ -14,7 +14,7 @@ from mpifed.core.processor import BlockSize
 from mpifed.features.settings import MEASURED
 from mpifed.federation.host import ClientCall, Host
 from mpifed.federation.request import FOR_THE_RECORD, Request
-from mpifed.federation.stage import ClientBatch
+from mpifed.federation.transform import ClientBatch
 from mpifed.kernels.plan import clients_per_block
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB

@@ -4,7 +4,7 @@ from mpifed.core.guards import is_user_class
 from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.block_sizes.block_sizes import BlockSizes
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.features.settings import DEVICES
 from mpifed.federation.host import Host
 from mpifed.federation.setup import RunSpec
@@ -13,7 +13,7 @@ from mpifed.problems.classifier import Classifier
 from mpifed.problems.linear_model import LinearModel
 
 
-class MeasuredBlocks(Plugin):
+class MeasuredBlocks(EnginePlugin):
     """Sizes of blocks that the first rounds try; the fastest stays."""
 
     # No number depends on the measured times: blocks of any size give the same bits.
@@ -25,9 +25,9 @@ class MeasuredBlocks(Plugin):
         self.dense = not data.sparse and data.columns is None
         return setup
 
-    def host(self, host: Host, housing: HostDivision) -> None:
+    def extend_host(self, host: Host, division: HostDivision) -> None:
         if self.dense and self.measurable(host.setup.kernels):
-            BlockSizes(host, housing.rounds).begin()
+            BlockSizes(host, division.rounds).begin()
 
     def measurable(self, kernels: str) -> bool:
         """Return whether blocks can be cut anew at no cost and without changing bits.

@@ -70,9 +70,8 @@ def as_tuple(name: str, compute: Callable[[Block, Array], Array]) -> Callable[[B
         values = compute(block, X)
         if not is_real_array(values) or values.shape != (len(block),):
             raise UserError(
-                f"the function that of_clients of the problem has for {name!r} returns {describe_value(values)}: it "
-                "must return "
-                f"an array (c,), here ({len(block)},)"
+                f"the function that client_measures of the problem has for {name!r} returns {describe_value(values)}: "
+                f"it must return an array (c,), here ({len(block)},)"
             )
         return (values,)
 

@@ -2,6 +2,7 @@
 
 from mpifed.core.promises import Supports
 from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array
 from mpifed.features.by_client.client_numbers import (
     ClientEvaluation,
     default_numbers,
@@ -9,9 +10,10 @@ from mpifed.features.by_client.client_numbers import (
     list_numbers,
     select_numbers,
 )
-from mpifed.features.feature import Evaluators, HostDivision, Plugin
+from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
+from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 
@@ -46,7 +48,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class ClientNumbers(Plugin):
+class ClientNumbers(EnginePlugin, Callback):
     """Numbers of each client that are evaluated beside f."""
 
     # Numbers for the record alone; a note says that they are of the true data.
@@ -54,13 +56,13 @@ class ClientNumbers(Plugin):
 
     rules = RULES
 
-    def host(self, host: Host, housing: HostDivision) -> None:
+    def extend_host(self, host: Host, division: HostDivision) -> None:
         names = select_numbers(self.config.problem, self.config.evaluate.clients)
         host.evaluation.evaluators[ClientEvaluation.by_client.__name__] = ClientEvaluation(
             host.setup.algorithm, names
         ).by_client
 
-    def evaluators(self, fed: Federation) -> Evaluators:
+    def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float | ClientTable]:
         if not self.config.evaluate.clients:
             return {}
-        return {"clients": lambda x: fill_missing(fed.inspect(ClientEvaluation.by_client, args=(x,)))}
+        return {"clients": fill_missing(fed.inspect(ClientEvaluation.by_client, args=(x,)))}

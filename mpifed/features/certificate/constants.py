@@ -6,7 +6,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.features.certificate.minimum import find_minimum
-from mpifed.features.penalty.ending import find_penalty
+from mpifed.features.penalty.proximal import find_penalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.theory.statements import Certificate, StudyConstants, is_convex

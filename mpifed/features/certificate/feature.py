@@ -7,11 +7,12 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.certificate.constants import FIRST, compute_constants, make_certificate
 from mpifed.features.feature import Plugin
+from mpifed.federation.callback import Callback
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 
 
-class RunCertificate(Plugin):
+class RunCertificate(Plugin, Callback):
     """Certificate of a run at the minimum if that can be computed, else at the final model."""
 
     # Constants of the true data, for the record alone: docs/privacy.md says that they are not for publication.
@@ -24,12 +25,12 @@ class RunCertificate(Plugin):
         self.sizes = data.sizes
         return setup
 
-    def before(self, fed: Federation) -> dict[str, Any]:
+    def on_start(self, fed: Federation) -> dict[str, Any]:
         constants = compute_constants(self.config, fed, self.sizes, self.config.rounds)
         self.settled = constants.at != FIRST
         return {"certificate": make_certificate(self.config, constants)} if self.settled else {}
 
-    def after(self, fed: Federation, x: Array) -> dict[str, Any]:
+    def on_end(self, fed: Federation, x: Array) -> dict[str, Any]:
         if self.settled:
             return {}
         return {

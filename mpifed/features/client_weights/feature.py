@@ -13,22 +13,21 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import AnyTransform, Plugin
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.settings import Experiment
-from mpifed.federation.host import Host
+from mpifed.federation.local_transform import LocalClients, LocalTransform
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, split_reply
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.stage import ClientBatch, HostStage, MessageCost, ServerStage, scale_rows
 from mpifed.federation.sums import ROW_REDUCTIONS, Reduction, find_subtrees, sum_subtrees
 from mpifed.federation.traits import required_methods
-from mpifed.federation.view import View, ViewedClients
+from mpifed.federation.transform import ClientBatch, MessageCost, Transform, scale_rows
 
 
-class WeightedObjectives(View):
-    """View of f_i' = m p_i f_i in place of f_i.
+class WeightedObjectives(LocalTransform):
+    """Local transform: f_i' = m p_i f_i in place of f_i.
 
     ``every`` (m,) are the m p_i of all clients; ``per_sample`` is m/d where weights are by samples, else 0.
     """
@@ -38,7 +37,7 @@ class WeightedObjectives(View):
         # m p_i = m d_i/d: an inverse that a block keeps for all its clients needs them without the clients' numbers
         self.by_block = lambda block: per_sample * block.d
 
-    def factors(self, f: ViewedClients) -> Array:
+    def factors(self, f: LocalClients) -> Array:
         factors: Array = f.xp.asarray(self.every[f.ids])
         return factors
 
@@ -51,55 +50,47 @@ def scale_weights(weights: Any, sizes: Array) -> Array:
     return len(numbers) * numbers / numbers.sum()
 
 
-AVERAGES = "averages"
+class WeightedAverages(Transform):
+    """Transform of means over the clients called: Σ p_i u_i / Σ p_i, with the ``factors`` m p_i (m,).
 
+    Clients multiply uploads, or last uploads in sums of these, by their factors.
+    """
 
-class HostAverages(HostStage):
-    """Clients' side of weighted means: uploads, or last uploads in sums of these, times the ``factors`` m p_i (m,)."""
-
-    # It multiplies uploads by weights. Noise is sized for uploads without weights: no privacy.
+    # Noise is sized for uploads without weights: no privacy.
     supports = Supports.REPEATED | Supports.DEVICES
+    name = "averages"
 
     def __init__(self, factors: Array) -> None:
         self.factors = factors
 
-    def up(self, request: Request, batch: ClientBatch, new: Any, reply: Any) -> tuple[Any, Any]:
+    def begin(self, request: Request, cost: MessageCost) -> None:
+        if request.request_type not in FOR_THE_RECORD and request.reduce in ("sum", "plain sum"):
+            self.mark(request)
+
+    def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
         # sums of last uploads include clients that are not called: there the reduction multiplies by the factors
-        if reply is None or request.last is not None:
-            return new, reply
-        arrays, names = split_reply(reply)
+        if upload is None or request.last is not None:
+            return new, upload
+        arrays, names = split_reply(upload)
         arrays = scale_rows(arrays, self.factors[batch.f.ids])
         return new, dict(zip(names, arrays, strict=True)) if names else arrays
 
-    def reductions(self, own: Array) -> dict[str, Reduction]:
+    def reductions(self, ids: Array) -> dict[str, Reduction]:
+        own = ids
         lo = int(own[0])
         tree = find_subtrees(lo, int(own[-1]) + 1, len(self.factors))
         plain = ROW_REDUCTIONS | {"sum": lambda request, rows, ids: sum_subtrees(rows, ids, lo, tree)}
 
         def add_weighted(request: Request, rows: Array, ids: Array | None) -> Array:
-            if request.last is not None and AVERAGES in request.stages:
+            if request.last is not None and self.name in request.transforms:
                 rows = rows * self.factors[own if ids is None else ids, None].astype(rows.dtype)
             return plain[request.reduce](request, rows, ids)
 
         return dict.fromkeys(("sum", "plain sum"), add_weighted)
 
-
-class ServerAverages(ServerStage):
-    """Server's side of weighted means over the clients called: Σ p_i u_i / Σ p_i."""
-
-    # It divides sums by weights. Noise is sized for uploads without weights: no privacy.
-    supports = Supports.REPEATED | Supports.DEVICES
-
-    def __init__(self, factors: Array) -> None:
-        self.factors = factors
-
-    def down(self, request: Request, message_cost: MessageCost) -> None:
-        if request.request_type not in FOR_THE_RECORD and request.reduce in ("sum", "plain sum"):
-            request.stages = {**request.stages, AVERAGES: None}
-
-    def open(self, request: Request, reply: Reply) -> None:
+    def decode(self, request: Request, reply: Reply) -> None:
         # a mean divides by the number of clients, c: Σ m p_i u_i times c/Σ m p_i; over all clients Σ m p_i is m already
-        if AVERAGES in request.stages and request.last is None and request.to is not None:
+        if self.name in request.transforms and request.last is None and request.to is not None:
             factors = self.factors[request.to]
             reply.rows = reply.rows * reply.rows.dtype.type(len(factors) / factors.sum())
 
@@ -150,7 +141,7 @@ class ClientWeights(Plugin):
 
     rules = RULES
     factors: Array  # (m,) m p_i
-    view: WeightedObjectives
+    local: WeightedObjectives
 
     def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
         """Compute the weights; raise UserError where their number is not that of clients."""
@@ -164,21 +155,15 @@ class ClientWeights(Plugin):
             )
         per_sample = setup.m / np.sum(sizes).item() if weights == "samples" else 0.0
         self.factors = scale_weights(user_weights, sizes)
-        self.view = WeightedObjectives(self.factors.astype(setup.start.dtype), per_sample)
+        self.local = WeightedObjectives(self.factors.astype(setup.start.dtype), per_sample)
+        if self.config.algorithm.upload.averaged:
+            # clients train on f_i without weights; means of their models and the recorded f have the weights
+            self.local.evaluation_only = True
+            setup = setup._replace(client_weights=self.factors)
         return setup
 
-    def server(self, fed: Federation) -> None:
-        if self.config.algorithm.upload.averaged:
-            fed.count_weights = self.factors
-            fed.stages.append(ServerAverages(self.factors))
-
-    def host(self, host: Host, housing: HostDivision) -> None:
-        if not self.config.algorithm.upload.averaged:
-            host.views.append(self.view)
-            return
-        # clients train on f_i without weights; the means of their models have the weights, and so has the recorded f
-        host.evaluation.views.append(self.view)
-        host.add_stage(AVERAGES, HostAverages(self.factors))
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[AnyTransform]:
+        return [self.local, WeightedAverages(self.factors)] if self.local.evaluation_only else [self.local]
 
 
 def get_client_weights(features: Iterable[Plugin], m: int) -> Array:

@@ -7,12 +7,12 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.compression.compress import Compress
-from mpifed.features.compression.stages import COMPRESSED, HostCompression, ServerCompression
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.compression.transform import MessageCompression
+from mpifed.features.feature import Plugin
 from mpifed.features.findings import compressors, find_lossy, last_upload_field
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
-from mpifed.federation.host import Host
+from mpifed.federation.callback import Callback
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.traits import required_methods
@@ -60,10 +60,10 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class MessageCompression(Plugin):
+class Compression(Plugin, Callback):
     """Messages that compressors shorten."""
 
-    # Its compressors and stages speak for themselves.
+    # Its compressors and its transform speak for themselves.
     supports = Supports.EVERYTHING
 
     rules = RULES
@@ -89,8 +89,5 @@ class MessageCompression(Plugin):
         for way, C in self.table.by_direction().items():
             yield from note_large_k(f"compress.{way}", C, self.numbers)
 
-    def server(self, fed: Federation) -> None:
-        fed.stages.append(ServerCompression(fed.setup, self.table))
-
-    def host(self, host: Host, housing: HostDivision) -> None:
-        host.add_stage(COMPRESSED, HostCompression(host.setup, self.table, len(host.order)))
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[MessageCompression]:
+        return [MessageCompression(setup, self.table)]

@@ -22,8 +22,8 @@ from mpifed.federation.host import ClientCall, Host
 from mpifed.federation.method import ClientMethod
 from mpifed.federation.request import Reply, ReplyLayout, Request, RowBuffer
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.stage import ClientBatch
 from mpifed.federation.sums import all_finite
+from mpifed.federation.transform import ClientBatch
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.fill import SameSizeBlocks
 from mpifed.kernels.sparse_tensor_products import choose_tensor_products
@@ -78,8 +78,6 @@ class DeviceHost(Host):
         super().__init__(setup, data, lo, hi)
         self.device = device
         self.adds = self.reductions["sum"]  # done on the device, unless a stage replaces it
-        self.row_buffer_class = lambda count, dtype, lend: DeviceRowBuffer(count, dtype, device_namespace(device))
-        self.tree_sum_class = lambda ids, dtype, tree: DeviceRowBuffer(len(ids), dtype, device_namespace(device))
         with refuse_overflow(f"the samples of clients {lo} to {hi - 1}"):
             self._move_samples(data, cohort)
         self.index_blocks()
@@ -137,6 +135,9 @@ class DeviceHost(Host):
 
     def _run(self, request: Request, answer: ClientCall) -> tuple[RowBuffer, Array | None]:
         return super()._run(request, partial(fill_block, request.each is not None, answer))
+
+    def make_buffer(self, request: Request, ids: Array, count: int) -> RowBuffer:
+        return DeviceRowBuffer(count, self.dtype, device_namespace(self.device))
 
     def _reduce_replies(self, request: Request, collected: Any, ids: Array | None) -> tuple[Reply, int]:
         tensor = collected.tensor

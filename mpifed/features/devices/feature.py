@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.devices.device_host import DeviceHost
-from mpifed.features.feature import MakeHost, Plugin
+from mpifed.features.feature import EnginePlugin, MakeHost
 from mpifed.features.settings import DEVICES
+from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
 from mpifed.federation.setup import RunSpec
 from mpifed.kernels.torch_device import kernel_device
 
 
-class DeviceKernels(Plugin):
+class DeviceKernels(EnginePlugin, Callback):
     """Samples and state as tensors on a device."""
 
     # Tensors hold the same numbers and sums run along the same tree. Parts that cannot compute there say so.
@@ -25,7 +26,7 @@ class DeviceKernels(Plugin):
         self.sparse = data.sparse
         return setup
 
-    def hosts(self, kernels: str) -> MakeHost | None:
+    def host_maker(self, kernels: str) -> MakeHost | None:
         # a study may leave kernels open: then they are known only once the ranks have looked for GPUs
         self.kernels = kernels
         return make_device_host if kernels in DEVICES else None

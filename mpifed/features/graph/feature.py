@@ -8,13 +8,15 @@ import numpy as np
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.features.findings import find_selection_key
 from mpifed.features.graph.node_clocks import NodeClocks
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.feature import make_devices
+from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
+from mpifed.federation.local_transform import LocalClients, LocalTransform
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.graph_federation import GraphFederation
 from mpifed.federation.peers.neighbourhood import HostLinks, Neighbourhood
@@ -22,17 +24,16 @@ from mpifed.federation.schedule import Schedule
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.traits import Participation
-from mpifed.federation.view import View, ViewedClients
 from mpifed.graphs.weights import Weights
 
 
-class NeighbourCounts(View):
-    """View that tells clients how many neighbours they have in the graph of the ``weights``."""
+class NeighbourCounts(LocalTransform):
+    """Local transform that tells clients how many neighbours they have in the graph of the ``weights``."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
 
-    def neighbours(self, f: ViewedClients) -> Array:
+    def neighbours(self, f: LocalClients) -> Array:
         # all nodes are in one round; where edges are drawn anew, it has its own
         degrees: Array = self.weights.at(int(np.max(f.key[0]))).degrees[f.ids][:, None]
         return degrees
@@ -86,7 +87,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class OnGraph(Plugin):
+class OnGraph(EnginePlugin, Callback):
     """Clients that exchange vectors with their neighbours."""
 
     # Neighbours see single vectors; a guarantee for sums does not protect these.
@@ -109,11 +110,11 @@ class OnGraph(Plugin):
             return None
         return NodeClocks(make_devices(self.config, setup, data), setup.algorithm.participation is Participation.ALL)
 
-    def server(self, fed: Federation) -> None:
+    def extend_server(self, fed: Federation) -> None:
         assert isinstance(fed, GraphFederation)
         fed.weights = self.weights
 
-    def attributes(self, redrawn: int) -> dict[str, Any]:
+    def attributes(self, replayed: int) -> dict[str, Any]:
         spectrum = self.weights.spectrum
         return {
             "graph_edges": self.weights.first.edges,
@@ -128,10 +129,12 @@ class OnGraph(Plugin):
         if parts > 1:
             yield f"{which} is not connected: it has {parts} parts, and only nodes of the same part can agree"
 
-    def host(self, host: Host, housing: HostDivision) -> None:
-        self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, housing.cuts, host.dtype)
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[NeighbourCounts]:
+        return [NeighbourCounts(self.weights)]
+
+    def extend_host(self, host: Host, division: HostDivision) -> None:
+        self.neighbourhood = Neighbourhood(self.weights, host.lo, host.hi, division.cuts, host.dtype)
         host.request_handlers |= self.neighbourhood.request_handlers(host)
-        host.views.append(NeighbourCounts(self.weights))
 
     def link_hosts(self, link: Callable[[Neighbourhood], HostLinks]) -> None:
         self.neighbourhood.links = link(self.neighbourhood)

@@ -9,11 +9,11 @@ from mpifed.features.feature import Plugin
 from mpifed.features.findings import guarantees_privacy
 from mpifed.features.guarantee.notes import privacy_notes
 from mpifed.features.guarantee.prepared_data import inference_notes
-from mpifed.federation.server import Federation
+from mpifed.federation.callback import Callback
 from mpifed.federation.setup import RunSpec
 
 
-class Guarantee(Plugin):
+class Guarantee(Plugin, Callback):
     """Method whose uploads have noise, with a guarantee of privacy or without one."""
 
     # It says what is guaranteed; each part says whether it keeps that.
@@ -23,16 +23,13 @@ class Guarantee(Plugin):
 
     def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
         self.inferred = inference_notes(self.config, data)
-        return setup
-
-    def server(self, fed: Federation) -> None:
         # f is of the true data: a run must not show that it is not finite, or for which client.
-        fed.records_nonfinite = guarantees_privacy(self.config)
+        return setup._replace(records_nonfinite=guarantees_privacy(self.config))
 
-    def attributes(self, redrawn: int) -> dict[str, Any]:
+    def attributes(self, replayed: int) -> dict[str, Any]:
         privacy = self.config.algorithm.privacy()
         assert privacy is not None
-        return {"privacy": str(privacy)} | ({"rounds_redrawn": redrawn} if privacy.holds else {})
+        return {"privacy": str(privacy)} | ({"rounds_redrawn": replayed} if privacy.holds else {})
 
     def notes(self) -> list[str]:
         return [*privacy_notes(self.config), *self.inferred]

@@ -3,14 +3,14 @@
 import math
 
 from mpifed.core.promises import Supports
-from mpifed.features.feature import HostDivision, Plugin
-from mpifed.features.masks.masked_sums import MASKS, HostMasks, ServerMasks
+from mpifed.features.feature import Plugin
+from mpifed.features.masks.masked_sums import MaskedSums
 from mpifed.features.masks.masks import Masks
 from mpifed.features.rule import LoadedSettings, Rule, Violation
 from mpifed.features.settings import Experiment
-from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import ScoreSelection
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.traits import has_options
 
 SCORES_SHOW = (
@@ -87,7 +87,7 @@ COUNTED: list[Rule[LoadedSettings]] = [
 class SecureAggregation(Plugin):
     """Uploads under masks that cancel in their sum."""
 
-    # Its stages speak for themselves.
+    # Its transform speaks for itself.
     supports = Supports.EVERYTHING
 
     rules = RULES
@@ -98,9 +98,6 @@ class SecureAggregation(Plugin):
         assert self.config.masks is not None
         return self.config.masks
 
-    def server(self, fed: Federation) -> None:
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[MaskedSums]:
         # after compression: masks hide what is left of an upload
-        fed.stages.append(ServerMasks(fed.setup, self.table, fed.schedule))
-
-    def host(self, host: Host, housing: HostDivision) -> None:
-        host.add_stage(MASKS, HostMasks(host.setup, self.table))
+        return [MaskedSums(setup, self.table, None if fed is None else fed.schedule)]

@@ -13,10 +13,8 @@ from mpifed.features.masks.masks import Masks
 from mpifed.federation.request import FOR_THE_RECORD, MASKED, Reply, Request
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.stage import HostStage, MessageCost, ServerStage
 from mpifed.federation.sums import Reduction, all_finite
-
-MASKS = "masked"
+from mpifed.federation.transform import MessageCost, Transform
 
 DrawMask = Callable[[int, int], Array]  # clients i < j -> their common mask (N,), uint64
 
@@ -49,44 +47,49 @@ def add_masks(uploads: Array, ids: Array, peers: Array, draw: DrawMask) -> None:
                     uploads[row[j]] -= mask
 
 
-class ServerMasks(ServerStage):
-    """Server's side of [masks]: all selected clients have agreed on masks, those that are absent later included."""
+class MaskedSums(Transform):
+    """Transform of sums: uploads are added up in fixed point, under masks where the run computes them.
 
-    # It marks the sums that are masked, and decodes them; uploads have their noise before. Seeded masks hide nothing.
+    All selected clients have agreed on masks, those that are absent later included.
+    """
+
+    # It comes last, so that uploads have their noise; masks come from seed, round and pair, and hide nothing.
     supports = Supports.EVERYTHING
+    name = "masked"
 
-    def __init__(self, setup: RunSpec, masks: Masks, schedule: Schedule) -> None:
+    def __init__(self, setup: RunSpec, masks: Masks, schedule: Schedule | None = None) -> None:
         self.setup = setup
         self.masks = masks
-        self.schedule = schedule
+        self.schedule = schedule  # of the server
 
-    def down(self, request: Request, message_cost: MessageCost) -> None:
+    def begin(self, request: Request, cost: MessageCost) -> None:
         """Mark a sum of uploads as masked, and name the clients that agreed on masks."""
         if request.request_type in FOR_THE_RECORD or request.reduce not in ("sum", "plain sum"):
             return
-        if message_cost.charge is False:
+        if cost.charge is False:
             raise self.make_error(request)
         if self.masks.sums != "float":
             request.reduce = MASKED
         peers = None
         schedule = self.schedule
+        assert schedule is not None
         if request.to is schedule.selected and schedule.requested_clients is not request.to:
             peers = np.arange(self.setup.m) if schedule.requested_clients is None else schedule.requested_clients
-        request.stages = {**request.stages, MASKS: peers}
+        self.mark(request, peers)
 
-    def cost(self, request: Request, reply: Reply, count: int, message_cost: MessageCost) -> None:
+    def charge(self, request: Request, reply: Reply, count: int, cost: MessageCost) -> None:
         """Set the bytes up and down of ``count`` replies under masks."""
         numbers = reply.rows.shape[-1]
         if not numbers:
             return
         if request.reduce in ("rows", "max"):
             raise self.make_error(request)
-        if message_cost.bits is not None:
+        if cost.bits is not None:
             raise UserError(f"masks cannot be used with {self.setup.algorithm.label()}: it compresses its uploads")
-        peers = request.stages.get(MASKS)
-        message_cost.masked_bytes = self.masks.message_bytes(count if peers is None else len(peers), count, numbers)
+        peers = request.transforms.get(self.name)
+        cost.masked_bytes = self.masks.message_bytes(count if peers is None else len(peers), count, numbers)
 
-    def open(self, request: Request, reply: Reply) -> None:
+    def decode(self, request: Request, reply: Reply) -> None:
         """Replace a masked sum by its real numbers."""
         if request.reduce == MASKED:
             total = unmask(self.setup, self.masks, request, reply.rows)
@@ -99,18 +102,9 @@ class ServerMasks(ServerStage):
             f"{request.method} one by one, and masks hide single uploads"
         )
 
-
-class HostMasks(HostStage):
-    """Clients' side of [masks]: uploads are added up in fixed point, under masks where the run computes them."""
-
-    # It comes last, so that uploads have their noise; masks come from seed, round and pair.
-    supports = Supports.EVERYTHING
-
-    def __init__(self, setup: RunSpec, masks: Masks) -> None:
-        self.setup, self.masks = setup, masks
-
-    def reductions(self, own: Array) -> dict[str, Reduction]:
+    def reductions(self, ids: Array) -> dict[str, Reduction]:
         """Return the sum in fixed point; it is not finite where a row is not."""
+        own = ids
 
         def reduce(request: Request, rows: Array, ids: Array | None) -> Array:
             if not all_finite(rows):
@@ -144,7 +138,7 @@ def sum_rows(setup: RunSpec, masks: Masks, request: Request, rows: Array, ids: A
     if masks.sums == "masked" and rows.shape[1]:
         uploading = np.flatnonzero(np.isin(ids, called))
         hidden = uploads[uploading]
-        sent = request.stages.get(MASKS)
+        sent = request.transforms.get(MaskedSums.name)
         peers = request.to if sent is None else sent
         agreed = np.arange(setup.m) if peers is None else peers  # also those that did not reply
         add_masks(hidden, ids[uploading], agreed, make_draw(setup, request.key, rows.shape[1]))
@@ -154,7 +148,7 @@ def sum_rows(setup: RunSpec, masks: Masks, request: Request, rows: Array, ids: A
 
 def unmask(setup: RunSpec, masks: Masks, request: Request, total: Array) -> Array:
     """Return the sum (N,) of all uploads as real numbers, without the masks of clients that did not reply."""
-    peers = request.stages.get(MASKS)
+    peers = request.transforms.get(MaskedSums.name)
     if masks.sums == "masked" and peers is not None and request.to is not None:
         # clients that dropped out had agreed on masks that are never subtracted: the server rebuilds and removes these
         left = np.zeros((1, len(total)), np.uint64)

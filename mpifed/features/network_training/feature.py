@@ -8,17 +8,18 @@ import numpy as np
 from mpifed.core.promises import Supports
 from mpifed.core.streams import hash_numbers, streams, to_signed_64, user_purpose_number
 from mpifed.core.typing import Array
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import Plugin
 from mpifed.features.findings import minibatch_size
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
-from mpifed.federation.host import Host
-from mpifed.federation.view import F, Gradient, Steps, View, ViewedClients
+from mpifed.federation.local_transform import F, Gradient, LocalClients, LocalTransform, Steps
+from mpifed.federation.server import Federation
+from mpifed.federation.setup import RunSpec
 from mpifed.kernels.blocks import Block
 
 
-class Dropout(View):
-    """View of gradients with the problem's random numbers, as with dropout: a seed per client, from which masks follow.
+class Dropout(LocalTransform):
+    """Local transform of gradients with random numbers of the problem, such as masks, from a seed for each client.
 
     The seed follows from that of the ``run``, the client, the round and the call, and in ``steps`` from the number of
     the local step. At two points of one step it is the same.
@@ -29,13 +30,13 @@ class Dropout(View):
         self.seeds = seeds
         self.loops = loops  # how often ``steps`` was called
 
-    def of(self, f: ViewedClients, rows: Array | None = None) -> View:
+    def of(self, f: LocalClients, rows: Array | None = None) -> LocalTransform:
         if rows is None:
             return Dropout(self.run)
         # clients in the midst of a step go on with its seeds, and their next loop is the next one
         return Dropout(self.run, None if self.seeds is None else self.seeds[rows], self.loops)
 
-    def get_seeds(self, f: ViewedClients) -> Array:
+    def get_seeds(self, f: LocalClients) -> Array:
         """Return the random seed of each client, an integer of 64 bits: (c,)."""
         # computed only here: most calls need none, such as evaluations
         if self.seeds is None:
@@ -43,14 +44,14 @@ class Dropout(View):
             self.seeds = hash_numbers(run, to_signed_64(user_purpose_number("dropout")), f.ids, *f.key)
         return self.seeds
 
-    def gradient(self, f: ViewedClients, before: Gradient) -> Gradient:
+    def gradient(self, f: LocalClients, before: Gradient) -> Gradient:
         return partial(f.problem.seeded_grad, seeds=self.get_seeds(f))
 
     def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
         self.loops += 1
         # a copy: loops that begin before this one has ended count on
         loop = self.loops
-        position = f.views.index(self)
+        position = f.transforms.index(self)
         epoch = -1
         k = 0  # mini-batches are counted anew in each epoch: other clients may have more of them
         for j, batch, has in steps:
@@ -58,18 +59,18 @@ class Dropout(View):
             epoch = j
             # with full batches every step has this f, which needs its own seeds after the loop: a copy is changed
             step = f.with_key(f.key) if batch is f else batch
-            step.views[position] = Dropout(self.run, hash_numbers(self.get_seeds(f), loop, j, k))
+            step.transforms[position] = Dropout(self.run, hash_numbers(self.get_seeds(f), loop, j, k))
             yield j, step, has
 
 
-class Augmentation(View):
-    """View that changes samples of mini-batches at random; those of full batches and evaluations stay."""
+class Augmentation(LocalTransform):
+    """Local transform that changes samples of mini-batches at random; those of full batches and evaluations stay."""
 
     def __init__(self, run: int) -> None:
         self.run = run
         self.changes: list[np.random.Generator] = []  # a random stream per client, for a round and call
 
-    def of(self, f: ViewedClients, rows: Array | None = None) -> View:
+    def of(self, f: LocalClients, rows: Array | None = None) -> LocalTransform:
         # streams begin anew for some of the clients too, like those from which mini-batches are drawn
         return Augmentation(self.run)
 
@@ -79,7 +80,7 @@ class Augmentation(View):
                 batch.block = self.augment(f, batch.block)
             yield j, batch, has
 
-    def augment(self, f: ViewedClients, block: Block) -> Block:
+    def augment(self, f: LocalClients, block: Block) -> Block:
         """Return a mini-batch with changed samples; a client's draws depend on its own number of samples alone."""
         # later loops continue the same streams
         self.changes = self.changes or streams(self.run, "augment", f.ids, *f.key)
@@ -117,12 +118,12 @@ class NetworkTraining(Plugin):
 
     rules = RULES
 
-    def host(self, host: Host, housing: HostDivision) -> None:
-        host.views += training_views(self.config)
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[LocalTransform]:
+        return training_transforms(self.config)
 
 
-def training_views(c: Experiment) -> list[View]:
-    """Return the views that make local steps of a study's problem random."""
-    views: list[View] = [Dropout(c.seed)] if c.problem.has("seeded_grad") else []
+def training_transforms(c: Experiment) -> list[LocalTransform]:
+    """Return the transforms that make local steps of a study's problem random."""
+    transforms: list[LocalTransform] = [Dropout(c.seed)] if c.problem.has("seeded_grad") else []
     # after dropout, which gives every step its own f: the samples of that f are changed
-    return [*views, Augmentation(c.seed)] if c.problem.augments() else views
+    return [*transforms, Augmentation(c.seed)] if c.problem.augments() else transforms

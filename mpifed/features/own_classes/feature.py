@@ -9,10 +9,10 @@ from mpifed.core.arrays import is_tensor
 from mpifed.core.errors import UserError
 from mpifed.core.guards import InvalidReturn, file_name_of, wrap_with_guard
 from mpifed.core.promises import Supports
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
-from mpifed.federation.method import ClientMethod, FederatedMethod
+from mpifed.federation.method import ClientMethod, FederatedMethod, WrappedMethods
 from mpifed.federation.peers.neighbourhood import Neighbours
 from mpifed.federation.reply_guards import CLIENT, check_reply, describe_layout, upload_layout
 from mpifed.federation.request import ReplyLayout, make_read_only, refuse_arguments
@@ -72,11 +72,11 @@ class MethodChecker:
         return result
 
 
-class UserClasses(Plugin):
+class UserClasses(EnginePlugin):
     """Checks of a method that a user has written."""
 
     # It checks what is returned and changes nothing; the class that it checks speaks for itself.
     supports = Supports.EVERYTHING
 
-    def host(self, host: Host, housing: HostDivision) -> None:
-        host.middleware.append(MethodChecker(self.config.algorithm, Algorithm))
+    def extend_host(self, host: Host, division: HostDivision) -> None:
+        host.algorithm = WrappedMethods(host.algorithm, MethodChecker(self.config.algorithm, Algorithm))

@@ -7,10 +7,11 @@ from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Plugin
 from mpifed.features.penalty.coefficients import select_penalised
-from mpifed.features.penalty.ending import ProximalEnding
 from mpifed.features.penalty.penalty import ElasticNetPenalty
+from mpifed.features.penalty.proximal import ProximalStep
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
+from mpifed.federation.callback import Callback
 from mpifed.federation.method import Proximal, has_proximal_step
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
@@ -46,7 +47,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class PenalisedObjective(Plugin):
+class PenalisedObjective(Plugin, Callback):
     """Objective F = f + h with h(x) = λ₁‖x‖₁ + (λ₂/2)‖x‖²."""
 
     # The server takes a further step, from what it has received.
@@ -66,8 +67,8 @@ class PenalisedObjective(Plugin):
         if self.config.objective.penalised:
             yield "objective is f with its penalty, F, and grad_norm_sq is ‖x − prox(x − ∇f(x))‖², 0 where F is least"
 
-    def server(self, fed: Federation) -> None:
-        fed.endings.append(ProximalEnding(fed, self.penalty, cast(Proximal, self.config.algorithm)))
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[ProximalStep]:
+        return [] if fed is None else [ProximalStep(fed, self.penalty, cast(Proximal, self.config.algorithm))]
 
 
 def get_penalty(features: Iterable[Plugin]) -> ElasticNetPenalty:

@@ -7,6 +7,7 @@ from mpifed.core.typing import Array
 from mpifed.features.feature import Plugin
 from mpifed.features.rule import Rule
 from mpifed.features.settings import Experiment
+from mpifed.federation.callback import Callback
 from mpifed.federation.method import HasPersonalModels
 from mpifed.federation.server import Federation
 
@@ -18,7 +19,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class PersonalModels(Plugin):
+class PersonalModels(Plugin, Callback):
     """Personal model of each client, stored in the result."""
 
     # They are stored when the run is over; a note says that they are from the true data.
@@ -26,6 +27,6 @@ class PersonalModels(Plugin):
 
     rules = RULES
 
-    def after(self, fed: Federation, x: Array) -> dict[str, Any]:
+    def on_end(self, fed: Federation, x: Array) -> dict[str, Any]:
         assert isinstance(self.config.algorithm, HasPersonalModels)
         return {"personal": fed.inspect(self.config.algorithm.personal_models)}

@@ -6,9 +6,16 @@ from typing import NamedTuple
 from mpifed.core.errors import UserError
 from mpifed.core.promises import NOTHING_SUPPORTED, Supports
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.features.listed import make_data_features, make_features
-from mpifed.features.promises.parts import RunPart, feature_part, list_parts, sample_parts, selector_part, stage_part
+from mpifed.features.promises.parts import (
+    RunPart,
+    feature_part,
+    list_parts,
+    sample_parts,
+    selector_part,
+    transform_part,
+)
 from mpifed.features.rule import LoadedSettings, Rule, Violation
 from mpifed.features.settings import DEVICES, Experiment
 from mpifed.federation.host import Host
@@ -102,8 +109,8 @@ def as_words(refusal: str) -> Violation:
     return {"refusal": refusal} if refusal else None
 
 
-class Promises(Plugin):
-    """Promises that a study asks for; this feature comes last, so that the stages of all others are there."""
+class Promises(EnginePlugin):
+    """Promises that a study asks for; this feature comes last, so that the transforms of all others are there."""
 
     # It has rules and computes nothing.
     supports = Supports.EVERYTHING
@@ -123,12 +130,12 @@ class Promises(Plugin):
         self.refuse(explain_refusals(self.promises, parts, self.config))
         return data
 
-    def server(self, fed: Federation) -> None:
-        """Raise UserError for a stage with which a promise does not hold; ``host`` does so for stages of hosts."""
-        self.refuse(explain_refusals(self.promises, map(stage_part, fed.stages), self.config))
+    def extend_server(self, fed: Federation) -> None:
+        """Raise UserError for a transform with which a promise does not hold; ``extend_host`` does so at hosts."""
+        self.refuse(explain_refusals(self.promises, map(transform_part, fed.transforms), self.config))
 
-    def host(self, host: Host, housing: HostDivision) -> None:
-        self.refuse(explain_refusals(self.promises, map(stage_part, host.stages.values()), self.config))
+    def extend_host(self, host: Host, division: HostDivision) -> None:
+        self.refuse(explain_refusals(self.promises, map(transform_part, host.transforms.values()), self.config))
 
     def refuse(self, refusals: Iterator[str]) -> None:
         for sentence in refusals:

@@ -25,8 +25,8 @@ from mpifed.data.tables.promises import COLUMNS
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
-from mpifed.federation.stage import Checkpointable
 from mpifed.federation.traits import required_methods
+from mpifed.federation.transform import Transform
 from mpifed.problems.function_promises import FUNCTION_PROMISES
 
 ABSENT = {
@@ -211,6 +211,6 @@ def sample_parts(data: Dataset) -> Iterator[RunPart]:
         yield RunPart(words, *COLUMNS.get(name, NO_PROMISES), wrong=", and ")
 
 
-def stage_part(stage: Checkpointable) -> RunPart:
-    """Return the part of a stage of messages."""
-    return make_part(f"the stage {type(stage).__name__}", stage)
+def transform_part(transform: Transform) -> RunPart:
+    """Return the part of a transform of messages."""
+    return make_part(f"the transform {type(transform).__name__}", transform)

@@ -10,13 +10,11 @@ from mpifed.core.typing import Array
 from mpifed.features.attack.attacks import Attack, average_rows
 from mpifed.features.attack.changes import NOWHERE, brings_uploads, check_vectors, find_origin
 from mpifed.features.robust.means import BITS_AND_RESUME, RobustMean
-from mpifed.federation.calls import ClientCaller
 from mpifed.federation.request import Reply, Request
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.stage import WEIGHTED, ClientBatch, HostStage, MessageCost, ServerStage
+from mpifed.federation.transform import WEIGHTED, ClientBatch, MessageCost, Transform
 
-ROWS = "rows"
-BEFORE = "robust mean"  # its name in checkpoints
+LAST = "mean"  # the mean of the round before
 
 
 class RobustAveraging:
@@ -53,30 +51,32 @@ class RobustAveraging:
     def make_column_mean(self, request: Request) -> Callable[..., Array]:
         """Return the function by which ranks make this mean of their columns."""
 
-        # its name travels to the ranks, whose stage then has the same function for them
+        # its name travels to the ranks, whose transform then has the same function for them
         def by_column(rows: Array, *args: Any) -> Array:
             return self.mean(request, rows)
 
         return by_column
 
 
-class ServerRows(ServerStage):
-    """Server's side: it replaces means of uploads by robust means of rows. ``before`` is the last mean."""
+class RobustRows(Transform):
+    """Transform of means of uploads: clients send changes as rows, of which the server makes a robust mean.
 
-    # The last mean, which the next round reads, is in the checkpoint.
+    ``server_state`` has the last mean, where the next one depends on it.
+    """
+
+    # Each row is a function of the client's own upload; the last mean, which the next round reads, is in checkpoints.
     supports = BITS_AND_RESUME
+    name = "rows"
 
-    def __init__(self, fed: ClientCaller, averaging: RobustAveraging) -> None:
-        self.fed = fed
-        self.setup = fed.setup
+    def __init__(self, setup: RunSpec, averaging: RobustAveraging) -> None:
+        self.setup = setup
         self.averaging = averaging
-        self.before = np.zeros_like(fed.setup.start)
 
-    def down(self, request: Request, message_cost: MessageCost) -> None:
+    def begin(self, request: Request, cost: MessageCost) -> None:
         """Ask for uploads as rows; raise UserError where a round takes more than a plain mean of uploads."""
         if not brings_uploads(request):
             return
-        plain = message_cost.averaged and message_cost.charge is not False and WEIGHTED not in request.stages
+        plain = cost.averaged and cost.charge is not False and WEIGHTED not in request.transforms
         if not plain or request.last is not None:
             raise UserError(
                 f"round of {self.setup.algorithm.label()} takes more than one plain mean of the uploads of "
@@ -84,40 +84,24 @@ class ServerRows(ServerStage):
                 "upload must not say one_mean"
             )
         request.reduce = "rows"
-        request.stages = {**request.stages, ROWS: None}
+        self.mark(request)
         if self.averaging.by_column:
             request.then = self.averaging.make_column_mean(request)
 
-    def open(self, request: Request, reply: Reply) -> None:
-        if ROWS not in request.stages:
-            return
-        if not self.averaging.by_column:
-            self.before = reply.rows = self.averaging.mean(request, reply.rows, self.before)
-        reply.rows = reply.rows + find_origin(request, self.setup)
-        self.fed.count = 1  # fed.mean divides by it
-
-    def export_state(self) -> dict[str, Array]:
-        return {} if self.averaging.by_column else {BEFORE: self.before}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.before = arrays.get(BEFORE, self.before)
-
-
-class HostRows(HostStage):
-    """Clients' side: it turns uploads into changes."""
-
-    # Each row is a function of the client's own upload.
-    supports = BITS_AND_RESUME
-
-    def __init__(self, setup: RunSpec, averaging: RobustAveraging) -> None:
-        self.setup = setup
-        self.averaging = averaging
-
-    def up(self, request: Request, batch: ClientBatch, new: Any, reply: Any) -> tuple[Any, Any]:
-        sent = check_vectors(reply, request, self.setup)
+    def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
+        sent = check_vectors(upload, request, self.setup)
         x = find_origin(request, self.setup)
         # uploads that are changes already are not copied
         return new, sent if x is NOWHERE else sent - x
 
     def then(self, request: Request) -> Callable[..., Array]:
         return self.averaging.make_column_mean(request)
+
+    def decode(self, request: Request, reply: Reply) -> None:
+        if self.name not in request.transforms:
+            return
+        if not self.averaging.by_column:
+            before = self.server_state.get(LAST, np.zeros_like(self.setup.start))
+            self.server_state[LAST] = reply.rows = self.averaging.mean(request, reply.rows, before)
+        reply.rows = reply.rows + find_origin(request, self.setup)
+        reply.count = 1  # fed.mean divides by it

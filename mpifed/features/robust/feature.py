@@ -2,13 +2,12 @@
 
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import HostDivision, Plugin
+from mpifed.features.feature import Plugin
 from mpifed.features.findings import may_be_absent
-from mpifed.features.robust.averaging import ROWS, HostRows, RobustAveraging, ServerRows
+from mpifed.features.robust.averaging import RobustAveraging, RobustRows
 from mpifed.features.robust.means import BITS_AND_RESUME, RobustMean
 from mpifed.features.robust.one_mean import explain_conflict
 from mpifed.features.rule import LoadedSettings, Rule, Violation
-from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 
@@ -45,11 +44,5 @@ class Robust(Plugin):
         self.bad = None if c.attack is None else c.attack.attackers(data.m, c.seed)
         return data
 
-    def server(self, fed: Federation) -> None:
-        fed.stages.append(ServerRows(fed, self.averaging(fed.setup)))
-
-    def host(self, host: Host, housing: HostDivision) -> None:
-        host.add_stage(ROWS, HostRows(host.setup, self.averaging(host.setup)))
-
-    def averaging(self, setup: RunSpec) -> RobustAveraging:
-        return RobustAveraging(setup, self.config.robust, self.config.attack, self.bad)
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[RobustRows]:
+        return [RobustRows(setup, RobustAveraging(setup, self.config.robust, self.config.attack, self.bad))]

@@ -9,7 +9,6 @@ from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.scored import Greedy
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import ScoresDualMoves
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import MeanEstimate
 
 
@@ -57,7 +56,3 @@ class SelectionLaws(Plugin):
 
     rules = RULES
     counted = COUNTED
-
-    def server(self, fed: Federation) -> None:
-        if fed.participants.selector.learn is not None:
-            fed.before_start.append(fed.participants.learn)

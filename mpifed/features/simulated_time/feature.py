@@ -10,6 +10,7 @@ from mpifed.features.rule import ONE, Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import SimulatedDevices
+from mpifed.federation.callback import Callback
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
@@ -46,7 +47,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class SimulatedTime(Plugin):
+class SimulatedTime(Plugin, Callback):
     """Simulated devices, some of which are slow or absent."""
 
     # Times follow from the seed and numbers of samples, which are public if single samples are private; for whole

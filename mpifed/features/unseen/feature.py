@@ -6,7 +6,6 @@ beside its host, as a service of that.
 
 import difflib
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +19,12 @@ from mpifed.data.dataset import Dataset
 from mpifed.data.labels import join_words
 from mpifed.data.reordered import ReorderedDataset
 from mpifed.features.by_client.client_numbers import compute_numbers, fill_missing, select_numbers
-from mpifed.features.feature import ClientTable, Evaluators, HostDivision, MakeHost, Plugin
+from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.guarantee.prepared_data import unseen_notes
-from mpifed.features.network_training.feature import training_views
+from mpifed.features.network_training.feature import training_transforms
 from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Evaluate, Experiment
+from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
 from mpifed.federation.method import FederatedMethod, TrainsPersonalModels
@@ -210,7 +210,7 @@ RULES: list[Rule[Experiment]] = [
 ]
 
 
-class Unseen(Plugin):
+class Unseen(EnginePlugin, Callback):
     """Clients that never train and are only evaluated."""
 
     # They send nothing to the rounds, and are evaluated for the record alone; a note says so.
@@ -226,12 +226,12 @@ class Unseen(Plugin):
         train.notes += unseen_notes(self.config)
         return train
 
-    def host(self, host: Host, housing: HostDivision) -> None:
+    def extend_host(self, host: Host, division: HostDivision) -> None:
         """Add the service of this rank's share of unseen clients; their numbers are above those of all others."""
         data, first, _ = self.unseen
         count = data.m - first
-        lo, hi = housing.split_range(host, count)
-        unseen_host = None if lo == hi else self.make_unseen_host(host.setup, housing.make, first + lo, first + hi)
+        lo, hi = division.split_range(host, count)
+        unseen_host = None if lo == hi else self.make_unseen_host(host.setup, division.make, first + lo, first + hi)
         host.services[TESTED] = UnseenService(host, unseen_host, lo, count).tested
 
     def make_unseen_host(self, setup: RunSpec, make: MakeHost, lo: int, hi: int) -> Host:
@@ -239,7 +239,8 @@ class Unseen(Plugin):
         c, data = self.config, self.unseen.data
         host = make(setup._replace(m=data.m, role=self.unseen.role), data, (lo, hi), hi - lo)
         # they have no weights and no neighbours, but their local steps are like those of clients that train
-        host.views += training_views(c)
+        for transform in training_transforms(c):
+            host.add_transform(transform)
         names = select_numbers(c.problem, c.evaluate.clients or True)
         methods = UnseenMethods(setup.algorithm, names, c.evaluate.unseen_steps, c.evaluate.unseen_step)
         host.algorithm = methods
@@ -247,15 +248,15 @@ class Unseen(Plugin):
         host.join()
         return host
 
-    def evaluators(self, fed: Federation) -> Evaluators:
-        return {"unseen": partial(self.evaluate, fed)}
+    def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float | ClientTable]:
+        return {"unseen": self.evaluate(fed, x)}
 
     def evaluate(self, fed: Federation, x: Array) -> ClientTable:
         """Return the unseen clients' numbers at the server's model x (n,); raise RunError where steps diverge."""
         rows: ClientTable = fed.call_service(TESTED, "plain sum", (x,))
         check = rows.pop("check")
         bad = np.flatnonzero(~np.isfinite(check))
-        if fed.records_nonfinite:
+        if fed.setup.records_nonfinite:
             rows = {name: values + check for name, values in rows.items()}  # NaN where a model is not finite
         elif len(bad):
             client = self.unseen.ids[self.unseen.first + bad[0]]
@@ -266,11 +267,11 @@ class Unseen(Plugin):
             )
         return fill_missing(rows)
 
-    def attributes(self, redrawn: int) -> dict[str, Any]:
+    def attributes(self, replayed: int) -> dict[str, Any]:
         return {"unseen_evaluated_on": self.unseen.role.name}
 
-    def clients(self, tables: dict[str, ClientTable]) -> dict[str, ClientTable]:
-        """Add the table /unseen, and to both tables the numbers of clients in the data."""
+    def on_end(self, fed: Federation, x: Array) -> dict[str, Any]:
+        """Return the table /unseen, and for both tables the numbers of clients in the data."""
         data, first, ids = self.unseen
         unseen = {"data_client": ids[first:], "samples": data.sizes[first:]}
-        return tables | {"clients": tables["clients"] | {"data_client": ids[:first]}, "unseen": unseen}
+        return {"clients": {"data_client": ids[:first]}, "unseen": unseen}

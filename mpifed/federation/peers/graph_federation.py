@@ -11,8 +11,8 @@ from mpifed.federation.method import ClientMethod, ServerState
 from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE
 from mpifed.federation.request import EVALUATE, FOR_THE_RECORD, Request
 from mpifed.federation.server import Federation
-from mpifed.federation.stage import MessageCost
 from mpifed.federation.sums import divide_sum
+from mpifed.federation.transform import MessageCost
 from mpifed.graphs.weights import Weights
 
 Fields = str | tuple[str, ...]

@@ -11,7 +11,7 @@ from mpifed.features.asynchrony.arrivals import Arrivals
 from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.federation.participation.selection import All, UniformSelection
 from mpifed.federation.request import CALL, REST, Request
-from mpifed.federation.stage import MessageCost
+from mpifed.federation.transform import MessageCost
 from tests.helpers.algorithm_runs import Run, build, same
 from tests.helpers.devices import devices
 
@@ -175,7 +175,7 @@ def test_the_order_of_arrivals_needs_no_computing_and_who_is_under_way_cannot_be
     run.fed.send(update, x, 0)
     assert len(run.fed.arrivals()) == 3
     assert run.fed.computing == 0
-    assert run.hosts[0].checkpointed[-1].uploads == {}
+    assert run.hosts[0].transforms["resting"].client_state == {}
     told = "update calls clients that are under way: in an asynchronous run a method can call only the clients that"
     for call in (run.fed.call, run.fed.send):
         refused(lambda call=call: call(update, x, 0), told)

@@ -77,7 +77,7 @@ class Halves(Softmax, tag="halves"):
 
 
 def test_a_number_of_the_wrong_shape_is_refused():
-    with pytest.raises(UserError, match=r"^the function that of_clients of the problem has for 'half' returns"):
+    with pytest.raises(UserError, match=r"^the function that client_measures of the problem has for 'half' returns"):
         run({"evaluate.clients": ["half"]}, problem=Halves())
 
 

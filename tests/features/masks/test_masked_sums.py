@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.features.masks.masked_sums import MASKS, add_masks, make_draw, sum_rows, unmask
+from mpifed.features.masks.masked_sums import MaskedSums, add_masks, make_draw, sum_rows, unmask
 from mpifed.features.masks.masks import Masks
 from mpifed.federation.request import MASKED, Request
 from mpifed.federation.setup import RunSpec
@@ -17,7 +17,7 @@ FIXED = Masks().fixed_point
 
 
 def request(to=None, peers=None, last=None):
-    return Request("update", to=to, reduce=MASKED, last=last, key=(3, 1), stages={MASKS: peers})
+    return Request("update", to=to, reduce=MASKED, last=last, key=(3, 1), transforms={MaskedSums.name: peers})
 
 
 def uploads(seed=0, size=1.0):

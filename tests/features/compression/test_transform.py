@@ -8,8 +8,7 @@ import pytest
 import mpifed
 from mpifed.experiment.checkpoint import rows_or_zeros
 from mpifed.experiment.config import experiment
-from mpifed.features.compression.feature import MessageCompression
-from mpifed.features.compression.stages import COMPRESSED
+from mpifed.features.compression.feature import Compression
 from mpifed.federation.participation.selection import All, UniformSelection
 from tests.helpers.algorithm_cases import CASES, SERVED, SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
@@ -131,7 +130,7 @@ def test_feddyn_keeps_the_mean_of_its_linear_terms_but_for_what_is_not_sent_yet(
     run = Run(build("feddyn", {"alpha": 1.0, **STEP}), compress={"up": TOPK})
     run.rounds(30)
     (host,) = run.hosts
-    error = host.stages[COMPRESSED].memory["update 0"][host.slot].mean(axis=0)
+    error = host.transforms["compressed"].client_state["update 0"][host.slot].mean(axis=0)
     assert np.abs(error).max() > 1e-4
     assert np.allclose(run.server.h, run.states().h.mean(axis=0) + error, atol=1e-12)
 
@@ -228,7 +227,7 @@ def test_a_method_says_whether_its_rounds_use_the_last_uploads_of_all_clients(ca
 
 def test_biased_messages_without_feedback_are_worth_a_note():
     for feedback, up, worth in (("none", TOPK, True), ("memory", TOPK, False), ("none", RANDK, False)):
-        told = MessageCompression(experiment({"compress": {"up": up, "feedback": feedback}})).notes()
+        told = Compression(experiment({"compress": {"up": up, "feedback": feedback}})).notes()
         assert any("the errors of topk do not cancel" in note for note in told) == worth
 
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.features.penalty.penalty import ElasticNetPenalty
-from mpifed.federation.ending import Ending
 from mpifed.federation.method import Proximal, ServerState
 from mpifed.federation.server import Federation
+from mpifed.federation.transform import ServerTransform
 
 OF_F = ("objective", "objective_samples", "lagrangian")  # sums to which h is added
 
 
-class ProximalEnding(Ending):
-    """Ending of a round: a proximal step; F and its residual are evaluated."""
+class ProximalStep(ServerTransform):
+    """Proximal step after a round; F and its residual are evaluated."""
 
     def __init__(self, fed: Federation, penalty: ElasticNetPenalty, method: Proximal) -> None:
         self.fed = fed
@@ -43,4 +43,4 @@ class ProximalEnding(Ending):
 
 def find_penalty(fed: Federation) -> ElasticNetPenalty | None:
     """Return the penalty of a federation's objective, or None where that is f alone."""
-    return next((end.penalty for end in fed.endings if isinstance(end, ProximalEnding)), None)
+    return next((step.penalty for step in fed.server_transforms if isinstance(step, ProximalStep)), None)

@@ -1,0 +1,49 @@
+"""Callbacks: what plug-ins do before, between and after rounds, at the server."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from mpifed.core.typing import Array
+from mpifed.federation.method import ServerState
+from mpifed.federation.server import Federation
+
+ClientTable = dict[str, Array]  # numbers of each client (m,), by name
+
+
+class Callback:
+    """What is done at the server before the first round, after each and after the last; by default nothing.
+
+    A callback lives on rank 0. It may read the server, ask its clients by ``fed.inspect``, which is charged to no
+    ledger, and change neither.
+
+        >>> class Printed(mpifed.Plugin, mpifed.Callback):
+        ...     def after_round(self, fed, server):
+        ...         print(fed.round, len(server.x))
+    """
+
+    def notes(self) -> Iterable[str]:
+        """Return sentences that a user should read before round one, and that the result keeps."""
+        return ()
+
+    def attributes(self, replayed: int) -> dict[str, Any]:
+        """Return attributes of the result; ``replayed`` of its rounds are run again."""
+        return {}
+
+    def on_start(self, fed: Federation) -> dict[str, Any]:
+        """Return what the result gets before the first round, as ``on_end`` does."""
+        return {}
+
+    def after_round(self, fed: Federation, server: ServerState) -> None:
+        """Do something after a round, or after round 0, the start; ``server`` is the state that it ends with."""
+
+    def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float | ClientTable]:
+        """Return what is recorded of the model x (n,): a number is a column of /rounds, a table has one by client."""
+        return {}
+
+    def on_end(self, fed: Federation, x: Array) -> dict[str, Any]:
+        """Return what the result gets after the last round, with its model x (n,): tables by name.
+
+        A table has arrays by column; those of "clients" (m,) go to /clients. "certificate" is a certificate, "personal"
+        are models (m, n).
+        """
+        return {}

@@ -27,6 +27,7 @@ from mpifed.results.columns import ColumnInfo
 HERE = Path(__file__).parent
 FIELD = runpy.run_path(str(HERE / "field.py"))
 COMBINATIONS = runpy.run_path(str(HERE / "combinations.py"))
+CONFLICTS = runpy.run_path(str(HERE / "conflicts.py"))
 PROMISES = runpy.run_path(str(HERE / "promises.py"))
 OUTCOMES = runpy.run_path(str(HERE / "outcomes.py"))
 
@@ -131,8 +132,9 @@ def methods() -> list[str]:
 
 
 def what_goes_with_what() -> list[str]:
-    """Which method goes with which selection and which table, and why not; and what keeps which promise."""
+    """Which method goes with which table, which tables with each other, and why not; and what keeps which promise."""
     lines: list[str] = COMBINATIONS["lines"](table)
+    lines += CONFLICTS["lines"](table, COMBINATIONS["refused"], COMBINATIONS["marked"])
     return [*lines, *PROMISES["lines"](table, COMBINATIONS["private"])]
 
 

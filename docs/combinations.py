@@ -1,4 +1,4 @@
-"""The page "what goes with what": methods × the tables of an experiment, from the rules that a run asks too."""
+"""The page "what goes with what": methods × the tables of an experiment, from the conflicts that a run asks too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
-from mpifed.features.listed import refuse_counts, refuse_study
+from mpifed.features.conflict import LoadedSettings, Moment
+from mpifed.features.listed import refuse_study
 from mpifed.features.matching import missing_methods
 from mpifed.problems.problem import Problem
 
@@ -41,9 +42,9 @@ PRIVACY = "privacy"
 INTRODUCTION = """# What goes with what
 
 Which method goes with which selection and which table of the experiment file, with default options; a row of its own
-has a method with the option that makes its uploads private. `python docs/build.py` asks for each pair the rules that a
-run asks before its data are loaded, those of the [features](../../mpifed/features/listed.py) that it has. A number
-leads to the reason, or with *yes* to the condition. *Absent clients*: `system.dropout` or `system.deadline`; *partial
+has a method with the option that makes its uploads private. `python docs/build.py` asks for each pair [the table of
+conflicts](../../mpifed/features/conflicts.py) that a run asks before its data are loaded. A number leads to the reason,
+or with *yes* to the condition. *Absent clients*: `system.dropout` or `system.deadline`; *partial
 work*: `system.partial`; *privacy*: uploads that are guaranteed to be private. More: [selection](../selection.md), [slow
 and absent clients](../clients.md), [asynchronous runs](../asynchronous.md), [graphs](../graphs.md),
 [compression](../compression.md), [masks](../masks.md), [privacy](../privacy.md).
@@ -101,7 +102,7 @@ def refused(method: Algorithm, settings: dict[str, Any]) -> str:
     try:
         config = experiment(table | {"algorithm": own})
         refuse_study(config)
-        refuse_counts(config, config.selection.selector(0, M, 1), M)
+        refuse_study(LoadedSettings(config, config.selection.selector(0, M, 1), M), Moment.DATA)
     except UserError as error:
         return told(str(error), method.label())
     return ""

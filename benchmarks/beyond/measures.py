@@ -15,7 +15,7 @@ from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.experiment import config as configuration
 from mpifed.experiment.optimum import build_local_federation
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.features.selection_laws.scored import Greedy
+from mpifed.features.selection_laws.turns_and_scores import Greedy
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.features.simulated_time.distributions import ConstantDistribution, Lognormal

@@ -84,7 +84,7 @@ def key_of(word: str) -> str | None:
     from mpifed.experiment.config import FAMILIES, Experiment
 
     first, *rest = word.split(".")
-    if first in fields_of(Experiment):
+    if first in fields_of(Experiment) or first in Experiment.refused:
         return word
     for family_key, family in FAMILIES.items():
         members = [family.default, *family.choices]

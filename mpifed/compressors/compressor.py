@@ -2,18 +2,34 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mpifed.core import symmetric as packed
+from mpifed.core.arrays import is_numpy_array
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.guards import Guard, require, require_array, require_finite
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 
 Generators = Sequence[np.random.Generator]
 Draws = Callable[[], Generators]  # makes one generator for each row, when called
+
+
+ROWS = require_finite(
+    require_array(
+        lambda compressor, rows, *args: rows.shape,
+        " for rows of shape {shape}: C(x) has the shape of x",
+        is_numpy_array,
+    )
+)
+
+
+def check_message(compressor: Any, result: Any, rows: Array, rngs: Any, symmetric: bool) -> Array:
+    """Return messages with the type of ``rows``; raise InvalidReturn for a wrong shape or wrong numbers."""
+    return ROWS(compressor, result, rows).astype(rows.dtype, copy=False)
 
 
 class Compressor(Component):
@@ -44,7 +60,14 @@ class Compressor(Component):
     }
     default: ClassVar[str] = "identity"
     kind: ClassVar[str] = "compressors"
-    checks: ClassVar[str] = "mpifed.compressors.compressor_guards"
+    guards: ClassVar[dict[str, Guard]] = {
+        "message": check_message,
+        "bits": require(lambda bits, *args: bits >= 0, " for a message of {0} numbers: it must be at least 0"),
+        "delta": require(
+            lambda delta, *args: delta is None or 0 < delta <= 1, ": δ is a number above 0 and at most 1, or None"
+        ),
+        "omega": require(lambda omega, *args: omega is None or omega >= 0, ": ω is a number, at least 0, or None"),
+    }
 
     def compress(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         """Return C of each row: (c, N), 0 for numbers not sent. A row that is not finite is returned unchanged."""

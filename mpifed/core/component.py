@@ -122,6 +122,7 @@ class Component(StudyTable, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     default: ClassVar[str] = ""
     kind: ClassVar[str] = ""  # plural name of the family; mpifed.KIND is its group of entry points
     checks: ClassVar[str] = ""  # the module whose GUARDS check the results of a user's class
+    guards: ClassVar[dict[str, Any]] = {}  # without such a module: the guards themselves, by method
 
     @property
     def supports(self) -> Supports:

@@ -11,6 +11,15 @@ from typing import Any, NoReturn
 LONGEST = 600  # characters of a message
 
 
+class LastResult:
+    """Words about what a method of a user's class has returned last: other errors may be its mistake."""
+
+    text = ""
+
+
+last_result = LastResult()
+
+
 class UserError(Exception):
     """A mistake in the user's input; its message is one sentence with the key, its value and what would be right.
 
@@ -74,6 +83,9 @@ def failure_message(rank: int, error: BaseException) -> str:
             return f"{here} has no memory left: {reason(error)}".removesuffix(": ")
     # With the traceback: users who report an error of the program often cannot make it happen again.
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if last_result.text:
+        here = f"{last_result.text}, and then {here}"
+        what += "; `python -m mpifed check` examines a class of your own"
     where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
     return f"{here} failed: {what}\n{where}"
 

@@ -1,8 +1,9 @@
-"""Checks of the values that methods of a user's class return: a mistake is one sentence with the name of the file.
+"""Wrapper of the methods of a user's class: a mistake in one is one sentence with the name of the file.
 
-A guard is a function (component, result, *args) -> result. It gets the returned value and the arguments of a method,
-raises Wrong if the value is impossible, and may convert it. Each family has a table of guards, method -> guard, most
-of them made by ``require``, ``require_instance``, ``require_integer`` and ``require_array``.
+A method must return what its base class declares. Where another value would give other numbers in silence, such as an
+array of another shape, its family has a guard for it, a function (component, result, *args) -> result: it gets the
+returned value and the arguments of the method, raises InvalidReturn if the value is impossible, and may convert it.
+Most of them are made by ``require`` and ``require_array``. All else that a class may do wrong is for ``mpifed check``.
 """
 
 import functools
@@ -10,15 +11,18 @@ import inspect
 import os
 import re
 import traceback
+import types
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.arrays import is_number, is_real_array
-from mpifed.core.errors import RunError, UserError
+from mpifed.core.errors import RunError, UserError, last_result
 
 Guard = Callable[..., Any]
+FINITE = ": it must be an array of finite numbers"
 REFUSING = ("__post_init__", "initial", "labels", "fit_labels", "dim")  # methods whose ValueError refuses their input
 PACKAGE = __name__.partition(".")[0]
 # Mistakes that users made: type and pattern of the error that Python, numpy or PyTorch raises, and the advice.
@@ -42,6 +46,16 @@ ADVICE: tuple[tuple[type[Exception], str, str], ...] = (
 )
 
 
+TYPE_NOUNS = {"dict": "dictionary", "str": "text", "int": "whole number", "float": "number", "Callable": "function"}
+ALIKE: dict[Any, tuple[type, ...]] = {  # what passes for a type beside itself
+    float: (float, int, np.number),
+    int: (int, np.integer),
+    bool: (bool, np.bool_),
+    tuple: (tuple, list),
+}
+ANYTHING = (object, typing.Any, np.ndarray)  # arrays have guards of their own: they may be tensors, and have shapes
+
+
 class UserClassError(UserError):
     """A mistake in a user's class, not in an experiment file; ``line`` is the first line of the method."""
 
@@ -59,15 +73,17 @@ def is_user_class(cls: type) -> bool:
 
 
 def guard_methods(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
-    """Wrap the methods of ``cls`` that a user has written and that have a guard: name -> function with its check."""
+    """Wrap the methods of ``cls`` that a user has written and mpifed calls: name -> function with its check."""
+    bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] == PACKAGE]
+    declared = {name: value for base in reversed(bases) for name, value in vars(base).items()}
     methods = {}
-    absent = object()
-    for name, guard in ({"__post_init__": accept_any} | dict(guards)).items():
-        # Statically, because getattr would return the function inside a staticmethod, which takes no component.
-        method = inspect.getattr_static(cls, name, absent)
+    # Statically, because getattr would return the function inside a staticmethod, which takes no component.
+    for name, method in inspect.getmembers_static(cls):
+        base = declared.get(name)
         if inspect.isfunction(method) and method.__module__.partition(".")[0] != PACKAGE:
-            methods[name] = wrap_with_guard(method, guard)
-        elif method is not absent and not callable(getattr(cls, name)) and not isinstance(method, property):
+            if name in guards or inspect.isfunction(base) or name == "__post_init__":
+                methods[name] = wrap_with_guard(method, join_guards(guards.get(name), require_declared(base)))
+        elif inspect.isfunction(base) and not callable(getattr(cls, name)) and not isinstance(method, property):
             raise ValueError(f"{name} of {cls.__name__} is {describe_value(method)}: it must be a method")
     return methods
 
@@ -81,17 +97,6 @@ def require(fits: Callable[..., bool], words: str) -> Guard:
         return result
 
     return guard
-
-
-def require_instance(cls: Any, words: str) -> Guard:
-    """Make a guard that accepts instances of ``kind``."""
-    return require(lambda result, *args: isinstance(result, cls), words)
-
-
-def require_integer(minimum: int, words: str) -> Guard:
-    """Make a guard that accepts whole numbers from ``minimum`` on and converts them to int."""
-    guard = require(lambda result, *args: is_integer(result, minimum), words)
-    return lambda component, result, *args, **named: int(guard(component, result, *args))
 
 
 def require_array(
@@ -108,23 +113,79 @@ def require_array(
     return guard
 
 
+def require_finite(guard: Guard) -> Guard:
+    """Make a guard that also asks for finite numbers."""
+    return join_guards(guard, require(lambda result, *args: bool(np.isfinite(result).all()), FINITE)) or guard
+
+
+def shaped_like(position: int, first: int, words: str) -> Guard:
+    """Make a guard: a result has the shape of the argument at ``position`` from axis ``first`` on, and is finite."""
+    return require_finite(require_array(lambda component, *args: np.shape(args[position])[first:], words))
+
+
 def is_integer(value: Any, minimum: int) -> bool:
     """Return whether a value is a whole number and at least ``minimum``."""
     return is_number(value, int | np.integer) and bool(value >= minimum)
 
 
-def accept_any(component: Any, result: Any, *args: Any) -> Any:
-    """Accept any result; errors inside the method are still reported as those of a user's class."""
-    return result
+def require_declared(method: Any) -> Guard | None:
+    """Make a guard that accepts what a method of a base class declares that it returns; None where that is anything."""
+    try:
+        classes = accepted_types(typing.get_type_hints(method)["return"])
+    except (KeyError, NameError, TypeError):  # it declares nothing, or what only type checkers import
+        return None
+    if classes in ((), (type(None),)):  # what nobody uses may be anything
+        return None
+    nouns = [name_type(cls) for cls in classes if cls is not type(None)]
+    none = ", or None" if type(None) in classes else ""
+    alike = tuple([other for cls in classes for other in ALIKE.get(cls, (cls,))])
+    return require(lambda result, *args: isinstance(result, alike), f": it must return {' or '.join(nouns)}{none}")
 
 
-def wrap_with_guard(method: Callable[..., Any], guard: Guard, front: str = "", name: str = "") -> Callable[..., Any]:
+def join_guards(first: Guard | None, second: Guard | None) -> Guard | None:
+    """Make a guard of two, either of which may be None; the second also says what is wrong where the first fails."""
+    if first is None or second is None:
+        return first or second
+
+    def guard(component: Any, result: Any, *args: Any, **named: Any) -> Any:
+        try:
+            checked = first(component, result, *args, **named)
+        except (AttributeError, TypeError, ValueError):
+            second(component, result, *args, **named)
+            raise
+        return second(component, checked, *args, **named)
+
+    return guard
+
+
+def accepted_types(declared: Any) -> tuple[type, ...]:
+    """Return the classes of an annotation, or none where it accepts anything."""
+    if declared is None:
+        return (type(None),)
+    if isinstance(declared, types.UnionType) or typing.get_origin(declared) is typing.Union:
+        parts = [accepted_types(part) for part in typing.get_args(declared)]
+        return tuple([cls for part in parts for cls in part]) if all(parts) else ()
+    origin = typing.get_origin(declared) or declared
+    is_protocol = getattr(origin, "_is_protocol", False)
+    return (origin,) if isinstance(origin, type) and origin not in ANYTHING and not is_protocol else ()
+
+
+def name_type(cls: type) -> str:
+    """Return the noun of a class in a sentence."""
+    noun = TYPE_NOUNS.get(cls.__name__, cls.__name__)
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def wrap_with_guard(
+    method: Callable[..., Any], guard: Guard | None = None, front: str = "", name: str = ""
+) -> Callable[..., Any]:
     """Wrap a method so that an error in it, or a result that ``guard`` does not accept, is a UserError.
 
-    ``kind`` are words in front of the method's name; with them, writing into a read-only array is left to the host,
+    ``front`` are words in front of the method's name; with them, writing into a read-only array is left to the host,
     which has a message of its own. ``name`` replaces both.
     """
     name = name or f"{front}{method.__name__}"
+    line = getattr(getattr(inspect.unwrap(method), "__code__", None), "co_firstlineno", 0)
 
     @functools.wraps(method)
     def call(component: Any, *args: Any, **named: Any) -> Any:
@@ -139,11 +200,17 @@ def wrap_with_guard(method: Callable[..., Any], guard: Guard, front: str = "", n
                 raise
             raise UserClassError(failure_sentence(error, method, name)) from error
         try:
-            return guard(component, result, *args, **named)
+            checked = result if guard is None else guard(component, result, *args, **named)
         except InvalidReturn as wrong:
-            slip = UserClassError(f"{name} of {file_name_of(method)} {wrong}")
-            slip.line = getattr(getattr(inspect.unwrap(method), "__code__", None), "co_firstlineno", 0)
-            raise slip from None
+            why = str(wrong)
+        except (AttributeError, TypeError, ValueError) as error:  # the guard takes the result for what it should be
+            why = f"returns {describe_value(result)}, with which a run cannot go on: {first_message_line(error)}"
+        else:
+            last_result.text = f"{name} of {file_name_of(method)} (line {line}) returned {describe_value(result)}"
+            return checked
+        slip = UserClassError(f"{name} of {file_name_of(method)} {why}")
+        slip.line = line
+        raise slip from None
 
     return call
 

@@ -61,13 +61,12 @@ def label_class(family: Any, cls: Any, name: str) -> Any:
     if type(body.get("supports", NOTHING_SUPPORTED)) not in (Supports, property):
         right = "it must be of mpifed.Supports, such as Supports.PRIVACY | Supports.SURVIVAL"
         raise ValueError(f"{title}: supports = {body['supports']!r} is wrong: {right}")
-    if module is not None:
-        try:
-            check_defaults(cls)
-            getattr(module, "refuse_traits", lambda cls: None)(cls)
-            body |= guard_methods(cls, module.GUARDS[family.kind])
-        except ValueError as error:
-            raise ValueError(f"{title}: {error}") from None
+    try:
+        check_defaults(cls)
+        getattr(module, "refuse_traits", lambda cls: None)(cls)
+        body |= guard_methods(cls, family.guards if module is None else module.GUARDS[family.kind])
+    except ValueError as error:
+        raise ValueError(f"{title}: {error}") from None
     return type(family)(cls.__name__, (cls,), body, tag=name)
 
 

@@ -6,11 +6,9 @@ import numpy as np
 
 from mpifed.core.arrays import count_masked
 from mpifed.core.component import fields_of
-from mpifed.core.guards import Guard, InvalidReturn, UserClassError, describe_value, require_instance
+from mpifed.core.guards import Guard, InvalidReturn, UserClassError, describe_value
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import Data, Dataset, DatasetWrapper
-
-DATASET = require_instance(Dataset, ": it must return a mpifed.Dataset")
 
 
 class CheckedDataset(DatasetWrapper):
@@ -42,7 +40,6 @@ def is_pair(value: Any) -> bool:
 
 def check_load(source: Any, result: Any, seed: int, dtype: str) -> Dataset:
     """Return the data set that a user's ``load`` returned, with checks of its attributes now and of its rows later."""
-    DATASET(source, result)
     for name in ("m", "n", "sizes"):
         if not hasattr(result, name):
             raise InvalidReturn(f"returns a data set without {name}")

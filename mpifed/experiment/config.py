@@ -14,7 +14,8 @@ from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.toml import MAX_DOTS, check_depth, flatten, from_toml, toml_value
 from mpifed.data.dataset import FILES, Data
-from mpifed.features.listed import refuse_tables
+from mpifed.features.conflict import Moment
+from mpifed.features.listed import refuse_study
 from mpifed.features.settings import FAMILIES as FAMILIES
 from mpifed.features.settings import Experiment as Experiment
 
@@ -41,7 +42,7 @@ def experiment(table: dict[str, Any]) -> Experiment:
     if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
     built = apply_client_weights(Experiment.build(table, ""))
-    refuse_tables(built)
+    refuse_study(built, Moment.READ)
     return built
 
 

@@ -11,8 +11,9 @@ from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.job import Job
 from mpifed.experiment.warm_start import split_start_model
+from mpifed.features.conflict import LoadedSettings, Moment
 from mpifed.features.feature import Plugin
-from mpifed.features.listed import make_data_features, make_features, refuse_counts, refuse_large, refuse_study
+from mpifed.features.listed import make_data_features, make_features, refuse_large, refuse_study
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
@@ -48,7 +49,7 @@ def prepare(
     """
     config = job.config
     features = make_features(config, job.survive)
-    refuse_study(config, features)
+    refuse_study(config, features=features)
     loaded = (config.data.load if cache is None else partial(cache.load, config.data))(config.seed, config.dtype)
     data = config.problem.fit_labels(loaded)
     for feature in features:
@@ -56,6 +57,7 @@ def prepare(
     problem, data = config.problem.settle(data) if config.problem.has("settle") else (config.problem, data)
     features = [*make_data_features(config, data), *features]
     refuse_ranks(ranks, data.m)
+    selector = build_selector(config, data, features)
     block = choose_block_size(config.block_bytes)
     with config.problem.raise_user_errors():
         first = problem.initial(data, config.seed).astype(config.dtype)
@@ -68,11 +70,16 @@ def prepare(
     for feature in features:
         setup = feature.prepare(setup, data)
     refuse_large(setup)
-    selector = build_selector(config, data.m, features)
     schedule = Schedule(data.m)
     for feature in features:
         schedule = feature.schedule(setup, data, selector) or schedule
     return PreparedRun(data, setup, selector, schedule, rank_offsets(data.sizes, max(1, ranks - 1)), block, features)
+
+
+def arriving(config: Experiment) -> Selector:
+    """Return the selector of an asynchronous run, which takes those that arrive."""
+    assert config.asynchronous is not None
+    return Selector(config.asynchronous.arrivals, lambda round, again: None)
 
 
 def refuse_ranks(ranks: int, m: int) -> None:
@@ -84,12 +91,14 @@ def refuse_ranks(ranks: int, m: int) -> None:
         )
 
 
-def build_selector(config: Experiment, m: int, features: list[Plugin]) -> Selector:
-    """Return who of m clients takes part in each round, or how many arrive. UserError for conflicting settings."""
-    if config.asynchronous is not None:
-        return Selector(config.asynchronous.arrivals, lambda round, again: None)
-    selector = config.selection.selector(config.seed, m, config.rounds)
-    refuse_counts(config, selector, m, features)
+def build_selector(config: Experiment, data: Dataset, features: list[Plugin]) -> Selector:
+    """Return who of the clients takes part in each round, or how many arrive. UserError for conflicting settings."""
+    columns = () if data.columns is None else data.columns.names
+    waits = config.asynchronous is None
+    selector = config.selection.selector(config.seed, data.m, config.rounds) if waits else arriving(config)
+    refuse_study(LoadedSettings(config, selector, data.m, columns), Moment.DATA, features)
+    if not waits:
+        return selector
     config.algorithm.verify(selector.size)
     selections = config.algorithm.participation.selections
     if selections and selector.learn is None:

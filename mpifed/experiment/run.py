@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import RunError, UserError, escape_unprintable, failure_message
+from mpifed.core.errors import RunError, UserError, escape_unprintable, failure_message, last_result
 from mpifed.core.files import check_name_length, check_target
 from mpifed.data.cache import Cache
 from mpifed.experiment import serving
@@ -46,6 +46,7 @@ def start(
     the first round.
     """
     world, progress = world or World(), progress or Progress(None)
+    last_result.text = ""
     if job.survive and not world.is_fault_tolerant():
         raise UserError(
             "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "

@@ -2,6 +2,6 @@
 
 - ``settings``, ``stop``: the tables of an experiment file, and when a run ends
 - ``feature``, ``listed``: the base class of features, their list, and the conditions under which a study has them
-- ``rule``, ``plain``, ``findings``: settings that conflict, and the sentences that say so
+- ``conflict``: what a row of the table of conflicts is; ``conflicts``, ``message_conflicts``: the table; ``conditions``
 - ``matching``: methods and the problems that they run on
 """

@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 from mpifed.core.promises import NO_REASONS, NOTHING_SUPPORTED, Reasons, Supports
 from mpifed.data.dataset import Dataset
-from mpifed.features.rule import LoadedSettings, Rule
+from mpifed.features.conflict import Conflict
 from mpifed.features.settings import Experiment
 from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
@@ -39,22 +39,20 @@ class HostDivision(NamedTuple):
 class Plugin:
     """Base class of parts of a run beyond the plain rounds, made only for studies that have them.
 
-    A method that it does not override changes nothing. Its rules are judged three times: ``tables`` when an experiment
-    is read, ``rules`` before data are loaded, ``counted`` once the number of clients is known. Then a run calls the
-    methods below in their order, on every rank. A plug-in that is a ``Callback`` too is called back itself.
+    A method that it does not override changes nothing. Its ``conflicts`` say what it does not go with, and when that is
+    judged. Then a run calls the methods below in their order, on every rank. A plug-in that is a ``Callback`` too is
+    called back itself.
 
         >>> class Saying(mpifed.Plugin, mpifed.Callback):
         ...     def notes(self):
         ...         return ["this run says so"]
-        >>> mpifed.run(features=["saying.py:Saying"], algorithm="gd", rounds=1).attrs["notes"]
+        >>> mpifed.run(plugins=["saying.py:Saying"], algorithm="gd", rounds=1).attrs["notes"]
         'this run says so'
     """
 
     supports: ClassVar[Supports] = NOTHING_SUPPORTED  # promises that hold with this plug-in
     unsupported: ClassVar[Reasons] = NO_REASONS  # why other promises do not hold, and what would be right
-    tables: ClassVar[Sequence[Rule[Experiment]]] = ()
-    rules: ClassVar[Sequence[Rule[Experiment]]] = ()
-    counted: ClassVar[Sequence[Rule[LoadedSettings]]] = ()
+    conflicts: ClassVar[Sequence[Conflict]] = ()  # rows of the table: what it does not go with
 
     def __init__(self, config: Experiment) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""List of all features in their order, with the condition under which a study has each, and checks of their rules."""
+"""List of all plug-ins in their order, with the condition under which a study has each, and the judge of conflicts."""
 
 import importlib
 from collections.abc import Callable, Iterable
@@ -9,12 +9,11 @@ from mpifed.core.component import fields_of
 from mpifed.core.guards import is_user_class
 from mpifed.core.memory import bytes_of_shape, check_memory
 from mpifed.data.dataset import Dataset
+from mpifed.features.conflict import Conflict, LoadedSettings, Moment, refuse_conflicts
+from mpifed.features.conflicts import METHODS
 from mpifed.features.feature import Plugin
-from mpifed.features.own_feature import load_user_feature
-from mpifed.features.plain import CommonRules
-from mpifed.features.rule import LoadedSettings, refuse_loaded, refuse_settings
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
-from mpifed.federation.participation.selection import Selector
+from mpifed.features.user_plugin import load_user_plugin
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.traits import required_methods
 
@@ -83,13 +82,18 @@ SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumnRules"
 
 
 def list_features() -> list[type[Plugin]]:
-    """Return the classes of all features, and before them the rules of every run."""
-    return [CommonRules, *map(load_class, (SAMPLE_COLUMNS, *FEATURES))]
+    """Return the classes of all features."""
+    return [load_class(reference) for reference in (SAMPLE_COLUMNS, *FEATURES)]
+
+
+def list_conflicts() -> list[Conflict]:
+    """Return all rows of the table of conflicts."""
+    return [*METHODS, *(row for feature in list_features() for row in feature.conflicts)]
 
 
 def make_features(c: Experiment, survive: bool = False) -> list[Plugin]:
     """Return the features of a study; ``survive``: with the one that checks whether they survive a dying rank."""
-    features = [load_user_feature(reference)(c) for reference in c.features or ()]
+    features = [load_user_plugin(reference)(c) for reference in c.plugins or ()]
     # the user's come first: the last features of mpifed examine all that is installed before them
     features += [load_class(reference)(c) for reference, is_on in FEATURES.items() if is_on(c)]
     return [*features, load_class(SURVIVED)(c)] if survive else features
@@ -107,18 +111,16 @@ def load_class(reference: str) -> type[Plugin]:
     return cls
 
 
-def refuse_tables(c: Experiment) -> None:
-    """Raise UserError where tables of an experiment conflict, whatever its problem is."""
-    refuse_settings(c, CommonRules.tables)
-    for feature in make_features(c):
-        refuse_settings(c, feature.tables)
+def refuse_study(
+    c: Experiment | LoadedSettings, at: Moment = Moment.STUDY, features: Iterable[Plugin] | None = None
+) -> None:
+    """Raise UserError where parts of a study conflict, as far as is known ``at`` a moment.
 
-
-def refuse_study(c: Experiment, features: Iterable[Plugin] | None = None) -> None:
-    """Raise UserError where settings conflict, as far as can be known before data are loaded."""
-    refuse_settings(c, CommonRules.rules)
-    for feature in make_features(c) if features is None else features:
-        refuse_settings(c, feature.rules)
+    Asked are the rows of every study and those of its ``features``, made here unless they are given.
+    """
+    refuse_conflicts(METHODS, at, c)
+    for feature in features or make_features(getattr(c, "config", c)):
+        refuse_conflicts(feature.conflicts, at, c)
 
 
 def refuse_large(setup: RunSpec) -> None:
@@ -132,10 +134,3 @@ def refuse_large(setup: RunSpec) -> None:
             MATRICES * bytes_of_shape((n, n), setup.start.itemsize),
             f"the {MATRICES} matrices of {n:,} × {n:,} numbers that {setup.algorithm.label()} has at a time",
         )
-
-
-def refuse_counts(c: Experiment, selector: Selector, m: int, features: Iterable[Plugin] | None = None) -> None:
-    """Raise UserError where settings conflict with the number m of clients, or with the selector of a round."""
-    for feature in make_features(c) if features is None else features:
-        if feature.counted:
-            refuse_loaded(LoadedSettings(c, selector, m), feature.counted)

@@ -1,7 +1,7 @@
 """Tables of an experiment file, with their keys, types and defaults."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -193,10 +193,15 @@ class Experiment(StudyTable, kw_only=True):
     graph: Graph | None = None
     attack: Attack | None = None
     robust: RobustMean | None = None
-    features: Annotated[
+    plugins: Annotated[
         tuple[str, ...] | None,
-        Meta(description="features of your own, path.py:Class each: classes derived from mpifed.Plugin"),
+        Meta(description="plug-ins of your own, path.py:Class each: classes derived from mpifed.Plugin"),
     ] = None
+
+    refused: ClassVar[dict[str, str]] = {
+        "features": 'plug-ins of your own stand in plugins, as in plugins = ["log.py:Log"], and data.features is the '
+        "number of columns"
+    }
 
     @property
     def on_device(self) -> bool:

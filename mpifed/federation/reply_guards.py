@@ -13,7 +13,7 @@ PAIR = "it must return (new state, upload), one row for each of the c clients"
 
 
 def refuse_field(name: str, value: Any, c: int) -> None:
-    """Raise Wrong if a field of the clients' state is no array with a row for each of c clients."""
+    """Raise InvalidReturn if a field of the clients' state is no array with a row for each of c clients."""
     if not is_rows(value, c):
         raise InvalidReturn(
             f"returns a state whose field {name} is {describe_value(value)}, called for c = {c} clients: {PAIR}"
@@ -26,39 +26,31 @@ def is_rows(value: Any, c: int) -> bool:
 
 
 def check_reply(algorithm: FederatedMethod, result: Any, f: Local, client: Any, *args: Any) -> Any:
-    """Return the result of a client method; raise Wrong unless it is (new state, upload or None)."""
+    """Return the result of a client method; raise InvalidReturn unless it is (new state, upload or None)."""
     if not isinstance(result, tuple) or hasattr(result, "_fields") or len(result) != 2:
         raise InvalidReturn(f"returns {describe_value(result)}: {PAIR}")
-    refuse_state(result[0], client, len(f))
-    refuse_upload(result[1], len(f))
+    state, upload = result
+    refuse_state(state, client, len(f))
+    for part in () if upload is None else split_reply(upload)[0]:
+        if not is_rows(part, len(f)):
+            raise InvalidReturn(
+                f"returns {describe_value(part)} as its upload, called for c = {len(f)} clients: {PAIR}"
+            )
     return result
 
 
 def refuse_state(state: Any, client: Any, c: int) -> None:
-    """Raise Wrong if the new state of c clients has another type or other shapes than the old state ``client``."""
+    """Raise InvalidReturn if the new state of c clients has another type or shapes than the old state ``client``."""
     if type(state) is not type(client):
         raise InvalidReturn(
             f"returns {describe_value(state)} as the new state, and a state is a {type(client).__name__}: {PAIR}"
         )
     for name, value, before in zip(client._fields, state, client, strict=True):
-        if value is before:
-            continue
-        refuse_field(name, value, c)
-        if value.shape != before.shape:
+        if value is not before and (not is_rows(value, c) or value.shape != before.shape):
             raise InvalidReturn(
                 f"returns a state whose field {name} is {describe_value(value)}, and before it was "
-                f"{describe_value(before)}: "
-                "the shape of a field stays"
+                f"{describe_value(before)}: the shape of a field stays"
             )
-
-
-def refuse_upload(upload: Any, c: int) -> None:
-    """Raise Wrong if an upload is neither None nor made of arrays with a row for each of c clients."""
-    if upload is None:
-        return
-    for part in split_reply(upload)[0]:
-        if not is_rows(part, c):
-            raise InvalidReturn(f"returns {describe_value(part)} as its upload, called for c = {c} clients: {PAIR}")
 
 
 def upload_layout(upload: Any) -> ReplyLayout:

@@ -17,7 +17,7 @@ EACH = require_array(
 
 
 def draw(distribution: Any, result: Any, rng: np.random.Generator, m: int) -> Any:
-    """Return a property of m clients; raise Wrong unless it is finite and not negative."""
+    """Return a property of m clients; raise InvalidReturn unless it is finite and not negative."""
     EACH(distribution, result, rng, m)
     good = np.isfinite(result) & (result >= 0)
     if not good.all():
@@ -29,9 +29,6 @@ def draw(distribution: Any, result: Any, rng: np.random.Generator, m: int) -> An
 
 def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any:
     """Return the selector with a check of its clients, which it may name in any order or by a mask."""
-    rule = "it must return a mpifed.Selector(size, select)"
-    if not hasattr(result, "select") or not callable(result.select):
-        raise InvalidReturn(f"returns {describe_value(result)}: {rule}")
     size = result.size
     if not is_integer(size, 1) or size > m:
         raise InvalidReturn(f"returns a selector of size {size}: it must be a whole number from 1 to the {m} clients")

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.guards import Guard, InvalidReturn, describe_value, require, require_array, require_integer
+from mpifed.core.guards import Guard, InvalidReturn, describe_value, require, require_array
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem
@@ -16,20 +16,10 @@ PARAMETERS = require_array(lambda problem, X: X.shape, " for X of shape {shape}"
 NUMBERS = require_array(lambda problem, block, *args: (len(block),), CLIENTS)
 VECTORS = require_array(lambda problem, block, X, *args: (len(block), X.shape[-1]), CLIENTS)
 MATRICES = require_array(lambda problem, block, X: (len(block), X.shape[-1], X.shape[-1]), CLIENTS)
-FUNCTION = require(lambda result, *args: callable(result), ": it must return a function of rows V (c, n)")
 PAIR = require(
     lambda result, *args: isinstance(result, tuple) and len(result) == 2,
     ": it must return f_i(x_i) (c,) and ∇f_i(x_i) (c, n)",
 )
-
-
-def check_penalty(problem: Problem, result: Any, X: Array) -> Any:
-    """Check the regulariser: a number for every row of X, or one for a common point."""
-    if np.shape(result) != X.shape[:-1]:
-        raise InvalidReturn(
-            f"returns {describe_value(result)} for X of shape {X.shape}: it must have shape {X.shape[:-1]}"
-        )
-    return result
 
 
 def check_value_grad(problem: Problem, result: Any, block: Block, X: Array) -> Any:
@@ -49,8 +39,7 @@ def check_hess(problem: Problem, result: Any, block: Block, X: Array) -> Any:
 
 
 def check_solver(problem: Problem, result: Any, *args: Any) -> Any:
-    """Check that the result is a function, and wrap it to check that it maps rows V (c, n) to rows."""
-    FUNCTION(problem, result)
+    """Wrap a function of rows V (c, n) to check that it returns rows."""
 
     def product(V: Array) -> Array:
         rows: Array = result(V)
@@ -63,12 +52,7 @@ def check_solver(problem: Problem, result: Any, *args: Any) -> Any:
 
 def check_measure(problem: Problem, result: Any, block: Block, X: Array) -> Any:
     """Check the numbers ``measure_names`` of every client."""
-    names = problem.measure_names()
-    if not isinstance(result, tuple) or len(result) != len(names):
-        raise InvalidReturn(
-            f"returns {describe_value(result)}: it must return a tuple with {', '.join(names)}, (c,) each"
-        )
-    for part in result:
+    for _, part in zip(problem.measure_names(), result, strict=True):
         NUMBERS(problem, part, block)
     return result
 
@@ -78,7 +62,7 @@ GUARDS: dict[str, dict[str, Guard]] = {
         **dict.fromkeys(("loss", "slope", "bend"), require_array(lambda problem, Z, *b: Z.shape, SCORES)),
         "bends": require_array(lambda problem, block, Z: Z.shape, SCORES),
         **dict.fromkeys(("penalty_grad", "penalty_hessian"), PARAMETERS),
-        "penalty": check_penalty,
+        "penalty": require(lambda r, X: np.shape(r) == X.shape[:-1], ": it must have a number for each row of X"),
         "weight": require_array(lambda problem, d: d.shape, " for clients with d of shape {shape}" + RIGHT),
         **dict.fromkeys(("value", "lipschitz", "convexity", "least_curvature"), NUMBERS),
         **dict.fromkeys(("grad", "clipped_grad"), VECTORS),
@@ -87,7 +71,7 @@ GUARDS: dict[str, dict[str, Guard]] = {
         **dict.fromkeys(("hessian", "majorizer_inverse"), check_solver),
         "predict": require_array(lambda problem, block, X: block.b.shape, CLIENTS),
         "measure": check_measure,
-        "dim": require_integer(1, ": the number of parameters n is a whole number, at least 1"),
+        "dim": require(lambda n, *args: n >= 1, ": the number of parameters n is at least 1"),
         "initial": require_array(lambda problem, data, seed: (problem.dim(data),), " for the first model" + RIGHT),
     }
 }

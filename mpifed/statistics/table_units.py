@@ -9,7 +9,7 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Units
 from mpifed.data.labels import abridge
 from mpifed.experiment.prepare import PreparedRun
-from mpifed.features.findings import guarantees_privacy
+from mpifed.features.conditions import guarantees_privacy
 from mpifed.features.settings import Experiment
 from mpifed.results.result import RunRecord
 

@@ -135,7 +135,7 @@ def beside(folder: str, Z: Options, algorithm: Options, scratch: Path) -> tuple[
         "start": files["start.npz"],
         "rounds": Z["rounds"],
         "stop": {"gradient": 0.0},
-        "features": [f"{nodes}:Nodes"],
+        "plugins": [f"{nodes}:Nodes"],
     }
     result = mpifed.run(study, data=mpifed.arrays(Z["X"], Z["y"], Z["sizes"]))
     assert result is not None

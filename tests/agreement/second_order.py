@@ -71,13 +71,13 @@ def fednew(folder: str, name: str, period: int, scratch: Path) -> Row:
     Z = case(folder, name)
     s = int(Z["sizes"][0])
     algorithm = {"name": "fednew", "rho": Z["rho"] / s, "alpha": Z["alpha"] / s, "period": period}
-    features = []
+    plugins = []
     if "U" in Z:
         algorithm["compressor"] = {"name": "uniform", "b": Z["bits"]}
-        features = [stored(name, Z["U"].reshape(Z["rounds"], len(Z["sizes"]), -1), scratch)]
+        plugins = [stored(name, Z["U"].reshape(Z["rounds"], len(Z["sizes"]), -1), scratch)]
     renewed = f"Hessians every {period} rounds" if period else "Hessians of the start"
-    quantised = f", {Z['bits']} bits a number, stored draws" if features else ""
-    return beside(folder, Z, algorithm, "fednew", f"{renewed}{quantised}", scratch, features=features)
+    quantised = f", {Z['bits']} bits a number, stored draws" if plugins else ""
+    return beside(folder, Z, algorithm, "fednew", f"{renewed}{quantised}", scratch, plugins=plugins)
 
 
 def fedns(folder: str, regulariser: str, scratch: Path) -> Row:
@@ -87,7 +87,7 @@ def fedns(folder: str, regulariser: str, scratch: Path) -> Row:
     algorithm = {"name": "fedns", "k": Z["k"], "mu": Z["mu"], "regulariser": regulariser}
     more = ", FedNDES, whose line search the program never enters" if folder == "fedndes" else ""
     compared = f"{Z['k']} rows, stored draws, λI {regulariser} of the sketch{more}"
-    return beside(folder, Z, algorithm, "fedns", compared, scratch, features=[stored(folder, numbers, scratch)])
+    return beside(folder, Z, algorithm, "fedns", compared, scratch, plugins=[stored(folder, numbers, scratch)])
 
 
 def deterministic(folder: str, name: str, algorithm: dict[str, Any], method: str, scratch: Path) -> Row:

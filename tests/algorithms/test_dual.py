@@ -10,7 +10,7 @@ from benchmarks.beyond import factors
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.features.selection_laws.scored import Greedy
+from mpifed.features.selection_laws.turns_and_scores import Greedy
 from mpifed.federation.participation.selection import UniformSelection, find_untaken
 from mpifed.federation.server import UNIFORM_PART
 from mpifed.theory import feddcd as theory

@@ -18,8 +18,10 @@ INLINE = re.compile(r"``(mpifed\.\w[^`]*\))``")
 ELSEWHERE = ("__version__", "Array")  # a text and an alias, which have no docstring: mpifed's own speaks of them
 EXTRAS = {"frame": "pandas", "table": "pandas", "plot": "matplotlib"}
 STUDY = 'rounds = 2\nalgorithm = "fedavg"\ndata = {name = "gaussian", clients = 4, samples = 9, features = 3}\n'
-SAYING = "from mpifed import Callback, Plugin\n\nclass Saying(Plugin, Callback):\n"
+SAYING = (
+    "from mpifed import Callback, Plugin\n\nclass Saying(Plugin, Callback):\n"
     "    def notes(self):\n        return ['this run says so']\n"
+)
 X = mpifed.stream(0, "examples").standard_normal((60, 3))
 
 

@@ -22,10 +22,6 @@ class Bare(NamedTuple):
     y: mpifed.Array
 
 
-class Alone(NamedTuple):
-    x: mpifed.Array
-
-
 class Mute(Exception):
     def __str__(self):
         raise ValueError("no text")
@@ -89,8 +85,6 @@ class Method(mpifed.Algorithm):
                 g = server.model
             case "mix":
                 g = fed.mix("z", self.gradient)
-            case "fewer fields":
-                return Alone(x)
             case "rest grows":
                 return Server(x, np.zeros(3))
             case "thread":
@@ -195,9 +189,6 @@ class Counting(Spoken):
     def privacy(self):
         return self.hook("privacy")
 
-    def replayed_rounds(self, server, rounds):
-        return self.hook("replayed_rounds", server)
-
 
 class Scoring(Spoken):
     participation = mpifed.Participation.SELECTED
@@ -214,8 +205,6 @@ for name, wrong in {  # classes that differ from Spoken in one attribute
     "RequiresOption": {"requires": (mpifed.Requirement("lipschitz", unless=("gama",)),)},
     "TakesText": {"participation": "all"},
     "UploadKind": {"upload": mpifed.Upload(content="modle")},
-    "UploadVectors": {"upload": mpifed.Upload(content="model", vectors="2")},
-    "UploadKept": {"upload": mpifed.Upload(content="model", last_upload="y")},
     "RecordText": {"record": "a"},
     "BadDefault": {"__annotations__": {"gamma": float}, "gamma": "a"},
 }.items():
@@ -368,10 +357,10 @@ class Half(mpifed.Compressor):
         return 7.5 if self.slip == "bits" else N
 
     def delta(self, N, symmetric=False):
-        return {"delta": 0.9, "large": 1.5, "omega": None, "below": None}.get(self.slip, 0.75)
+        return {"large": 1.5, "below": None}.get(self.slip, 0.75)
 
     def omega(self, N, symmetric=False):
-        return {"omega": 0.1, "below": -1}.get(self.slip)
+        return -1 if self.slip == "below" else None
 
 
 class Six(mpifed.Dataset):

@@ -126,7 +126,7 @@ SILENT = {
         "data": {"name": "digits", "clients": 5, "partition": f"{__name__}:SilentPartition"},
         "problem": "softmax",
     },
-    "the feature SilentFeature": {},
+    "the plug-in SilentFeature": {},
 }
 
 

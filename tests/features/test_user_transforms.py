@@ -62,7 +62,7 @@ def files(tmp_path, monkeypatch):
 
 
 def run(plugin, **settings):
-    return mpifed.run(STUDY, settings, features=[plugin], progress=False, path=settings.pop("path", None))
+    return mpifed.run(STUDY, settings, plugins=[plugin], progress=False, path=settings.pop("path", None))
 
 
 def test_natural_compression_is_unbiased_and_its_bits_are_in_the_ledger(files):
@@ -103,7 +103,7 @@ def test_what_a_transform_keeps_is_resumed_to_the_bit(files):
 def test_the_bits_are_the_same_on_three_ranks(plugin, files):
     whole = run(plugin)
     words = [f"{key}={value}" for key, value in flatten(STUDY).items()]
-    done = mpifed_command("run", f'features=["{plugin}"]', *words, "-q", "-o", "ranks.h5", ranks=3)
+    done = mpifed_command("run", f'plugins=["{plugin}"]', *words, "-q", "-o", "ranks.h5", ranks=3)
     assert (done.code, done.err) == (0, "")
     ranks = mpifed.load("ranks.h5")
     assert ranks.x.tobytes() == whole.x.tobytes()

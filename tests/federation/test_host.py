@@ -8,7 +8,7 @@ import pytest
 from mpifed.core import signals
 from mpifed.core.errors import UserError
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.features.selection_laws.scored import Greedy
+from mpifed.features.selection_laws.turns_and_scores import Greedy
 from mpifed.federation.participation.selection import Biased
 from mpifed.federation.request import EVALUATE, EVALUATE_SUMS, SAVE, HostReport, Request, add_report
 from mpifed.federation.saving import make_save_service

@@ -17,7 +17,7 @@ from tests.helpers.meters import ROOT, SOURCES, module, nodes, tree
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 ODD = re.compile(r"(What|Whether|Which|The same)\b")
 BY_METHODS = {"Client", "Server"}  # every method has its own
-RULES = {"Rule", "refused", "UserError"}
+RULES = {"Conflict", "refused", "UserError"}
 REFUSING = re.compile(r"_?(refuse|guard)")
 
 

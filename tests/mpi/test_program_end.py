@@ -70,7 +70,7 @@ def again():
 
 """
 PLACES = """
-own = {"algorithm": "failing.py:Mine", "data": "failing.py:Source", "features": ["failing.py:Beside"]}
+own = {"algorithm": "failing.py:Mine", "data": "failing.py:Source", "plugins": ["failing.py:Beside"]}
 for place in ("join", "round", "gradient", "load", "link_hosts", "server", "nowhere"):
     os.environ["PLACE"] = place
     try:

@@ -280,7 +280,7 @@ class Rounds(mpifed.ServerTransform):
 
 
 class CountsRounds(mpifed.Plugin):
-    """A feature that counts rounds."""
+    """A plug-in that counts rounds."""
 
     def transforms(self, setup: Any, fed: mpifed.Federation | None) -> list[mpifed.ServerTransform]:
         return [Rounds()]

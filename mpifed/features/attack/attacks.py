@@ -9,6 +9,7 @@ from mpifed.compressors.compressor import Draws
 from mpifed.core.arrays import floor_fraction
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.guards import Guard, shaped_like
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
@@ -42,7 +43,11 @@ class Attack(Component):
     }
     default: ClassVar[str] = "sign-flip"
     kind: ClassVar[str] = "attacks"
-    checks: ClassVar[str] = "mpifed.features.robust.robust_guards"
+    guards: ClassVar[dict[str, Guard]] = {
+        "alone": shaped_like(0, 0, ": it must return what attackers send, (c, n) as their own changes"),
+        "together": shaped_like(0, 1, ": it must return what each attacker sends, a number for each column of rows"),
+        "change_labels": shaped_like(0, 0, ": it must return a label in the place of each"),
+    }
 
     jointly: ClassVar[bool] = False  # attackers send what ``together`` makes of the honest uploads
     on_labels: ClassVar[bool] = False  # attackers change their training labels and nothing else

@@ -11,10 +11,8 @@ from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import Dataset, DatasetWrapper
 from mpifed.features.attack.attacks import BITS_AND_RESUME, Attack
 from mpifed.features.attack.changes import brings_uploads, check_vectors, find_origin
+from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
-from mpifed.features.robust.one_mean import explain_conflict
-from mpifed.features.rule import Rule, Violation
-from mpifed.features.settings import Experiment
 from mpifed.federation.callback import Callback
 from mpifed.federation.request import Request
 from mpifed.federation.server import Federation
@@ -75,28 +73,14 @@ class Relabelled(DatasetWrapper):
         return X, y
 
 
-def refused_upload(c: Experiment) -> Violation:
-    """Return why clients cannot attack by their uploads, or None."""
-    return explain_conflict(c) if c.attack is not None and not c.attack.on_labels else None
-
-
-RULES: list[Rule[Experiment]] = [
-    Rule(refused_upload, 'attack = "{attack_name}" is wrong: {why}'),
-    Rule(
-        lambda c: c.attack and c.attack.on_labels and c.problem.takes() == "survival",
-        'attack = "labels" is wrong: {loss} takes times with a mark of censoring, which have no opposite',
-    ),
-]
-
-
 class ClientAttacks(Plugin, Callback):
     """Clients that send, or train on, something else than they should."""
 
     # As the attacks themselves, which say so too.
     supports = BITS_AND_RESUME
     unsupported = Attack.unsupported
+    conflicts = CONFLICTS["attack"]
 
-    rules = RULES
     bad: Array  # (m,) bool: who attacks
 
     @property

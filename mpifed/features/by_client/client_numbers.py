@@ -12,26 +12,8 @@ from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.method import FederatedMethod, HasPersonalModels
 from mpifed.kernels.blocks import Block
-from mpifed.problems.problem import Problem
 
 HAS = "has "  # prefix of a name, for a number that clients may lack: 1 where a client has it, else 0
-
-
-def default_numbers(problem: Problem) -> list[str]:
-    """Return the numbers of each client that are evaluated where a study names none."""
-    return [*(["accuracy"] if problem.classifies() else []), *problem.measure_names()]
-
-
-def list_numbers(problem: Problem) -> list[str]:
-    """Return all numbers of each client that a study may name."""
-    return list(dict.fromkeys([*default_numbers(problem), *problem.client_measures()]))
-
-
-def select_numbers(problem: Problem, wanted: bool | str | Sequence[str]) -> list[str]:
-    """Return the numbers that ``evaluate.clients`` asks for; true: the default ones."""
-    if isinstance(wanted, bool):
-        return default_numbers(problem) if wanted else []
-    return list(dict.fromkeys([wanted] if isinstance(wanted, str) else wanted))
 
 
 def compute_numbers(f: Local, X: Array, names: Sequence[str], label: str = "{}") -> dict[str, Array]:

@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.certificate.constants import FINAL, MINIMUM
-from mpifed.features.findings import minibatch_size
+from mpifed.features.conditions import minibatch_size
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.feature import make_devices
 from mpifed.federation.server import Federation

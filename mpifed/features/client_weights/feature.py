@@ -13,16 +13,13 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
+from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import AnyTransform, Plugin
-from mpifed.features.rule import Rule, Violation
-from mpifed.features.selection_laws.importance import Importance
-from mpifed.features.settings import Experiment
 from mpifed.federation.local_transform import LocalClients, LocalTransform
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, split_reply
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.sums import ROW_REDUCTIONS, Reduction, find_subtrees, sum_subtrees
-from mpifed.federation.traits import required_methods
 from mpifed.federation.transform import ClientBatch, MessageCost, Transform, scale_rows
 
 
@@ -95,41 +92,6 @@ class WeightedAverages(Transform):
             reply.rows = reply.rows * reply.rows.dtype.type(len(factors) / factors.sum())
 
 
-def wrong_weights(c: Experiment) -> Violation:
-    """Return why clients cannot have weights of their own, or None."""
-    if c.objective.weights == "clients":
-        return None
-    name, averaged = c.algorithm.label(), c.algorithm.upload.averaged
-    why = ""
-    if averaged and c.algorithm.on_graph:
-        mean = "which is about a server's mean of models, and it has no server"
-        right = "so leave averaged out of its upload: weights are then those of the f_i"
-        why = f"{name} says Upload(averaged=True), {mean}, {right}"
-    elif averaged and upload_change(c):
-        plain = 'which only plain sums of uploads can have, so it must be "clients"'
-        why = f"{name} averages models with these weights, {plain} with {upload_change(c)}"
-    elif averaged and c.algorithm.certify:
-        why = f'the theorem of {name} is about equal weights, so with algorithm.certify = true it must be "clients"'
-    elif c.objective.weights != "samples" and "majorizer_inverse" in required_methods(c.algorithm):
-        right = 'so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all'
-        why = f"{name} needs majorizer_inverse here, which takes weights by samples only, {right}"
-    return {"why": why} if why else None
-
-
-def upload_change(c: Experiment) -> str:
-    """Return the table or key that does more with uploads than adding them up, or ""."""
-    if c.masks is not None:
-        return "masks"
-    if c.compress is not None:
-        return "compress"
-    return 'selection.name = "importance"' if isinstance(c.selection, Importance) else ""
-
-
-RULES: list[Rule[Experiment]] = [
-    Rule(wrong_weights, "objective.weights = {weights} is wrong: {why}"),
-]
-
-
 class ClientWeights(Plugin):
     """Weights p_i of the clients' f_i."""
 
@@ -139,7 +101,8 @@ class ClientWeights(Plugin):
         Supports.PRIVACY: 'the noise of {name} is that of uploads without weights, so it must be "clients"'
     }
 
-    rules = RULES
+    conflicts = CONFLICTS["client_weights"]
+
     factors: Array  # (m,) m p_i
     local: WeightedObjectives
 

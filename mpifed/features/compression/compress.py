@@ -56,11 +56,3 @@ class Compress(StudyTable):
     def is_biased(self) -> bool:
         """Return whether uploads have errors that neither cancel nor are made up for."""
         return self.up is not None and self.feedback == "none" and self.up.omega(1) is None
-
-    def refuse_feedback(self, name: str) -> None:
-        """Raise UserError for feedback other than memory where the server of ``name`` keeps the last uploads of all."""
-        if self.feedback in ("error", "none"):
-            raise UserError(
-                f'compress.feedback = "{self.feedback}" is wrong: the server of {name} keeps the last upload of every '
-                'client, and what travels is the change, so it must be "memory"'
-            )

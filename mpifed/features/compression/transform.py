@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.compressors.compressor import Compressor, Generators, Identity
+from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
@@ -91,7 +92,7 @@ class MessageCompression(Transform):
         f = batch.f
         draws = cache(lambda: f.streams(self.setup.seed, "compression"))
         if request.last is not None:
-            self.table.refuse_feedback(self.algorithm.label())
+            self.refuse_feedback()
             # the last upload that the server keeps is the memory: the change is compressed, and both sides add it up
             before = getattr(batch.state, request.last)
             after = getattr(new, request.last)
@@ -109,6 +110,15 @@ class MessageCompression(Transform):
         )
         new = self.algorithm.remember_upload(f, new, parts)
         return new, parts if isinstance(upload, tuple) else parts[0]
+
+    def refuse_feedback(self) -> None:
+        """Raise UserError for feedback other than memory, where the server keeps the last uploads of all."""
+        # a class of a user's own may sum last uploads without saying so in its ``upload``, which conflicts look at
+        if self.table.feedback in ("error", "none"):
+            raise UserError(
+                f'compress.feedback = "{self.table.feedback}" is wrong: the server of {self.algorithm.label()} keeps '
+                'the last upload of every client, and what travels is the change, so it must be "memory"'
+            )
 
     def compress_upload(
         self, name: str, part: Array, batch: ClientBatch, x: Array | float, draws: Callable[[], Generators]

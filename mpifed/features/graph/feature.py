@@ -8,11 +8,9 @@ import numpy as np
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
+from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import EnginePlugin, HostDivision
-from mpifed.features.findings import find_selection_key
 from mpifed.features.graph.node_clocks import NodeClocks
-from mpifed.features.rule import Rule, Violation
-from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.feature import make_devices
 from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
@@ -39,63 +37,15 @@ class NeighbourCounts(LocalTransform):
         return degrees
 
 
-def changing_key(c: Experiment) -> Violation:
-    """Return the option by which a graph changes although the method needs fixed weights, or None."""
-    if c.graph is None or not c.graph.is_changing or not getattr(c.algorithm, "fixed_weights", ""):
-        return None
-    return {"key": "redraw = true" if c.graph.is_redrawn else f"loss = {c.graph.loss}"}
-
-
-RULES: list[Rule[Experiment]] = [
-    Rule(
-        lambda c: not c.algorithm.on_graph,
-        'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}; '
-        "one of your own is derived from mpifed.GraphAlgorithm",
-    ),
-    Rule(
-        lambda c: c.compress,
-        "compress cannot be used with graph: nodes send their vectors as they are, or by the compressor of a method "
-        "that has one, such as choco",
-    ),
-    Rule(
-        lambda c: c.masks,
-        "masks cannot be used with graph: masks hide uploads from a server, and nodes send to their neighbours",
-    ),
-    Rule(
-        lambda c: c.algorithm.participation is Participation.ALL and find_selection_key(c),
-        'selection = "{selected}" is wrong: all nodes of {name} work in every round, so it must be "all" or absent; '
-        "edges may be lost with graph.loss",
-    ),
-    Rule(
-        changing_key,
-        "graph.{key} is wrong: {name} needs a graph that does not change, because {algorithm.fixed_weights}",
-    ),
-    Rule(
-        lambda c: c.system and c.system.dropout,
-        "system.dropout = {system.dropout} is wrong with a table [graph]: nodes do not drop out, but edges may carry "
-        "nothing: graph.loss",
-    ),
-    Rule(
-        lambda c: c.system and c.system.deadline,
-        "system.deadline = {system.deadline} is wrong with a table [graph]: no server waits for nodes, each of which "
-        "waits for its neighbours",
-    ),
-    Rule(
-        lambda c: c.system and c.system.partial,
-        "system.partial = true is wrong with a table [graph]: without a deadline no node takes fewer local steps",
-    ),
-]
-
-
 class OnGraph(EnginePlugin, Callback):
     """Clients that exchange vectors with their neighbours."""
 
     # Neighbours see single vectors; a guarantee for sums does not protect these.
     supports = Supports.EVERYTHING & ~(Supports.SUMS | Supports.SURVIVAL)
     unsupported: ClassVar[Reasons] = {Supports.SURVIVAL: "ranks exchange vectors with each other, also with a dead one"}
+    conflicts = CONFLICTS["graph"]
 
     federation = GraphFederation
-    rules = RULES
     neighbourhood: Neighbourhood
     weights: Weights
 

@@ -1,6 +1,6 @@
 """Notes about a run whose uploads have noise: what is guaranteed, and what else leaves the clients."""
 
-from mpifed.features.findings import guarantees_privacy
+from mpifed.features.conditions import guarantees_privacy
 from mpifed.features.guarantee.prepared_data import preprocessing_notes
 from mpifed.features.settings import Experiment
 from mpifed.features.stop import StopRules

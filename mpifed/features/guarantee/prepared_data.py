@@ -6,7 +6,7 @@ from mpifed.core.component import fields_of
 from mpifed.data.dataset import Dataset
 from mpifed.data.inferred import CLASSES, Inference
 from mpifed.data.labels import abridge
-from mpifed.features.findings import guarantees_privacy
+from mpifed.features.conditions import guarantees_privacy
 from mpifed.features.settings import Experiment
 
 ALL = "the training samples of all clients"

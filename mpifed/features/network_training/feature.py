@@ -8,9 +8,8 @@ import numpy as np
 from mpifed.core.promises import Supports
 from mpifed.core.streams import hash_numbers, streams, to_signed_64, user_purpose_number
 from mpifed.core.typing import Array
+from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
-from mpifed.features.findings import minibatch_size
-from mpifed.features.rule import Rule, Violation
 from mpifed.features.settings import Experiment
 from mpifed.federation.local_transform import F, Gradient, LocalClients, LocalTransform, Steps
 from mpifed.federation.server import Federation
@@ -90,33 +89,12 @@ class Augmentation(LocalTransform):
         return augmented
 
 
-def half_of_double(c: Experiment) -> Violation:
-    """Return the half-precision type of a network in a study of double precision, or None."""
-    half = getattr(c.problem, "autocast", None)
-    return {"half": half} if half and c.dtype == "float64" else None
-
-
-RULES: list[Rule[Experiment]] = [
-    Rule(
-        lambda c: c.problem.augments() and not minibatch_size(c),
-        "problem.augment is wrong: it changes samples of mini-batches, and {name} takes none here; where a method has "
-        "some, write algorithm.batch_size = 10",
-    ),
-    Rule(
-        half_of_double,
-        'problem.autocast = "{half}" is wrong with dtype = "float64": it makes some layers of single precision compute '
-        'in half of it, so write dtype = "float32"',
-    ),
-]
-
-
 class NetworkTraining(Plugin):
     """Network whose local steps are random or compute in half precision."""
 
     # Changes of samples are drawn from a stream of each client and stay where the samples are.
     supports = Supports.EVERYTHING
-
-    rules = RULES
+    conflicts = CONFLICTS["network_training"]
 
     def transforms(self, setup: RunSpec, fed: Federation | None) -> list[LocalTransform]:
         return training_transforms(self.config)

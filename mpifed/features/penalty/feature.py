@@ -5,46 +5,15 @@ from typing import cast
 
 from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
+from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
 from mpifed.features.penalty.coefficients import select_penalised
 from mpifed.features.penalty.penalty import ElasticNetPenalty
 from mpifed.features.penalty.proximal import ProximalStep
-from mpifed.features.rule import Rule, Violation
-from mpifed.features.settings import Experiment
 from mpifed.federation.callback import Callback
-from mpifed.federation.method import Proximal, has_proximal_step
+from mpifed.federation.method import Proximal
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
-
-
-def no_proximal_step(c: Experiment) -> Violation:
-    """Return why the server of a method has no proximal step for a penalty, or None."""
-    if not c.objective.penalised:
-        return None
-    why = c.algorithm.no_proximal_step.why
-    if c.algorithm.on_graph:
-        why = "it has no server, which would take the proximal step"
-    elif c.algorithm.upload.averaged:
-        why = "its server averages models that clients have trained on their f_i, without the penalty"
-    elif has_proximal_step(c.algorithm):
-        return None
-    elif "hess" in {need.name for need in c.algorithm.requires}:
-        why = "its steps are in the metric of Hessians, in which the proximal operator of a penalty has no closed form"
-    key = "l1" if c.objective.l1 else "l2"
-    return {"key": key, "value": getattr(c.objective, key), "why": why}
-
-
-RULES: list[Rule[Experiment]] = [
-    Rule(
-        no_proximal_step,
-        "objective.{key} = {value} is wrong: {name} cannot take a penalty into account, because {why}; "
-        "{proximal_methods} can",
-    ),
-    Rule(
-        lambda c: c.objective.unpenalised is not None and not c.objective.penalised,
-        "objective.unpenalised is wrong without objective.l1 and objective.l2: there is no penalty to leave out",
-    ),
-]
 
 
 class PenalisedObjective(Plugin, Callback):
@@ -52,8 +21,8 @@ class PenalisedObjective(Plugin, Callback):
 
     # The server takes a further step, from what it has received.
     supports = Supports.EVERYTHING
+    conflicts = CONFLICTS["penalty"]
 
-    rules = RULES
     penalty: ElasticNetPenalty
 
     def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:

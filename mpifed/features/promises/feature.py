@@ -6,6 +6,8 @@ from typing import NamedTuple
 from mpifed.core.errors import UserError
 from mpifed.core.promises import NOTHING_SUPPORTED, Supports
 from mpifed.data.dataset import Dataset
+from mpifed.features.conditions import Violation
+from mpifed.features.conflict import Conflict, LoadedSettings, Moment
 from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.features.listed import make_data_features, make_features
 from mpifed.features.promises.parts import (
@@ -16,7 +18,6 @@ from mpifed.features.promises.parts import (
     selector_part,
     transform_part,
 )
-from mpifed.features.rule import LoadedSettings, Rule, Violation
 from mpifed.features.settings import DEVICES, Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
@@ -115,8 +116,10 @@ class Promises(EnginePlugin):
     # It has rules and computes nothing.
     supports = Supports.EVERYTHING
 
-    rules = (Rule(refused_part, "{refusal}"),)
-    counted = (Rule(refused_selector, "{refusal}"),)
+    conflicts = (
+        Conflict(("a promise", "a part that does not say that it keeps it"), "{refusal}", refused_part),
+        Conflict(("a promise", "a selector that does not keep it"), "{refusal}", refused_selector, Moment.DATA),
+    )
 
     @property
     def promises(self) -> Supports:

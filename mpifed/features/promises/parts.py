@@ -53,8 +53,8 @@ KEYS: PromisesByOption = {
     "reproducible": OptionPromises(Supports.EVERYTHING & ~(Supports.BITS | Supports.RESUME)),
     # Kernels, sizes of blocks and paths of sums: numbers are the same, and time is not private.
     **supporting("kernels", "reduction", "block_bytes", "patience"),
-    # Each feature of a user's own speaks for itself.
-    **supporting("features"),
+    # Each plug-in of a user speaks for itself.
+    **supporting("plugins"),
     # A model trained on the same data has spent privacy before; a note says so.
     **supporting("seed", "rounds", "start"),
     # A measured clock ends runs after different rounds, and tells nothing of samples beyond timings.
@@ -190,7 +190,7 @@ def feature_part(feature: Plugin, c: Experiment) -> RunPart:
     """Return the part of a feature, named by the first key that is set, or else by the table, for which it speaks."""
     cls: Any = type(feature)
     if is_user_class(cls):
-        return make_part(f"the feature {cls.__name__}", feature)
+        return make_part(f"the plug-in {cls.__name__}", feature)
     folder = cls.__module__.split(".")[-2]
     spoken = [key for key, speaks in SPEAKS.items() if speaks == folder]
     set_keys = [show_key(c, key) for key in c.changed_keys() if key in spoken]

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from mpifed.core.arrays import floor_fraction
 from mpifed.core.component import Component
+from mpifed.core.guards import Guard, shaped_like
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
@@ -46,7 +47,9 @@ class RobustMean(Component):
     }
     default: ClassVar[str] = "median"
     kind: ClassVar[str] = "robust_means"
-    checks: ClassVar[str] = "mpifed.features.robust.robust_guards"
+    guards: ClassVar[dict[str, Guard]] = {
+        "mean": shaped_like(0, 1, ": it must return a mean, a number for each column of rows")
+    }
 
     by_column: ClassVar[bool] = False  # each column of the mean depends on that column of the rows alone
     unsupported: ClassVar[Reasons] = {

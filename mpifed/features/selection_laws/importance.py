@@ -1,7 +1,7 @@
 """Selections with a different probability for each client."""
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -31,6 +31,8 @@ class Importance(SizedSelection, tag="importance"):
         tuple[float, ...] | None, Meta(description="θ_i of every client (default: its importance to the algorithm)")
     ] = None
     power: Annotated[float, Meta(description="θ_i is raised to this power")] = 1.0
+
+    weighs_replies: ClassVar[bool] = True
 
     unsupported = DATA_SHOW
 

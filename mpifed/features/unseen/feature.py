@@ -18,12 +18,11 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import join_words
 from mpifed.data.reordered import ReorderedDataset
-from mpifed.features.by_client.client_numbers import compute_numbers, fill_missing, select_numbers
+from mpifed.features.by_client.client_numbers import compute_numbers, fill_missing
+from mpifed.features.conflicts import CONFLICTS, select_numbers
 from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.guarantee.prepared_data import unseen_notes
 from mpifed.features.network_training.feature import training_transforms
-from mpifed.features.rule import Rule, Violation
-from mpifed.features.settings import Evaluate, Experiment
 from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
@@ -187,36 +186,13 @@ class UnseenService:
         return Reply(rows.reshape(1, -1), ReplyLayout(((self.count,),) * len(names), names)), report._replace(fault=0.0)
 
 
-def unused_key(c: Experiment) -> Violation:
-    """Return the first key about clients that never train where there are none, else None."""
-    if c.evaluate.unseen:
-        return None
-    keys = [key for key in ("unseen_steps", "unseen_step") if getattr(c.evaluate, key) != getattr(Evaluate(), key)]
-    return {"key": keys[0]} if keys else None
-
-
-RULES: list[Rule[Experiment]] = [
-    Rule(unused_key, "evaluate.{key} has no effect without evaluate.unseen: leave it out"),
-    Rule(
-        lambda c: c.evaluate.unseen and c.evaluate.unseen_step is None and not c.problem.has("lipschitz"),
-        "evaluate.unseen_step is missing: {loss} tells no Lipschitz constants r_i, so the steps of clients that never "
-        "train need a size, such as evaluate.unseen_step = 0.1",
-    ),
-    Rule(
-        lambda c: c.evaluate.unseen and getattr(c.data, "standardise", None) == "federated",
-        'data.standardise = "federated" is wrong with evaluate.unseen: sums would travel from clients that never take '
-        'part, so it must be "own"',
-    ),
-]
-
-
 class Unseen(EnginePlugin, Callback):
     """Clients that never train and are only evaluated."""
 
     # They send nothing to the rounds, and are evaluated for the record alone; a note says so.
     supports = Supports.EVERYTHING
+    conflicts = CONFLICTS["unseen"]
 
-    rules = RULES
     unseen: UnseenClients
 
     def data(self, data: Dataset) -> Dataset:

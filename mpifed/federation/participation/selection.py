@@ -71,16 +71,23 @@ class Selection(Component):
         "all": "mpifed.federation.participation.selection:All",
         "uniform": "mpifed.federation.participation.selection:UniformSelection",
         "cover": "mpifed.federation.participation.selection:Cover",
-        "cyclic": "mpifed.features.selection_laws.cyclic:Cyclic",
+        "cyclic": "mpifed.features.selection_laws.turns_and_scores:Cyclic",
         "importance": "mpifed.features.selection_laws.importance:Importance",
         "biased": "mpifed.federation.participation.selection:Biased",
-        "power-of-choice": "mpifed.features.selection_laws.scored:PowerOfChoice",
-        "greedy": "mpifed.features.selection_laws.scored:Greedy",
+        "power-of-choice": "mpifed.features.selection_laws.turns_and_scores:PowerOfChoice",
+        "greedy": "mpifed.features.selection_laws.turns_and_scores:Greedy",
         "replay": "mpifed.federation.participation.selection:Replay",
     }
     default: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "selections"
     checks: ClassVar[str] = "mpifed.federation.selection_guards"
+
+    weighs_replies: ClassVar[bool] = False  # clients are selected with different probabilities, which weigh replies
+    scored_methods: ClassVar[type] = object  # protocol of the methods whose clients it can score
+
+    def repeats_sets(self, m: int) -> bool:
+        """Return whether the selected of m clients always are the same sets, none of which shares a client."""
+        return False
 
     @abstractmethod
     def selector(self, seed: int, m: int, rounds: int) -> Selector:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.core.errors import UserError
 from mpifed.features.selection_laws.importance import (
     Importance,
     bernoulli_probabilities,
@@ -73,21 +72,6 @@ def test_a_set_is_never_empty_and_never_names_a_client_twice(m, data, seed):
         assert len(chosen) == size
         assert (np.diff(chosen) > 0).all()
         assert size == m or np.array_equal(chosen, selector.select(round, 0))
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"odds": (1.0, 2.0)}, r"^selection\.odds has 2 numbers, but there are 4 clients: give one to each$"),
-        ({"odds": (1.0, 2.0, 0.0, 1.0)}, r"^the odds of client 2 are 0: selection\.odds must be above 0"),
-        ({"odds": (1.0, -2.0, 1.0, 1.0)}, r"^the odds of client 1 are -2: "),
-        ({"odds": (1.0, 1.0, 1.0, np.inf)}, r"^the odds of client 3 are inf: "),
-        ({"odds": (1.0, 9.0, 1.0, 1.0), "power": 500.0}, r"selection\.power must be nearer to 0$"),
-    ],
-)
-def test_odds_that_cannot_be_are_refused(options, sentence):
-    with pytest.raises(UserError, match=sentence):
-        Importance(count=2, **options).selector(0, 4, 9)
 
 
 CORRECTED = {name: SETTINGS[name] for name in ("local-gd", "fedavg", "fedprox")} | {

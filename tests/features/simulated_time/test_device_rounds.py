@@ -11,7 +11,6 @@ from mpifed.report.summary import show
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import AGAIN, SERVED
 from tests.helpers.algorithm_runs import build
-from tests.helpers.commands import mpifed as command
 from tests.helpers.devices import devices
 from tests.helpers.studies import STUDIES
 
@@ -219,30 +218,3 @@ def test_what_is_simulated_is_recorded_and_told_on_the_screen():
 
 
 LISTED = '{name = "list", values = [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]}'
-WRONG = {
-    ".least=5": "system.least = 5 is wrong: it must be at most the 3 clients that a round selects",
-    ".speed=lognorml": "unknown speed 'lognorml'; did you mean 'lognormal'?",
-    ".speed=lognormal": "system.speed.median is missing: it has no default",
-    ".speed={name='pareto',mean=3}": "unknown key 'system.speed.mean'; the choices are scale, shape; "
-    'with system.speed.name = "exponential" there is mean',
-    ".latency=inf": "system.latency.value = inf is wrong: it must be a finite number",
-    ".speed=true": "system.speed = true is wrong: it must be a number, a list with one for each client, or a table "
-    "that names a distribution",
-    ".latency=[0.5,0.85]": 'system.latency = {name = "list", values = [0.5, 0.85]} is wrong: it has 2 numbers, and '
-    "there are 6 clients",
-    ".speed=[1,2,0,4,5,6]": f"system.speed = {LISTED} is wrong: it must be above 0 and finite for every client, and "
-    "client 2 has 0",
-    ".latency=speeds.txt": 'system.latency = {name = "file", path = "speeds.txt"} is wrong: \'speeds.txt\' cannot be '
-    "read: No such file or directory",
-    ".speed={name='uniform',low=2,high=1}": "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",
-    ".speed=0": 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every '
-    "client, and client 0 has 0",
-    "=3": "system = 3 is wrong: system is a table, so write system.KEY = VALUE",
-}
-
-
-@pytest.mark.parametrize("word", WRONG)
-def test_wrong_values_are_refused_by_a_sentence(word, tmp_path):
-    done = command("run", "algorithm=fedavg", "data.clients=6", "rounds=2", f"system{word}", cwd=tmp_path)
-    assert (done.code, done.out, done.err) == (2, "", f"mpifed: {WRONG[word]}\n")
-    assert not list(tmp_path.iterdir())

@@ -256,22 +256,6 @@ def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
     assert "data_client" not in result.clients
 
 
-@pytest.mark.parametrize(
-    ("wanted", "sentence"),
-    [
-        (0.99, "evaluate.unseen = 0.99 is wrong: of 12 clients 12 would never train, so leave one at least"),
-        (["a"], "evaluate.unseen names client 'a', and clients have no names here: write their numbers, 0 to 11, as"),
-        ([3, 12], "evaluate.unseen names client 12, and there are the clients 0 to 11"),
-        ([*range(12)], "evaluate.unseen names all 12 clients: at least one must train"),
-        (1.5, "evaluate: unseen = 1.5 is wrong: it must be a share below 1, a whole number or a list"),
-    ],
-)
-def test_what_cannot_be_is_refused(wanted, sentence):
-    with pytest.raises(UserError) as error:
-        run({"evaluate.unseen": wanted})
-    assert str(error.value).startswith(sentence)
-
-
 def test_steps_that_diverge_end_the_run_with_a_sentence():
     problem = {"name": "softmax", "lam": 3.0}
     with pytest.raises(RunError, match=r"^the model of client 4, which never trains, is not finite after steps of its"):

@@ -1,12 +1,51 @@
-"""Selections by scores of candidates, beside the biased one: by largest loss and by longest dual step."""
+"""Selections of clients by turns, and by scores of candidates: by largest loss and by longest dual step."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
-from mpifed.federation.participation.selection import ScoreSelection, Selector
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.federation.method import ScoresDualMoves
+from mpifed.federation.participation.selection import ScoreSelection, Selector, SizedSelection
+
+
+class Cyclic(SizedSelection, tag="cyclic"):
+    """Clients by turns: the first ⌈share·m⌉ (or ``count``) in round 1, the next in round 2, after the last the first.
+
+    A set begins with the last ``overlap`` clients of the one before, which then train twice in a turn. The second
+    selection of a round is the first one of the next.
+    """
+
+    # Turns follow from the round.
+    supports = Supports.EVERYTHING
+
+    overlap: Annotated[int, Meta(ge=0, description="clients that a set shares with the one before")] = 0
+    shuffled: Annotated[
+        bool, Meta(description="in a random order, the same in all rounds, not in that of the data")
+    ] = False
+
+    def repeats_sets(self, m: int) -> bool:
+        return not self.overlap and self.size(m) < m and m % self.size(m) == 0
+
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        size = self.size(m)
+        if self.overlap >= size:
+            raise UserError(
+                f"selection.overlap = {self.overlap} is wrong: it must be less than the {size} selected clients"
+            )
+        order = stream(seed, "selection", 0, 0).permutation(m) if self.shuffled else np.arange(m)
+
+        def select(round: int, again: int) -> Array | None:
+            if size == m:
+                return None
+            first = (round - 1 + again) * (size - self.overlap)
+            return np.sort(order[np.arange(first, first + size) % m])
+
+        return Selector(size, select)
 
 
 class PowerOfChoice(ScoreSelection, tag="power-of-choice"):
@@ -39,6 +78,8 @@ class Greedy(ScoreSelection, tag="greedy"):
     supports = Supports.REPEATED | Supports.DEVICES
 
     uniform: Annotated[int, Meta(ge=0, description="so many of the selected are drawn uniformly from the others")] = 1
+
+    scored_methods: ClassVar[type] = ScoresDualMoves
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         scored = super().selector(seed, m, rounds)

@@ -1,5 +1,6 @@
 """What goes with what: each pair of settings that does not is refused in one sentence, before data are loaded."""
 
+import math
 import re
 
 import pytest
@@ -11,9 +12,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import flatten
 from mpifed.data.dataset import Data
 from mpifed.experiment import config
-from mpifed.features.listed import list_features, make_features, refuse_study
-from mpifed.features.plain import CommonRules
-from mpifed.features.rule import SentenceWords, explain_violations
+from mpifed.features.conflict import Moment, explain_conflicts
+from mpifed.features.conflicts import METHODS
+from mpifed.features.listed import list_conflicts, make_features, refuse_study
 from mpifed.federation.traits import Unsupported
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import SERVED
@@ -43,6 +44,21 @@ PENALTY = "objective.l1 = 0.01 is wrong: {} cannot take a penalty into account, 
 
 ATTACKED, ROBUST = {"attack": {"name": "random", "clients": 0.2}}, {"robust": "median"}
 KRUM = {"robust": {"name": "krum", "share": 0.3}}
+
+
+class OneMean(mpifed.algorithms.DGD):
+    """Nodes that say that their uploads are used in one mean."""
+
+    upload = mpifed.Upload(one_mean={})
+
+
+class Averaged(mpifed.algorithms.DGD):
+    """Nodes that say that a server averages their models."""
+
+    upload = mpifed.Upload(averaged=True)
+
+
+ON_RING = {"algorithm": f"{__name__}:OneMean", "graph": "ring"}
 
 TOLD = [  # settings -> how the sentence begins
     ({"asynchronous": {"arrivals": 3}}, f"{NONE_ARRIVES} without a table [system]: who arrives first follows from"),
@@ -169,8 +185,10 @@ TOLD = [  # settings -> how the sentence begins
             (SAMPLES, "objective.weights"),
             ({"selection": ODDS}, 'selection = "importance"'),
             ({"algorithm": {"name": "fedavg", "certify": True}}, "algorithm.certify"),
+            (ON_RING, "graph"),
         )
     ],
+    (SAMPLES | ON_RING | {"algorithm": f"{__name__}:Averaged"}, f"{SAMPLED} {__name__}:Averaged says Upload(averaged="),
     (
         {"problem": "cox", "attack": "labels"},
         'attack = "labels" is wrong: cox takes times with a mark of censoring, wh',
@@ -188,7 +206,67 @@ TOLD = [  # settings -> how the sentence begins
         for name in ("fedavg", "fedgia")
     ],
 ]
-COUNTS = [  # the same where the number of clients decides
+LISTED = '{name = "list", values = [1.0, 2.0, 0.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]}'
+SITES = {"problem": "logistic", "data": {"name": "gaussian", "clients": 9}}
+ODDS_OF_NINE = {"name": "importance", "count": 2, "odds": [1.0] * 8}
+COUNTS = [  # the same where the number of clients decides, and wrong values of keys that it decides about
+    ({"system": {"least": 6}}, "system.least = 6 is wrong: it must be at most the 5 clients that a round selects"),
+    ({"system": {"speed": "lognorml"}}, "unknown speed 'lognorml'; did you mean 'lognormal'?"),
+    ({"system": {"speed": "lognormal"}}, "system.speed.median is missing: it has no default"),
+    (
+        {"system": {"speed": {"name": "pareto", "mean": 3}}},
+        "unknown key 'system.speed.mean'; the choices are scale, shape; with system.speed.name = \"exponential\" there",
+    ),
+    ({"system": {"latency": math.inf}}, "system.latency.value = inf is wrong: it must be a finite number"),
+    (
+        {"system": {"speed": True}},
+        "system.speed = true is wrong: it must be a number, a list with one for each client, or",
+    ),
+    (
+        {"system": {"latency": [0.5, 0.85]}},
+        'system.latency = {name = "list", values = [0.5, 0.85]} is wrong: it has 2 numbers, and there are 9 clients',
+    ),
+    (
+        {"system": {"speed": [1, 2, 0, 4, 5, 6, 7, 8, 9]}},
+        f"system.speed = {LISTED} is wrong: it must be above 0 and finite for every client, and client 2 has 0",
+    ),
+    (
+        {"system": {"latency": "speeds.txt"}},
+        'system.latency = {name = "file", path = "speeds.txt"} is wrong: \'speeds.txt\' cannot be read: No such file',
+    ),
+    (
+        {"system": {"speed": {"name": "uniform", "low": 2, "high": 1}}},
+        "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",
+    ),
+    (
+        {"system": {"speed": 0}},
+        'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client, and',
+    ),
+    ({"system": 3}, "system = 3 is wrong: system is a table, so write system.KEY = VALUE"),
+    ({"selection": ODDS_OF_NINE}, "selection.odds has 8 numbers, but there are 9 clients: give one to each"),
+    (
+        {"selection": ODDS_OF_NINE | {"odds": [1.0] * 8 + [0.0]}},
+        "the odds of client 8 are 0: selection.odds must be above",
+    ),
+    ({"selection": ODDS_OF_NINE | {"odds": [1.0] * 8 + [-2.0]}}, "the odds of client 8 are -2: selection.odds must be"),
+    (
+        {"selection": ODDS_OF_NINE | {"odds": [1.0] * 8 + [9.0], "power": 500.0}},
+        "the largest odds are 1e+300 times the smallest: at most 1e+100 times is possible, so selection.power must be",
+    ),
+    (
+        SITES | {"evaluate": {"unseen": 0.99}},
+        "evaluate.unseen = 0.99 is wrong: of 9 clients 9 would never train, so leave",
+    ),
+    (
+        SITES | {"evaluate": {"unseen": ["a"]}},
+        "evaluate.unseen names client 'a', and clients have no names here: write the",
+    ),
+    (SITES | {"evaluate": {"unseen": [3, 9]}}, "evaluate.unseen names client 9, and there are the clients 0 to 8"),
+    (SITES | {"evaluate": {"unseen": [*range(9)]}}, "evaluate.unseen names all 9 clients: at least one must train"),
+    (
+        {"evaluate": {"unseen": 1.5}},
+        "evaluate: unseen = 1.5 is wrong: it must be a share below 1, a whole number or a li",
+    ),
     (DUAL | {"selection": {"count": 1}}, "selection takes 1 client a round, but feddcd needs at least 2"),
     (NODES | {"graph": "torus", "data": {"clients": 7}}, 'graph = "torus" is wrong for 7 clients: they make one row'),
     (NODES | {"graph": {"name": "torus", "rows": 5}}, "graph.rows = 5 is wrong: it must divide the number of"),
@@ -226,16 +304,13 @@ def test_what_does_not_go_together_is_refused_before_data_are_loaded(settings, s
     assert told(settings, tmp_path).startswith(sentence)
 
 
-def test_every_rule_is_broken_by_a_row(monkeypatch):
-    """Of the features that the study of the row has: others are not asked."""
-    monkeypatch.setattr(config, "refuse_tables", lambda _: None)
+def test_every_conflict_is_broken_by_a_row(monkeypatch):
+    monkeypatch.setattr(config, "refuse_study", lambda *_: None)
     studies = [config.experiment(STUDY | settings) for settings, _ in TOLD]
-    parts = [(one, part) for one in studies for part in [CommonRules, *make_features(one)]]
-    judged = [(one, rule) for one, part in parts for rule in [*part.tables, *part.rules]]
-    told = {rule.sentence for one, rule in judged if list(explain_violations([rule], one, SentenceWords(one)))}
-    every = {rule.sentence for part in list_features() for rule in [*part.tables, *part.rules]}
-    assert told == every
-    assert sum(len(part.counted) for part in list_features()) == 7
+    judged = [(one, row) for one in studies for part in make_features(one) for row in part.conflicts]
+    judged += [(one, row) for one in studies for row in METHODS]
+    broken = {row.parts for one, row in judged if row.at is not Moment.DATA and [*explain_conflicts([row], one)]}
+    assert broken == {row.parts for row in list_conflicts() if row.at is not Moment.DATA}
 
 
 def test_what_goes_together_breaks_no_rule():

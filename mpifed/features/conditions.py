@@ -1,11 +1,18 @@
-"""Conditions that the rules of several features share: each returns what it found in the settings, or None."""
+"""Conditions of conflicts in plain words, which plug-ins ask too: each returns what it found in the settings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from mpifed.compressors.compressor import Compressor, Identity
 from mpifed.core.toml import toml_value
-from mpifed.features.rule import Violation
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.system import System
 from mpifed.federation.traits import MeanEstimate, Participation, Unsupported
+
+Violation = Mapping[str, Any] | None  # words of a sentence, where settings conflict
+ONE = np.ones(1)  # one client with one sample, to ask whether a method states its work
 
 
 def find_selection_key(c: Experiment) -> Violation:
@@ -65,3 +72,8 @@ def may_shorten(c: Experiment) -> bool:
     """Return whether clients may take fewer local steps."""
     system = synchronous_system(c)
     return system is not None and system.partial
+
+
+def has_weights(c: Experiment) -> bool:
+    """Return whether clients have weights of their own in the objective."""
+    return c.objective.weights != "clients"

@@ -1,0 +1,118 @@
+"""Conflicts: two parts of a study that do not go together, when that is judged, and the sentence that says so."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.features.conditions import ONE, Violation
+from mpifed.features.matching import default_algorithm
+from mpifed.features.settings import Experiment
+from mpifed.federation.method import has_proximal_step
+from mpifed.federation.participation.selection import Selector
+from mpifed.federation.traits import Participation
+
+
+class Moment(Enum):
+    """Moment at which a conflict is judged: the first at which all that it is about is known."""
+
+    READ = "when a study is read"
+    STUDY = "before data are loaded"
+    DATA = "when sizes are known"
+
+
+class LoadedSettings(NamedTuple):
+    """Settings, and what is known once data are loaded: ``m`` clients, ``selector`` of a round, ``columns`` of samples.
+
+    What is no field of its own is one of the settings.
+    """
+
+    config: Experiment
+    selector: Selector
+    m: int
+    columns: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.config, name)
+
+
+class Conflict(NamedTuple):
+    """Two parts of a study that do not go together, with the sentence that says what would be right.
+
+    They conflict where both are set, if they are keys. Otherwise ``when`` gets the settings (at Moment.DATA the
+    LoadedSettings) and returns words for the sentence, or anything else that is true where they conflict. Further words
+    of the sentence are those of WORDS and the settings themselves, such as {system.least}; at Moment.DATA also
+    {selector} and {m}.
+
+        >>> from mpifed.features.conflict import Conflict
+        >>> class Log(mpifed.Plugin):
+        ...     conflicts = [Conflict(("Log", "masks"), "Log cannot be used with masks", lambda c: c.masks)]
+    """
+
+    parts: tuple[str, str]
+    sentence: str
+    when: Callable[[Any], Any] | None = None
+    at: Moment = Moment.STUDY
+
+    def judge(self, settings: Any) -> Any:
+        """Return what ``when`` does, or whether both parts are set."""
+        return all(is_set(settings, key) for key in self.parts) if self.when is None else self.when(settings)
+
+
+def is_set(settings: Any, key: str) -> bool:
+    """Return whether a key of a study, such as system.deadline, has a value other than none, 0 and false."""
+    value = settings
+    for name in key.split("."):
+        value = getattr(value, name, None)
+    return bool(value)
+
+
+def explain_conflicts(rows: Iterable[Conflict], settings: Any) -> Iterator[str]:
+    """Yield the sentences of the conflicts that settings, or loaded settings, have."""
+    for row in rows:
+        violation = row.judge(settings)
+        if violation:
+            yield row.sentence.format_map(SentenceWords(settings, violation))
+
+
+def refuse_conflicts(rows: Iterable[Conflict], at: Moment, settings: Experiment | LoadedSettings) -> None:
+    """Raise UserError with the sentence of the first conflict that is judged at this moment."""
+    for sentence in explain_conflicts((row for row in rows if row.at is at), settings):
+        raise UserError(sentence)
+
+
+class SentenceWords(dict[str, Any]):
+    """Words that a sentence may name: those of a violation, and others computed from settings when they are named."""
+
+    def __init__(self, settings: Any, violation: Violation) -> None:
+        super().__init__(violation if isinstance(violation, Mapping) else {})
+        self.settings = settings
+
+    def __missing__(self, word: str) -> Any:
+        return WORDS[word](self.settings) if word in WORDS else getattr(self.settings, word)
+
+
+WORDS: dict[str, Callable[[Any], Any]] = {
+    "name": lambda c: c.algorithm.label(),
+    "loss": lambda c: c.problem.label(),
+    "selected": lambda c: c.selection.label(),
+    "up": lambda c: c.compress.up.label(),
+    "weights": lambda c: toml_value(c.objective.weights),
+    "attack_name": lambda c: c.attack.label(),
+    "robust_name": lambda c: c.robust.label(),
+    "edges": lambda c: c.graph.label(),
+    "absence": lambda c: c.system.absence(),
+    "absent": lambda c: getattr(c.system, c.system.absence()),
+    "when": lambda c: "some rounds" if c.algorithm.participation is Participation.SELECTED_OR_ALL else "every round",
+    "asynchronous_methods": lambda c: list_methods(lambda method: method.asynchronous),
+    "graph_methods": lambda c: list_methods(lambda method: method.on_graph),
+    "proximal_methods": lambda c: list_methods(has_proximal_step),
+    "partial_methods": lambda c: list_methods(lambda method: method.local_steps(ONE) is not None),
+}
+
+
+def list_methods(has: Callable[[Algorithm], Any]) -> str:
+    """Return the names of the built-in methods for which ``has`` is true with their default options."""
+    return ", ".join(name for name in Algorithm.choices if has(default_algorithm(name)))

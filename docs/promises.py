@@ -13,7 +13,7 @@ from mpifed.data.tables.promises import COLUMNS
 from mpifed.features.listed import FEATURES, load_class
 from mpifed.features.promises.parts import KEYS, SPEAKS
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.problems.function_promises import FUNCTION_PROMISES
+from mpifed.problems.problem import FUNCTION_PROMISES
 from mpifed.statistics.huber import Huber
 
 Row = tuple[str, Supports]

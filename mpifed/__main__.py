@@ -3,13 +3,13 @@
 import sys
 
 from mpifed.cli.arguments import starts_runs
-from mpifed.core import output, signals, threads
+from mpifed.core import output, processor, signals
 from mpifed.mpi.launcher import read_launcher
 
 
 def entry() -> int:
     """Run the command line with one BLAS thread a rank, set before numpy loads its BLAS."""
-    threads.limit_blas_threads()
+    processor.limit_blas_threads()
     out = output.install_streams()
     # ranks listen only once MPI has started: before, a signal has to end a wait for a rank that never comes
     ranks = read_launcher()[0] is not None

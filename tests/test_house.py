@@ -117,7 +117,7 @@ def test_every_module_that_is_imported_is_there_and_arrows_between_rooms_go_down
     assert not upward
 
 
-COMMANDS = {"mpifed.experiment.optimum", "mpifed.experiment.schema"}  # which no run passes
+COMMANDS = {"mpifed.experiment.optimum"}  # which no run passes
 
 
 def test_what_every_run_passes_imports_no_feature():
@@ -246,6 +246,7 @@ WORDS = {
     "odd docstrings": 0,  # 30
     "private names of methods": 79,  # 0
     "private names of features": 205,  # 0
+    "private names of networks": 13,  # 0
     "files with private names": 128,  # 0
     "members of a plug-in": 19,  # 8
     "slots of hosts and servers": 13,  # 5

@@ -12,7 +12,7 @@ from mpifed.core.errors import RunError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import config as configuration
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_info
 
 from benchmarks.speed.measuring import LAUNCHER, cores, parser, starter
 from mpifed.core.processor import CPUS, choose_block_size
-from mpifed.mpi.library import library_version
+from mpifed.mpi.world import library_version
 from mpifed.results.provenance import describe_cpus, git_commit, installed_version, library_versions
 
 NOTED = 0.05  # cores that others use

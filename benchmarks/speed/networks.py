@@ -46,7 +46,7 @@ from mpifed import stream
 from mpifed.experiment import config
 from mpifed.experiment import rounds as round_loop
 from mpifed.experiment import run as launch
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.results.result import RunRecord
 
 GROUP = 25  # clients of a pass of vmap, of 5, 10, 25 and 50 the best for MLP on an AMD EPYC with 512 KB of L2

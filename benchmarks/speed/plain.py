@@ -14,7 +14,7 @@ import numpy as np
 
 from mpifed import Array
 from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
-from mpifed.core.soft_threshold import soft
+from mpifed.core.arrays import soft
 from mpifed.experiment.config import Experiment
 
 MU = 1e-3

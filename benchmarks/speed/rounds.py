@@ -40,7 +40,7 @@ from benchmarks.speed.printing import Table, best_and_median, figure, tiny
 from mpifed import stream
 from mpifed.experiment import config, serving
 from mpifed.experiment import run as launch
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.rounds import run_rounds
 from mpifed.features.block_sizes.block_sizes import SIZES
 from mpifed.results.result import RunRecord

@@ -9,8 +9,8 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, PositiveFloat, to_tune
 from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
 from mpifed.algorithms.parts.noise import NOISES, LaplaceNoise, NoiseChoice, NoiseSeed, NoisyAlgorithm
+from mpifed.core.arrays import soft
 from mpifed.core.promises import Supports
-from mpifed.core.soft_threshold import soft
 from mpifed.federation.traits import PlotStyle, Requirement, Theorem, Upload
 from mpifed.theory.fedepm import penalty_weights
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from mpifed.api import html
 from mpifed.api.study import build_table
-from mpifed.core.errors import UserError, errors_about, escape_unprintable, raise_unknown
-from mpifed.core.guards import first_message_line
+from mpifed.core.errors import UserError, errors_about, escape_unprintable, first_message_line, raise_unknown
 from mpifed.core.typing import Array
 from mpifed.experiment.config import experiment
 from mpifed.problems.problem import Problem

@@ -13,7 +13,7 @@ from mpifed.api.study import StudyLike, build_table, override_words
 from mpifed.core.errors import UserError, errors_about
 from mpifed.data.sources.held import get_held, refuse_others
 from mpifed.experiment import resume as resuming
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import build_experiment, fail, start
 from mpifed.mpi import launcher

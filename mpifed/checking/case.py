@@ -32,9 +32,8 @@ from mpifed.data.cache import Cache
 from mpifed.data.dataset import Data, Dataset
 from mpifed.data.partition import Partition
 from mpifed.data.reordered import ReorderedDataset
-from mpifed.experiment.config import experiment
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.housing import prepare_in_process
-from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.run import start
 from mpifed.features.settings import Experiment

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import RunError, UserError
-from mpifed.core.guards import UserClassError, first_message_line, is_user_class
+from mpifed.core.errors import RunError, UserError, error_line
+from mpifed.core.guards import UserClassError, is_user_class
 
 PASSED = "passed"
 FAILED = "failed"
@@ -100,7 +100,7 @@ def describe_error(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [frame for frame in frames if is_user_file(frame.filename)]
     where = "".join(f"{os.path.basename(one.filename)}:{one.lineno} {one.name}: " for one in user_frames[-1:])
-    return f"{where}{type(error).__name__}: {first_message_line(error)}".removesuffix(": ")
+    return f"{where}{error_line(error)}"
 
 
 def is_user_file(file: str) -> bool:

@@ -8,7 +8,7 @@ from mpifed.core.errors import UserError, errors_about
 from mpifed.data.cache import Cache
 from mpifed.experiment import optimum
 from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.experiment.resume import check_sizes
 from mpifed.report import least_time, style
 from mpifed.report.certificate import format_certificate
 from mpifed.results.result import RunRecord, load

@@ -28,7 +28,7 @@ from mpifed.features.robust.means import RobustMean
 from mpifed.features.settings import Objective
 from mpifed.features.simulated_time.system import System
 from mpifed.graphs.graph import Graph
-from mpifed.mpi.library import library_version
+from mpifed.mpi.world import library_version
 from mpifed.report.layout import align_rows
 from mpifed.results import provenance
 

@@ -7,8 +7,7 @@ from mpifed.cli.mistakes import is_result
 from mpifed.cli.run import read_study
 from mpifed.core.errors import UserError, errors_about, escape_unprintable
 from mpifed.data.cache import Cache
-from mpifed.experiment.config import experiment, override
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment, override
 from mpifed.experiment.run import start
 from mpifed.report.fit_page import format_fit
 from mpifed.results.result import load

@@ -13,8 +13,7 @@ from mpifed.core.errors import UserError, errors_about
 from mpifed.core.files import claim_name, release_name
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import StoredCheckpoint
-from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Experiment, Job, experiment
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build_experiment, start

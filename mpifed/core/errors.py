@@ -73,6 +73,24 @@ def reason(error: BaseException) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
+def first_message_line(error: BaseException) -> str:
+    """Return the first line of an error's message that is not empty."""
+    try:
+        return next(filter(None, map(str.strip, str(error).splitlines())), "")
+    except Exception as other:  # a user's error may have a broken message
+        return f"its message cannot be read: {type(other).__name__}"
+
+
+def error_line(error: BaseException) -> str:
+    """Return the type of an error and the first line of its message."""
+    return f"{type(error).__name__}: {first_message_line(error)}".removesuffix(": ")
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with its article: a list, an int."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
 def failure_message(rank: int, error: BaseException) -> str:
     """Return the message for an error on a rank: with the traceback, except for a UserError."""
     here = f"rank {rank} on {socket.gethostname()}"

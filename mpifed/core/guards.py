@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.arrays import is_number, is_real_array
-from mpifed.core.errors import RunError, UserError, last_result
+from mpifed.core.errors import RunError, UserError, error_line, first_message_line, last_result, with_article
 
 Guard = Callable[..., Any]
 FINITE = ": it must be an array of finite numbers"
@@ -221,14 +221,6 @@ def is_fault_of(error: BaseException, method: Callable[..., Any]) -> bool:
     return not (refusing or type(error).__module__.partition(".")[0] == "mpi4py")
 
 
-def first_message_line(error: BaseException) -> str:
-    """Return the first line of an error's message that is not empty."""
-    try:
-        return next(filter(None, map(str.strip, str(error).splitlines())), "")
-    except Exception as other:  # a user's error may have a broken message
-        return f"its message cannot be read: {type(other).__name__}"
-
-
 def failure_sentence(error: BaseException, method: Callable[..., Any], name: str) -> str:
     """Write the sentence for an error in a user's method, with the last line of the user's file in the traceback."""
     # Not the last line of all, which is in numpy as often as not.
@@ -236,8 +228,7 @@ def failure_sentence(error: BaseException, method: Callable[..., Any], name: str
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if code is not None and frame.filename == code.co_filename]
     line = lines[-1] if lines else getattr(code, "co_firstlineno", 0)
-    what = f"{type(error).__name__}: {first_message_line(error)}".removesuffix(": ")
-    return f"{name} of {file_name_of(method)} fails in line {line}: {what}{advice_for(error)}"
+    return f"{name} of {file_name_of(method)} fails in line {line}: {error_line(error)}{advice_for(error)}"
 
 
 def advice_for(error: BaseException) -> str:
@@ -266,4 +257,4 @@ def describe_value(value: Any) -> str:
         return f"the number {value}"
     noun = type(value).__name__
     count = f" of {len(value)}" if isinstance(value, list | tuple | dict) else ""
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}{count}"
+    return f"{with_article(noun)}{count}"

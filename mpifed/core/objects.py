@@ -14,7 +14,7 @@ import numpy as np
 
 from mpifed.core import plugins
 from mpifed.core.component import Component, StudyTable, fields_of
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, with_article
 from mpifed.core.toml import join_key
 
 
@@ -32,9 +32,10 @@ def to_plain(value: Any, key: str, defaults: bool = True) -> Any:
     if torch is not None and isinstance(value, torch.nn.Module):
         right = "that returns it" if key == "problem.module" else "that calls it"
         raise UserError(f"{key} is an instance of {type_name}: pass the class, or a function {right}")
-    noun = f"an {type_name}" if type_name[:1].lower() in "aeiou" else f"a {type_name}"
     right = "a number, true or false, a text, a list, a table, a component, a class or a function"
-    raise UserError(f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {noun}")
+    raise UserError(
+        f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {with_article(type_name)}"
+    )
 
 
 to_plain.register(int | float | str, lambda value, key, defaults=True: value)

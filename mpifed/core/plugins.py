@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from mpifed.core.guards import first_message_line, guard_methods
+from mpifed.core.errors import error_line, first_message_line
+from mpifed.core.guards import guard_methods
 from mpifed.core.promises import NOTHING_SUPPORTED, Supports
 
 FILE_REFERENCE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
@@ -147,4 +148,4 @@ def summarise_error(error: BaseException) -> str:
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     right = "; options are fields with a type, as in gamma: float = 0.1, and __post_init__ checks them"
     advice = right if "cannot define __init__" in first_message_line(error) else ""
-    return f"{type(error).__name__}: {first_message_line(error)}".removesuffix(": ") + where + advice
+    return error_line(error) + where + advice

@@ -1,8 +1,6 @@
-"""The size of blocks of samples, which follows from the cache of the processor."""
+"""The threads of a rank, and the size of blocks of samples, which follows from the cache of the processor."""
 
 import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +9,7 @@ CPUS = Path("/sys/devices/system/cpu")
 DEFAULT_BLOCK_BYTES = 1 << 20  # bytes of a block if the size of the cache is not known
 MIN_BLOCK_BYTES = 1 << 19  # smaller blocks cost more in Python than the cache gains
 MAX_BLOCK_BYTES = 1 << 22
+BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 class BlockSize(NamedTuple):
@@ -37,8 +36,8 @@ def choose_block_size(user_value: int | None = None) -> BlockSize:
 def l2_bytes_per_core() -> int | None:
     """Return the bytes of L2 cache of one core, its part of a shared one; None if the system does not tell."""
     try:
-        return read_mac() if sys.platform == "darwin" else read_linux(CPUS)
-    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return read_linux(CPUS)
+    except (OSError, ValueError, IndexError, AttributeError):  # macOS has neither the files nor the affinity
         return None
 
 
@@ -67,11 +66,16 @@ def parse_size(text: str) -> int:
     return int(text.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
 
 
-def read_mac() -> int:
-    """Read the L2 cache of a fast core of a Mac, divided by the cores that share it."""
-    output = subprocess.run(["sysctl", "hw"], capture_output=True, text=True, timeout=5, check=True)
-    facts = dict(line.split(": ", 1) for line in output.stdout.splitlines() if ": " in line)
-    size = int(facts.get("hw.perflevel0.l2cachesize") or facts.get("hw.l2cachesize") or 0)
-    if size <= 0:
-        raise ValueError("sysctl does not tell the size of the L2 cache")
-    return size // max(1, int(facts.get("hw.perflevel0.cpusperl2") or 1))
+def limit_blas_threads() -> None:
+    """Give every BLAS one thread, unless its own variable says otherwise; called before numpy loads its BLAS.
+
+    The last bits of a threaded product depend on the number of threads, and the other cores belong to other ranks.
+    """
+    for name in ("OMP_NUM_THREADS", *BLAS_VARIABLES):
+        os.environ.setdefault(name, "1")
+
+
+def network_threads() -> int:
+    """Return the threads of a PyTorch network on a CPU: OMP_NUM_THREADS, in job scripts the cores of a rank."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else 1

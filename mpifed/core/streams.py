@@ -76,6 +76,16 @@ def mix_bits(z: Any) -> Any:
     return z ^ ((z >> 31) & 0x1FFFFFFFF)
 
 
+def hash_positions(seed: Any, number: int, positions: Any) -> Any:
+    """Hash positions, an array or a tensor, together with a seed and a whole number, elementwise."""
+    return mix_bits(seed + to_signed_64(number * FIRST) + GOLDEN * positions)
+
+
+def seed_of_piece(seed: Any, k: int) -> Any:
+    """Return the seed for the k-th piece of the samples; for the first one it is ``seed`` itself."""
+    return seed + to_signed_64(k * SECOND)
+
+
 def to_signed_64(number: int) -> int:
     """Reduce an integer modulo 2⁶⁴ to a signed 64-bit integer."""
     return (number + 2**63) % 2**64 - 2**63

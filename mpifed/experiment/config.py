@@ -1,4 +1,6 @@
-"""Experiment files: TOML and key=value overrides, read strictly."""
+"""Experiment files: TOML and key=value overrides, read strictly; and the job that a run is."""
+
+from __future__ import annotations
 
 import os
 import re
@@ -6,7 +8,7 @@ import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +20,10 @@ from mpifed.features.conflict import Moment
 from mpifed.features.listed import refuse_study
 from mpifed.features.settings import FAMILIES as FAMILIES
 from mpifed.features.settings import Experiment as Experiment
+
+if TYPE_CHECKING:
+    from mpifed.experiment.checkpoint import StoredCheckpoint
+    from mpifed.results.result import RunRecord
 
 DEFAULT_STUDY = {"stop": {"gradient": 1e-20}}  # of a run without a file: some twenty rounds of FedGiA, Example V.1
 PATHS = ("path", "pretrained")  # keys of files that an experiment file names
@@ -179,3 +185,19 @@ def parse_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, KeyError, RecursionError):
         return text
+
+
+class Job(NamedTuple):
+    """An experiment, the path of its result, and the state from which it continues.
+
+    ``path`` None keeps the result in memory; ``force`` replaces a file of that name. ``saved`` is the checkpoint from
+    which the run continues, None to start again, and ``before``, on rank 0, the result so far. With ``survive``, the
+    other ranks continue from the last checkpoint when some die.
+    """
+
+    config: Experiment
+    path: str | os.PathLike[str] | None = None
+    force: bool = False
+    saved: StoredCheckpoint | None = None
+    before: RunRecord | None = None
+    survive: bool = False

@@ -5,7 +5,7 @@ from functools import partial
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.checkpoint import checkpoint_folder, part_path
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.prepare import CountWork, PreparedRun, prepare
 from mpifed.experiment.warm_start import read_start_model
 from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost

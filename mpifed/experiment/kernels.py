@@ -6,7 +6,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.arrays import import_torch
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Dataset
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.progress import Progress
 from mpifed.features.settings import DEVICES, Experiment
 from mpifed.federation.traits import required_methods

@@ -14,7 +14,7 @@ from mpifed.experiment.computers import (
     hardware_changes,
     hardware_differences,
 )
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.resume import drop_last_evaluation
 from mpifed.features.feature import Plugin

@@ -9,7 +9,7 @@ from mpifed.core.processor import BlockSize, choose_block_size
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.warm_start import split_start_model
 from mpifed.features.conflict import LoadedSettings, Moment
 from mpifed.features.feature import Plugin

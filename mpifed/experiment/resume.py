@@ -14,8 +14,7 @@ from mpifed.core.files import is_being_written
 from mpifed.core.roles import TEST
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import StoredCheckpoint, read_checkpoint
-from mpifed.experiment.lost_file import missing_file_advice
-from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.experiment.checkpoint_errors import missing_file_advice
 from mpifed.features.settings import Experiment
 from mpifed.features.stop import StopRules, ran_out
 from mpifed.results.columns import COUNTED
@@ -119,3 +118,21 @@ def drop_last_evaluation(before: RunRecord, config: Experiment, last: int) -> No
     if last > 0 and last != config.rounds and last % config.evaluate.every:
         for name in before.rounds.keys() - COUNTED - {"round"}:
             before.rounds[name][last] = 0 if before.rounds[name].dtype.kind == "i" else np.nan
+
+
+def check_sizes(result: RunRecord, config: Experiment) -> None:
+    """Raise UserError where generated data would have more clients or features than the run or its model had."""
+    name = result.path or "the result"
+    clients, features = (getattr(config.data, key, None) for key in ("clients", "features"))
+    m = result.m
+    if config.evaluate.unseen and result.status == "finished":
+        m += len(result.unseen.get("data_client", ()))
+    if isinstance(clients, int) and 0 < m < clients and (result.status == "finished" or not config.evaluate.unseen):
+        raise UserError(f"data.clients = {clients} of {name} is wrong: its run has {m} clients")
+    if not isinstance(features, int):
+        return
+    n = result.attrs.get("features", features)
+    if config.problem.has("hess") and result.x is not None:
+        n = min(n, result.x.size)  # a model has a parameter for each feature, or more
+    if features > n:
+        raise UserError(f"data.features = {features} of {name} is wrong: its run has {n} features")

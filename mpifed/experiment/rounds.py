@@ -11,8 +11,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, StoredCheckpoint
-from mpifed.experiment.checkpoint_mismatch import reporting_mismatch
-from mpifed.experiment.lost_file import rescue_checkpoint
+from mpifed.experiment.checkpoint_errors import reporting_mismatch, rescue_checkpoint
 from mpifed.experiment.progress import Progress
 from mpifed.features.settings import Experiment
 from mpifed.federation.callback import Callback, ClientTable

@@ -11,13 +11,12 @@ import numpy as np
 from mpifed.core.errors import RunError, UserError, escape_unprintable, failure_message, last_result
 from mpifed.core.files import check_name_length, check_target
 from mpifed.data.cache import Cache
-from mpifed.experiment import serving
+from mpifed.experiment import checkpoint, serving
 from mpifed.experiment.checkpoint import SUFFIX
-from mpifed.experiment.checkpoint_mismatch import check_rows, check_server, reporting_mismatch
+from mpifed.experiment.checkpoint_errors import check_rows, check_server, reporting_mismatch
 from mpifed.experiment.computers import gather_hardware
-from mpifed.experiment.config import experiment
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.housing import add_host
-from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import choose_kernels, compiled_kernels, load_kernels
 from mpifed.experiment.new_result import new_recorder
 from mpifed.experiment.prepare import PreparedRun, prepare
@@ -58,10 +57,35 @@ def start(
         refuse_dying(job.config)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
         if job.survive:
-            from mpifed.experiment.survival import attempt_until_done
-
-            return attempt_until_done(attempt, job, world, progress, cache)
+            return attempt_until_done(job, world, progress, cache)
         return attempt(job, world, progress, cache, [])
+
+
+def attempt_until_done(job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
+    """Attempt a job; when ranks die, attempt it again on the others, from the last checkpoint or else from the start.
+
+    The result so far is passed on in both cases: it tells how many uploads are lost.
+    """
+    while True:
+        done = None
+        recorders: list[Recorder] = []
+        try:
+            done = attempt(job, world, progress, cache, recorders)
+            if world.all_alive():
+                return done
+        except Exception as error:
+            if not world.is_rank_failure(error):
+                raise
+            world.report_cut_off()
+        world = world.shrink()
+        if world.share(done is not None):
+            return done
+        saved = checkpoint.read_checkpoint(job.path) if recorders and job.path is not None else job.saved
+        before = recorders[0].result() if recorders else job.before
+        job = job._replace(force=True, saved=world.share(saved), before=before)
+        if world.first:
+            after = 0 if job.saved is None else job.saved.round
+            progress.note(f"a rank died; {world.size} ranks go on after round {after}")
 
 
 def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder]) -> Recorder | None:

@@ -5,10 +5,9 @@ from typing import Any
 
 from mpifed.core.errors import RunError, SingularHessian, UserError
 from mpifed.experiment.checkpoint import CheckpointWriter
-from mpifed.experiment.checkpoint_mismatch import guard_resumed_rounds
+from mpifed.experiment.checkpoint_errors import guard_resumed_rounds, lost_file_error
+from mpifed.experiment.config import Job
 from mpifed.experiment.housing import build_federation, engine_plugins
-from mpifed.experiment.job import Job
-from mpifed.experiment.lost_file import lost_file_error
 from mpifed.experiment.new_result import initial_notes, list_callbacks, replayed_rounds, run_notes
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.progress import Progress

@@ -43,12 +43,12 @@ class Graph(Component):
     """
 
     choices: ClassVar[dict[str, str]] = {
-        "ring": "mpifed.graphs.regular:Ring",
-        "torus": "mpifed.graphs.regular:Torus",
-        "exponential": "mpifed.graphs.regular:Exponential",
-        "complete": "mpifed.graphs.regular:Complete",
-        "star": "mpifed.graphs.regular:Star",
-        "erdos-renyi": "mpifed.graphs.erdos_renyi:ErdosRenyi",
+        "ring": "mpifed.graphs.families:Ring",
+        "torus": "mpifed.graphs.families:Torus",
+        "exponential": "mpifed.graphs.families:Exponential",
+        "complete": "mpifed.graphs.families:Complete",
+        "star": "mpifed.graphs.families:Star",
+        "erdos-renyi": "mpifed.graphs.families:ErdosRenyi",
         "file": "mpifed.graphs.edge_file:EdgeFile",
     }
     default: ClassVar[str] = "ring"

@@ -3,8 +3,9 @@
 import os
 from typing import Any
 
-from mpifed.core import arrays, threads
+from mpifed.core import arrays
 from mpifed.core.errors import UserError
+from mpifed.core.processor import network_threads
 
 # environment variables with the number of this rank on its node
 LOCAL_RANKS = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK"]
@@ -67,7 +68,7 @@ def describe_device(device: Any) -> str:
     torch = import_torch()
     if device.type == "cuda":
         return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}"
-    count = threads.network_threads()
+    count = network_threads()
     parts = ["CPU", torch.backends.cpu.get_cpu_capability(), f"{count} thread{'s' if count > 1 else ''}"]
     kernels = os.environ.get("MKL_CBWR", "AUTO")
     return ", ".join(parts if kernels == "AUTO" else [*parts, f"MKL_CBWR={kernels}"])
@@ -76,8 +77,3 @@ def describe_device(device: Any) -> str:
 def import_torch() -> Any:
     """Import torch for a problem; UserError if it is not installed."""
     return arrays.import_torch("this problem needs")
-
-
-def error_line(error: BaseException) -> str:
-    """Return the type and the first line of the message of an error."""
-    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")

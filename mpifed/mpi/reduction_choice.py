@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from mpifed.federation.request import ANY_ORDER
 from mpifed.federation.sums import Subtree, merge, tree_depth
-from mpifed.mpi.rank_trees import ALL, SHAPES, Route, merge_single_vectors
-from mpifed.mpi.tree_messages import REPORT
+from mpifed.mpi.rank_trees import ALL, REPORT, SHAPES, Route, merge_single_vectors
 
 AUTO = "auto"
 SLICES = "slices"

@@ -15,8 +15,8 @@ from mpifed.federation.request import ANY_ORDER, MASKED, HostReport
 from mpifed.federation.sums import tree_depth
 from mpifed.federation.transport import RankTraffic
 from mpifed.mpi.plan import BIG
+from mpifed.mpi.rank_trees import TreeMessages
 from mpifed.mpi.reduction_choice import SLICES, ReductionChoice
-from mpifed.mpi.tree_messages import TreeMessages
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from mpifed.core.errors import UserError, escape_unprintable, reason
-from mpifed.mpi.local_processes import kill_local_run
+from mpifed.mpi.program_end import kill_local_run
 from mpifed.mpi.world import World
 
 TOKEN, NUMBER = 16, 4  # bytes of the secret that admits a machine, and of the number of its first rank

@@ -1,4 +1,4 @@
-"""The world of a run: its ranks. Without MPI there is one, and every operation on all ranks is trivial."""
+"""The world of a run: its ranks, and the MPI library. Without MPI there is one rank, and all operations are trivial."""
 
 from __future__ import annotations
 
@@ -86,3 +86,14 @@ class World:
 
     def abort(self, code: int = 1) -> None:
         """End all ranks at once, if there are several."""
+
+
+def library_version() -> str:
+    """Return name and version of the MPI library without starting it; raise ImportError or RuntimeError without one."""
+    from mpi4py import rc
+
+    # importing MPI would start it, which a process that only asks for the version must not do under a launcher
+    rc.initialize = False
+    from mpi4py import MPI
+
+    return " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).split(",")[0]

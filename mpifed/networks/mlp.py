@@ -2,16 +2,16 @@
 learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
 
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array, PositiveInt
+from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.data.labels import LabelKind, count_classes
+from mpifed.data.labels import count_classes
 from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem
 from mpifed.problems.softmax import cross_entropy
@@ -27,7 +27,9 @@ class MLP(Problem, tag="mlp"):
     # Layers do not mix clients, and their products are numpy's.
     supports = Supports.EVERYTHING & ~Supports.DEVICES
 
-    hidden: Annotated[tuple[PositiveInt, ...], Meta(min_length=1, description="widths of the hidden layers")] = (100,)
+    hidden: Annotated[
+        tuple[Annotated[int, Meta(ge=1)], ...], Meta(min_length=1, description="widths of the hidden layers")
+    ] = (100,)
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of the weights, not of the biases")] = 0.0
 
     def dim(self, data: Dataset) -> int:
@@ -40,7 +42,7 @@ class MLP(Problem, tag="mlp"):
     def decay_mask(self, data: Dataset) -> Array:
         return np.concatenate([np.arange((a + 1) * b) < a * b for a, b in self.shapes(data)])
 
-    def takes(self) -> LabelKind:
+    def takes(self) -> Literal["classes"]:
         return "classes"
 
     def initial(self, data: Dataset, seed: int) -> Array:

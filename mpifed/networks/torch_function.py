@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core import threads
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, error_line
 from mpifed.core.memory import keep_freed_memory
+from mpifed.core.processor import network_threads
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.kernels.torch_device import choose_device, error_line, import_torch
-from mpifed.networks import torch_dropout, torch_layers
+from mpifed.kernels.torch_device import choose_device, import_torch
+from mpifed.networks import torch_layers
 from mpifed.networks.torch_losses import Loss
 
 
@@ -66,11 +66,11 @@ class ModuleFunction:
         self.options = options
         self.device = choose_device(options.device)
         self.forward = make_forward(options.autocast, self.device)
-        self.torch.set_num_threads(threads.network_threads())
+        self.torch.set_num_threads(network_threads())
         keep_freed_memory()
         with self.seed_generators(seed), self.torch.no_grad():
             self.module = make().eval()
-            self.masks = torch_dropout.replace_dropout(self.module)
+            self.masks = torch_layers.replace_dropout(self.module)
             self.output = self._output_shape()
             torch_layers.check_parameters(self.module)
             self.norms = torch_layers.Normalisation(self.module)

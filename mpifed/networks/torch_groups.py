@@ -3,20 +3,144 @@
 All clients of a group have the same number of samples; padding is a copy of a sample, with weight 0. A client has the
 same bits in every group, because only those numbers of clients are used for which a rehearsal has shown it; a smaller
 group repeats one of its clients.
+
+The rehearsal compares a group of all its clients on random samples with the same clients in another order, at other
+addresses in memory, some with fewer samples; and with smaller groups. It depends on the network and on shapes alone, so
+that all ranks find the same.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpifed.core.errors import error_line
+from mpifed.core.streams import seed_of_piece, stream
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
-from mpifed.networks import torch_channels, torch_dropout
+from mpifed.networks import torch_channels
 from mpifed.networks.torch_network import Network
-from mpifed.networks.torch_rehearsal import GroupRehearsal, PassForm
 
 SHOWN = 8  # samples of a client in the rehearsal before round one; other numbers are rehearsed when they occur
+COMPARED = 200_000  # gradient entries to compare, because rounding hides a difference in most of them
+SHIFT = 1  # entries by which arrays are moved in memory
+
+
+class PassForm(NamedTuple):
+    """A kind of pass over samples: its shapes, and what it computes."""
+
+    rows: int  # samples of each client
+    gradient: bool
+    train: bool
+    dtype: Any
+    ridge: bool = False  # whether it includes the regulariser
+
+
+class GroupRehearsal:
+    """Tests, for passes of each form, which groups give each client the same bits; run when a form is first used.
+
+    ``one_pass`` maps a form and the arrays of a group to the results of its clients, ``size`` is that of groups.
+    ``fall_back`` switches failing passes of a form to a simpler way, and returns whether there was one.
+    """
+
+    def __init__(
+        self, net: Network, one_pass: Callable[..., tuple[Any, ...]], size: int, fall_back: Callable[[PassForm], bool]
+    ) -> None:
+        self.net = net
+        self.one_pass = one_pass
+        self.size = size
+        self.fall_back = fall_back
+        self.draws = min(max(COMPARED // (size * max(1, len(net.start))), 1), 4)
+        self.reasons: dict[PassForm, str] = {}
+        self.fitting: dict[tuple[PassForm, int], bool] = {}
+
+    def why(self, form: PassForm) -> str:
+        """Return why passes of this form cannot be computed in groups; empty if they can."""
+        if form not in self.reasons:
+            self.reasons[form] = self._find_reason(form)
+        return self.reasons[form]
+
+    def fits(self, form: PassForm, count: int) -> bool:
+        """Return whether a group of ``count`` clients gives the same bits as a full one."""
+        if count == self.size:
+            return True
+        key = form, count
+        if key not in self.fitting:
+            self.fitting[key] = all(self._ignores_count(form, count, draw) for draw in range(self.draws))
+        return self.fitting[key]
+
+    def _ignores_count(self, form: PassForm, count: int, draw: int) -> bool:
+        """Return whether all clients of a full group have the same bits in groups of ``count``."""
+        arrays = self.arrays(form, draw)
+        full = self.one_pass(form, *arrays)
+        # the last part begins earlier, so that each has ``count`` clients: some clients are compared twice
+        starts = [min(first, self.size - count) for first in range(0, self.size, count)]
+        parts = [slice(first, first + count) for first in starts]
+        return all(same_bits(self.one_pass(form, *cut_rows(arrays, part)), cut_rows(full, part)) for part in parts)
+
+    def _find_reason(self, form: PassForm) -> str:
+        """Return what goes wrong with a full group; empty if nothing does."""
+        # first with the fast functions, then without them, as long as ``fall_back`` finds something to leave out
+        wrong = "the last bits of a client depend on its place in a group"
+        try:
+            if all(self._ignores_position(form, draw) for draw in range(self.draws)):
+                return ""
+        except Exception as error:  # the user's code may raise anything
+            wrong = f"torch.func.vmap cannot compute the network: {error_line(error)}"
+        return self._find_reason(form) if self.fall_back(form) else wrong
+
+    def _ignores_position(self, form: PassForm, draw: int) -> bool:
+        """Return whether clients have the same bits at other positions, beside clients with fewer samples."""
+        torch = self.net.torch
+        # an odd step: kernels work on pairs and fours of clients, so every client changes its position in them
+        compared = slice(0, self.size // 2)
+        shift = self.size // 2 + 1
+        arrays = self.arrays(form, draw)
+        results = self.one_pass(form, *arrays)
+        arrays[3][self.size // 2 :, form.rows // 2 :] = 0  # weights of clients that are not compared
+        moved = self.one_pass(form, *(shift_in_memory(torch.roll(part, shift, 0)) for part in arrays))
+        moved_back = tuple(None if part is None else torch.roll(part, -shift, 0) for part in moved)
+        return same_bits(cut_rows(results, compared), cut_rows(moved_back, compared))
+
+    def arrays(self, form: PassForm, draw: int) -> list[Any]:
+        """Draw random parameters, samples, targets, weights and seeds of a group."""
+        net = self.net
+        torch, count = net.torch, self.size
+        # the same numbers on every rank, because all must choose the same groups
+        rng = stream(draw, "rehearsal")
+        floats = [
+            net.start + 0.05 * rng.standard_normal((count, len(net.start))),
+            rng.standard_normal((count, form.rows, *net.options.shape)) * (not net.options.integers),
+            rng.standard_normal((count, form.rows)),
+            rng.uniform(0.01, 1, (count, form.rows)),
+        ]
+        if net.options.loss.targets == "classes":
+            classes = net.output[1] if len(net.output) == 2 else 1
+            floats[2] = rng.integers(0, max(2, classes), (count, form.rows)).astype(float)
+        arrays = [torch.from_numpy(part).to(net.device, form.dtype) for part in floats]
+        return [*arrays, torch.from_numpy(rng.integers(0, 2**62, count)).to(net.device)]
+
+
+def cut_rows(arrays: Sequence[Any], rows: slice) -> tuple[Any, ...]:
+    """Return the rows of each array; None stays None."""
+    return tuple(None if part is None else part[rows] for part in arrays)
+
+
+def shift_in_memory(values: Any) -> Any:
+    """Return a copy of the values at another address in memory."""
+    # by one entry, so that no cache line or register begins where it did before
+    room = values.new_empty(values.numel() + SHIFT)
+    return room[SHIFT:].view(values.shape).copy_(values)
+
+
+def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Return whether tensors are equal to the last bit, NaN and the sign of zero included."""
+    return all(bits_of(a) == bits_of(b) for a, b in zip(first, second, strict=True))
+
+
+def bits_of(values: Any) -> bytes | None:
+    """Return the bytes of a tensor; None for None."""
+    return None if values is None else values.detach().cpu().contiguous().numpy().tobytes()
 
 
 class GroupResult(NamedTuple):
@@ -105,7 +229,7 @@ class Groups:
             part = slice(first, first + form.rows)
             first += form.rows
             piece = (A[:, part].reshape(len(rows), form.rows, *self.net.options.shape), b[:, part], w[:, part])
-            results.append(self.one_pass(form, X, *piece, torch_dropout.piece_seeds(seed, k)))
+            results.append(self.one_pass(form, X, *piece, seed_of_piece(seed, k)))
         # added up piece by piece from the first, as for a client alone: any other order has other bits
         f, g, scores = results[0]
         for more in results[1:]:

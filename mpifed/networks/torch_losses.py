@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from mpifed.core import plugins
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, error_line
 from mpifed.core.toml import toml_value
-from mpifed.kernels.torch_device import error_line, import_torch
+from mpifed.kernels.torch_device import import_torch
 
 Targets = Literal["classes", "numbers"]
 LOSSES: dict[str, tuple[Targets, str]] = {  # name -> its targets, and its name in torch.nn.functional

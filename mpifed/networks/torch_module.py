@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from mpifed.core import plugins
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, error_line
 from mpifed.core.promises import Supports
 from mpifed.core.toml import toml_value
-from mpifed.kernels.torch_device import error_line, import_torch
+from mpifed.kernels.torch_device import import_torch
 from mpifed.networks.torch_problem import TorchProblem
 
 

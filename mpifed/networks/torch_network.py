@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpifed.core.streams import seed_of_piece
 from mpifed.core.typing import Array
-from mpifed.networks import torch_dropout, torch_mixing
+from mpifed.networks import torch_checks
 from mpifed.networks.torch_function import ModuleFunction, NetworkOptions
 from mpifed.networks.torch_losses import squeeze_scores
 
@@ -39,7 +40,7 @@ class Network(ModuleFunction):
             return "batch normalisation makes the loss of a sample depend on the others in its mini-batch"
         if self.mean:
             return "the loss is a mean over the samples of a mini-batch, not one number for each of them"
-        return torch_mixing.mixing_reason(self)
+        return torch_checks.mixing_reason(self)
 
     def run(self, x: Array, samples: ClientSamples, gradient: bool, seed: Any = None) -> tuple[float, Array, list[int]]:
         """Return f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
@@ -57,7 +58,7 @@ class Network(ModuleFunction):
             P, constants = self.parameters(x)
             self.norms.set_mode(self.module, train)
             for k, piece in enumerate(self.pieces(*samples[:3])):
-                constants = constants | dict.fromkeys(self.masks, torch_dropout.piece_seeds(seed, k))
+                constants = constants | dict.fromkeys(self.masks, seed_of_piece(seed, k))
                 if gradient:
                     parts, (loss, scores) = with_gradient(P, constants, *piece)
                     g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()

@@ -10,23 +10,23 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.arrays import is_tensor, to_numpy
+from mpifed.core.arrays import to_numpy
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
-from mpifed.core.typing import Array, PositiveInt
+from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import count_classes
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.torch_device import choose_device
 from mpifed.networks import torch_training
+from mpifed.networks.torch_checks import refuse_impure
 from mpifed.networks.torch_function import NetworkOptions
 from mpifed.networks.torch_groups import Groups
 from mpifed.networks.torch_losses import LOSSES, Targets, check_output_shape, make_loss, make_metric
 from mpifed.networks.torch_network import ClientSamples, Network, group_size
-from mpifed.networks.torch_purity import refuse_impure
 from mpifed.networks.torch_training import Training
 
-Sides = Annotated[tuple[PositiveInt, ...], Meta(min_length=1)]
+Sides = Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(min_length=1)]
 NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features, parameters; built once
 GROUPED = "a rehearsal found the same bits for a client in every group"
 
@@ -155,7 +155,7 @@ class TorchProblem(Training):
         """Yield scores and targets of all samples of each client."""
         net, groups = self._built(block.n, X.shape[-1])
         results = groups.run(block, X, False)
-        if is_tensor(X):
+        if not isinstance(X, np.ndarray):
             block, X = block.in_cpu_memory(), to_numpy(X)
         for i, (x, samples) in enumerate(self._clients(block, X)):
             b = samples.b
@@ -167,7 +167,7 @@ class TorchProblem(Training):
         results = groups.run(block, X, False)
         if results is not None:
             return groups.classes(block, results.scores)
-        if is_tensor(X):
+        if not isinstance(X, np.ndarray):
             return block.xp.asarray(self.predict(block.in_cpu_memory(), to_numpy(X)))
         predicted = np.zeros(block.b.shape, np.intp)
         for i, (x, samples) in enumerate(self._clients(block, X)):
@@ -205,7 +205,7 @@ class TorchProblem(Training):
             G = results.f[:, None][:0] if results.gradient is None else results.gradient
             f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, G)
             return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, results.scores)
-        if is_tensor(X):  # one at a time, from copies in memory
+        if not isinstance(X, np.ndarray):  # one at a time, from copies in memory
             f, G, predicted = self._run(block.in_cpu_memory(), to_numpy(X), gradient, seeds)
             return block.xp.asarray(f), block.xp.asarray(G), block.xp.asarray(predicted)
         f = np.empty(len(block), block.b.dtype)

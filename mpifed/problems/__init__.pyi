@@ -1,12 +1,12 @@
 from mpifed.networks.cnn import CNN as CNN
 from mpifed.networks.mlp import MLP as MLP
 from mpifed.networks.torch_module import TorchModule as TorchModule
+from mpifed.problems.classifier import SVM as SVM
 from mpifed.problems.least_squares import LeastSquares as LeastSquares
 from mpifed.problems.logistic import Logistic as Logistic
-from mpifed.problems.nonconvex_logistic import NonconvexLogistic as NonconvexLogistic
+from mpifed.problems.logistic import NonconvexLogistic as NonconvexLogistic
 from mpifed.problems.quadratic import Quadratic as Quadratic
 from mpifed.problems.softmax import Softmax as Softmax
-from mpifed.problems.svm import SVM as SVM
 from mpifed.statistics.cox import Cox as Cox
 from mpifed.statistics.gamma import Gamma as Gamma
 from mpifed.statistics.huber import Huber as Huber

@@ -1,5 +1,5 @@
-"""Logistic regression with an ℓ2 regulariser, Example II.2 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid
-algorithm for federated learning", arXiv:2205.01438 (2022)."""
+"""Logistic regression with an ℓ2 or a non-convex regulariser, Examples II.2 and V.3 of S. Zhou, G. Y. Li, "FedGiA: An
+efficient hybrid algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
 from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
@@ -118,3 +118,32 @@ class Logistic(LogisticLoss, tag="logistic"):
     def convexity(self, block: Block) -> Array:
         """Return α_i, the factor of the regulariser: (c,)."""
         return self.weight(block.d)
+
+
+class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
+    """Logistic loss with the regulariser (mu/2d_i) Σ_ℓ x_ℓ²/(1 + x_ℓ²) in f_i.
+
+    Labels {0, 1} or {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i. Source: Example V.3.
+    """
+
+    sample_columns: ClassVar[bool] = True
+    # f_i is a mean over samples of one client, and clipped_grad clips each of them. The regulariser has no data.
+    supports = Supports.EVERYTHING
+
+    mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-2
+
+    def weight(self, d: Array) -> Array:
+        return self.mu / d
+
+    def penalty(self, X: Array) -> Array:
+        return (X * X / (1 + X * X)).sum(axis=-1) / 2
+
+    def penalty_grad(self, X: Array) -> Array:
+        return X / (1 + X * X) ** 2
+
+    def penalty_hessian(self, X: Array) -> Array:
+        return (1 - 3 * X * X) / (1 + X * X) ** 3
+
+    def least_curvature(self, block: Block) -> Array:
+        """Return −mu/(4d_i), because (1 − 3x²)/(1 + x²)³ is at least −1/4: (c,)."""
+        return -self.weight(block.d) / 4

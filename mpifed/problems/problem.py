@@ -11,13 +11,24 @@ import numpy as np
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Reasons
+from mpifed.core.promises import OptionPromises, PromisesByOption, Reasons, Supports, supporting
 from mpifed.core.symmetric import pack
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import LabelKind, fit_labels
 from mpifed.kernels.blocks import Block
-from mpifed.problems.function_promises import ON_DEVICES
+
+ON_DEVICES = {Supports.DEVICES: "{loss} does not compute with tensors on a device"}
+IN_MEMORY = {Supports.DEVICES: "{name} needs {what}, which are computed in memory alone"}
+
+# function -> its promises; one that is added later is refused until it is named here
+FUNCTION_PROMISES: PromisesByOption = {
+    # A client computes these from its own samples; whether it sends them is stated by the method.
+    **supporting("lipschitz", "convexity", "majorizer_inverse", "clipped_grad"),
+    # Matrices are made by numpy only, block by block.
+    "hessian": OptionPromises(Supports.EVERYTHING & ~Supports.DEVICES, IN_MEMORY),
+    "hess": OptionPromises(Supports.EVERYTHING & ~Supports.DEVICES, IN_MEMORY),
+}
 
 
 def unit_factors(block: Block) -> float:
@@ -63,9 +74,9 @@ class Problem(Component):
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
-        "nonconvex-logistic": "mpifed.problems.nonconvex_logistic:NonconvexLogistic",
+        "nonconvex-logistic": "mpifed.problems.logistic:NonconvexLogistic",
         "softmax": "mpifed.problems.softmax:Softmax",
-        "svm": "mpifed.problems.svm:SVM",
+        "svm": "mpifed.problems.classifier:SVM",
         "mlp": "mpifed.networks.mlp:MLP",
         "cnn": "mpifed.networks.cnn:CNN",
         "torch": "mpifed.networks.torch_module:TorchModule",

@@ -16,7 +16,7 @@ from mpifed.data.cache import Cache
 from mpifed.data.sources.held import SHORT
 from mpifed.experiment.housing import prepare_in_process
 from mpifed.experiment.prepare import PreparedRun
-from mpifed.experiment.stored_sizes import check_sizes
+from mpifed.experiment.resume import check_sizes
 from mpifed.features.guarantee.notes import guarantee_fit_notes
 from mpifed.features.penalty.coefficients import coefficient_names
 from mpifed.features.settings import Experiment

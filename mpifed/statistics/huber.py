@@ -16,7 +16,7 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import add_note
 from mpifed.kernels.blocks import Block
-from mpifed.problems.function_promises import ON_DEVICES
+from mpifed.problems.problem import ON_DEVICES
 from mpifed.statistics.regression import Regression
 
 NORMAL = 0.6744897501960817  # the median of |r| for normal r with the deviation 1

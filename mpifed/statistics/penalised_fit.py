@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.soft_threshold import soft
+from mpifed.core.arrays import soft
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import count_samples
 from mpifed.experiment.prepare import PreparedRun

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mpifed.core import signals
-from mpifed.mpi.groups import Mailbox, split_ranks
+from mpifed.mpi.communicator import Mailbox, split_ranks
 from mpifed.sweeps.grid import Point
 from mpifed.sweeps.runs import STOP, STOPPED, PointEnd, PointRunner, SweepProgress, share_points
 

@@ -14,8 +14,7 @@ from mpifed.core.files import is_being_written
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
-from mpifed.experiment.config import Experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Experiment, Job
 from mpifed.experiment.progress import Progress, format_duration
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import start

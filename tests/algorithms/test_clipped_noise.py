@@ -8,8 +8,8 @@ import pytest
 
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.algorithms.parts.noise import NOISES
+from mpifed.core.arrays import soft
 from mpifed.core.discrete_noise import laplace_steps, round_to_grid
-from mpifed.core.soft_threshold import soft
 from mpifed.data.pool import Pool
 from mpifed.problems.least_squares import LeastSquares
 from tests.helpers.algorithm_runs import N, Run, build, local

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.algorithms.parts.elastic_nets import build_elastic_nets, elastic_net_mean
-from mpifed.core.soft_threshold import soft
+from mpifed.core.arrays import soft
 from mpifed.federation.peers.neighbourhood import Neighbours
 
 reals = st.floats(-100, 100)

@@ -10,8 +10,7 @@ from mpifed import LinearModel, UserError
 from mpifed.algorithms.fedgia import FedGiA, follow_curvature, start_adaptive
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.federation.participation.selection import All
-from mpifed.problems.logistic import Logistic, LogisticLoss
-from mpifed.problems.nonconvex_logistic import NonconvexLogistic
+from mpifed.problems.logistic import Logistic, LogisticLoss, NonconvexLogistic
 from mpifed.theory.fedgia import certificate
 from tests.helpers.algorithm_runs import M, N, Run, smoothness
 from tests.oracles import event_loop, fedgia_async

@@ -13,7 +13,7 @@ from mpifed.federation import sums
 from mpifed.mpi import reduction_choice
 from mpifed.mpi.channel import LONG
 from mpifed.mpi.plan import BIG
-from mpifed.mpi.tree_messages import REPORT
+from mpifed.mpi.rank_trees import REPORT
 
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o

@@ -11,8 +11,7 @@ import mpifed
 from mpifed.api.study import build_table as study_of
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
-from mpifed.experiment.config import experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.new_result import study_notes as notes_of
 from mpifed.experiment.prepare import prepare
 from mpifed.problems.problem import Problem

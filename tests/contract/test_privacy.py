@@ -13,8 +13,7 @@ from mpifed.algorithms.parts.gaussian_mechanism import GaussianMechanism
 from mpifed.core.discrete_noise import laplace_steps, minimum_epsilon
 from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns
-from mpifed.experiment.config import experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.new_result import study_notes
 from mpifed.experiment.run import start
 from mpifed.features.guarantee.notes import privacy_notes

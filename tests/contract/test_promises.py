@@ -18,8 +18,7 @@ from mpifed.core.promises import NOTHING_SUPPORTED, Supports, declared_promises
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.gaussian import Gaussian
-from mpifed.experiment.config import experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.run import start
 from mpifed.features import listed
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead

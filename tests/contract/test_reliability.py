@@ -17,7 +17,7 @@ import pytest
 import mpifed
 from mpifed.cli.main import main
 from mpifed.experiment.checkpoint import read_checkpoint
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from mpifed.results import provenance, recorder

@@ -2,13 +2,12 @@
 
 import os
 import resource
-import subprocess
 import sys
 
 import pytest
 
 import mpifed
-from mpifed.core import memory, processor, threads
+from mpifed.core import memory, processor
 from mpifed.core.errors import UserError
 from mpifed.core.processor import DEFAULT_BLOCK_BYTES, MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, choose_block_size
 from tests.helpers.commands import execute
@@ -36,7 +35,6 @@ def machine(tmp_path, monkeypatch):
         topology.mkdir(parents=True)
         (topology / "thread_siblings_list").write_text(f"{siblings}\n")
         monkeypatch.setattr(processor, "CPUS", tmp_path)
-        monkeypatch.setattr(processor.sys, "platform", "linux")
         monkeypatch.setattr(processor.os, "sched_getaffinity", lambda _: {4, 5}, raising=False)
 
     return describe
@@ -72,49 +70,26 @@ def test_where_the_cache_is_not_known_there_is_a_default(machine, caches):
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("hw.l2cachesize: 4194304\nhw.perflevel0.l2cachesize: 12582912\nhw.perflevel0.cpusperl2: 4\n", 3 << 20),
-        ("hw.l2cachesize: 262144\n", 1 << 18),
-        ("hw.ncpu: 8\n", None),
-        (None, None),
-    ],
-)
-def test_a_mac_is_asked_by_sysctl(said, expected, monkeypatch):
-    def sysctl(command, **options):
-        if said is None:
-            raise FileNotFoundError("sysctl")
-        return subprocess.CompletedProcess(command, 0, said, "")
-
-    monkeypatch.setattr(processor.sys, "platform", "darwin")
-    monkeypatch.setattr(processor.subprocess, "run", sysctl)
-    assert processor.l2_bytes_per_core() == expected
-    monkeypatch.undo()
-    processor.l2_bytes_per_core.cache_clear()
-    assert MIN_BLOCK_BYTES <= choose_block_size().bytes <= MAX_BLOCK_BYTES  # on this machine
-
-
-@pytest.mark.parametrize(
     ("variable", "count"), [(None, 1), ("1", 1), ("6", 6), ("4,2", 4), ("", 1), ("0", 1), ("many", 1)]
 )
 def test_networks_use_what_the_job_gives_a_rank(monkeypatch, variable, count):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if variable is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", variable)
-    assert threads.network_threads() == count
+    assert processor.network_threads() == count
 
 
 def test_kernels_have_one_thread_even_where_the_job_gives_a_rank_more(monkeypatch):
-    for name in threads.BLAS_VARIABLES:
+    for name in processor.BLAS_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    threads.limit_blas_threads()
+    processor.limit_blas_threads()
     assert os.environ["OMP_NUM_THREADS"] == "4"
-    assert {os.environ[name] for name in threads.BLAS_VARIABLES} == {"1"}
+    assert {os.environ[name] for name in processor.BLAS_VARIABLES} == {"1"}
     program = "import numpy, threadpoolctl as t; print([p['num_threads'] for p in t.threadpool_info()])"
     assert execute([sys.executable, "-c", program], OMP_NUM_THREADS="4").out.strip() == "[1]"
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")  # the variable of the BLAS itself stays
-    threads.limit_blas_threads()
+    processor.limit_blas_threads()
     assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
 
 

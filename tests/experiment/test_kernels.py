@@ -10,8 +10,7 @@ import scipy.sparse as sp
 
 import mpifed as public
 from mpifed.core.errors import UserError
-from mpifed.experiment.config import experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.kernels import choose_kernels, load_kernels
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start

@@ -3,8 +3,7 @@
 import io
 
 import mpifed
-from mpifed.experiment.config import experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.new_result import initial_notes, selection_notes, study_notes
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start

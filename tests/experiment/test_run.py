@@ -8,9 +8,8 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.core.processor import choose_block_size
-from mpifed.experiment.config import experiment
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.housing import add_host
-from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import prepare
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build_experiment, start

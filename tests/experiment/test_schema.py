@@ -7,13 +7,13 @@ import jsonschema
 import msgspec
 import pytest
 
+from mpifed.cli.editors import experiment_schema
 from mpifed.core.component import fields_of
 from mpifed.core.toml import from_toml
 from mpifed.experiment.config import FAMILIES, experiment
-from mpifed.experiment.schema import schema
 from tests.helpers.commands import ROOT
 
-SCHEMA = schema()
+SCHEMA = experiment_schema()
 CHECK = jsonschema.Draft202012Validator(SCHEMA)
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 

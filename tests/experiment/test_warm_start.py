@@ -9,8 +9,7 @@ import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
-from mpifed.experiment.config import experiment, read_experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment, read_experiment
 from mpifed.experiment.run import start
 from mpifed.results.result import load
 from tests.experiment.conftest import chosen, run

@@ -12,10 +12,10 @@ from mpifed.experiment.rounds import evaluate
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import All
 from mpifed.federation.setup import RunSpec
+from mpifed.problems.classifier import SVM
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
-from mpifed.problems.svm import SVM
 from tests.helpers.algorithm_runs import M, Run, build
 
 ALWAYS = ("objective", "objective_samples", "gradient")

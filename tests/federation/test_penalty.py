@@ -208,7 +208,7 @@ def test_without_a_penalty_nothing_of_it_is_called():
         return columns | {"x": found.x.tobytes()}, files
 
     plain, called = bits({})
-    assert not called & {"penalty.py", "ending.py", "soft_threshold.py"}
+    assert not called & {"penalty.py", "ending.py"}
     assert bits({"l1": 0.0, "l2": 0.0})[0] == plain
     assert "ending.py" in bits(LASSO)[1]
     assert sys.getprofile() is None

@@ -5,7 +5,7 @@ import pytest
 
 from mpifed.core.streams import stream
 from mpifed.graphs import weights as module
-from mpifed.graphs.erdos_renyi import ErdosRenyi, decode_pairs, draw_successes
+from mpifed.graphs.families import ErdosRenyi, decode_pairs, draw_successes
 from mpifed.graphs.graph import Graph, unique_edges
 from mpifed.graphs.weights import Spectrum, Weights, compute_spectrum
 from tests.oracles.graphs import matrices

@@ -29,8 +29,8 @@ RUNS: dict[str, dict[str, Any]] = {
 
 # Files of features that none of these runs has. A file that is added to a feature is added here, or lies in its folder.
 FILES_OFF = r"""features/(?!(listed|settings|stop|conflicts?|matching)\.py|__init__)
-experiment/lost_file experiment/warm_start experiment/optimum experiment/survival data/sample_columns data/sources/held
-federation/ending federation/stage federation/peers/ mpi/signs core/soft_threshold compressors/ graphs/
+experiment/warm_start experiment/optimum data/sample_columns data/sources/held
+federation/local_transform federation/peers/ mpi/signs compressors/ graphs/
 algorithms/parts/decay algorithms/parts/budget algorithms/parts/noise
 kernels/compiled/ kernels/sparse kernels/tensor kernels/torch networks/torch"""
 OFF = re.compile("|".join(FILES_OFF.split()))

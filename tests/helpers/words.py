@@ -72,8 +72,8 @@ def public_names() -> frozenset[str]:
 
 
 def private_imports(path: Path) -> set[str]:
-    """The names of the package, outside a feature's own folder, that a file imports and no user could."""
-    own = re.match(r"mpifed\.features\.\w+\.", module(path))
+    """The names of the package that a file imports and no user could, but for those of its feature or of networks."""
+    own = re.match(r"mpifed\.(features\.\w+|networks)\.", module(path))
     return {
         alias.name
         for node in nodes(path)
@@ -203,6 +203,7 @@ METERS: dict[str, Callable[[], list[str]]] = {
     "odd docstrings": odd_docstrings,
     "private names of methods": lambda: private_names("algorithms"),
     "private names of features": lambda: private_names("features"),
+    "private names of networks": lambda: private_names("networks"),
     "files with private names": files_with_private_names,
     "members of a plug-in": members_of_a_plugin,
     "slots of hosts and servers": slots,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mpifed.mpi.library import library_version
+from mpifed.mpi.world import library_version
 from tests.helpers.commands import ROOT, SETTINGS, Outcome
 
 OPEN_MPI = "Open MPI" in library_version()

@@ -9,7 +9,7 @@ from mpi4py import MPI
 from mpifed.core import signals
 from mpifed.core.errors import RunError
 from mpifed.experiment import config
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job
 from mpifed.experiment.run import start
 from mpifed.federation import sums
 from mpifed.federation.host import Host

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mpifed.mpi.local_processes import Process, find_descendants, find_starters, list_processes, wait_until_read
+from mpifed.mpi.program_end import Process, find_descendants, find_starters, list_processes, wait_until_read
 from tests.helpers.commands import ROOT
 
 TREE = {  # of a rank 12 under Open MPI in a batch job, and of another one that SLURM started
@@ -43,7 +43,7 @@ def test_a_process_without_a_launcher_has_no_starters(monkeypatch):
 
 def test_a_launcher_and_all_that_it_started_end_at_once(tmp_path):
     launcher, ids = tmp_path / "mpirun", tmp_path / "ids"
-    ending = f"{sys.executable} -c 'from mpifed.mpi.local_processes import kill_local_run; kill_local_run(1)'"
+    ending = f"{sys.executable} -c 'from mpifed.mpi.program_end import kill_local_run; kill_local_run(1)'"
     launcher.write_text(f"#!/bin/sh\nsleep 100 &\necho $! > {ids}\n{ending}\nwait\n")
     launcher.chmod(0o755)
     done = subprocess.run([launcher], timeout=30, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})

@@ -13,8 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from mpifed.experiment import run
-from mpifed.experiment.config import experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment
 from mpifed.mpi import signs_of_life
 from mpifed.mpi.signs_of_life import MachineWatch, describe_machine, watch_machines
 from mpifed.mpi.world import World

@@ -7,7 +7,7 @@ import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.features.network_training.feature import Augmentation, Dropout
 from mpifed.federation.local import Local
-from mpifed.networks.torch_augment import Images
+from mpifed.networks.torch_training import Images
 from tests.helpers.commands import mpifed
 from tests.helpers.torch_cases import BlockLayout, Pool, RunSpec, fill_blocks, torch
 

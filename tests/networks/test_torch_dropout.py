@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpifed.networks import torch_dropout
+from mpifed.networks import torch_layers
 from tests.helpers.torch_cases import torch
 
 pytestmark = pytest.mark.torch
@@ -11,7 +11,7 @@ nn = torch.nn
 
 def dropped(layer, seed, shape):
     """Which numbers of ones of a shape the layer sets to zero."""
-    masks = torch_dropout.replace_dropout(layer)
+    masks = torch_layers.replace_dropout(layer)
     layer.seed = torch.tensor(seed)
     for mask in masks.values():
         mask.calls = 0
@@ -30,7 +30,7 @@ def test_the_share_that_is_dropped_is_p_and_the_mean_stays(p):
 
 def test_masks_differ_between_seeds_layers_and_calls_and_are_the_same_again():
     network = nn.Sequential(nn.Dropout(0.5), nn.Dropout(0.5))
-    masks = torch_dropout.replace_dropout(network).values()
+    masks = torch_layers.replace_dropout(network).values()
 
     def both(seed):
         for layer, mask in zip(network, masks, strict=True):

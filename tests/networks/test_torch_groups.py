@@ -9,7 +9,7 @@ import mpifed as package
 from mpifed.experiment.config import override
 from mpifed.kernels.blocks import padding_weights
 from mpifed.networks import torch_network
-from mpifed.networks.torch_rehearsal import PassForm
+from mpifed.networks.torch_groups import PassForm
 from tests.helpers.torch_cases import C, N, dataset, local, network, torch
 
 pytestmark = pytest.mark.torch

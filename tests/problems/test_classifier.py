@@ -9,9 +9,9 @@ from mpifed.core.errors import UserError
 from mpifed.data.dataset import Dataset
 from mpifed.data.pool import Pool
 from mpifed.networks.mlp import MLP
+from mpifed.problems.classifier import SVM
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
-from mpifed.problems.svm import SVM
 from tests.helpers.problem_cases import dataset, one_block
 
 CLASSIFIERS = [Softmax(), SVM(), MLP(hidden=(3,))]

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
 from mpifed.problems import gram as spectral
+from mpifed.problems.classifier import SVM
 from mpifed.problems.least_squares import LeastSquares
-from mpifed.problems.logistic import Logistic
-from mpifed.problems.nonconvex_logistic import NonconvexLogistic
+from mpifed.problems.logistic import Logistic, NonconvexLogistic
 from mpifed.problems.softmax import Softmax
-from mpifed.problems.svm import SVM
 from tests.helpers.problem_cases import CLIPPED, CURVED, dataset, drawn, one_block, problem_of, written_out
 
 curved = pytest.mark.parametrize("name", CURVED)

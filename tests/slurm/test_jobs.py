@@ -21,7 +21,7 @@ import pytest
 from benchmarks import bench
 from benchmarks.grid import runs
 from mpifed.core.errors import UserError
-from mpifed.mpi.library import library_version
+from mpifed.mpi.world import library_version
 from mpifed.report import names
 from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute, mpifed

@@ -68,7 +68,7 @@ def test_every_member_of_a_family_is_an_attribute_and_type_checkers_know_it(kind
     declared = {
         f"{node.module}:{alias.name}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "mpifed.core.members")
+        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "mpifed.core.component")
         for alias in node.names
     }
     assert declared == set(choices.values())

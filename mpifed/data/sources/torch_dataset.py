@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from mpifed.core import plugins
 from mpifed.core.arrays import count_masked, is_number
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, error_line
 from mpifed.core.memory import check_memory
 from mpifed.core.promises import Supports, supporting
 from mpifed.core.toml import toml_value
@@ -72,15 +72,11 @@ def read_item(part: Items, j: Any) -> tuple[Array, Any]:
             raise ValueError("it has masked entries, of which nothing is known")
         sample, label = np.asarray(sample), np.asarray(label)
     except Exception as error:  # the user's code may raise anything
-        raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {error_text(error)}") from None
+        raise UserError(f"item {j} of {part.name} cannot be read as (sample, label): {error_line(error)}") from None
     if sample.dtype.kind not in "biuf" or label.size != 1:
         content = f"a sample of type {sample.dtype} and {label.size} labels"
         raise UserError(f"item {j} of {part.name} has {content}: it must be numbers and one label")
     return sample, label.item()
-
-
-def error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")
 
 
 RIGHT = "a list of datasets, one for each client, or a tuple (dataset, index)"
@@ -156,7 +152,7 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
         try:
             result = plugins.load_class(reference, "function", Callable)(**self.arguments)
         except Exception as error:  # the user's code may raise anything
-            raise UserError(f"{wrong} {error_text(error)}") from None
+            raise UserError(f"{wrong} {error_line(error)}") from None
         try:
             X, y, clients, shape = read_datasets(result, empty=key == "path_test")
         except UserError as error:

@@ -26,8 +26,13 @@ from mpifed.federation.sums import all_finite
 from mpifed.federation.transform import ClientBatch
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.fill import SameSizeBlocks
-from mpifed.kernels.sparse_tensor_products import choose_tensor_products
-from mpifed.kernels.tensor_products import MIN_CLIENTS, TensorProducts, group_on_device, round_rows
+from mpifed.kernels.tensor_products import (
+    MIN_CLIENTS,
+    TensorProducts,
+    choose_tensor_products,
+    group_on_device,
+    round_rows,
+)
 from mpifed.kernels.torch_device import free_bytes
 
 MB = 1e6

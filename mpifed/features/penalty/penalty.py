@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.core.soft_threshold import soft
+from mpifed.core.arrays import soft
 from mpifed.core.typing import Array
 
 

@@ -27,7 +27,7 @@ from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.traits import required_methods
 from mpifed.federation.transform import Transform
-from mpifed.problems.function_promises import FUNCTION_PROMISES
+from mpifed.problems.problem import FUNCTION_PROMISES
 
 ABSENT = {
     Supports.SUMS: "{name} guarantees privacy here for sums that have the noise of all clients, so it must be absent"

@@ -7,8 +7,7 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.experiment.config import experiment
-from mpifed.experiment.job import Job
+from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import start

@@ -6,15 +6,13 @@ import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.compiled.compiling import get_kernel
-from mpifed.kernels.compiled.products import CompiledProducts, CompiledSparseProducts
+from mpifed.kernels.compiled.compiling import CompiledProducts, CompiledSparseProducts, get_kernel
 from mpifed.kernels.fill import SameSizeBlocks, cut_blocks
 from mpifed.kernels.plan import make_dense_block
 from mpifed.kernels.products import DENSE
 from mpifed.kernels.sparse_products import make_sparse_block
 from mpifed.problems.least_squares import LeastSquares
-from mpifed.problems.logistic import Logistic
-from mpifed.problems.nonconvex_logistic import NonconvexLogistic
+from mpifed.problems.logistic import Logistic, NonconvexLogistic
 from mpifed.problems.softmax import Softmax
 
 pytestmark = pytest.mark.fast

@@ -1,24 +1,112 @@
-"""A rehearsal that finds networks in which the results of a sample depend on the others in its batch.
+"""Checks of a network on random samples: is it a pure function, and do samples of a batch depend on one another?
 
-Some random samples are computed alone, then before and behind different numbers of other samples with weight 0. If f,
-∇f or their scores change by more than rounding, the network can take neither padding nor a client in pieces. The
-rehearsal runs on the CPU and depends on the network alone, so that all ranks find the same.
+A pure function has no memory, draws no random numbers in evaluation, and changes no samples. To see whether samples
+depend on one another, some are computed alone, then before and behind different numbers of other samples with weight 0.
+If f, ∇f or their scores change by more than rounding, the network can take neither padding nor a client in pieces. This
+runs on the CPU and depends on the network alone, so that all ranks find the same.
 """
 
+import copy
 import itertools
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.kernels.torch_device import import_torch
 from mpifed.networks.torch_function import ModuleFunction
+from mpifed.networks.torch_losses import is_modified
 
+SAMPLES = 3  # samples that are compared
+DISTANCE = 0.05  # of random parameters from the initial ones, which may be zeros or switch parts of a network off
+LAST_BITS = 8  # units in the last place that rounding may differ by
+NETWORK = "the network of the problem"
 SCORES = "the network makes the scores of a sample depend on the others in its batch"
 LOSS = "the loss of a sample depends on the others in its batch"
-COMPARED = 3  # samples that are compared
-BESIDE = 3  # samples beside them, twice as many in the longest batch
-DISTANCE = 0.05  # of random parameters from the initial ones, at which parts of a network may be switched off
-LAST_BITS = 8  # units in the last place that rounding may differ by
+BESIDE = 3  # samples beside those compared, twice as many in the longest batch
+
+
+def refuse_impure(net: ModuleFunction) -> None:
+    """Raise UserError if scores depend on earlier calls or, in evaluation, on random numbers."""
+    rng = stream(0, "again")
+    zeros = net._zeros(SAMPLES)
+    A = rng.integers(0, 2, zeros.shape) if net.options.integers else rng.standard_normal(zeros.shape)
+    samples = net.torch.tensor(A, dtype=zeros.dtype)
+    try:
+        for train in (False, True):
+            net.norms.set_mode(net.module, train)
+            for masked in net.masks.values():
+                masked.layer.eval()  # its masks depend on how often it was called in a pass
+            check_calls(net, NetworkCopy(net, samples, rng), train)
+    finally:
+        net.norms.set_mode(net.module, False)
+
+
+class NetworkCopy:
+    """A copy of a network at random parameters, so that calls leave the network itself as it was."""
+
+    def __init__(self, net: ModuleFunction, samples: Any, rng: np.random.Generator) -> None:
+        self.net = net
+        try:
+            self.module = copy.deepcopy(net.module)
+        except Exception:  # a module may hold anything, such as a file that cannot be copied
+            self.module = net.module
+        self.samples = samples
+        real = samples.dtype if samples.is_floating_point() else net.trial_output.dtype
+        flat = net.torch.tensor(net.start + DISTANCE * rng.standard_normal(len(net.start)), dtype=real)
+        fixed = {name: value.to(real) if value.is_floating_point() else value for name, value in net.constants.items()}
+        self.P = net.split(flat) | fixed
+        self.passed = samples
+
+    def scores(self, seed: int) -> Any:
+        """Return the scores of the samples, with PyTorch's generators at ``seed``."""
+        self.passed = self.samples.clone()
+        with self.net.seed_generators(seed), self.net.torch.no_grad():
+            return self.net.forward(self.module, self.P, (self.passed,))
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the numeric attributes of the module and its submodules, by name."""
+        return {
+            f"{front}.{name}".removeprefix("."): value
+            for front, part in self.module.named_modules()
+            for name, value in vars(part).items()
+            if isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        }
+
+
+def check_calls(net: ModuleFunction, calls: NetworkCopy, train: bool) -> None:
+    """Call a network several times in one mode; raise UserError if it is not a pure function."""
+    before = calls.numbers()
+    try:
+        first, again, other = (calls.scores(seed) for seed in (0, 0, 1))
+    except Exception:  # the user's code may raise anything; the run itself reports it
+        return
+    if is_modified(calls.passed, calls.samples):
+        raise UserError(f"{NETWORK} must not change its samples in place: change a copy, as in x = x.clone()")
+    changed = [name for name, value in calls.numbers().items() if before.get(name) != value]
+    if changed:
+        raise UserError(
+            f"{NETWORK} must not change its attributes in a call, but it changes {', '.join(changed)}: f_i would "
+            "depend on the order of the calls"
+        )
+    if differ(net, first, again):
+        raise UserError(
+            f"{NETWORK} gives other scores when it is called again with the same samples: f_i must be a function of x "
+            "and the samples, so it must remember nothing, and draw from torch's generator alone"
+        )
+    if not train and differ(net, first, other):
+        raise UserError(
+            f"{NETWORK} draws random numbers in evaluation, and f_i would depend on them: write nn.Dropout(p), or "
+            "F.dropout(x, p, self.training)"
+        )
+
+
+def differ(net: ModuleFunction, first: Any, second: Any) -> bool:
+    """Return whether scores differ by more than rounding; values that are not finite are ignored."""
+    tolerance = LAST_BITS * net.torch.finfo(first.dtype).eps * first.abs().max()
+    return bool(((first - second).abs() > tolerance).any())
 
 
 class MixingResult(NamedTuple):
@@ -85,10 +173,10 @@ class MixingRehearsal:
         self.positive = positive
         self.exact = exact
         self.x = self.tensor(net.start + DISTANCE * self.rng.standard_normal(len(net.start)))
-        self.w = self.tensor(self.rng.uniform(0.5, 1, COMPARED))
+        self.w = self.tensor(self.rng.uniform(0.5, 1, SAMPLES))
         # behind and before, because a network may use the first sample of a batch; copies and more, because
         # it may use the mean or the size of its batch
-        compared, first, second = (self.draw_samples(count) for count in (COMPARED, BESIDE, BESIDE))
+        compared, first, second = (self.draw_samples(count) for count in (SAMPLES, BESIDE, BESIDE))
         copies = tuple(part[:1].expand(part.shape) for part in compared)
         self.batches = {
             "alone": self.batch([compared], 0),
@@ -123,7 +211,7 @@ class MixingRehearsal:
         """Join samples and targets; those of part ``kept`` have weights."""
         first = sum(len(part[1]) for part in parts[:kept])
         A, b = (self.net.torch.cat(part) for part in zip(*parts, strict=True))
-        return WeightedBatch(A, b, slice(first, first + COMPARED))
+        return WeightedBatch(A, b, slice(first, first + SAMPLES))
 
     def trains(self) -> bool:
         """Return whether the network differs in training mode, apart from dropout."""

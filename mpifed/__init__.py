@@ -21,7 +21,6 @@ __version__ = "0.1.0"
 # The stub is the only list of the public names, one import a line, as in lazy_loader.attach_stub.
 STUB = Path(__file__).with_suffix(".pyi").read_text("utf-8")
 PUBLIC = {name: home for home, name in re.findall(r"^from (\S+) import (\w+)", STUB, re.M)}
-PACKAGES = ("mpifed", "mpifed.api")  # what is imported from these is a module of components
 __all__ = ["__version__", *PUBLIC]
 
 
@@ -34,8 +33,9 @@ def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'mpifed' has no attribute {name!r}")
     home = PUBLIC[name]
-    if home in PACKAGES:
-        found = importlib.import_module(f"{home}.{name}")
+    # a name that the stub imports from mpifed itself is a room whose attributes are the classes of components
+    if home == "mpifed":
+        found = importlib.import_module(f"mpifed.{name}")
     else:
         found = getattr(importlib.import_module(home), name)
     globals()[name] = found

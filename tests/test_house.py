@@ -120,6 +120,45 @@ def test_every_module_that_is_imported_is_there_and_arrows_between_rooms_go_down
 COMMANDS = {"mpifed.experiment.optimum"}  # which no run passes
 
 
+PLUG_IN_ROOMS = ("checking", "report", "statistics", "sweeps", "theory")
+ENGINE_ROOMS = ("federation", "kernels", "mpi")
+FROM_THE_ENGINE = {  # what plug-in rooms take from the engine beside public names; only falls
+    "checking.algorithms": {"declares_work", "required_methods"},
+    "checking.case": {"Host"},
+    "checking.check": {"LAUNCHERS", "RANKS", "read_launcher"},
+    "checking.trace": {
+        *("FOR_THE_RECORD", "GradientCounter", "Host", "InProcess", "Reply"),
+        *("Request", "SCORES", "ServerState", "is_charged"),
+    },
+    "sweeps.cost": {"required_methods"},
+    "sweeps.rank_groups": {"Mailbox", "split_ranks"},
+    "sweeps.runner": {"World"},
+    "sweeps.runs": {"World"},
+    "sweeps.search": {"option_to_tune"},
+    "sweeps.workers": {"World", "read_launcher"},
+}
+
+
+def engine_names(path):
+    """The names of engine rooms that a file imports and a user could not, neither from mpifed nor from its families."""
+    families = (ROOT / "api" / "families.pyi").read_text("utf-8")
+    public = words.public_names() | {*re.findall(r"import (\w+) as", families)}
+    return {
+        alias.name
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and room(node.module or "") in ENGINE_ROOMS
+        for alias in node.names
+        if alias.name not in public
+    }
+
+
+def test_plug_in_rooms_import_public_names_and_no_engine():
+    for path in FILES:
+        name = module(path).removeprefix("mpifed.")
+        if name.split(".")[0] in PLUG_IN_ROOMS:
+            assert engine_names(path) <= FROM_THE_ENGINE.get(name, set()), name
+
+
 def test_what_every_run_passes_imports_no_feature():
     """But for the promises that it asks for; which features there are, listed.py says by their names."""
     for path in FILES:

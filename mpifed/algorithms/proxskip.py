@@ -51,7 +51,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
     plot_style = PlotStyle("orange", 1, 1)
     # The number of steps of a round is drawn from fed.rng; control variates are state.
     supports = Supports.REPEATED | Supports.DEVICES
-    theorem = Theorem("mpifed.theory.proxskip:certificate")
+    theorem = Theorem("mpifed.theory.gradient_descent:proxskip")
 
     gamma: StepSize = None
     p: Annotated[UnitFraction | None, Meta(description="probability of a mean (default: √(min α_i/max r_i))")] = None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mpifed.api.result import Result, draw, load
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, import_required
 from mpifed.core.toml import flatten, toml_value
 from mpifed.report import compare as tables
 from mpifed.report import settings as groups
@@ -58,10 +58,7 @@ def frame(runs: ResultsLike) -> Any:
     other numbers over samples are among them, ``evaluated_on``, which samples these are, and ``missing``, how many
     clients have none; ``ranks`` and ``path``. UserError where there is no run, and without pandas.
     """
-    try:
-        import pandas
-    except ImportError:
-        raise UserError('frame needs pandas: pip install "mpifed[frames]"') from None
+    pandas = import_required("pandas", 'frame needs pandas: pip install "mpifed[frames]"')
     loaded = load_results(runs)
     measured = [name for name in available_metrics(loaded) if name not in DERIVED]
     rows = [groups.run_settings(result) for result in loaded]

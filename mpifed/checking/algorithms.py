@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.checking.case import Case, Order, ReorderedCache, difference
-from mpifed.checking.table import Check, CheckFailure, Inconclusive, locate
+from mpifed.checking.table import Check, CheckFailure, Inconclusive
 from mpifed.checking.trace import ROUNDS, RoundTrace, Trace, trace_rounds
 from mpifed.core.guards import is_user_class
 from mpifed.experiment.optimum import build_local_federation
@@ -41,12 +41,11 @@ def check_takes(case: Case) -> str:
     algorithm = case.config.algorithm
     trace = trace_of(case)
     says = algorithm.participation
-    line = locate(algorithm, "round")
     for number, seen in enumerate(trace.rounds, 1):
         count = len(seen.selections)
         if count != says.selections:
             raise CheckFailure(
-                f"selects {count} times in round {number}, and participation = {says} says {says.selections}", line
+                f"selects {count} times in round {number}, and participation = {says} says {says.selections}", "round"
             )
     text = f"rounds select {('never', 'once', 'twice')[says.selections]}"
     # the nodes of a graph reply to nobody; check_messages counts the messages to neighbours
@@ -58,12 +57,12 @@ def check_takes(case: Case) -> str:
     first = next((k for k, clients in enumerate(unselected) if clients.any()), None)
     if says is Participation.SELECTED_AND_ALL and first is None:
         raise CheckFailure(
-            f"asks the selected clients alone in {ROUNDS} rounds, and participation = {says} says others reply", line
+            f"asks the selected clients alone in {ROUNDS} rounds, and participation = {says} says others reply", "round"
         )
     if first is not None and says in (Participation.SELECTED, Participation.TWICE):
         client = int(unselected[first].argmax())
         raise CheckFailure(
-            f"asks client {client} in round {first + 1}, not selected, and participation = {says} says none is", line
+            f"asks client {client} in round {first + 1}, not selected, and participation = {says} says none is", "round"
         )
     return f"{text} and {'others are asked too' if first is not None else 'ask no other clients'}"
 
@@ -93,7 +92,7 @@ def check_messages(case: Case) -> str:
                 raise CheckFailure(
                     f"{sent / count:.6g} numbers travel {way} for each client and selection in round {number}, and "
                     f"message_size({n}), (down, up), says {expected:.6g} (upload.vectors = {algorithm.upload.vectors})",
-                    locate(algorithm, *seen.methods),
+                    *seen.methods,
                 )
     down, up = declared
     return f"{down:.6g} numbers down and {up:.6g} up for each client and selection, n = {n}"
@@ -134,8 +133,7 @@ def check_work(case: Case) -> str:
     if (is_random or not is_user_class(type(algorithm))) and low <= fraction.max():
         raise Inconclusive(f"{counted}, and sample_gradients(d) says {fraction.mean():.6g}, on average or at most")
     raise CheckFailure(
-        f"computes {counted}, and sample_gradients(d) says {fraction.mean():.6g}",
-        locate(algorithm, *trace.rounds[0].methods),
+        f"computes {counted}, and sample_gradients(d) says {fraction.mean():.6g}", *trace.rounds[0].methods
     )
 
 
@@ -149,7 +147,7 @@ def check_upload_fields(case: Case) -> str:
         if name and name not in host.state._fields:
             raise CheckFailure(
                 f"upload.{key} = {name!r}, and the clients' state has the fields {', '.join(host.state._fields)}",
-                locate(algorithm, "init_client"),
+                "init_client",
             )
     return ", ".join(f"{key} = {name}" for key, name in names.items() if name) or "it names none"
 
@@ -193,15 +191,13 @@ def check_requires(case: Case) -> str:
     required = required_methods(algorithm)
     for name, method in callers.items():
         if name not in required:
-            raise CheckFailure(
-                f'calls f.{name}, and requires does not name it: Requirement("{name}")', locate(algorithm, method)
-            )
+            raise CheckFailure(f'calls f.{name}, and requires does not name it: Requirement("{name}")', method)
     for name in required:
         if name not in callers:
             raise CheckFailure(
                 f"requires names {name}, and {ROUNDS} rounds did not call it: problems without it are refused for "
                 "nothing",
-                locate(algorithm, "round"),
+                "round",
             )
     return f"calls {', '.join(callers)}" if callers else "gradients and values alone"
 
@@ -240,7 +236,7 @@ def check_order(case: Case) -> str:
     first = deterministic_result(case)
     text = difference(first, run_all(case, lambda m: np.arange(m)[::-1], case.config.algorithm), ROUNDING)
     if text:
-        raise CheckFailure(f"with the clients in the opposite order: {text}", locate(case.config.algorithm, "round"))
+        raise CheckFailure(f"with the clients in the opposite order: {text}", "round")
     return "in the opposite order: the same to rounding"
 
 
@@ -269,7 +265,7 @@ def check_fixed_point(case: Case) -> str:
     raise CheckFailure(
         f"all clients have the same samples and x starts at the minimiser, and {config.rounds} rounds take it "
         f"{moved[-1]:.3g} away, where ‖x*‖ = {length:.3g}; right only for a penalty of the method's own",
-        locate(config.algorithm, "round"),
+        "round",
     )
 
 
@@ -282,7 +278,7 @@ def check_state_size(case: Case) -> str:
             raise CheckFailure(
                 f"the field {name} of the server's state has {', '.join(map(str, [size, *sizes]))} numbers after "
                 f"rounds 1 to {len(sizes) + 1}",
-                locate(case.config.algorithm, "round"),
+                "round",
             )
     return f"{sum(first.values())} numbers after every round"
 

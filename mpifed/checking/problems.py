@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mpifed.checking.case import Case
-from mpifed.checking.table import Check, CheckFailure, Inconclusive, locate
+from mpifed.checking.table import Check, CheckFailure, Inconclusive
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
@@ -61,7 +61,9 @@ def check_gradient(case: Case) -> str:
             raise CheckFailure(
                 f"{name} of client {ids[i]} is {quotients[i]:.6g} by differences of value, and {slopes[i]:.6g} by the "
                 "gradient",
-                locate(problem, "value_grad", "slope", "grad"),
+                "value_grad",
+                "slope",
+                "grad",
             )
     return f"largest relative error {worst:.1g}"
 
@@ -95,9 +97,7 @@ def check_value_and_gradient(case: Case) -> str:
     value, G = problem.value_grad(block, X)
     for name, one, other in (("value", problem.value(block, X), value), ("grad", problem.grad(block, X), G)):
         if not agree(one, other):
-            raise CheckFailure(
-                f"{name} and value_grad differ by {max_difference(one, other):.2g}", locate(problem, name)
-            )
+            raise CheckFailure(f"{name} and value_grad differ by {max_difference(one, other):.2g}", name)
     return "the same numbers"
 
 
@@ -111,7 +111,7 @@ def check_common_point(case: Case) -> str:
             raise CheckFailure(
                 f"for a common point (n,) and for the same point in each of {len(block)} rows it differs by "
                 f"{max_difference(rows, other[name]):.2g}",
-                locate(problem, name),
+                name,
             )
     return ", ".join(one)
 
@@ -130,7 +130,7 @@ def check_client_alone(case: Case) -> str:
                 raise CheckFailure(
                     f"clients {ids[rows].tolist()} alone and in a block of {len(block)}: the rows differ by "
                     f"{max_difference(values, full[name][rows]):.2g}, so that results depend on ranks and blocks",
-                    locate(problem, name),
+                    name,
                 )
     return ", ".join(full)
 
@@ -169,7 +169,7 @@ def check_hessian(case: Case) -> str:
                 raise CheckFailure(
                     f"∇²f v of client {ids[i]} is off by {error[i]:.2g} of its length: differences of the gradient say "
                     f"{format_row(quotients[i])}, and it says {format_row(product[i])}",
-                    locate(problem, name),
+                    name,
                 )
     return f"{' and '.join(names)}: largest relative error {worst:.1g}"
 
@@ -183,8 +183,7 @@ def check_clipped_gradient(case: Case) -> str:
     G = problem.grad(block, X)
     if not agree(clipped, G):
         raise CheckFailure(
-            f"with the bound 1e12 it differs from grad by {max_difference(clipped, G):.2g}",
-            locate(problem, "clipped_grad"),
+            f"with the bound 1e12 it differs from grad by {max_difference(clipped, G):.2g}", "clipped_grad"
         )
     return "with the bound 1e12: the gradient"
 
@@ -213,8 +212,7 @@ def check_curvature(case: Case) -> str:
                 value = norms[i] if name == "lipschitz" else eigenvalues[i, 0]
                 quantity = "‖∇²f‖" if name == "lipschitz" else "the least eigenvalue of ∇²f"
                 raise CheckFailure(
-                    f"{name} of client {ids[i]} is {bounds[i]:.6g}, and {quantity} is {value:.6g} at a point",
-                    locate(problem, name),
+                    f"{name} of client {ids[i]} is {bounds[i]:.6g}, and {quantity} is {value:.6g} at a point", name
                 )
     return f"{', '.join(names)}: eigenvalues of ∇²f from {lowest:.3g}, ‖∇²f‖ up to {largest:.3g}"
 
@@ -259,7 +257,7 @@ def check_majorizer(case: Case) -> str:
         raise CheckFailure(
             f"the quadratic of client {ids[i]} does not lie above f_i: an eigenvalue of H_i − ∇²f_i is "
             f"{smallest[i] / scale:.3g}",
-            locate(problem, "majorizer_inverse"),
+            "majorizer_inverse",
         )
     return "H_i lies above ∇²f_i"
 

@@ -26,10 +26,11 @@ Check = tuple[str, Callable[[Any], str]]  # its name, and a function of a case t
 
 
 class CheckFailure(Exception):
-    """The failure of a check; the text has its numbers, and ``location`` the user's method, or ""."""
+    """The failure of a check; the text has its numbers, and ``methods`` are those of the class that are at fault."""
 
-    def __init__(self, text: str, location: str = "") -> None:
-        super().__init__(f"{location}: {text}" if location else text)
+    def __init__(self, text: str, *methods: str) -> None:
+        super().__init__(text)
+        self.methods = methods
 
 
 class Inconclusive(Exception):
@@ -89,7 +90,10 @@ def run_check(name: str, check: Callable[[Any], str], case: Any) -> CheckRow:
     except UserClassError as slip:
         where = f" (line {slip.line})" if slip.line else ""
         return CheckRow(name, FAILED, f"{slip}{where}")
-    except (CheckFailure, UserError, RunError) as mistake:
+    except CheckFailure as failure:
+        location = f"{locate(case.component, *failure.methods)}: " if failure.methods else ""
+        return CheckRow(name, FAILED, f"{location}{failure}")
+    except (UserError, RunError) as mistake:
         return CheckRow(name, FAILED, str(mistake))
     except Exception as error:
         return CheckRow(name, FAILED, describe_error(error))

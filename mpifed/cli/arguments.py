@@ -112,7 +112,7 @@ def add_parallel_options(add: Add) -> None:
     add("--each", type=int, metavar="R", help=each)
 
 
-@command("tune", "tune:tune", "the best setting of every method, with the same number of runs for each")
+@command("tune", "sweep:tune", "the best setting of every method, with the same number of runs for each")
 def tune(add: Add) -> None:
     """Try settings of methods on one study, and tell the best of each. The same command again goes on."""
     add("study", **STUDY)
@@ -132,13 +132,13 @@ def tune(add: Add) -> None:
     add("-q", "--quiet", action="store_true", help="print only the table and failures")
 
 
-@command("show", "compare:show", "summarise result files")
+@command("show", "results:show", "summarise result files")
 def show(add: Add) -> None:
     add("result", nargs="+", help="result files")
     add("-v", "--verbose", action="store_true", help="show every setting, also those at their defaults")
 
 
-@command("compare", "compare:compare", "runs in a table, mean ± sd over seeds")
+@command("compare", "results:compare", "runs in a table, mean ± sd over seeds")
 def compare(add: Add) -> None:
     """One row for all runs that differ in the seed alone, headed by the settings in which rows differ."""
     add("result", nargs="+", help="result files")
@@ -155,7 +155,7 @@ def compare(add: Add) -> None:
     add("--test", metavar="COLUMN", help=tests)
 
 
-@command("certify", "certify:certify", "which conditions of the method's theorem a study meets, and what follows")
+@command("certify", "studies:certify", "which conditions of the method's theorem a study meets, and what follows")
 def certify(add: Add) -> None:
     """Print the constants of a study, each condition of the theorem of its method with both sides, what the theorem
     proves and, for a result file, what the run had. It is a report: the exit code is 0 whether or not conditions hold.
@@ -168,7 +168,7 @@ def certify(add: Add) -> None:
     add("--force", action="store_true", help="overwrite the picture")
 
 
-@command("fit", "fit:fit", "coefficients with standard errors, and how far they are from the pooled optimum")
+@command("fit", "studies:fit", "coefficients with standard errors, and how far they are from the pooled optimum")
 def fit(add: Add) -> None:
     """Print the final model as a table of coefficients: standard errors of the model and by client, z, p, intervals,
     dispersion, log-likelihood, AIC. A study is run first, in this process.
@@ -178,7 +178,7 @@ def fit(add: Add) -> None:
     add("--format", default="terminal", help="terminal, markdown, latex or csv")
 
 
-@command("check", "check:check", "check a class of yours against what it says of itself")
+@command("check", "studies:check", "check a class of yours against what it says of itself")
 def check(add: Add) -> None:
     """Check an algorithm, a problem or another component in a small study: what it returns, derivatives, traits, the
     same bits on ranks and after a resume. The exit code is 1 where a check failed.
@@ -187,7 +187,7 @@ def check(add: Add) -> None:
     add("study", **STUDY)
 
 
-@command("plot", "plot:plot", "pictures of runs")
+@command("plot", "results:plot", "pictures of runs")
 def plot(add: Add) -> None:
     """Curves of recorded columns; runs that differ in the seed alone are one curve with a band."""
     add("result", nargs="+", help="result files")
@@ -239,7 +239,7 @@ def data(add: Add) -> None:
     add("--force", action="store_true", help="info: overwrite the picture")
 
 
-@command("jobs", "jobs:jobs", "copy the scripts for batch systems: SLURM, PBS, LSF, Flux")
+@command("jobs", "editors:jobs", "copy the scripts for batch systems: SLURM, PBS, LSF, Flux")
 def jobs(add: Add) -> None:
     """Copy the scripts and recipes for clusters to a folder jobs; the first lines of each say how it is submitted."""
     add("--to", default=".", metavar="FOLDER", help="where the folder jobs is made (default: the current folder)")

@@ -1,14 +1,15 @@
-"""The commands schema and completion, for editors and shells: a JSON schema checks and completes TOML."""
+"""The commands schema, completion and jobs, for editors, shells and batch systems."""
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mpifed.core.component import Component, StudyTable, fields_of, walk_type
-from mpifed.core.errors import UserError
+from mpifed.core.errors import UserError, import_required, reason
 from mpifed.core.files import replace_file
 from mpifed.features.settings import Experiment
 from mpifed.features.simulated_time.distributions import Distribution
@@ -29,16 +30,17 @@ def schema(args: argparse.Namespace) -> str:
 
 
 def completion(args: argparse.Namespace) -> str:
-    try:
-        import shtab
-    except ImportError:
-        raise UserError('completion needs shtab: pip install "mpifed[completion]"') from None
+    shtab = import_required("shtab", 'completion needs shtab: pip install "mpifed[completion]"')
     args.parser.prog = "mpifed"
     parsers = [args.parser, *args.parser.commands.values()]
     for action in (action for parser in parsers for action in parser._actions):
         if action.dest in ("study", "result", "output"):
             action.complete = shtab.FILE
     return str(shtab.complete(args.parser, args.shell))
+
+
+PACKAGE = Path(__file__).resolve().parent.parent
+HOMES = (PACKAGE / "jobs", PACKAGE.parent / "jobs")  # in a wheel, or beside the package in a clone
 
 
 def experiment_schema() -> dict[str, Any]:
@@ -92,3 +94,24 @@ def reachable_tables(table: type[StudyTable]) -> list[type[StudyTable]]:
         if issubclass(table, Component) and "choices" in vars(table):
             todo += [table.member(name, "name") for name in table.choices]
     return tables
+
+
+def jobs(args: argparse.Namespace) -> str:
+    """Copy the scripts to the folder jobs in ``--to``; return their path. UserError where one is there already."""
+    source = next((home for home in HOMES if (home / "single.sbatch").exists()), None)
+    if source is None:
+        raise UserError("the scripts of jobs/ are not in this installation of mpifed: take them from its repository")
+    if not Path(args.to).is_dir():
+        raise UserError(f"--to {args.to} is wrong: there is no such folder")
+    target = Path(args.to, "jobs")
+    names = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    existing = [name for name in names if (target / name).exists()]
+    if existing and (not args.force or target.samefile(source)):
+        raise UserError(f"{target / existing[0]} exists; say --force to overwrite it or --to for another folder")
+    try:
+        for name in names:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source / name, target / name)
+    except OSError as error:
+        raise UserError(f"{target} cannot be written: {reason(error)}") from None
+    return f"written to {target}: " + ", ".join(map(str, names))

@@ -8,6 +8,6 @@ from mpifed.problems.logistic import NonconvexLogistic as NonconvexLogistic
 from mpifed.problems.quadratic import Quadratic as Quadratic
 from mpifed.problems.softmax import Softmax as Softmax
 from mpifed.statistics.cox import Cox as Cox
-from mpifed.statistics.gamma import Gamma as Gamma
 from mpifed.statistics.huber import Huber as Huber
-from mpifed.statistics.poisson import Poisson as Poisson
+from mpifed.statistics.log_link import Gamma as Gamma
+from mpifed.statistics.log_link import Poisson as Poisson

@@ -81,8 +81,8 @@ class Problem(Component):
         "cnn": "mpifed.networks.cnn:CNN",
         "torch": "mpifed.networks.torch_module:TorchModule",
         "quadratic": "mpifed.problems.quadratic:Quadratic",
-        "poisson": "mpifed.statistics.poisson:Poisson",
-        "gamma": "mpifed.statistics.gamma:Gamma",
+        "poisson": "mpifed.statistics.log_link:Poisson",
+        "gamma": "mpifed.statistics.log_link:Gamma",
         "huber": "mpifed.statistics.huber:Huber",
         "cox": "mpifed.statistics.cox:Cox",
     }

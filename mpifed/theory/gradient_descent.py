@@ -1,10 +1,21 @@
 """Gradient descent on convex f, Theorems 2.1.14 and 2.1.15 of Y. Nesterov, "Introductory Lectures on Convex
-Optimization", Springer (2004), doi:10.1007/978-1-4419-8853-9."""
+Optimization", Springer (2004), doi:10.1007/978-1-4419-8853-9.
+
+And ProxSkip with full gradients of all clients, K. Mishchenko, G. Malinovsky, S. Stich, P. Richtárik, "ProxSkip: Yes!
+Local gradient steps provably lead to communication acceleration! Finally!", arXiv:2202.09357 (2022)."""
 
 import math
 from typing import Any
 
-from mpifed.theory.statements import Bound, Certificate, Condition, StudyConstants, no_theorem, smoothness
+from mpifed.theory.statements import (
+    Bound,
+    Certificate,
+    Condition,
+    StudyConstants,
+    no_theorem,
+    smoothness,
+    strong_convexity,
+)
 
 WHY = (
     "its theorems need bounds on variance or dissimilarity that a run does not show; "
@@ -80,4 +91,26 @@ def proximal_certificate(known: StudyConstants, gamma: float) -> Certificate:
             Bound("F − F* per round", "1 − γμ", 1 - gamma * max(mu, 0), "mpifed/theory", "factor", column),
         ],
         ["L = max r_i and μ = min α_i are bounds for f too; f and ‖∇f‖ above are those of F and of its residual"],
+    )
+
+
+def proxskip(options: Any, known: StudyConstants) -> Certificate:
+    """Return the linear rate of Ψ = Σ ‖x_i − x*‖² + (γ/p)² Σ ‖h_i − ∇f_i(x*)‖² in expectation."""
+    if known.clients_per_round < known.m or options.batch_size:
+        return no_theorem("proxskip", "its theorem is about full gradients of all clients")
+    L = known.L_max
+    mu = known.mu_min
+    gamma = options.gamma or 1 / L
+    # The method's default gives γμ = p², so that steps and coins allow the same rate.
+    p = options.p or (math.sqrt(mu / L) if mu > 0 else math.nan)
+    source = "section 3, convergence of ProxSkip"
+    return Certificate(
+        "ProxSkip of Mishchenko et al. (2022), arXiv:2202.09357",
+        [
+            smoothness(known, source),
+            strong_convexity(known, source),
+            Condition.of("γ <= 1/max r_i", gamma, "<=", 1 / L, source),
+        ],
+        [Bound("E Ψ per local step", "1 − min(γμ, p²)", 1 - min(gamma * mu, p * p), source)],
+        ["a round is 1/p local steps on average; the rate holds for the mean over coins, not for each run"],
     )

@@ -54,15 +54,6 @@ def test_bold_is_for_terminals(folder):
         os.close(follower)
 
 
-def test_mistakes_are_sentences(folder):
-    for words, told in {
-        "nowhere.h5": "nowhere.h5 cannot be read: no such file or directory",
-        "fedgia-0.h5 --sort objectve": "unknown column 'objectve'; did you mean 'objective'?",
-        "": "compare needs a result file, as in: python -m mpifed compare results/*.h5",
-    }.items():
-        assert mpifed("compare", *words.split(), cwd=folder) == (2, "", f"mpifed: {told}\n")
-
-
 def test_settings_cannot_send_commands_to_the_terminal(folder, tmp_path):
     recorded(tmp_path / "evil.h5", name="\033[2Jfed")
     done = mpifed("compare", tmp_path / "evil.h5", folder / "fedgia-0.h5")

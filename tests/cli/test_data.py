@@ -106,17 +106,6 @@ def test_public_data_are_described_too(tmp_path, monkeypatch):
     assert value(text, "features n") == "784"
 
 
-def test_a_picture_is_overwritten_only_by_force(tmp_path):
-    words = ("data", "info", "linreg-noniid", "data.clients=4", "data.features=3", "-o", tmp_path / "p.svg")
-    (tmp_path / "p.svg").write_text("mine")
-    done = mpifed(*words)
-    assert (done.code, done.out) == (2, "")
-    assert "p.svg exists; say --force to overwrite it" in done.err
-    assert (tmp_path / "p.svg").read_text() == "mine"
-    assert mpifed(*words, "--force").code == 0
-    assert "linreg-noniid: 4 clients, features = 3, seed = 0" in (tmp_path / "p.svg").read_text()
-
-
 def test_missing_cells_of_a_table_are_counted_by_column_before_anything_is_decided(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b,site,y\n1,,u,0\n,2,v,1\n2,3,u,1\n,5,v,0\n")

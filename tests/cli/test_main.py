@@ -63,13 +63,6 @@ def test_an_experiment_file_may_have_any_name(tmp_path):
     assert mpifed("run", "runn", "-q", "-o", "again.h5", cwd=tmp_path).code == 0
 
 
-def test_a_file_is_overwritten_only_by_force(tmp_path):
-    out = tmp_path / "out.h5"
-    for seed, more, code in ((0, [], 0), (1, [], 2), (1, ["--force"], 0)):
-        assert mpifed("run", *SMALL, f"seed={seed}", "-q", *more, "-o", out).code == code
-        assert package.load(out).attrs["seed"] == (0 if code else seed)
-
-
 def test_the_recorded_configuration_runs_again(tmp_path):
     assert mpifed("run", *SMALL, "algorithm=fedprox", "algorithm.step.a=0.002", "-q", "-o", tmp_path / "a.h5").code == 0
     first = package.load(tmp_path / "a.h5")

@@ -77,32 +77,6 @@ def test_the_selections_that_the_refusal_advises_tell_no_neighbours_apart(select
     assert one == other
 
 
-OWN = """
-from mpifed import Supports, Selection, Selector
-
-class Own(Selection):
-    supports = Supports.PRIVACY
-    learns: bool = False
-
-    def selector(self, seed, m, rounds):
-        select = lambda round, again: list(range(3))
-        if self.learns:
-            return Selector(3, select, learn=lambda replies: Selector(3, select))
-        return Selector(3, select, batch_size=0)
-"""
-
-
-@pytest.mark.parametrize("learns", [True, False])
-def test_a_selection_of_a_users_own_that_asks_clients_for_numbers_is_refused(learns, tmp_path):
-    (tmp_path / "own.py").write_text(OWN)
-    selection = {"name": f"{tmp_path / 'own.py'}:Own", "learns": learns}
-    table = TABLE | {"selection": selection, "rounds": 2}
-    with pytest.raises(UserError, match=r'Own" is wrong: it asks clients for exact numbers of their data'):
-        mpifed.run(table, path=tmp_path / "out.h5", progress=None)
-    assert not (tmp_path / "out.h5").exists()
-    assert mpifed.run(table | {"algorithm": {"name": "fedavg"}, "data": {"clients": 5}}, progress=None).cr == 2
-
-
 def survived(monkeypatch, path, deaths, **settings):
     """The result of a run with --survive in which ranks die in these rounds, after the uploads were drawn."""
     original = FedEPM.round

@@ -211,7 +211,6 @@ SENTENCES = {  # sweep, tune and data: command -> arguments -> what is said, amo
         "": "tune needs --method 'NAME KEY=VALUES'",
         "--method fedavg --runs 0": "--runs 0 is wrong",
         "--method fedavg --seeds x": "--seeds x is wrong: write whole numbers",
-        "--method fedavg --method fedavg": "two methods are called 'fedavg': give one a name of its own",
         "--method 'fedavg k1=1,2'": "method fedavg: unknown key 'algorithm.k1'",
         "--methods none.toml": "--methods none.toml is wrong: it cannot be read",
     },
@@ -365,7 +364,6 @@ def cases():
         for line, told in lines.items()
     }
     found |= {f"show {name}": (["show", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
-    found |= {f"compare {name}": (["compare", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
     return found | {
         f"mnist {name}": (["run", "data=mnist", "data.clients=2", f"seed={k}"], told)
         for k, (name, (*_, told)) in enumerate(IMAGES.items())

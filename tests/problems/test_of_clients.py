@@ -7,8 +7,7 @@ from mpifed.data.pool import Pool
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
 from mpifed.statistics.cox import Cox
-from mpifed.statistics.gamma import Gamma
-from mpifed.statistics.poisson import Poisson
+from mpifed.statistics.log_link import Gamma, Poisson
 from tests.helpers.problem_cases import one_block
 
 ONE = np.ones(1)

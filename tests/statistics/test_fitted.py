@@ -94,9 +94,13 @@ NOT_THERE = {  # problem, labels, columns
 }
 
 
-@pytest.mark.parametrize("sizes", [SIZES, (D,)], ids=["five clients", "one client"])
-@pytest.mark.parametrize("weights", ["clients", "samples"])
-@pytest.mark.parametrize("name", NOT_THERE)
+@pytest.mark.parametrize(
+    ("name", "weights", "sizes"),
+    [
+        *[(name, weights, SIZES) for name, weights in zip(NOT_THERE, ["clients", "samples"] * 2, strict=True)],
+        ("logistic", "clients", (D,)),
+    ],
+)
 def test_a_run_that_is_not_at_its_optimum_says_so_in_every_format_and_what_it_advises_helps(name, weights, sizes):
     problem, labels, columns = NOT_THERE[name]
     data = mpifed.arrays(A[:, :columns], NUMBERS if labels == "numbers" else CLASSES, sizes)

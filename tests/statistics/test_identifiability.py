@@ -19,6 +19,9 @@ CAME = RNG.random(D) < 0.7
 STEPS = np.round(A)
 LOGISTIC = {"name": "logistic", "mu": 0.0}
 POISSON = {"name": "poisson", "bias": False}
+SOFTMAX = {"name": "softmax", "lam": 0.01, "bias": True}
+NARROW = {"name": "huber", "delta": 1e-3}
+SURVIVAL = np.where(CAME, TIMES, -TIMES)
 
 
 def fit(columns, labels, problem, **more):
@@ -34,37 +37,65 @@ def descent(gamma, rounds):
 COMPLETE = ([A, B, ONE], (A + B > 0.3).astype(float))
 TIED = ([STEPS, ONE], np.where(STEPS == 0, CLASSES, STEPS > 0).astype(float))
 EMPTY = ([A, RARE, ONE], CLASSES * (1 - RARE))
-SEPARATED = {  # samples and labels, problem, rounds, the sentence
-    "all classes, few rounds": (COMPLETE, LOGISTIC, 8, "they separate the classes"),
-    "all classes": (COMPLETE, LOGISTIC, 20, "they separate the classes"),
-    "all classes, to the end": (COMPLETE, LOGISTIC, 80, "they separate the classes"),
-    "all classes, raw": (([1e3 * A, 1e-2 * B, ONE], COMPLETE[1]), LOGISTIC, 20, "they separate the classes"),
-    "all but ties, few rounds": (TIED, LOGISTIC, 8, "of x0 has no best value"),
-    "all but ties": (TIED, LOGISTIC, 20, "of x0 has no best value"),
-    "no event": (EMPTY, LOGISTIC, 20, "of x1 has no best value"),
-    "no event, H all but singular": (EMPTY, LOGISTIC, 31, "of x1 has no best value"),
-    "no event, raw": (([1e2 * A, 1e-2 * RARE, ONE], EMPTY[1]), LOGISTIC, 12, "of x1 has no best value"),
-    "no event in two": (([A, RARE, ONE, NEXT], EMPTY[1] * (1 - NEXT)), LOGISTIC, 20, "x1 and x3"),
-    "no count": (([A, RARE, ONE], COUNTS * (1 - RARE)), POISSON, 20, "of x1 has no best value"),
-    "no death": (([A, RARE], np.where(CAME & (RARE == 0), TIMES, -TIMES)), "cox", 20, "of x1 has no best value"),
-    "deaths in order": (([-TIMES, B], np.where(CAME, TIMES, -TIMES)), "cox", 20, "or order all events"),
+BEST = "of x0 has no best value", "of x1 has no best value"
+APART = "they separate the classes"
+TWICE = "the coefficients of x0 and x2: .* leave one of them out"
+FAR = r"^this model is far from the optimum: f is .* with all coefficients at 0"
+WIDE = list(RNG.standard_normal((D + 1, D)))
+THREE = np.digitize(A, [-0.5, 0.5]).astype(float)
+NO_FIT = {  # samples, labels, problem, rounds of Newton's method or step size and rounds of descent, the sentence
+    "all classes, few rounds": (*COMPLETE, LOGISTIC, (8,), APART),
+    "all classes": (*COMPLETE, LOGISTIC, (20,), APART),
+    "all classes, to the end": (*COMPLETE, LOGISTIC, (80,), APART),
+    "all classes, raw": ([1e3 * A, 1e-2 * B, ONE], COMPLETE[1], LOGISTIC, (20,), APART),
+    "all classes, by descent": ([A + np.sign(A), B, ONE], (A > 0).astype(float), LOGISTIC, (5.0, 200), APART),
+    "all but ties, few rounds": (*TIED, LOGISTIC, (8,), BEST[0]),
+    "all but ties": (*TIED, LOGISTIC, (20,), BEST[0]),
+    "no event": (*EMPTY, LOGISTIC, (20,), BEST[1]),
+    "no event, H all but singular": (*EMPTY, LOGISTIC, (31,), BEST[1]),
+    "no event, raw": ([1e2 * A, 1e-2 * RARE, ONE], EMPTY[1], LOGISTIC, (12,), BEST[1]),
+    "no event in two": ([A, RARE, ONE, NEXT], EMPTY[1] * (1 - NEXT), LOGISTIC, (20,), "x1 and x3"),
+    "no count": ([A, RARE, ONE], COUNTS * (1 - RARE), POISSON, (20,), BEST[1]),
+    "no death": ([A, RARE], np.where(CAME & (RARE == 0), TIMES, -TIMES), "cox", (20,), BEST[1]),
+    "deaths in order": ([-TIMES, B], SURVIVAL, "cox", (20,), "or order all events"),
+    "given twice": ([A, B, A], CLASSES, LOGISTIC, (1e-4, 1), TWICE),
+    "given twice, blown up": ([A, B, A], CLASSES, LOGISTIC, (1e3, 1), TWICE),
+    "only zeros": (
+        [A, 0 * A, ONE],
+        CLASSES,
+        LOGISTIC,
+        (1e-4, 1),
+        "the coefficient of x1: .*0 in all rows; leave it out",
+    ),
+    "all levels": ([A, RARE, 1 - RARE, ONE], CLASSES, POISSON, (1e3, 1), "the coefficients of x1, x2 and x3: "),
+    "small labels": ([A, B, A], 1e-6 * COUNTS, "least-squares", (1e-4, 1), "the coefficients of x0 and x2: "),
+    "few samples": (WIDE, CLASSES, LOGISTIC, (1e-4, 1), f"{D} samples do not determine {D + 1}"),
+    "all scores": ([A, B], THREE, SOFTMAX, (1.0, 30), r"set problem\.lam above 0, and problem\.bias = false"),
+    "logistic, blown up": ([30 * A, B, ONE], CLASSES, LOGISTIC, (1e5, 2), FAR),  # its columns are not to blame
+    "poisson, blown up": ([A, B, ONE], COUNTS, POISSON, (5.0, 2), FAR),
+    "cox, blown up": ([30 * A, B], SURVIVAL, "cox", (1e4, 2), FAR),
+    "least squares, blown up": ([A, B, ONE], COUNTS, "least-squares", (50.0, 2), FAR),
+    "nothing bends": (
+        [A, B],
+        A + 10,
+        NARROW,
+        (1e-3, 1),
+        r"^at this model 0 of 300 samples have a residual within 0\.001, ",
+    ),
 }
 
 
-@pytest.mark.parametrize("kind", SEPARATED)
-def test_a_likelihood_without_a_maximum_has_no_fit(kind):
-    (columns, labels), problem, rounds, words = SEPARATED[kind]
+@pytest.mark.parametrize("kind", NO_FIT)
+def test_what_the_samples_do_not_determine_is_named(kind):
+    columns, labels, problem, effort, words = NO_FIT[kind]
+    study = {"rounds": effort[0]} if len(effort) == 1 else descent(*effort)
     with pytest.raises(UserError, match=words):
-        fit(columns, labels, problem, rounds=rounds)
-
-
-def test_first_order_methods_find_separated_classes_too():
-    with pytest.raises(UserError, match="they separate the classes"):
-        fit([A + np.sign(A), B, ONE], (A > 0).astype(float), LOGISTIC, **descent(5.0, 200))
+        fit(columns, labels, problem, **study)
 
 
 def test_what_the_sentences_advise_gives_a_fit():
     assert np.isfinite(fit([A, ONE], EMPTY[1], LOGISTIC).error).all()
+    assert len(fit([A, B], THREE, SOFTMAX | {"bias": False}, **descent(1.0, 30)).x) == 6
     for columns, y in (EMPTY, COMPLETE):
         found = fit(columns, y, LOGISTIC | {"mu": 0.01}, rounds=60)
         assert found.error.max() < 20
@@ -83,7 +114,7 @@ DETERMINED = {  # samples, labels, problem
     "three events": ([A, ONE], (np.arange(D) % 100 == 7).astype(float), LOGISTIC),
     "three counts": ([A, ONE], (np.arange(D) % 100 == 7).astype(float), POISSON),
     "raw counts": ([1e3 * A, 1e-3 * B, ONE], COUNTS, POISSON),
-    "survival": ([A, B], np.where(CAME, TIMES, -TIMES), "cox"),
+    "survival": ([A, B], SURVIVAL, "cox"),
 }
 
 
@@ -105,64 +136,13 @@ def test_the_unit_of_a_column_changes_its_coefficient_alone(factor, tmp_path):
     np.testing.assert_allclose(raw.error * [factor, 1 / factor, 1], plain.error, rtol=1e-8)
 
 
-DEPENDENT = {  # samples, labels, problem, the sentence
-    "given twice": ([A, B, A], CLASSES, LOGISTIC, "the coefficients of x0 and x2: .* leave one of them out"),
-    "only zeros": ([A, 0 * A, ONE], CLASSES, LOGISTIC, "the coefficient of x1: .*0 in all rows; leave it out"),
-    "all levels": ([A, RARE, 1 - RARE, ONE], CLASSES, POISSON, "the coefficients of x1, x2 and x3: "),
-    "small labels": ([A, B, A], 1e-6 * COUNTS, "least-squares", "the coefficients of x0 and x2: "),
-    "few samples": (list(RNG.standard_normal((D + 1, D))), CLASSES, LOGISTIC, f"{D} samples do not determine {D + 1}"),
-}
-
-
-@pytest.mark.parametrize("kind", DEPENDENT)
-@pytest.mark.parametrize("gamma", [1e-4, 1e3])  # the latter blows up
-def test_columns_that_depend_on_each_other_are_named(kind, gamma):
-    columns, labels, problem, words = DEPENDENT[kind]
-    with pytest.raises(UserError, match=words):
-        fit(columns, labels, problem, **descent(gamma, 1))
-
-
-def test_scores_of_all_classes_move_together():
-    labels = np.digitize(A, [-0.5, 0.5]).astype(float)
-    softmax = {"name": "softmax", "lam": 0.01, "bias": True}
-    with pytest.raises(UserError, match=r"set problem\.lam above 0, and problem\.bias = false"):
-        fit([A, B], labels, softmax, **descent(1.0, 30))
-    assert len(fit([A, B], labels, softmax | {"bias": False}, **descent(1.0, 30)).x) == 6
-
-
-BLOWN = {  # samples, labels, problem, step size
-    "logistic": ([30 * A, B, ONE], CLASSES, LOGISTIC, 1e5),
-    "poisson": ([A, B, ONE], COUNTS, POISSON, 5.0),
-    "cox": ([30 * A, B], np.where(CAME, TIMES, -TIMES), "cox", 1e4),
-    "least squares": ([A, B, ONE], COUNTS, "least-squares", 50.0),
-}
-
-
-@pytest.mark.parametrize("kind", BLOWN)
-def test_a_run_that_blew_up_is_far_from_the_optimum_and_its_columns_are_not_to_blame(kind):
-    columns, labels, problem, gamma = BLOWN[kind]
-    with pytest.raises(UserError, match=r"^this model is far from the optimum: f is .* with all coefficients at 0"):
-        fit(columns, labels, problem, **descent(gamma, 2))
-
-
-def test_a_run_that_was_too_short_says_so():
-    assert "standard errors from the optimum" in fit([A, B, ONE], CLASSES, LOGISTIC, **descent(0.1, 5)).notes[-1]
-
-
-def test_a_hessian_without_samples_that_bend_is_no_fault_of_columns():
-    with pytest.raises(
-        UserError, match=r"^at this model 0 of 300 samples have a residual within 0\.001, beyond which hub"
-    ):
-        fit([A, B], A + 10, {"name": "huber", "delta": 1e-3}, **descent(1e-3, 1))
-
-
 SITE = np.arange(D) % 2 + 0.0  # the same in all rows of a client, once rows are sorted by it
 
 
 @pytest.mark.parametrize("method", ["newton", "fednl"])
 def test_a_covariate_of_the_site_is_told_to_cox_and_what_is_advised_gives_the_coefficients(method, tmp_path):
     rows = np.argsort(SITE, kind="stable")
-    columns, labels = [A[rows], SITE[rows]], np.where(CAME, TIMES, -TIMES)[rows]
+    columns, labels = [A[rows], SITE[rows]], SURVIVAL[rows]
     told = "x1 is the same in all rows of each client, which is a stratum of cox, .*: leave it out, or make one stratum"
     study = {"algorithm": {"name": method}, "rounds": 30}
     with pytest.raises(RunError, match=f"^{method} finds no step: {told}"):

@@ -8,9 +8,8 @@ import mpifed
 from mpifed.core.errors import RunError, UserError
 from mpifed.data.dataset import WithOnes
 from mpifed.data.pool import Pool
-from mpifed.statistics.gamma import Gamma
 from mpifed.statistics.huber import Huber
-from mpifed.statistics.poisson import Poisson
+from mpifed.statistics.log_link import Gamma, Poisson
 from tests.helpers.problem_cases import dataset, one_block
 from tests.helpers.statistics_data import COUNTS, SIZES, THREE, A
 

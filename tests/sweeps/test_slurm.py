@@ -68,7 +68,8 @@ def test_a_task_gets_a_core_for_each_small_point_or_what_is_asked_for(here):
 
 
 def test_many_small_points_fill_cores_and_large_ones_get_ranks():
-    small = [point._replace(cost=50.0) for point in points({}, SMALL, ["seed=0:1000"])]
+    (point,) = points({}, SMALL, ["seed=0"])
+    small = [point._replace(cost=50.0)] * 1000
     n, shape = plan_tasks(small, ArraySize())
     assert (n, shape) == (4, TaskShape(1, 8, 8))
     assert max(task_seconds(small[i::n], shape.lanes) for i in range(n)) < 1800

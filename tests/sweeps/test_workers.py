@@ -41,7 +41,7 @@ def test_processes_are_as_many_as_there_are_points_cores_without_threads_and_wor
     assert process_count(cheap, 3) == 3
     assert process_count(cheap, 9) == 4
     assert process_count([], None) == 1
-    dear = [point._replace(cost=100.0) for point in points({}, SMALL, ["seed=0:100"])]
+    dear *= 25
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     assert process_count(dear, None) == 3

@@ -1,21 +1,27 @@
-"""Checks of compressors, steps, optimisers, solvers, distributions, attacks and robust means, on random rows."""
+"""Checks of all families but methods and problems: components on random rows, and what a study draws, dealt twice."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mpifed.checking.case import Case
-from mpifed.checking.table import Check, CheckFailure, Inconclusive, locate
+from mpifed.checking.table import Check, CheckFailure, Inconclusive
+from mpifed.core.errors import UserError
 from mpifed.core.streams import stream, streams
-from mpifed.core.typing import Array
+from mpifed.core.typing import Array, SampleMatrix
 from mpifed.federation.local import Local
+from mpifed.federation.participation.selection import Selector
+from mpifed.graphs.weights import Weights
 
 DRAWS = 2000  # messages of a vector whose mean and mean error are compared with the bounds of a compressor
-DEVIATIONS = 5.0  # allowed error of a mean, in standard deviations
+DEVIATIONS = 5.0  # allowed error of a mean or a count, in standard deviations
 ORDER = 6  # of packed matrices, for compressors of matrices
 C, N = 5, 21  # rows and columns of random arrays; N is also a packed matrix of order ORDER
 UPLOADS = 11  # rows of a mean
+TRIALS = 2000  # rounds in which selections are counted
+TURNS = (5, 1, 12, 3)  # rounds requested out of turn
 
 
 def random_rows(case: Case) -> Array:
@@ -67,8 +73,7 @@ def check_errors(case: Case) -> str:
         for limit, what in ((None if delta is None else 1 - delta, "delta"), (omega, "omega")):
             if limit is not None and ratio.mean() - DEVIATIONS * ratio.std() / np.sqrt(DRAWS) > limit + 1e-9:
                 raise CheckFailure(
-                    f"E‖C(x) − x‖² is {ratio.mean():.4g}·‖x‖² for {label}, and {what} says at most {limit:.4g}",
-                    locate(compressor, what),
+                    f"E‖C(x) − x‖² is {ratio.mean():.4g}·‖x‖² for {label}, and {what} says at most {limit:.4g}", what
                 )
         slack = DEVIATIONS**2 / DRAWS * np.abs(draws).max()  # rare values may be missing among the draws
         bias = np.abs(draws.mean(axis=0) - x) - DEVIATIONS * draws.std(axis=0) / np.sqrt(DRAWS) - slack
@@ -77,7 +82,7 @@ def check_errors(case: Case) -> str:
             raise CheckFailure(
                 f"the mean of C(x)_{j} is {draws[:, j].mean():.4g} for {label} with x_{j} = {x[j]:.4g}, and a "
                 "compressor with an omega is unbiased",
-                locate(compressor, "message"),
+                "message",
             )
     return f"{name} allows errors of {bound:.3g}·‖x‖², and the largest mean is {largest:.3g}"
 
@@ -104,19 +109,16 @@ def compare_rows(case: Case, function: Callable[[Array, Array], Array], name: st
     rows = random_rows(case)
     full = function(rows.copy(), np.arange(C))
     singles = (function(rows[i : i + 1].copy(), np.arange(i, i + 1))[0] for i in range(C))
-    compare_alone(case, full, singles, "row", "a client's row must not depend on the others", name)
+    compare_alone(full, singles, "row", "a client's row must not depend on the others", name)
     return f"each of {C} rows alone: the same bits"
 
 
-def compare_alone(case: Case, full: Array, singles: Iterable[Array], what: str, why: str, name: str) -> None:
+def compare_alone(full: Array, singles: Iterable[Array], what: str, why: str, name: str) -> None:
     """Raise CheckFailure where one of ``singles``, each computed alone, has other bits than its part of ``full``."""
     for k, (alone, among) in enumerate(zip(singles, full, strict=True)):
         if alone.tobytes() != among.tobytes():
             distance = np.abs(alone - among).max()
-            raise CheckFailure(
-                f"{what} {k} alone and among {len(full)} {what}s differs by {distance:.2g}: {why}",
-                locate(case.component, name),
-            )
+            raise CheckFailure(f"{what} {k} alone and among {len(full)} {what}s differs by {distance:.2g}: {why}", name)
 
 
 def check_steps(case: Case) -> str:
@@ -131,7 +133,7 @@ def check_steps(case: Case) -> str:
                 raise CheckFailure(
                     f"γ of a client with d = {d[i, 0]:g} is {alone[0, 0]:.6g} alone and {full[i, 0]:.6g} among "
                     f"others, in iteration {k}",
-                    locate(step, "gamma"),
+                    "gamma",
                 )
     return f"γ = {float(np.max(step.gamma(0, 3, d))):.3g} at first, {float(np.max(step.gamma(1000, 3, d))):.3g} later"
 
@@ -161,9 +163,7 @@ def check_server_optimizer(case: Case) -> str:
         _, memory = rule.direction(memory, x)
         sizes.append(sum(np.size(part) for part in memory))
     if len(set(sizes)) > 1:
-        raise CheckFailure(
-            f"the memory has {', '.join(map(str, sizes))} numbers after steps 1 to 3", locate(rule, "direction")
-        )
+        raise CheckFailure(f"the memory has {', '.join(map(str, sizes))} numbers after steps 1 to 3", "direction")
     return f"{sizes[0]} numbers after every step"
 
 
@@ -181,8 +181,7 @@ def check_solver(case: Case) -> str:
     i = int((after - before).argmax())
     if not after[i] <= before[i] + 1e-12 * abs(before[i]):
         raise CheckFailure(
-            f"f_i(w) − ⟨y_i, w⟩ of client {f.ids[i]} goes from {before[i]:.6g} up to {after[i]:.6g}",
-            locate(rule, "minimise"),
+            f"f_i(w) − ⟨y_i, w⟩ of client {f.ids[i]} goes from {before[i]:.6g} up to {after[i]:.6g}", "minimise"
         )
     last = np.array([len(f) - 1])
     part: Local = f.take(last)
@@ -190,7 +189,7 @@ def check_solver(case: Case) -> str:
     if alone.tobytes() != solution[last].tobytes():
         raise CheckFailure(
             f"client {f.ids[-1]} alone and among {len(f)} differs by {np.abs(alone - solution[last]).max():.2g}",
-            locate(rule, "minimise"),
+            "minimise",
         )
     return "no worse than where it began; a client alone: the same bits"
 
@@ -200,17 +199,15 @@ def check_distribution(case: Case) -> str:
     rule: Any = case.component
     first, second = (rule.draw(stream(case.config.seed, "check"), 50) for _ in range(2))
     if first.tobytes() != second.tobytes():
-        raise CheckFailure(
-            "two draws from the same generator differ: random numbers come from rng", locate(rule, "draw")
-        )
+        raise CheckFailure("two draws from the same generator differ: random numbers come from rng", "draw")
     return f"from {first.min():.3g} to {first.max():.3g}"
 
 
-def compare_columns(case: Case, rows: Array, function: Callable[[Array], Array], name: str) -> str:
+def compare_columns(rows: Array, function: Callable[[Array], Array], name: str) -> str:
     """Test that each column computed from rows has the same bits without the other columns."""
     full = function(rows.copy())
     singles = (function(rows[:, j : j + 1].copy())[0] for j in range(rows.shape[1]))
-    compare_alone(case, full, singles, "column", "columns are computed on several ranks, each on its own", name)
+    compare_alone(full, singles, "column", "columns are computed on several ranks, each on its own", name)
     return f"each of {rows.shape[1]} columns alone: the same bits"
 
 
@@ -229,7 +226,7 @@ def check_attack_alone(case: Case) -> str:
 
 def check_attack_together(case: Case) -> str:
     attack: Any = case.component
-    return compare_columns(case, random_uploads(case), lambda rows: attack.together(rows, 2), "together")
+    return compare_columns(random_uploads(case), lambda rows: attack.together(rows, 2), "together")
 
 
 def check_equal_uploads(case: Case) -> str:
@@ -240,7 +237,7 @@ def check_equal_uploads(case: Case) -> str:
     mean = robust.mean(np.tile(row, (UPLOADS, 1)), UPLOADS, row)
     error = float(np.abs(mean - row).max() / np.abs(row).max())
     if error > 1e-9:
-        raise CheckFailure(f"the mean of {UPLOADS} equal uploads is off by {error:.2g}", locate(robust, "mean"))
+        raise CheckFailure(f"the mean of {UPLOADS} equal uploads is off by {error:.2g}", "mean")
     return f"the mean of equal uploads is off by {error:.2g}"
 
 
@@ -249,7 +246,117 @@ def check_columns(case: Case) -> str:
     robust: Any = case.component
     if not robust.by_column:
         return "it takes all columns together"
-    return compare_columns(case, random_uploads(case), lambda rows: robust.mean(rows, len(rows), 0.0), "mean")
+    return compare_columns(random_uploads(case), lambda rows: robust.mean(rows, len(rows), 0.0), "mean")
+
+
+def dense(rows: SampleMatrix) -> Array:
+    return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+
+
+def check_samples(case: Case) -> str:
+    """Test that rows are finite, equal when read twice, and equal client by client and all together."""
+    data: Any = case.component
+    one, other = (data.load(case.config.seed, "float64") for _ in range(2))
+    X, y = one.rows(0, one.m)
+    parts = [other.rows(i, i + 1) for i in range(one.m)]
+    joined = [np.concatenate([dense(X) for X, _ in parts]), np.concatenate([y for _, y in parts])]
+    for name, full, single in (("X", dense(X), joined[0]), ("y", np.asarray(y), joined[1])):
+        if full.tobytes() != single.astype(full.dtype).tobytes():
+            raise CheckFailure(
+                f"{name} of all clients read at once and of each client read alone, from a second load, differ: rows "
+                "of a client depend on nothing but the seed and its number",
+                "load",
+            )
+        if not np.isfinite(full).all():
+            raise CheckFailure(f"{name} has numbers that are not finite", "load")
+    return f"{len(y)} samples of {one.m} clients, client by client and at once: the same"
+
+
+def check_partition(case: Case) -> str:
+    """Test that a partition repeats itself with the same generator, and uses no row twice."""
+    rule: Any = case.component
+    y = stream(0, "check").integers(0, 3, 90).astype(float)
+    first, second = (rule.split(y, 6, stream(case.config.seed, "check", 1)) for _ in range(2))
+    if any(a.tobytes() != b.tobytes() for a, b in zip(first, second, strict=True)):
+        raise CheckFailure("two deals from the same generator differ: random numbers come from rng", "deal")
+    order, sizes = first
+    if len(np.unique(order[: sizes.sum()])) < sizes.sum():
+        raise CheckFailure("a row is dealt twice", "deal")
+    return f"{sizes.sum()} of {len(y)} rows to 6 clients, {sizes.min()} to {sizes.max()} each"
+
+
+def check_out_of_turn(case: Case) -> str:
+    """Test that the selection of a round does not depend on the rounds requested before."""
+    m = case.spec.setup.m
+    last = max(TURNS)
+    try:
+        selector, fresh = (selector_of_run(case, m, last) for _ in range(2))
+    except UserError:  # a recorded selection has only the rounds of the study
+        last = case.config.rounds
+        selector, fresh = (selector_of_run(case, m, last) for _ in range(2))
+    requested = [round for round in TURNS if round <= last]
+    selections = {round: selector.select(round, 0) for round in range(1, last + 1)}
+    for round in requested:
+        ids = selected_numbers(selections[round], m)
+        alone = selected_numbers(fresh.select(round, 0), m)
+        if ids != alone:
+            raise CheckFailure(
+                f"round {round} selects {ids} in turn and {alone} out of turn: a run that is resumed would go on with "
+                "others",
+                "selector",
+            )
+    return f"rounds {', '.join(map(str, requested))} in turn and out of turn: the same"
+
+
+def selector_of_run(case: Case, m: int, rounds: int) -> Selector:
+    """Return the selector of a run of ``rounds`` rounds; Inconclusive for one that learns from the clients first."""
+    rule: Any = case.component
+    selector: Selector = rule.selector(case.config.seed, m, rounds)
+    if selector.learn is not None:
+        raise Inconclusive("the clients tell it its odds when a run begins")
+    return selector
+
+
+def selected_numbers(ids: Array | None, m: int) -> list[int]:
+    """Return the numbers of selected clients."""
+    return list(range(m)) if ids is None else np.sort(np.asarray(ids)).tolist()
+
+
+def check_odds(case: Case) -> str:
+    """Compare how often each client is selected with ``weights``, which are 1/(m p_i)."""
+    m = case.spec.setup.m
+    selector = selector_of_run(case, m, case.config.rounds)
+    if selector.weights is None:
+        raise Inconclusive("its selector has no weights")
+    counts = np.zeros(m)
+    for round in range(1, TRIALS + 1):
+        counts[selected_numbers(selector.select(round, 0), m)] += 1
+    p = selector.size / (m * selector.weights)
+    excess = np.abs(counts / TRIALS - p) - DEVIATIONS * np.sqrt(p * np.clip(1 - p, 0, 1) / TRIALS)
+    i = int(excess.argmax())
+    if excess[i] > 1e-3:
+        raise CheckFailure(
+            f"client {i} is selected in {counts[i] / TRIALS:.3g} of {TRIALS} rounds, and weights say {p[i]:.3g}",
+            "selector",
+        )
+    return f"in {TRIALS} rounds each client is selected as often as weights say"
+
+
+def check_graph(case: Case) -> str:
+    """Test that W follows from the seed alone, and that its graph is connected."""
+    seed = case.config.seed
+    m = case.spec.setup.m
+    graph: Any = case.component
+    first, second = (Weights(graph, seed, m) for _ in range(2))
+    for round in (1, 2):
+        one, other = (graph_weights.at(round) for graph_weights in (first, second))
+        if not np.array_equal(one.degrees, other.degrees) or one.edges != other.edges:
+            raise CheckFailure("two graphs with the same seed differ: random numbers come from rng", "edges")
+    # graphs that change each round need to be connected only over time
+    gap = first.spectrum.gap
+    if not gap > 1e-9 and not graph.is_changing:
+        raise CheckFailure(f"W has the spectral gap {gap:.2g}: the graph is not connected", "edges")
+    return f"{first.at(1).edges} edges, spectral gap {gap:.3g}"
 
 
 CHECKS: dict[str, list[Check]] = {
@@ -261,4 +368,8 @@ CHECKS: dict[str, list[Check]] = {
     "distributions": [("draws", check_distribution)],
     "attacks": [("a row alone", check_attack_alone), ("a column alone", check_attack_together)],
     "robust_means": [("equal uploads", check_equal_uploads), ("a column alone", check_columns)],
+    "data": [("samples", check_samples)],
+    "partitions": [("parts", check_partition)],
+    "selections": [("rounds out of turn", check_out_of_turn), ("odds", check_odds)],
+    "graphs": [("weights", check_graph)],
 }

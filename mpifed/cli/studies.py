@@ -1,16 +1,22 @@
-"""The command certify."""
+"""The commands certify, fit and check."""
 
 import argparse
+import sys
 
+from mpifed.checking.check import check as checked
+from mpifed.checking.families import classes_named
+from mpifed.cli.main import Mistakes
 from mpifed.cli.mistakes import is_result
 from mpifed.cli.run import read_study
-from mpifed.core.errors import UserError, errors_about
+from mpifed.core.errors import UserError, errors_about, escape_unprintable
 from mpifed.data.cache import Cache
 from mpifed.experiment import optimum
-from mpifed.experiment.config import Experiment, experiment
+from mpifed.experiment.config import Experiment, Job, experiment, override
 from mpifed.experiment.resume import check_sizes
+from mpifed.experiment.run import start
 from mpifed.report import least_time, style
 from mpifed.report.certificate import format_certificate
+from mpifed.report.fit_page import format_fit
 from mpifed.results.result import RunRecord, load
 from mpifed.theory.least_time import LeastTimeInputs
 
@@ -65,3 +71,46 @@ def least_time_text(
         return text
     style.save(least_time.plot_least_time(setting, result), args.picture, args.force)
     return f"{text}\n\nwritten to {args.picture}"
+
+
+def fit(args: argparse.Namespace) -> str:
+    from mpifed.statistics.fitted import fit_model, require_same_data  # it imports scipy.stats, which takes time
+
+    cache = Cache()
+    if any(map(is_result, args.study)):
+        first, *words = args.study
+        if not is_result(first) or not all(word.startswith("data.") for word in words):
+            raise UserError(
+                "fit takes one result file, whose study cannot be changed, and perhaps data.path=FILE, where its data "
+                "are now"
+            )
+        result = load(first)
+        with errors_about(first):
+            config = require_same_data(result, experiment(override(result.config, words)))
+            coefficients = fit_model(result, config, cache)
+    else:
+        config = experiment(read_study(args.study))
+        recorder = start(Job(config), cache=cache)
+        assert recorder is not None
+        result = recorder.result()
+        coefficients = fit_model(result, config, cache)
+    name, problem, data = (part.label().rpartition(":")[2] for part in (config.algorithm, config.problem, config.data))
+    if args.format == "csv":  # notes would spoil the table
+        for note in coefficients.notes:
+            sys.stderr.write(f"mpifed: {escape_unprintable(note)}\n")
+    return format_fit(f"{problem} on {data} by {name}: {result.status}", coefficients, args.format)
+
+
+def check(args: argparse.Namespace) -> str:
+    reports, refused = [], list[UserError]()
+    for cls in classes_named(args.name):
+        try:
+            reports.append(checked(cls, {"name": args.name}, read_study(args.study)))
+        except UserError as error:  # gd is a method, and a solver that needs an option
+            refused.append(error)
+    if not reports:
+        raise refused[0]
+    text = "\n\n".join([*map(str, reports), *(f"not checked: {error}" for error in refused)])
+    if not all(reports):
+        raise Mistakes(text)
+    return text

@@ -9,7 +9,7 @@ from mpifed.checking.families import KINDS
 from mpifed.core.component import Component
 from mpifed.core.promises import OptionPromises, Supports
 from mpifed.data.dataset import Data
-from mpifed.data.tables.promises import COLUMNS
+from mpifed.data.sample_columns import COLUMN_PROMISES
 from mpifed.features.listed import FEATURES, load_class
 from mpifed.features.promises.parts import KEYS, SPEAKS
 from mpifed.features.selection_laws.importance import Importance
@@ -81,7 +81,7 @@ def settings() -> Iterator[Row]:
     for key, option in options.items():
         name, _, value = key.partition(" = ")
         yield f'`data.{name} = "{value}"`' if value else f"`data.{name}`", option.supports
-    for name, option in COLUMNS.items():
+    for name, option in COLUMN_PROMISES.items():
         yield f"samples with {name}", option.supports
     for key, option in KEYS.items():
         yield f"`{key}`", option.supports

@@ -9,9 +9,8 @@ from msgspec import Meta
 from mpifed import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.algorithms import accfeddcd, feddcd
 from mpifed.algorithms.bases.dual_method import DualState
-from mpifed.data.formats.images import scale_pixels
 from mpifed.data.partition import even_edges
-from mpifed.data.sources.public_images import IdxImages, Mnist
+from mpifed.data.sources.public_images import IdxImages, Mnist, scale_pixels
 from mpifed.kernels.blocks import Block
 from mpifed.networks.mlp import MLP
 from mpifed.problems.quadratic import Quadratic

@@ -29,9 +29,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import UserClassError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
-from mpifed.data.dataset import Data, Dataset
+from mpifed.data.dataset import Data, Dataset, ReorderedDataset
 from mpifed.data.partition import Partition
-from mpifed.data.reordered import ReorderedDataset
 from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.housing import prepare_in_process
 from mpifed.experiment.prepare import PreparedRun

@@ -17,7 +17,7 @@ from mpifed.data import download
 from mpifed.data.dataset import Data, Dataset
 from mpifed.data.info import Survey, describe, describe_missing_cells, survey
 from mpifed.data.labels import add_note, fit_labels
-from mpifed.data.tables.missing import MissingCells
+from mpifed.data.tables.features import MissingCells
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.report import partition, style

@@ -1,6 +1,7 @@
 from mpifed.data.sources.arrays import Arrays as Arrays
 from mpifed.data.sources.file import File as File
 from mpifed.data.sources.frame import Frame as Frame
+from mpifed.data.sources.frame import Rdatasets as Rdatasets
 from mpifed.data.sources.gaussian import Gaussian as Gaussian
 from mpifed.data.sources.linreg_noniid import LinregNoniid as LinregNoniid
 from mpifed.data.sources.public_images import Digits as Digits
@@ -17,8 +18,7 @@ from mpifed.data.sources.public_tables import Sct as Sct
 from mpifed.data.sources.public_tables import W8a as W8a
 from mpifed.data.sources.quadratic import LowerBound as LowerBound
 from mpifed.data.sources.quadratic import RandomQuadratic as RandomQuadratic
-from mpifed.data.sources.rdatasets import Rdatasets as Rdatasets
+from mpifed.data.sources.quadratic import Tridiagonal as Tridiagonal
+from mpifed.data.sources.synthetic import ImageClasses as ImageClasses
 from mpifed.data.sources.synthetic import Synthetic as Synthetic
-from mpifed.data.sources.synthetic_images import ImageClasses as ImageClasses
 from mpifed.data.sources.torch_dataset import TorchDataset as TorchDataset
-from mpifed.data.sources.tridiagonal import Tridiagonal as Tridiagonal

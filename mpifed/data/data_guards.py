@@ -18,19 +18,17 @@ class CheckedDataset(DatasetWrapper):
         pair = super().read_clients(lo, hi, test)
         sizes = self.sizes_test if test else self.sizes
         assert sizes is not None
-        wanted = (int(sizes[lo:hi].sum()), self.n)
+        d = int(sizes[lo:hi].sum())
         where = f"{'rows_test' if test else 'rows'}({lo}, {hi}) of {type(self.inner).__name__} returns"
-        right = f"it must return X {wanted} and y ({wanted[0]},)"
+        right = f"it must return X {(d, self.n)} and y ({d},)"
         if not is_pair(pair):
             raise UserClassError(f"{where} {describe_value(pair)}: {right}")
-        X, y = pair
-        if np.ndim(X) != 2 or X.shape != wanted:
-            raise UserClassError(f"{where} X as {describe_value(X)}: {right}")
-        if count_masked([X, y]):
+        for name, array, shape in zip("Xy", pair, ((d, self.n), (d,)), strict=True):
+            if np.shape(array) != shape:
+                raise UserClassError(f"{where} {name} as {describe_value(array)}: {right}")
+        if count_masked(pair):
             raise UserClassError(f"{where} a masked array, of which some entries have no number: leave their rows out")
-        if np.shape(y) != wanted[:1]:
-            raise UserClassError(f"{where} y as {describe_value(y)}: {right}")
-        return X, y
+        return pair
 
 
 def is_pair(value: Any) -> bool:
@@ -50,14 +48,13 @@ def check_load(source: Any, result: Any, seed: int, dtype: str) -> Dataset:
             setattr(result, name, np.asarray(sizes))
     # A source may decide itself how many clients there are; without this it would silently ignore data.clients.
     cls: type[Data] = type(source)
-    default = fields_of(cls)["clients"].default
-    if source.clients is not None and source.clients not in (default, result.m):
+    if source.clients not in (None, fields_of(cls)["clients"].default, result.m):
         raise InvalidReturn(f"returns a data set of {result.m} clients, and data.clients = {source.clients}")
     return CheckedDataset(result)
 
 
 def check_counts(sizes: Any, m: int, name: str, minimum: int) -> None:
-    """Raise Wrong unless ``sizes`` (m,) are whole numbers of at least ``minimum``."""
+    """Raise InvalidReturn unless ``sizes`` (m,) are whole numbers of at least ``minimum``."""
     array = np.asarray(sizes)
     if array.shape != (m,) or array.dtype.kind not in "iu":
         raise InvalidReturn(
@@ -81,10 +78,9 @@ def check_deal(partition: Any, result: Any, y: Array, m: int, rng: np.random.Gen
         raise InvalidReturn(
             f"returns order as {describe_value(result[0])}: it must be {sizes.sum()} row numbers, as many as sizes say"
         )
-    if len(order) and (order.min() < 0 or order.max() >= len(y)):
-        raise InvalidReturn(
-            f"returns row {order.max() if order.min() >= 0 else order.min()}, and there are {len(y)} rows"
-        )
+    outside = order[(order < 0) | (order >= len(y))]
+    if outside.size:
+        raise InvalidReturn(f"returns row {outside[0]}, and there are {len(y)} rows")
     if np.bincount(order).max() > 1:
         raise InvalidReturn("returns a row twice: each row belongs to one client")
     return order[: sizes.sum()], sizes  # the other rows belong to no client

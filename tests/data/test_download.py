@@ -14,6 +14,7 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.data import download
 from mpifed.data.download import fetch
+from mpifed.data.public import PUBLIC, Download, PublicSet
 from tests.helpers.image_files import REAL
 
 
@@ -21,7 +22,7 @@ from tests.helpers.image_files import REAL
 def publish(monkeypatch):
     """Says where the files of a set are."""
     return lambda url, sha256=None, files=("a.csv",), name="qot": monkeypatch.setitem(
-        download.SOURCES, name, [download.Source(url, sha256, files)]
+        PUBLIC, name, PublicSet((Download(url, sha256, files),))
     )
 
 
@@ -145,9 +146,9 @@ def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, publish):
 
 
 def test_every_set_has_a_safe_address_and_sums_are_those_of_sha256():
-    for source in [source for sources in download.SOURCES.values() for source in sources]:
+    for source in [source for one in PUBLIC.values() for source in one.downloads]:
         assert source.url.startswith(("https://", "http://fashion-mnist"))
         assert source.sha256 is None or len(source.sha256) == 64
-    for source in download.SOURCES["mnist"][2:]:
+    for source in PUBLIC["mnist"].downloads[2:]:
         path = Path(REAL, "mnist", source.files[0])
         assert not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() == source.sha256

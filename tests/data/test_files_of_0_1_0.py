@@ -1,6 +1,6 @@
 """Files that version 0.1.0 wrote are read as they were: results, an experiment file and a checkpoint.
 
-``python -m tests.data.files_of_0_1_0.make tests/data/files_of_0_1_0`` made them, with version 0.1.0.
+Version 0.1.0 made files.tar.xz, and numbers.json has what h5py found in them: never write them anew.
 """
 
 import csv
@@ -24,12 +24,6 @@ def folder(tmp_path):
     with tarfile.open(HERE / "files.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
-
-
-def test_there_is_one_of_each_kind():
-    assert set(NUMBERS) == {"plain", "features", "graph", "clients", "certified", "begun"}
-    assert sum(path.stat().st_size for path in HERE.iterdir() if path.is_file()) < 200_000
-    assert all(one["attrs"]["mpifed_version"] == "0.1.0" for one in NUMBERS.values())
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -40,10 +40,7 @@ EMPTY = ": no sample has such a label"
         ("binary", [-1], None, f"all labels are -1: {ALONE}"),
         *(("classes", labels, None, "") for labels in ([0, 1, 2, 1], [True, False])),
         *(("binary", labels, None, "") for labels in ([0, 1], [-1, 1])),
-        *(
-            ("numbers", labels, None, "")
-            for labels in ([1, 2, 3], [0, 3, 3, 1], [0.5, 0.25, 0.5], [1, 1], [0, 1 << 21])
-        ),
+        *(("numbers", labels, None, "") for labels in ([1, 2, 3], [0, 3, 3, 1], [0.5, 0.25], [1, 1], [0, 1 << 21])),
     ],
 )
 def test_what_becomes_of_labels_is_said_and_without_a_note_the_data_stay_as_they_are(kind, labels, wanted, note, dtype):

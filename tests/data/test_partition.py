@@ -89,19 +89,13 @@ def test_given_sizes_take_a_subset_of_the_pool(sizes, wanted):
 
 PAIRS = np.arange(12) // 2
 REAL = np.linspace(0, 1, 50)
-
-
 MANY = np.arange(60) % 2.0
 
 
 @pytest.mark.parametrize(
     ("least", "alpha", "sentence"),
     [
-        (
-            13,
-            0.5,
-            r"least_samples = 13 for data\.clients = 5 needs 65 samples, and there are 60: .* to 12, with a large",
-        ),
+        (13, 0.5, r"least_samples = 13 for data\.clients = 5 needs 65 samples, .* 60: .* to 12, with a large"),
         (10, 0.01, r"alpha = 0\.01 left a client .*: raise alpha or lower data\.clients = 5$"),
     ],
 )
@@ -128,12 +122,7 @@ def test_what_is_advised_for_shares_that_leave_too_few_samples_gives_a_partition
         ({"name": "classes", "per_client": 7}, PAIRS, 5, r"\.per_client = 7 is too large: there are 6 classes"),
         ({"name": "classes", "per_client": 1}, 0 * PAIRS, 12, r' = "classes" left a client empty .*data\.clients = 12'),
         ({"name": "dirichlet", "alpha": 1e-3}, 0 * PAIRS, 5, r"\.alpha = 0\.001 left a client .* data\.clients = 5"),
-        (
-            {"name": "dirichlet", "least_samples": 3},
-            PAIRS,
-            5,
-            r"least_samples = 3 for .* 15 samples, and there are 12: ",
-        ),
+        ({"name": "dirichlet", "least_samples": 3}, PAIRS, 5, r"least_samples = 3 for .* 15 samples, and there are 12"),
         ({"name": "classes"}, REAL, 5, ' = "classes" needs classes'),
         ({"name": "dirichlet"}, REAL, 5, ' = "dirichlet" needs classes'),
         ({"name": "shards", "pure": True}, REAL, 5, ' = "shards" needs classes'),

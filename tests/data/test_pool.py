@@ -10,7 +10,7 @@ import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Dataset
 from mpifed.data.partition import Partition
-from mpifed.data.pool import LazyMatrix, Pool, PoolSamples, make_pool, split_tests
+from mpifed.data.pool import Pool, PoolSamples, make_pool, split_tests
 from mpifed.data.sources.arrays import Arrays
 from tests.helpers import data_files as files
 from tests.helpers.data_files import X, load, write, y
@@ -53,9 +53,8 @@ def split(form, sizes, order, share, seed):
         return split_tests(Made(sizes, seed), share)
     numbers = np.arange(sum(sizes))
     matrix = sp.csr_array(numbers[:, None] + 1.0) if form == "csr" else numbers[:, None] + 1.0
-    return make_pool(
-        Arrays(test=share), PoolSamples(matrix, numbers, order, np.array(sizes)), None, seed, "float64", "x"
-    )
+    samples = PoolSamples(matrix, numbers, order, np.array(sizes))
+    return make_pool(Arrays(test=share), samples, None, seed, "float64", "x")
 
 
 @given(
@@ -99,18 +98,3 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file_and_data
         kept(0, 1)
     with pytest.raises(UserError, match=r"^row 3 of X of the data set is not finite"):
         Pool(np.diag([1, 1, 1, np.nan]), np.ones(4), None, np.array([2, 2])).rows(0, 2)
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from(["dense", "csr", "late"]), st.integers(0))
-def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
-    rng = np.random.default_rng(seed)
-    matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
-    order = rng.permutation(30)[:d]
-    csr = sp.csr_array(matrix)
-    X = {"dense": matrix, "csr": csr, "late": LazyMatrix(csr, sp.csr_array.toarray)}[kind]
-    pool = Pool(X, np.arange(30), order, np.array(sizes))
-    files.same_rows_however_asked(pool)
-    rows, labels = pool.rows(0, pool.m)
-    assert sp.issparse(rows) == (kind == "csr") == pool.sparse
-    assert np.array_equal(files.dense(rows), matrix[order])
-    assert np.array_equal(labels, order)

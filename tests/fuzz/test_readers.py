@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from mpifed.core.errors import UserError
 from mpifed.data import info
 from mpifed.data.dataset import Data
-from mpifed.data.formats.images import read_idx
 from mpifed.data.labels import fit_labels
+from mpifed.data.sources.public_images import read_idx
 from mpifed.experiment import config
 from mpifed.experiment.checkpoint import checkpoint_folder, read_checkpoint
 from mpifed.federation.participation.selection import Replay

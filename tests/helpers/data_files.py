@@ -6,6 +6,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
 
@@ -45,6 +46,15 @@ def write(path, arrays):
 
 def load(path, dtype="float64", seed=0, **options):
     return Data.build({"name": "file", "path": str(path), **options}, "data").load(seed, dtype)
+
+
+def saved(form, frame, folder, **options):
+    """A function that loads the data of a frame, from a file of this form or from memory."""
+    if form == "frame":
+        return lambda **settings: mpifed.table(frame, **settings).load(0, "float64")
+    path = folder / f"x.{form}"
+    frame.to_parquet(path, index=False, **options) if form == "parquet" else frame.to_csv(path, index=False)
+    return lambda **settings: load(path, **settings)
 
 
 def load_and_read(path, **options):

@@ -17,20 +17,26 @@ OF_SCIPY = ("data", "indices", "indptr", "shape")  # arrays that scipy.sparse.sa
 TEXT = "SU"  # kinds of numpy's types for bytes and text
 
 
+def label(name: str, path: Path | str) -> str:
+    """Return a phrase for an array of a file, or of a program where ``path`` is empty."""
+    return f"{name} of {path}" if path else name
+
+
 def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: bool = False) -> tuple[Any, Array]:
     """Return X and y (d,) of training (part "") or test ("_test") samples; UserError for wrong shapes and types."""
     X_name, y_name = f"X{part}", f"y{part}"
     X = arrays[X_name] if X_name in arrays else read_csr(arrays, path, X_name)
     check_real(X, X_name, path)
     if len(X.shape) != 2 or 0 in X.shape:
-        raise UserError(f"{X_name} of {path} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
-    check_memory(8 * int(X.shape[1]), f"{X_name} of {path} has {X.shape[1]:,} columns: a model with as many parameters")
+        raise UserError(f"{label(X_name, path)} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
+    columns = f"{label(X_name, path)} has {X.shape[1]:,} columns"
+    check_memory(8 * int(X.shape[1]), f"{columns}: a model with as many parameters")
     y = read_vector(arrays, y_name, path, texts)
     if len(y) != X.shape[0]:
         turned = f": it needs a row for each sample, so write {X_name} transposed" if len(y) == X.shape[1] else ""
-        raise UserError(f"{y_name} of {path} has {len(y)} entries, but {X_name} has {X.shape[0]} rows{turned}")
+        raise UserError(f"{label(y_name, path)} has {len(y)} entries, but {X_name} has {X.shape[0]} rows{turned}")
     if y.dtype.kind not in TEXT:
-        check_finite(y.astype(np.float64), range(len(y)), f"{y_name} of {path}")
+        check_finite(y.astype(np.float64), range(len(y)), label(y_name, path))
     return X, y
 
 
@@ -104,7 +110,7 @@ def check_real(array: Any, name: str, path: Path | str) -> None:
     dtype = getattr(array, "dtype", np.dtype(object))
     if dtype.kind not in "biuf":
         never = "; pickled objects are never loaded" if dtype.hasobject else ""
-        raise UserError(f"{name} of {path} has the type {dtype}: it must be an array of real numbers{never}")
+        raise UserError(f"{label(name, path)} has the type {dtype}: it must be an array of real numbers{never}")
 
 
 def is_counts(values: Array) -> bool:
@@ -119,10 +125,10 @@ def read_vector(arrays: dict[str, Any], name: str, path: Path | str, texts: bool
     if not (texts and getattr(arrays[name], "dtype", np.dtype(object)).kind in TEXT):
         check_real(arrays[name], name, path)
     else:
-        check_text_length(text_capacity(arrays[name].dtype), f"{name} of {path}")
+        check_text_length(text_capacity(arrays[name].dtype), label(name, path))
     shape = tuple(arrays[name].shape)
     if len(shape) == 0 or math.prod(shape) not in shape:
-        raise UserError(f"{name} of {path} has the shape {shape}: it must be a vector")
+        raise UserError(f"{label(name, path)} has the shape {shape}: it must be a vector")
     values = arrays[name][:]
     vector = np.asarray(values.toarray() if sp.issparse(values) else values).ravel()
     return np.char.decode(vector, "utf-8") if vector.dtype.kind == "S" else vector

@@ -15,7 +15,7 @@ import numpy as np
 
 from mpifed.core.memory import bytes_of_shape, check_declared_size, check_memory
 from mpifed.core.typing import Array
-from mpifed.data.formats.on_disk import csr_from_columns, open_h5
+from mpifed.data.formats.hdf5 import csr_from_columns, open_h5
 
 # numpy's types by the number of an element's type, and by that of a variable's class
 TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}

@@ -3,7 +3,6 @@
 import io
 import lzma
 import os
-import re
 import struct
 import tokenize
 import warnings
@@ -20,16 +19,13 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.checksummed import npy_header
 from mpifed.core.errors import UserError, reason
-from mpifed.core.hdf5 import check_heaps, get_entry, iterate_datasets, read_dataset
-from mpifed.core.memory import bytes_of_shape, check_declared_size, check_memory, check_text_length
+from mpifed.core.memory import bytes_of_shape, check_declared_size, check_memory
 from mpifed.core.typing import Array, SampleMatrix
 
 Reader = Callable[[int, int], Any]  # (lo, hi) -> the rows lo <= i < hi
 
 BLOCK_BYTES = 1 << 25  # read at a time
 HEADER = 1 << 14  # bytes of an array in an NPZ file; numpy itself reads no longer headers
-# Classes of MATLAB whose variables are arrays of numbers.
-NUMBERS = re.compile("double|single|logical|u?int(8|16|32|64)")
 PACKED = (struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, *PACKED)  # what damaged files raise
 
@@ -147,115 +143,6 @@ class StoredCsr(StoredArray):
                 return part
 
             yield rows
-
-
-@dataclass(eq=False)
-class H5Array(StoredArray):
-    """An array in an HDF5 file; ``columns_first``: whether rows of the file are columns, as MATLAB writes them."""
-
-    form = "HDF5"
-
-    columns_first: bool = False
-
-    @contextmanager
-    def open(self) -> Iterator[Reader]:
-        import h5py
-
-        with h5py.File(self.path, "r", locking="best-effort") as file, self.within(file) as rows:
-            yield rows
-
-    @contextmanager
-    def within(self, file: Any) -> Iterator[Reader]:
-        """Return a reader of rows in the open ``file``."""
-        longest = max(1, check_heaps(self.path)) if self.dtype.kind == "U" else 0
-        dataset = file[self.name]
-
-        def rows(lo: int, hi: int) -> Array:
-            self.check_memory(hi - lo)
-            if self.columns_first:
-                return dataset[..., lo:hi].T
-            return read_texts(dataset, lo, hi, longest, f"{self.name} of {self.path}") if longest else dataset[lo:hi]
-
-        yield rows
-
-
-def read_texts(dataset: Any, lo: int, hi: int, longest: int, label: str) -> Array:
-    """Read the texts lo <= i < hi of a file whose longest has ``longest`` bytes; UserError if they are too long.
-
-    They are read a few at a time, because all of them may refer to one text that the file holds once.
-    """
-    step = max(1, BLOCK_BYTES // longest)
-    parts = []
-    for first in range(lo, hi, step):
-        parts.append(dataset.asstr()[first : min(first + step, hi)])
-        check_text_length(max(map(len, parts[-1].ravel())), label)
-    texts = np.concatenate([np.zeros((0, *dataset.shape[1:]), object), *parts])
-    check_memory(4 * texts.size * max(map(len, texts.ravel()), default=0), f"the texts of {label}")
-    return texts.astype(str)
-
-
-def is_h5(path: Path) -> bool:
-    import h5py
-
-    return bool(h5py.is_hdf5(path))
-
-
-def open_h5(path: Path) -> dict[str, Any]:
-    """Return the arrays of an HDF5 file by name; sparse ones that MATLAB wrote are read into memory, as CSR."""
-    import h5py
-
-    with h5py.File(path, "r", locking="best-effort") as file:
-        arrays = {name: h5_array(path, name, one) for name, one in iterate_datasets(file, str(path))}
-        return arrays | dict(sparse_groups(file, path))
-
-
-def h5_array(path: Path, name: str, entry: Any) -> H5Array:
-    """Return the array of a dataset in an HDF5 file, which is not read."""
-    import h5py
-
-    if variable_class := matlab_class(entry):
-        # An empty array holds its shape instead of numbers.
-        shape = (0, 0) if "MATLAB_empty" in entry.attrs else entry.shape[::-1]
-        dtype = entry.dtype if NUMBERS.fullmatch(variable_class) else np.dtype(object)
-        return H5Array(path, name, shape, dtype, columns_first=True)
-    string_type = h5py.check_string_dtype(entry.dtype)
-    text = string_type is not None and string_type.length is None  # strings of any length are text in numpy, too
-    return H5Array(path, name, entry.shape, np.dtype(str if text else entry.dtype))
-
-
-def matlab_class(entry: Any) -> str:
-    """Return the class of a variable in a file that MATLAB 7.3 wrote; empty elsewhere."""
-    if "MATLAB_class" not in entry.attrs:
-        return ""
-    # MATLAB writes a text of fixed length; one of any length lies in a heap of the file, which may be damaged.
-    if entry.attrs.get_id("MATLAB_class").dtype.kind != "S":
-        check_heaps(entry.file.filename)
-    return str(np.asarray(entry.attrs["MATLAB_class"]).astype(str))
-
-
-def sparse_groups(file: Any, path: Path) -> Iterator[tuple[str, SampleMatrix]]:
-    """Yield names and CSR matrices of sparse variables of MATLAB: groups of columns, with an attribute for the rows."""
-    for name in file:
-        group = get_entry(file, name, str(path))
-        if not (hasattr(group, "keys") and matlab_class(group) and "MATLAB_sparse" in group.attrs):
-            continue
-        parts = {key: read_dataset(data, f"{name} of {path}") for key, data in iterate_datasets(group, str(path))}
-        shape = (int(group.attrs["MATLAB_sparse"]), len(parts["jc"]) - 1)
-        empty = np.zeros(0)
-        yield name, csr_from_columns(name, parts.get("data", empty), parts.get("ir", empty), parts["jc"], shape)
-
-
-def csr_from_columns(name: str, values: Array, rows: Array, starts: Array, shape: tuple[int, ...]) -> SampleMatrix:
-    """Return the CSR matrix with the entries of CSC arrays; ValueError where these are no matrix."""
-    with np.errstate(invalid="ignore"):
-        rows = rows.astype(np.int64)
-        starts = starts.astype(np.int64)
-    columns = shape[-1]
-    if len(starts) != columns + 1 or np.any(np.diff(starts) < 0):  # which scipy does not check for an empty matrix
-        raise ValueError(f"the column pointers of {name} must be {columns + 1} numbers that never decrease")
-    matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), shape)
-    matrix.check_format(full_check=True)
-    return sp.csr_array(matrix)
 
 
 class NpzArray(StoredArray):

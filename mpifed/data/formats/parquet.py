@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import bytes_of_shape, check_memory, check_text_length, free
+from mpifed.core.memory import bytes_of_shape, check_memory, free
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.tables.table import MISSING, DataTable, TableColumn, make_category
+from mpifed.data.tables.table import DATES, MISSING, DataTable, TableColumn, make_category
 
 CODE = 8  # bytes of the code of a text
 LONG = 64  # bytes of a text before it becomes a code, about
@@ -79,14 +79,11 @@ class ParquetTable(DataTable):
         dtype = values.type.value_type if coded else values.type
         label = f"the column {name!r} of {self.path}"
         if coded and (self.has_order or values.type.ordered):
-            return read_levels(values, label)
+            return read_texts(values, label, ordered=True)
         if types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype):
-            return read_texts(values, label)._replace(category=coded)
+            return read_texts(values, label, ordered=False)._replace(category=coded)
         if types.is_temporal(dtype):
-            raise UserError(
-                f"{label} has the type {dtype}: replace dates and times by numbers, such as days since the first, "
-                "or name the column in data.ignore"
-            )
+            raise UserError(f"{label} has the type {dtype}: {DATES}")
         if not any(test(dtype) for test in (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)):
             raise UserError(
                 f"{label} has the type {dtype}: it must have numbers, booleans or texts; name it in data.ignore, "
@@ -113,26 +110,16 @@ def read_numbers(values: Any, dtype: Any) -> Array:
     return np.asarray(values)
 
 
-def read_texts(values: Any, label: str) -> TableColumn:
-    """Return a column of the texts of an Arrow array, which may be a dictionary of categories."""
+def read_texts(values: Any, label: str, ordered: bool) -> TableColumn:
+    """Return a column of the texts of an Arrow array, or a category if its dictionary is in an order of its own."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not len(values):  # combine_chunks of nothing is no array
         return TableColumn(np.zeros(0, np.int64), ())
     # Large: offsets of the usual type have 32 bits, which a column of more than 2 GB of texts exceeds.
-    texts = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
-    check_text_length(pc.max(pc.utf8_length(texts)).as_py() or 0, label)
-    coded = pc.dictionary_encode(texts).combine_chunks()
-    codes = np.asarray(coded.indices.fill_null(MISSING)).astype(np.int64)
-    return TableColumn(codes, tuple(coded.dictionary.to_pylist()))
-
-
-def read_levels(values: Any, label: str) -> TableColumn:
-    """Return a category from an Arrow array whose dictionary is in an order of its own."""
-    if not len(values):
-        return TableColumn(np.zeros(0, np.int64), ())
-    coded = values.unify_dictionaries().combine_chunks()
-    column = make_category(coded.dictionary.to_pylist(), np.asarray(coded.indices.fill_null(MISSING)).astype(np.int64))
-    check_text_length(max(map(len, column.texts or ()), default=0), label)
-    return column
+    coded = values.unify_dictionaries() if ordered else pc.dictionary_encode(values.cast(pa.large_string()))
+    coded = coded.combine_chunks()
+    codes = np.asarray(coded.indices.fill_null(MISSING))
+    column = make_category(coded.dictionary.to_pylist(), codes, label)
+    return column if ordered else column._replace(category=False, ordered=False)

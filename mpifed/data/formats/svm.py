@@ -12,8 +12,8 @@ from mpifed.core import sparse as sp
 from mpifed.core.arrays import row_offsets
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.data.dataset import BASE, COLUMNS, Inference
 from mpifed.data.formats.lines import is_number, read_lines
-from mpifed.data.inferred import BASE, COLUMNS, Inference
 
 CHUNK = 1 << 24  # bytes of text parsed at a time
 QID = re.compile(rb"\sqid:\S*")

@@ -16,10 +16,11 @@ from mpifed.core.objects import to_plain
 from mpifed.core.promises import Supports, supporting
 from mpifed.core.typing import Array, PositiveInt, SampleMatrix
 from mpifed.data.dataset import Data, Dataset, TestFraction
+from mpifed.data.formats.arrays import read_samples
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import ClassesOption, PoolSamples, check_finite, make_pool_with_classes
-from mpifed.data.sample_columns import COLUMNS, attach_columns, columns_of_pool, combine_columns
-from mpifed.data.sources.held import HeldWords, find_held, keep
+from mpifed.data.sample_columns import COLUMNS, attach_columns, columns_of_pool, combine_columns, refuse_both_weights
+from mpifed.data.sources.held import find_held, keep
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
 
@@ -51,15 +52,6 @@ class HeldArrays:
         return sha256.hexdigest()
 
 
-WORDS = HeldWords(
-    call="mpifed.arrays(X, y, clients)",
-    again="mpifed.arrays(X, y, clients)",
-    what="arrays",
-    same="arrays",
-    changed="the arrays have changed since mpifed.arrays(…) took them",
-)
-
-
 class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     """Arrays of a Python program, as `mpifed.arrays(X, y, clients)` gives them; recorded by shape and hash.
 
@@ -69,6 +61,8 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     # Samples as they are; every rank has the arrays of the program.
     supports = Supports.EVERYTHING
     held = True
+    call: ClassVar[str] = "mpifed.arrays(X, y, clients)"
+    noun: ClassVar[str] = "arrays"
     options = supporting("shape", "sha256", "partition", "test", "classes")
 
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
@@ -80,10 +74,10 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     classes: ClassesOption = None
 
     def check(self) -> None:
-        find_held(self, WORDS)
+        find_held(self)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        held: HeldArrays = find_held(self, WORDS)
+        held: HeldArrays = find_held(self)
         pool = make_pool_with_classes(self, held.train, held.test, seed, dtype, "the arrays")
         pool.division = pool.division or "by the arrays"
         if held.columns:
@@ -182,8 +176,7 @@ def check_columns(columns: Mapping[str, ArrayLike], d: int, tests: PoolSamples |
     vectors = {name: to_vector(values, name) for name, values in columns.items()}
     if not vectors:
         return vectors
-    if "weight" in vectors and "frequency" in vectors:
-        raise UserError("weight and frequency are both weights of samples: give one of them")
+    refuse_both_weights(vectors)
     for name, values in vectors.items():
         if len(values) != d:
             raise UserError(f"{name} has {len(values)} entries, but X has {d} rows")
@@ -204,14 +197,10 @@ def check_samples(X: Any, y: ArrayLike, part: str) -> tuple[SampleMatrix, Array]
     """Return X (d, n) and y (d,) as arrays or CSR; UserError for wrong types and shapes, which names X + part."""
     original = X
     X = X.tocsr() if sp.issparse(X) else to_array(X, f"X{part}")
-    if len(X.shape) != 2 or 0 in X.shape:
-        raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
-    y = to_vector(y, f"y{part}")
-    if X.dtype.kind not in "biuf":
-        frame = "; mpifed.table takes a data frame" if hasattr(original, "columns") else ""
-        raise UserError(f"X{part} has the type {X.dtype}: it must be an array of real numbers{frame}")
-    if len(y) != X.shape[0]:
-        raise UserError(f"y{part} has {len(y)} entries, but X{part} has {X.shape[0]} rows")
+    if X.dtype.kind not in "biuf" and hasattr(original, "columns"):
+        right = "it must be an array of real numbers; mpifed.table takes a data frame"
+        raise UserError(f"X{part} has the type {X.dtype}: {right}")
+    X, y = read_samples({f"X{part}": X, f"y{part}": to_vector(y, f"y{part}")}, "", part, texts=True)
     check_finite(X, range(len(y)), f"X{part}")
     return X, y
 

@@ -16,14 +16,20 @@ from mpifed.core.toml import as_list, toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import SUFFIXES, Dataset
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
-from mpifed.data.formats.h5_groups import OWNERS, read_groups
+from mpifed.data.formats.hdf5 import OWNERS, is_h5, open_h5, read_groups
 from mpifed.data.formats.mat import read_mat
-from mpifed.data.formats.on_disk import is_h5, open_h5, open_npz, reading
+from mpifed.data.formats.on_disk import open_npz, reading
 from mpifed.data.formats.svm import infer_indices, read_svm
-from mpifed.data.pool import Pool, PoolSamples, check_finite, make_pool_with_classes
-from mpifed.data.sample_columns import COLUMNS, attach_columns, check_weights, columns_of_pool, combine_columns
+from mpifed.data.pool import Pool, PoolSamples, check_finite, make_pool_with_classes, refuse_contradiction
+from mpifed.data.sample_columns import (
+    COLUMNS,
+    attach_columns,
+    check_weights,
+    columns_of_pool,
+    combine_columns,
+    refuse_both_weights,
+)
 from mpifed.data.sources.tabular import Tabular
-from mpifed.data.tables.samples import refuse_contradiction
 from mpifed.data.tables.table import DataTable, JoinedTable, StackedTable
 
 FORMATS = {suffix: form for form, suffixes in SUFFIXES.items() for suffix in suffixes}
@@ -152,8 +158,7 @@ class File(Tabular, kw_only=True, tag="file"):
                 from mpifed.data.formats.parquet import ParquetTable
 
                 return ParquetTable(path)
-            from mpifed.data.formats.cells import CsvFormat
-            from mpifed.data.formats.csv import CsvTable
+            from mpifed.data.formats.csv import CsvFormat, CsvTable
 
             missing = MISSING if self.missing_texts is None else self.missing_texts
             encoding = None if self.encoding is None or codecs.lookup(self.encoding).name in UTF8 else self.encoding
@@ -165,6 +170,7 @@ class File(Tabular, kw_only=True, tag="file"):
         X, y = read_samples(arrays, path, "", texts=True)
         sizes = read_sizes(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
         test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
+        tests = f"{path}, which has its own test samples X_test" if test is not None else ""
         order = None
         division = ""
         owners = arrays.get(OWNERS, ())
@@ -175,7 +181,7 @@ class File(Tabular, kw_only=True, tag="file"):
             if client.dtype.kind == "f":
                 check_finite(client, range(len(client)), f"client of {path}")
             values, owner = np.unique(client, return_inverse=True)
-            self.check_agreement("has a column", len(values), test is not None)
+            refuse_contradiction(self, len(values), str(path), "has a column", tests)
             if sizes is not None and not np.array_equal(np.repeat(np.arange(len(sizes)), sizes), owner):
                 raise UserError(f"client of {path} says otherwise than sizes whose the rows are: leave one of them out")
             order = np.argsort(owner, kind="stable")
@@ -183,7 +189,7 @@ class File(Tabular, kw_only=True, tag="file"):
             division = 'by the column "client"'
             owners = tuple(map(str, values.tolist()))
         elif sizes is not None:
-            self.check_agreement("has sizes", len(sizes), test is not None)
+            refuse_contradiction(self, len(sizes), str(path), "has sizes", tests)
             division = "by the groups of the file" if owners else "by the sizes in the file"
         pool = make_pool_with_classes(self, PoolSamples(X, y, order, sizes), test, seed, dtype, str(path))
         pool.inferred = infer_indices(self.zero_based, self.columns) if format_of(path) == "LIBSVM" else ()
@@ -220,9 +226,9 @@ class File(Tabular, kw_only=True, tag="file"):
 
     def arrays_of_samples(self) -> dict[str, str]:
         """Return the names of arrays of weights and offsets, by their names in COLUMNS."""
-        if self.weight is not None and self.frequency is not None:
-            raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
-        return {name: str(key) for name in COLUMNS if (key := getattr(self, name)) is not None}
+        names = {name: str(key) for name in COLUMNS if (key := getattr(self, name)) is not None}
+        refuse_both_weights(names, "data.")
+        return names
 
     def read(self, path: Path, form: str) -> dict[str, Any]:
         """Return the arrays in a file by name."""
@@ -247,14 +253,6 @@ class File(Tabular, kw_only=True, tag="file"):
         if self.test_column() is not None and form not in TABLES:
             raise UserError(
                 f"data.test = {toml_value(self.test)} names a column of a table, but {path} is {form}: give a share"
-            )
-
-    def check_agreement(self, has: str, m: int, tested: bool) -> None:
-        """Raise UserError for options that contradict a file with sizes or a column of m clients, or test samples."""
-        refuse_contradiction(m, self, str(self.paths()[0]), has)
-        if tested and self.test:
-            raise UserError(
-                f"data.test = {self.test} contradicts {self.path}, which has its own test samples X_test: leave it out"
             )
 
 

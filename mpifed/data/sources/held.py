@@ -1,7 +1,7 @@
 """Data in the memory of a Python program, which are found by their hash as long as the program holds them."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from mpifed.core.errors import UserError
@@ -20,32 +20,23 @@ class HeldData(Protocol):
 HELD: WeakValueDictionary[str, HeldData] = WeakValueDictionary()  # by hash
 
 
-class HeldWords(NamedTuple):
-    """Phrases for such data in error messages: the ``call`` that makes them, shortened in ``again``, …"""
-
-    call: str
-    again: str
-    what: str
-    same: str
-    changed: str
-
-
-def find_held(source: Any, words: HeldWords) -> Any:
+def find_held(source: Any) -> Any:
     """Return the data that ``source`` names by hash; UserError if this program does not hold or has changed them."""
     held = HELD.get(source.sha256)
     # An experiment file that says data = "arrays" has no hash.
     if not source.sha256:
-        raise UserError(f'data = "{source.label()}" needs a Python program: mpifed.run(data={words.call}, …)')
+        raise UserError(f'data = "{source.label()}" needs a Python program: mpifed.run(data={source.call}, …)')
     if held is None:
         shape = " × ".join(f"{length:,}" for length in source.shape or ())
         raise UserError(
-            f"the data were {words.what} in memory ({shape}, sha256 {source.sha256[:SHORT]}…), which this program does "
-            f"not hold: continue from Python with mpifed.resume(PATH, data={words.again}), or fit with "
-            f"mpifed.load(PATH).fit(data={words.again}), the same {words.same} on every rank"
+            f"the data were {source.noun} in memory ({shape}, sha256 {source.sha256[:SHORT]}…), which this program "
+            f"does not hold: continue from Python with mpifed.resume(PATH, data={source.call}), or fit with "
+            f"mpifed.load(PATH).fit(data={source.call}), the same data on every rank"
         )
     # The data are not copied, so that the program may have changed them.
     if held.digest() != source.sha256:
-        raise UserError(f"{words.changed}: call it again")
+        function = source.call.partition("(")[0]
+        raise UserError(f"the data in memory have changed since {function}(…) took them: call it again")
     return held
 
 

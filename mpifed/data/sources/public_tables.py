@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -12,18 +12,25 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports, supporting
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import ClientCount, Dataset
-from mpifed.data.download import find_data_file
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.formats.svm import infer_indices, read_svm
 from mpifed.data.partition import Partition, Sizes
 from mpifed.data.pool import LazyMatrix, PooledData, check_finite
+from mpifed.data.public import find_data_file, find_files
 
 KeepCsr = Annotated[bool, Meta(description="keep X as CSR; false: dense rows")]
 
 
-class UnitColumns(PooledData):
+class PublicTable(PooledData):
+    """Base of public tables, whose files ``data.public`` lists."""
+
+    def locate(self) -> list[Path]:
+        return find_files(self.label())
+
+
+class UnitColumns(PublicTable):
     """Base of tables whose columns are scaled to unit Euclidean norm before rows are divided among clients (errata)."""
 
     options = supporting("sparse")
@@ -69,10 +76,6 @@ class Qot(UnitColumns, tag="qot"):
     # Columns are scaled over all clients, which ``common`` says: a guarantee of privacy is for the samples after that.
     supports = Supports.EVERYTHING
 
-    def locate(self) -> list[Path]:
-        path = find_data_file("qot", "toxicity.mat", "qsar_oral_toxicity.csv")
-        return [path] if path.suffix == ".csv" else [path, find_data_file("qot", "toxicityclass.mat")]
-
     def read(self) -> tuple[Path, SampleMatrix, Array]:
         path, *classes = self.locate()
         with reading(path, "the data set qot"):
@@ -94,9 +97,6 @@ class Sct(UnitColumns, tag="sct"):
 
     # As for qot: ``common`` says that columns are scaled over all clients.
     supports = Supports.EVERYTHING
-
-    def locate(self) -> list[Path]:
-        return [find_data_file("sct", "train.csv")]
 
     def read(self) -> tuple[Path, SampleMatrix, Array]:
         (path,) = self.locate()
@@ -123,10 +123,6 @@ class Adult(UnitColumns, tag="adult"):
     default_partition: ClassVar[Partition] = Sizes(least=0.01)
 
     clients: ClientCount = 50
-
-    def locate(self) -> list[Path]:
-        path = find_data_file("adult", "adult.mat", "adult.data")
-        return [path, find_data_file("adult", "adultclass.mat" if path.suffix == ".mat" else "adult.test")]
 
     def read(self) -> tuple[Path, SampleMatrix, Array]:
         path, second = self.locate()
@@ -155,7 +151,23 @@ def read_persons(path: Path) -> Iterator[list[str]]:
                 yield cells
 
 
-class Rcv1(PooledData, tag="rcv1"):
+class SvmTable(PublicTable):
+    """Base of tables in LIBSVM's format, plain, .gz or .bz2; labels are numbered 0 … C-1 in increasing order."""
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        (path,) = self.locate()
+        with reading(path, "LIBSVM"):
+            X, y = read_samples(read_svm(path, None), path, "")
+        dataset = self.deal(self.arrange(X), np.unique(y, return_inverse=True)[1], seed, dtype, str(path))
+        dataset.inferred = infer_indices()
+        return dataset
+
+    def arrange(self, X: SampleMatrix) -> Any:
+        """Return X (d, n) as clients have it."""
+        return X
+
+
+class Rcv1(SvmTable, tag="rcv1"):
     """Reuters news, 20,242 samples of 47,236 features, sparse: rcv1_train.binary of LIBSVM (feddcd section 8.1).
 
     ``labels = "multiclass"`` reads rcv1_train.multiclass instead (15,564 samples, 53 classes). Labels are numbered
@@ -173,16 +185,8 @@ class Rcv1(PooledData, tag="rcv1"):
     def locate(self) -> list[Path]:
         return [find_data_file("rcv1", f"rcv1_train.{self.labels}", f"rcv1_train.{self.labels}.bz2")]
 
-    def load(self, seed: int, dtype: str) -> Dataset:
-        (path,) = self.locate()
-        with reading(path, "LIBSVM"):
-            X, y = read_samples(read_svm(path, None), path, "")
-        pool = self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))
-        pool.inferred = infer_indices()
-        return pool
 
-
-class LibsvmTable(PooledData):
+class LibsvmTable(SvmTable):
     """Base of tables of two classes in LIBSVM's format, plain, .gz, .bz2; the smaller label becomes 0, the other 1."""
 
     options = supporting("ones", "sparse")
@@ -193,21 +197,15 @@ class LibsvmTable(PooledData):
     ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
     sparse: KeepCsr = True
 
-    def locate(self) -> list[Path]:
-        name = self.label()
-        return [find_data_file(name, name, f"{name}.gz", f"{name}.bz2", shared="libsvm")]
-
     def load(self, seed: int, dtype: str) -> Dataset:
-        (path,) = self.locate()
-        with reading(path, "LIBSVM"):
-            X, y = read_samples(read_svm(path, None), path, "")
+        dataset = super().load(seed, dtype)
+        dataset.intercepts = int(self.ones)
+        return dataset
+
+    def arrange(self, X: SampleMatrix) -> Any:
         if self.ones:
-            X = sp.hstack([X, np.ones((len(y), 1))], format="csr")
-        classes = np.unique(y, return_inverse=True)[1]
-        pool = self.deal(X if self.sparse else LazyMatrix(X, sp.csr_array.toarray), classes, seed, dtype, str(path))
-        pool.intercepts = int(self.ones)
-        pool.inferred = infer_indices()
-        return pool
+            X = sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")
+        return X if self.sparse else LazyMatrix(X, sp.csr_array.toarray)
 
 
 class A9a(LibsvmTable, tag="a9a"):

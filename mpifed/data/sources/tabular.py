@@ -7,13 +7,14 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
+from mpifed.core.promises import OptionPromises, PromisesByOption, Supports, supporting
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import PositiveInt
 from mpifed.data.dataset import Data, Dataset, TableFeature, WithOnes
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.labels import SHOWN, abridge, note_text_labels, shorten
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import ClassesOption, Pool, make_pool_with_classes
+from mpifed.data.pool import ClassesOption, Pool, make_pool_with_classes, refuse_contradiction
 from mpifed.data.sample_columns import (
     COLUMNS,
     attach_columns,
@@ -23,16 +24,69 @@ from mpifed.data.sample_columns import (
     reduce_to_clients,
 )
 from mpifed.data.standardise import StandardisedDataset, StandardiseMethod
-from mpifed.data.tables import samples
-from mpifed.data.tables.coding import code_columns, list_names, note_row_numbers, note_training
-from mpifed.data.tables.missing import RowSelection, fill, list_rows, select_rows
-from mpifed.data.tables.promises import TABULAR
-from mpifed.data.tables.roles import WORDS, Roles, find_roles
-from mpifed.data.tables.samples import RowOwners
+from mpifed.data.tables.features import (
+    RowSelection,
+    code_columns,
+    fill,
+    list_names,
+    list_rows,
+    note_row_numbers,
+    note_training,
+    select_rows,
+)
+from mpifed.data.tables.roles import (
+    WORDS,
+    Roles,
+    RowOwners,
+    find_owners,
+    find_roles,
+    note_lost_clients,
+    note_similar_names,
+    read_labels,
+    split_samples,
+)
 from mpifed.data.tables.table import ColumnKey, DataTable, TableColumn
 
 Keys = list[int | str] | int | str
 FractionBelowOne = Annotated[float, Meta(ge=0, lt=1)]
+
+POOLED = (
+    '"pooled", which guarantees privacy for the data after it, or absent, with features that are scaled by constants '
+    "known without the data"
+)
+MEAN = '"mean", which guarantees privacy for the data after it, or "drop"'
+MOVED = ", and the noise of {name} hides one, so with the privacy that {name} guarantees it must be "
+SENT = (
+    "every client sends exact sums of its features before round one, which no noise hides, so with the privacy that "
+    "{name} guarantees it must be "
+)
+OWN = "one sample moves the mean and deviation of its client, and so all other samples of it"
+FILLED = "one sample moves the means of its client, and so others of it, whose cells these fill"
+# A sample changes others of its client: the guarantee for a client holds, that for a single sample does not.
+OF_CLIENT = Supports.EVERYTHING & ~Supports.SAMPLES
+# The promises that hold with options of tables; an option that is not here is refused if a promise is asked for.
+TABULAR: PromisesByOption = {
+    # No client could prepare its data like this alone: a guarantee is for the samples after it, which a note says.
+    "standardise = pooled": OptionPromises(Supports.EVERYTHING),
+    "standardise = own": OptionPromises(OF_CLIENT, {Supports.SAMPLES: f"{OWN}{MOVED}{POOLED}"}),
+    # Exact sums travel, once before round one and without regard to order, so that runs repeat.
+    "standardise = federated": OptionPromises(
+        Supports.REPEATED | Supports.DEVICES,
+        {Supports.SAMPLES: f"{SENT}{POOLED}", Supports.CLIENTS: f'{SENT}"own" or {POOLED}'},
+    ),
+    # A client knows its complete rows alone; how many are left is a number of samples, which is public.
+    **supporting("missing = refuse", "missing = drop"),
+    "missing = mean": OptionPromises(Supports.EVERYTHING),  # as for standardise = "pooled"
+    "missing = client-mean": OptionPromises(OF_CLIENT, {Supports.SAMPLES: f"{FILLED}{MOVED}{MEAN}"}),
+    # These say which column is what; each row is read without the others.
+    **supporting("partition", "test", "target", "client", "time", "event", "above", "features", "ignore", "ones"),
+    # COLUMN_PROMISES has those of columns of samples; objective.weights those of client weights.
+    **supporting("weight", "frequency", "offset", "exposure", "client_weights"),
+    # Classes that a study states do not depend on samples.
+    **supporting("classes"),
+    # Levels are inferred from all samples, which a note says; their coding changes no other sample.
+    **supporting("categories", "levels", "standardise_levels"),
+}
 
 
 class Tabular(Data):
@@ -114,14 +168,14 @@ class Tabular(Data):
         """Return the data set of a table; UserError where its columns are not what the options say."""
         roles = find_roles(self, table)
         columns, missing, row_notes = self.read_columns(table, roles)
-        y, label_notes = samples.read_labels(table, roles, columns, self.above)
-        owners = samples.find_owners(table, roles, columns)
+        y, label_notes = read_labels(table, roles, columns, self.above)
+        owners = find_owners(table, roles, columns)
         if owners.client is not None:
             has = "has a column" if "client" in roles.special else "are"
-            samples.refuse_contradiction(len(owners.names), self, table.source, has)
+            refuse_contradiction(self, len(owners.names), table.source, has)
         coded = code_columns(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, missing)
         X, y = read_samples({"X": coded.X, "y": y}, table.source, "", texts=True)
-        train, test = samples.split_samples(X, y, owners, self.clients or 128)
+        train, test = split_samples(X, y, owners, self.clients or 128)
         pool = make_pool_with_classes(self, train, test, seed, dtype, table.source)
         pool.inferred = table.inferred
         name_labels(pool, table, roles, columns)
@@ -135,7 +189,7 @@ class Tabular(Data):
             fill(pool, pool.features, self.missing == "client-mean")
         # Notes on training samples alone, because a run learns from these.
         trained = note_training(coded.features, pool.train.X, list_rows(pool.train)[0])
-        read = (*row_notes, *table.notes(), *label_notes, *coded.notes, *samples.note_similar_names(owners.names))
+        read = (*row_notes, *table.notes(), *label_notes, *coded.notes, *note_similar_names(owners.names))
         pool.notes = (describe_columns(table, roles, coded.features), *pool.notes, *read)
         pool.notes += (*note_row_numbers(coded.features, X, table.source), *trained)
         return self.transform_features(pool)
@@ -159,7 +213,7 @@ class Tabular(Data):
         lost_clients: tuple[str, ...] = ()
         if "client" in roles.special:
             k = roles.special["client"]
-            lost_clients = samples.note_lost_clients(table, k, full[k], columns[k])
+            lost_clients = note_lost_clients(table, k, full[k], columns[k])
         return columns, selection.missing, (*selection.notes, *lost_clients)
 
     def add_columns(
@@ -175,7 +229,7 @@ class Tabular(Data):
 
         # Row numbers are divided as the samples were, and so tell the row of each sample.
         rows = np.arange(len(columns[next(iter(columns))].values))
-        train, test = samples.split_samples(rows, rows, own, pool.m)
+        train, test = split_samples(rows, rows, own, pool.m)
         if of_samples:
             values = combine_columns(of_samples, label, table.cite_row)
             others = None if test is None else values[:, test.X]

@@ -16,7 +16,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, PositiveInt
 from mpifed.data.dataset import Data, Dataset, TestFraction
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import ClassesOption, make_pool_with_classes
+from mpifed.data.pool import ClassesOption, make_pool_with_classes, refuse_contradiction
 from mpifed.data.sources.arrays import arrays, test_samples, to_vector, train_samples
 
 
@@ -130,11 +130,10 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
         self.check()
         X, y, clients, shape = self.call_function("path", self.path)
         has_owners = np.ndim(clients) > 0  # not the number of clients alone
-        if has_owners:
-            self.refuse_options()
         train, names, m = train_samples(X, y, clients)
-        if has_owners and self.clients not in (None, m):
-            raise UserError(f"data.clients = {self.clients} contradicts data.path, which makes {m}: leave it out")
+        if has_owners:
+            tests = "" if self.path_test is None else "data.path_test, which has the test samples"
+            refuse_contradiction(self, m, "data.path", "has the samples", tests)
         test = None
         if self.path_test is not None:
             if not has_owners:
@@ -158,12 +157,6 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
         except UserError as error:
             raise UserError(f"{wrong} {error}") from None
         return X, y, self.clients or 128 if clients is None else clients, shape
-
-    def refuse_options(self) -> None:
-        if self.partition is not None:
-            raise UserError("data.partition cannot be set: data.path says whose samples are whose, so leave it out")
-        if self.test and self.path_test is not None:
-            raise UserError("data.test cannot be set: data.path_test says what is tested, so leave it out")
 
 
 def datasets(train: Any, *, partition: Any = None, test: Any = 0.0, classes: Any = None) -> Data:

@@ -1,12 +1,20 @@
-"""Roles of the columns of a table: label, client, test, time, event, weight, offset, or feature."""
+"""Roles of the columns of a table, and what they give: labels, the clients that own the rows, and test rows."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpifed.core.errors import UserError
+import numpy as np
+
+from mpifed.core.errors import UserError, format_count
 from mpifed.core.toml import as_list, toml_value
+from mpifed.core.typing import Array
 from mpifed.data import sample_columns
-from mpifed.data.tables.table import DataTable
+from mpifed.data.formats.lines import group_equal_numbers, is_number
+from mpifed.data.labels import abridge, format_exactly, join_words
+from mpifed.data.partition import even_edges
+from mpifed.data.pool import PoolSamples
+from mpifed.data.tables.table import DataTable, TableColumn
 
 WORDS = {
     "target": "labels",
@@ -17,6 +25,11 @@ WORDS = {
     **sample_columns.COLUMNS,
     "client_weights": "weights of clients",
 }
+FOLDS = dict.fromkeys(("train", "training", "0", "false"), False)
+FOLDS |= dict.fromkeys(("test", "testing", "1", "true"), True)
+EXACT = 2**53  # from here on not every whole number is a float
+MARKS = "_-:. "  # marks between train or test and the name of a client
+YES = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
 
 class Roles(NamedTuple):
@@ -40,8 +53,7 @@ def find_roles(options: Any, table: DataTable) -> Roles:
         raise UserError("data.target does not go with data.time and data.event, which are the label: leave it out")
     if options.time is None and options.target is None:
         special["target"] = table.last()
-    if options.weight is not None and options.frequency is not None:
-        raise UserError("data.weight and data.frequency are both weights of samples: give one of them")
+    sample_columns.refuse_both_weights(special, "data.")
     check_different(options, table, special)
     ignored = [table.find("ignore", key) for key in as_list(options.ignore)]
     check_apart("ignore", ignored, table, special, "data.target must be another one" if options.target is None else "")
@@ -94,3 +106,182 @@ def feature_columns(options: Any, table: DataTable, special: dict[str, int], ign
     if len(set(features)) < len(features):
         raise UserError(f"data.features names a column twice: {', '.join(map(toml_value, as_list(options.features)))}")
     return features
+
+
+class RowOwners(NamedTuple):
+    """Clients of the rows of a table, if it names them, and mask of the rows for testing, if it has any."""
+
+    client: Array | None  # (d,), the number of the client of each row; None: a partition decides
+    names: tuple[str, ...]
+    test: Array | None  # (d,), whether a row is for testing
+
+
+def read_labels(
+    table: DataTable, roles: Roles, columns: dict[int, TableColumn], above: float | None
+) -> tuple[Array, tuple[str, ...]]:
+    """Return y (d,), numbers or texts, and notes."""
+    if "time" in roles.special:
+        return read_survival(table, roles.special["time"], roles.special["event"], columns)
+    target = roles.special["target"]
+    column = columns[target]
+    if above is None:
+        return column.decode(), ()
+    if column.texts is not None:
+        raise UserError(f"data.above = {above} needs labels that are numbers, but {table.cite(target)} holds texts")
+    return (column.values > above).astype(np.float64), (f"labels above {above:g} are 1, the others 0",)
+
+
+def read_survival(
+    table: DataTable, time: int, event: int, columns: dict[int, TableColumn]
+) -> tuple[Array, tuple[str, ...]]:
+    """Return times (d,), negative without an event, and notes; UserError for wrong times or events, or no event."""
+    times, events = columns[time], columns[event]
+    time_label, event_label = (f"{table.cite(k)} of {table.source}" for k in (time, event))
+    if times.texts is not None:
+        raise UserError(f"{time_label} holds the times, and has texts such as {times.texts[0]!r}")
+    if events.texts is None:
+        happened = events.values.astype(np.float64)
+    else:
+        happened = np.array([*(YES.get(text.lower(), -1.0) for text in events.texts), -1.0])[events.values]
+    if (wrong := np.flatnonzero((happened != 0) & (happened != 1))).size:
+        shown = events.decode()[wrong[0]]
+        shown = repr(str(shown)) if events.texts is not None else f"{shown:.10g}"
+        right = "an event is 1 where it came and 0 where it did not"
+        raise UserError(f"{event_label} has {shown} in {table.cite_row(int(wrong[0]))}: {right}")
+    t = times.values.astype(np.float64)
+    if (wrong := np.flatnonzero(~(t >= 0) | np.isinf(t))).size:
+        right = "times are numbers that are not negative"
+        raise UserError(f"{time_label} has {t[wrong[0]]:.10g} in {table.cite_row(int(wrong[0]))}: {right}")
+    if not happened.any():
+        raise UserError(f"{event_label} is 0 in all {len(happened):,} rows: without an event there is nothing to learn")
+    if not t.any():
+        raise UserError(f"{time_label} is 0 in all rows: there is no order of events")
+    counts = f"{int(happened.sum()):,} events in {len(happened):,} rows"
+    notes = [f"labels are times, negative where no event came: {counts}"]
+    # The sign marks events, and 0 has none: half of the smallest other time is also before all others.
+    if (zero := t == 0).any():
+        t = np.where(zero, t[~zero].min() / 2, t)
+        count = int(zero.sum())
+        notes.append(
+            f"{count:,} times are 0: they are taken as {t[zero][0]:g}, before all others, which changes no order"
+        )
+    return np.where(happened > 0, t, -t), tuple(notes)
+
+
+def find_owners(table: DataTable, roles: Roles, columns: dict[int, TableColumn]) -> RowOwners:
+    """Return the client of each row, and whether it is for testing; UserError for a client without training rows."""
+    client = columns[roles.special["client"]].distinct() if "client" in roles.special else None
+    test = None
+    if "test" in roles.special:
+        k = roles.special["test"]
+        words = columns[k].decode()
+        texts = [f"{word:g}" for word in words] if words.dtype.kind in "biuf" else words.tolist()
+        if k == roles.special.get("client"):
+            texts, clients = split_names(texts)
+            client = np.unique(clients, return_inverse=True)
+        test = find_tests(table, k, texts)
+    if client is None:
+        return owners_by_file(table, test)
+    names, index = client
+    if names.dtype.kind == "f" and np.abs(names).max() >= EXACT:
+        where = f"{table.cite(roles.special['client'])} of {table.source}"
+        raise UserError(f"{where} has numbers from 2^53 on, which are not told apart: write clients as words")
+    if table.written and all(map(is_number, names.tolist())):
+        order = np.lexsort([names, names.astype(np.float64)])  # 2 before 10
+        index = np.argsort(order)[index]
+        names = names[order]
+    shown = format_exactly(names) if names.dtype.kind in "biuf" else names.tolist()
+    if test is not None:
+        counts = np.bincount(index[~test], minlength=len(names))
+        empty = [name for name, count in zip(shown, counts, strict=True) if not count]
+        if empty:
+            raise UserError(
+                f"{format_count(len(empty), 'client')} of {table.source} ({join_words(empty)}) "
+                "have rows for testing only: each client needs one for training"
+            )
+    return RowOwners(index, tuple(shown), test)
+
+
+def note_similar_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on clients whose names are different texts of one number."""
+    twice = abridge(group_equal_numbers(names))
+    return (f"different clients, though their names are one number: {', '.join(twice)}",) if twice else ()
+
+
+def note_lost_clients(table: DataTable, k: int, before: TableColumn, after: TableColumn) -> tuple[str, ...]:
+    """Return a note on clients, in column k ``before`` and ``after`` rows were left out, of which no row is left."""
+    unmatched = table.unmatched_cells(k)
+    if len(before.values) == len(after.values) and unmatched is None:
+        return ()
+    parts = [before] if unmatched is None else [before, unmatched]
+    names = {name for part in parts for name in part.distinct()[0].tolist()}
+    lost = sorted(names - set(after.distinct()[0].tolist()))
+    if not lost:
+        return ()
+    lost = format_exactly(np.array(lost)) if before.texts is None else lost
+    clients = f"{format_count(len(lost), 'client')} of {table.cite(k)}"
+    return (f"{clients} {'has' if len(lost) == 1 else 'have'} no row left, and no part in the run: {join_words(lost)}",)
+
+
+def owners_by_file(table: DataTable, test: Array | None) -> RowOwners:
+    """Return each file as a client if there are several; else a partition decides."""
+    owners = table.owners()
+    if owners is None:
+        return RowOwners(None, (), test)
+    client, files = owners
+    counts = np.bincount(client if test is None else client[~test], minlength=len(files))
+    if not counts.all():
+        empty = files[int(counts.argmin())]
+        raise UserError(f"{empty} has no row for training: each file of data.path is a client, which needs one")
+    stems = [Path(file.removesuffix(".gz").removesuffix(".bz2")).stem for file in files]
+    # Files of one name in several folders are distinguished by their paths.
+    return RowOwners(client, tuple(stems if len(set(stems)) == len(stems) else files), test)
+
+
+def split_names(texts: Sequence[str]) -> tuple[list[str], Array]:
+    """Split texts such as train_0 into train and the client 0."""
+    folds = []
+    clients = []
+    for text in texts:
+        at = next((k for k, mark in enumerate(text) if mark in MARKS), len(text))
+        folds.append(text[:at])
+        clients.append(text[at + 1 :])
+    return folds, np.array(clients)
+
+
+def find_tests(table: DataTable, k: int, texts: Sequence[str]) -> Array:
+    """Return the mask (d,) of rows for testing; UserError where column k says neither, or the same in all rows."""
+    # Each distinct text once: a table has millions of rows, and two words in this column.
+    folds = {text: FOLDS.get(text.lower()) for text in set(texts)}
+    wrong = sorted(text for text, fold in folds.items() if fold is None)
+    if wrong:
+        raise UserError(
+            f"data.test: {table.cite(k)} of {table.source} has {wrong[0]!r}: it must say train or test, "
+            "or 0 for training and 1 for testing"
+        )
+    test = np.array([folds[text] for text in texts], bool)
+    if test.all() or not test.any():
+        raise UserError(
+            f"data.test: {table.cite(k)} of {table.source} says {texts[0]!r} in all rows: some must be for training, "
+            "some for testing"
+        )
+    return test
+
+
+def split_samples(X: Any, y: Array, owners: RowOwners, m: int) -> tuple[PoolSamples, PoolSamples | None]:
+    """Return training and test samples; test rows without owners are divided evenly, in order, among m clients."""
+    client, names, test = owners
+    if client is None:
+        if test is None:
+            return PoolSamples(X, y, None, None), None
+        rows = np.flatnonzero(test)
+        tests = PoolSamples(X[rows], y[rows], None, np.diff(even_edges(len(rows), m)))
+        return PoolSamples(X[~test], y[~test], None, None), tests
+    order = np.argsort(client, kind="stable")
+    m = len(names)
+    if test is None:
+        return PoolSamples(X, y, order, np.bincount(client, minlength=m)), None
+    train, tests = (
+        PoolSamples(X, y, order[mask[order]], np.bincount(client[mask], minlength=m)) for mask in (~test, test)
+    )
+    return train, tests

@@ -8,13 +8,15 @@ import numpy as np
 
 from mpifed.core.arrays import row_offsets
 from mpifed.core.errors import UserError
+from mpifed.core.memory import check_text_length
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.inferred import Inference
+from mpifed.data.dataset import Inference
 from mpifed.data.labels import format_exactly
 
 ColumnKey = int | str  # a column by its name, by its number from 0, or by a negative number from the end
 MISSING = -1  # the code of a text that is missing
+DATES = "replace dates and times by numbers, such as days since the first, or name the column in data.ignore"
 UNNAMED = ("", "Unnamed: 0")  # names of a first column without a name, in a file and in pandas
 
 
@@ -58,12 +60,13 @@ class TableColumn(NamedTuple):
         return texts, np.append(position, -1)[index]
 
 
-def make_category(levels: Sequence[Any], codes: Array) -> TableColumn:
-    """Return a category with ``levels`` in order, from codes (d,) of these, −1 where missing."""
+def make_category(levels: Sequence[Any], codes: Array, label: str) -> TableColumn:
+    """Return a category with ``levels`` in order, from codes (d,) of these, −1 where missing; errors name ``label``."""
     numbers = bool(levels) and all(type(level) in (int, float) for level in levels)
     names = format_exactly(np.array(levels)) if numbers else [str(level).strip() for level in levels]
     code_of: dict[str, int] = {}
     stripped = [code_of.setdefault(name, len(code_of)) for name in names]
+    check_text_length(max(map(len, code_of), default=0), label)
     return TableColumn(np.array([*stripped, MISSING], np.int64)[codes], tuple(code_of), category=True, ordered=True)
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from mpifed.core.component import fields_of
-from mpifed.data.dataset import Dataset
-from mpifed.data.inferred import CLASSES, Inference
+from mpifed.data.dataset import CLASSES, Dataset, Inference
 from mpifed.data.labels import abridge
 from mpifed.features.conditions import guarantees_privacy
 from mpifed.features.settings import Experiment

@@ -21,7 +21,6 @@ from mpifed.core.promises import (
 from mpifed.core.toml import join_key, toml_value
 from mpifed.data import sample_columns
 from mpifed.data.dataset import Data, Dataset
-from mpifed.data.tables.promises import COLUMNS
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import FAMILIES, Experiment
 from mpifed.federation.participation.selection import Selector
@@ -208,7 +207,7 @@ def sample_parts(data: Dataset) -> Iterator[RunPart]:
     """Yield the columns that samples bring with them."""
     for name in () if data.columns is None else data.columns.names:
         words = f"samples have {sample_columns.COLUMNS.get(name, name)}"
-        yield RunPart(words, *COLUMNS.get(name, NO_PROMISES), wrong=", and ")
+        yield RunPart(words, *sample_columns.COLUMN_PROMISES.get(name, NO_PROMISES), wrong=", and ")
 
 
 def transform_part(transform: Transform) -> RunPart:

@@ -37,7 +37,7 @@ def missing_function(c: LoadedSettings) -> Violation:
 class SampleColumnRules(Plugin):
     """Weights and offsets of samples."""
 
-    # Each column says whether noise hides its weights: data.tables.kept.
+    # Each column says whether noise hides its weights: data.sample_columns.
     supports = Supports.EVERYTHING & ~Supports.DEVICES
     unsupported: ClassVar[Reasons] = {Supports.DEVICES: "numpy alone reads weights and offsets of samples"}
 

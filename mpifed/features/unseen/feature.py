@@ -15,9 +15,8 @@ from mpifed.core.promises import Supports
 from mpifed.core.roles import TRAINING, Role, choose_role, left_out_note
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.dataset import Dataset
+from mpifed.data.dataset import Dataset, ReorderedDataset
 from mpifed.data.labels import join_words
-from mpifed.data.reordered import ReorderedDataset
 from mpifed.features.by_client.client_numbers import compute_numbers, fill_missing
 from mpifed.features.conflicts import CONFLICTS, select_numbers
 from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost

@@ -68,7 +68,7 @@ def test_shape_and_hash_are_recorded_and_lead_to_the_arrays_as_long_as_they_are_
     again = Data.build({"name": "arrays", "shape": [10, 6], "clients": 4, "sha256": made.sha256}, "data")
     assert np.array_equal(again.load(0, "float64").rows(0, 4)[0], X)
     own[3, 2] += 1
-    with pytest.raises(UserError, match=r"^the arrays have changed since mpifed\.arrays"):
+    with pytest.raises(UserError, match=r"^the data in memory have changed since mpifed\.arrays"):
         made.load(0, "float64")
     del made
     gc.collect()
@@ -83,6 +83,10 @@ def test_other_arrays_have_another_hash_and_the_order_in_memory_does_not_matter(
     hashes = [arrays(*words[:3], test=(*words, 0.0)[3]).sha256 for words in [(X, y, SIZES), *others, *others]]
     assert len(set(hashes)) == 1 + len(others)
     assert arrays(np.asfortranarray(X), y, SIZES).sha256 == hashes[0]
+
+
+MASKED = np.ma.array(X, mask=np.isin(np.arange(60).reshape(10, 6), [7, 30]))
+MASK = r"has a mask over \d+ numbers?, of which nothing is known: leave"
 
 
 @pytest.mark.parametrize(
@@ -106,11 +110,27 @@ def test_other_arrays_have_another_hash_and_the_order_in_memory_does_not_matter(
         ((X, y, SIZES, {"test": (X[:, 1:], y, SIZES)}), r"^X_test has 5 columns, but X has 6$"),
         ((X, y, SIZES, {"test": (X, y, [5, 5])}), r"^clients_test must be the sizes of the 4 clients, 10 in all"),
         ((X, y, OWNERS, {"test": (X[:1], y[:1], ["e"])}), r"^clients_test must be one client for each of the 1 "),
+        # numpy drops a mask when a masked array becomes an array, and the numbers below are then samples
+        ((MASKED, y, SIZES), rf"^X {MASK}"),
+        ((list(MASKED), y, SIZES), rf"^X {MASK}"),
+        ((X, np.ma.masked_equal(y, 1), SIZES), rf"^y {MASK}"),
+        ((X, y, np.ma.masked_equal(OWNERS, "a")), rf"^clients {MASK}"),
+        ((X, y, SIZES, {"weight": np.ma.masked_equal(np.arange(10.0), 3)}), rf"^weight {MASK}"),
+        ((X, y, SIZES, {"test": (MASKED[:3], y[:3], [2, 0, 0, 1])}), rf"^X_test {MASK}"),
+        (
+            (X, y, SIZES, {"classes": 2}),
+            r"the arrays has the label 2, which is none of data\.classes = 2: name",
+        ),
+        (
+            (X, y, SIZES, {"classes": [1, 1, 2]}),
+            r"data\.classes = \[1, 1, 2\] is wrong: it must be a number of classes ",
+        ),
+        ((X, y, SIZES, {"classes": ["a", "b"]}), "has the label 0, which is none of"),
     ],
 )
 def test_what_cannot_be_federated_data_is_refused(words, sentence):
     with pytest.raises(UserError, match=sentence):
-        arrays(*words[:3], **(words[3] if len(words) > 3 else {}))
+        loaded(*words[:3], **(words[3] if len(words) > 3 else {}))
 
 
 @pytest.mark.parametrize("kind", ["U", "S", object])
@@ -122,26 +142,6 @@ def test_labels_may_be_texts_as_in_a_file(kind):
     assert data.notes == ("labels are text, numbered in sorted order: 'ant' is 0, 'cat' is 1, 'dog' is 2",)
     data = loaded(X, words, SIZES, test=(X[:4], np.array(["bee", "ant", "ant", "dog"]), [1, 0, 2, 1]))
     assert (data.names, data.rows_test(0, 4)[1].tolist()) == (("ant", "bee", "cat", "dog"), [1, 0, 0, 3])
-
-
-MASKED = np.ma.array(X, mask=np.isin(np.arange(60).reshape(10, 6), [7, 30]))
-
-
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        ((MASKED, y, SIZES), "X"),
-        ((list(MASKED), y, SIZES), "X"),
-        ((X, np.ma.masked_equal(y, 1), SIZES), "y"),
-        ((X, y, np.ma.masked_equal(OWNERS, "a")), "clients"),
-        ((X, y, SIZES, {"weight": np.ma.masked_equal(np.arange(10.0), 3)}), "weight"),
-        ((X, y, SIZES, {"test": (MASKED[:3], y[:3], [2, 0, 0, 1])}), "X_test"),
-    ],
-)
-def test_a_mask_is_not_dropped(words, what):
-    """numpy drops it when a masked array becomes an array, and the numbers below are then samples."""
-    with pytest.raises(UserError, match=rf"^{what} has a mask over \d+ numbers?, of which nothing is known: leave"):
-        arrays(*words[:3], **(words[3] if len(words) > 3 else {}))
 
 
 def test_what_the_sentence_on_a_mask_advises_gives_the_rows_without_one():
@@ -191,13 +191,6 @@ def test_classes_are_those_that_are_stated():
     assert data.names == ("dog", "cat", "owl", "ant")
     assert "labels are numbered as data.classes says: 'dog' is 0, 'cat' is 1, 'owl' is 2, 'ant' is 3" in data.notes
     assert loaded(X, y + 1, SIZES, classes=[3, 1, 2]).rows(0, 4)[1].tolist() == np.array([1, 2, 0])[y].tolist()
-    for classes, sentence in (
-        (2, "the arrays has the label 2, which is none of data.classes = 2: name all classes"),
-        ([1, 1, 2], r"data.classes = \[1, 1, 2\] is wrong: it must be a number of classes or their labels"),
-        (["a", "b"], "has the label 0, which is none of"),
-    ):
-        with pytest.raises(UserError, match=sentence):
-            loaded(X, y, SIZES, classes=classes)
 
 
 def test_ranks_whose_program_passes_other_arrays_or_none_hear_that_they_differ():

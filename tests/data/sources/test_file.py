@@ -87,6 +87,7 @@ def test_a_pool_goes_to_128_clients_unless_told_by_the_seed_of_the_data_or_of_th
 
 BAD_ARRAYS = [  # beside those of tests/hostile
     ({"X": X, "sizes": SIZES}, "has no y; it has X, sizes"),
+    ({"X": X.T, "y": y}, "a row for each sample, so write X transposed"),  # libraries of other languages write it so
     ({**POOL, **TEST}, "has test samples but no sizes:"),
     ({**DENSE, "y": np.array(["cat"] * 10, "S"), **TEST}, "some labels of .* are text and some are numbers"),
     ({**DENSE, **TEST, "sizes_test": [1, 0, 0, 0]}, "sizes_test of .* add up to 1, but X_test has 4 rows"),

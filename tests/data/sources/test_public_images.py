@@ -11,7 +11,7 @@ from PIL import Image
 
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
-from mpifed.data.formats.images import read_idx
+from mpifed.data.sources.public_images import read_idx
 from tests.helpers.data_files import same_rows_however_asked, same_tests_however_asked
 from tests.helpers.image_files import REAL, build, everything, idx
 
@@ -80,11 +80,10 @@ def test_images_and_labels_or_parts_that_do_not_go_together(root, images, labels
 def test_mnist_is_dealt_to_fifty_clients_who_keep_a_fifth_for_testing():
     counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     dataset = build("mnist", part="test")
-    assert (dataset.m, dataset.sizes.sum() + dataset.sizes_test.sum()) == (50, sum(counts))
-    assert dataset.sizes_test.sum() == pytest.approx(0.2 * sum(counts), rel=0.05)
-    X, y = dataset.rows(0, dataset.m)
+    assert (dataset.m, dataset.sizes_test.sum()) == (50, pytest.approx(0.2 * sum(counts), rel=0.05))
+    X = dataset.rows(0, dataset.m)[0]
     assert (X.mean(), X.std()) == pytest.approx((0, 1), abs=0.02)
-    assert np.bincount(np.concatenate([y, dataset.rows_test(0, 50)[1]]).astype(int)).tolist() == counts
+    assert np.bincount(everything(dataset)[:, 0].astype(int)).tolist() == counts
 
 
 def test_digits_come_with_scikit_learn(monkeypatch):

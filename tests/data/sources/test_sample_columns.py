@@ -40,6 +40,11 @@ def same(columns, train, test=None):
         np.testing.assert_array_equal(columns.test, both[:, test])
 
 
+def numbers(rows):
+    """The numbers of rows in the table."""
+    return [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
+
+
 def test_columns_of_a_table_come_in_the_order_of_clients_and_are_no_features(tmp_path):
     data = load(table(tmp_path), client="site", ignore="people", **COLUMNS)
     assert data.features == ("a", "b")
@@ -47,39 +52,27 @@ def test_columns_of_a_table_come_in_the_order_of_clients_and_are_no_features(tmp
     same(data.columns, ORDER)
     assert data.columns.totals().tolist() == [10, 3, 5]
     assert data.notes[-1].startswith("samples have frequencies and offsets and exposures, which numpy reads")
+    data = load(table(tmp_path), clients=3, ignore=["site", "people"], seed=4, **COLUMNS)
+    same(data.columns, numbers(data.rows(0, 3)[0]))
+    frame = pytest.importorskip("pandas").read_csv(table(tmp_path))
+    data = mpifed.table(frame, client="site", target="y", ignore="people", **COLUMNS)
+    same(data.load(0, "float64").columns, ORDER)
 
 
-def test_rows_kept_for_testing_take_theirs_along(tmp_path):
-    path = table(tmp_path)
-    data = load(path, client="site", ignore="people", test=0.4, **COLUMNS)
-
-    def numbers(rows):
-        return [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
-
+def test_rows_kept_for_testing_and_clients_in_another_order_take_theirs_along(tmp_path):
+    options = {"client": "site", "ignore": "people", "test": 0.4}
+    data = load(table(tmp_path), **options, **COLUMNS)
     same(data.columns, numbers(data.rows(0, 3)[0]), numbers(data.rows_test(0, 3)[0]))
-    fold = table(tmp_path, people=[0, 0, 1, 0, 1, 1, 0, 0])
-    for own in ({"client": "site"}, {"clients": 2, "ignore": "site"}):
-        data = load(fold, test="people", **own, **COLUMNS)
-        same(data.columns, numbers(data.rows(0, data.m)[0]), numbers(data.rows_test(0, data.m)[0]))
-
-
-def test_clients_in_another_order_keep_theirs(tmp_path):
-    data = load(table(tmp_path), client="site", ignore="people", test=0.4, **COLUMNS)
     order = np.array([2, 0, 1])
     found = data.columns.reorder(order)
     for test in (False, True):
         wanted = data.columns.padded(order, 4, test)
         np.testing.assert_array_equal(found.padded(np.arange(3), 4, test), wanted)
     np.testing.assert_array_equal(found.totals(), data.columns.totals()[order])
-
-
-def test_a_partition_of_the_rows_divides_them_too_and_a_data_frame_has_them_as_a_file_does(tmp_path):
-    data = load(table(tmp_path), clients=3, ignore=["site", "people"], seed=4, **COLUMNS)
-    same(data.columns, [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in data.rows(0, 3)[0]])
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(table(tmp_path))
-    data = mpifed.table(frame, client="site", target="y", ignore="people", **COLUMNS)
-    same(data.load(0, "float64").columns, ORDER)
+    fold = table(tmp_path, people=[0, 0, 1, 0, 1, 1, 0, 0])
+    for own in ({"client": "site"}, {"clients": 2, "ignore": "site"}):
+        data = load(fold, test="people", **own, **COLUMNS)
+        same(data.columns, numbers(data.rows(0, data.m)[0]), numbers(data.rows_test(0, data.m)[0]))
 
 
 def test_arrays_of_a_file_are_named_by_the_same_options(tmp_path):
@@ -171,30 +164,21 @@ def test_a_column_of_weights_is_no_feature_and_can_be_said_once(tmp_path):
 
 @pytest.mark.parametrize("name", ["weight", "frequency"])
 def test_rows_that_count_0_times_are_left_out_with_a_note(name, tmp_path):
-    counts = [*COUNTS]
-    counts[2] = counts[5] = 0
-    left = [k for k in range(8) if counts[k]]
-    data = load(
-        table(tmp_path, count=counts),
-        clients=1,
-        partition="contiguous",
-        ignore=["site", "people", "years", "shift"],
-        **{name: "count"},
-    )
+    counts = np.where(np.isin(np.arange(8), [2, 5]), 0, COUNTS)
+    left = np.flatnonzero(counts)
+    options = {"clients": 1, "partition": "contiguous", "ignore": ["site", "people", "years", "shift"], name: "count"}
+    data = load(table(tmp_path, count=counts), **options)
     np.testing.assert_array_equal(data.rows(0, 1)[0], X[left])
-    np.testing.assert_array_equal(data.columns.train[0], [counts[k] for k in left])
+    np.testing.assert_array_equal(data.columns.train[0], counts[left])
     assert any(note.startswith("2 of 8 rows are left out, for the column 'count' of ") for note in data.notes)
-    worse = table(tmp_path, count=[0, *[-1] * 7])
-    refused(worse, "has -1 in line 3", clients=1, ignore=["site", "people", "years", "shift"], **{name: "count"})
+    refused(table(tmp_path, count=[0, *[-1] * 7]), "has -1 in line 3", **options)
 
 
 def test_what_an_array_with_a_frequency_of_0_is_told_helps():
     counts = np.array([0, *COUNTS[1:]])
-    with pytest.raises(
-        UserError, match=r"has 0 in entry 0: .*leave out rows with 0; data\.weight takes numbers that are"
-    ):
+    advice = r"has 0 in entry 0: .*leave out rows with 0; data\.weight takes numbers that are"
+    with pytest.raises(UserError, match=advice):
         mpifed.arrays(X, Y, 2, frequency=counts)
-    assert (
-        mpifed.arrays(X[1:], Y[1:], 2, frequency=counts[1:]).load(0, "float64").columns.totals().sum() == counts.sum()
-    )
+    data = mpifed.arrays(X[1:], Y[1:], 2, frequency=counts[1:]).load(0, "float64")
+    assert data.columns.totals().sum() == counts.sum()
     assert mpifed.arrays(X, Y, 2, weight=counts + 0.5).load(0, "float64").columns.names == ("weight",)

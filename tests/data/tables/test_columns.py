@@ -6,9 +6,11 @@ import pytest
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.tables.table import DataTable
-from tests.helpers.data_files import load
+from tests.helpers.data_files import load, saved
 
 pandas = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 IDS = "id,a,y\n007,1,0\n07,2,1\n7,4,1\n1E5,8,1\n100000,16,0\n20,32,0\n7,64,1\n"
 
 
@@ -21,65 +23,7 @@ def said(data, word):
     return [note for note in data.notes if word in note]
 
 
-def test_listed_features_keep_their_order(tmp_path):
-    pytest.importorskip("pyarrow")
-    frame = pandas.DataFrame({"a": [1, 4], "s": ["u", "v"], "c": [3, 6], "y": [0, 1]})
-    frame.to_csv(tmp_path / "x.csv", index=False)
-    frame.to_parquet(tmp_path / "x.parquet")
-    for source in (
-        mpifed.data.File(path=str(tmp_path / "x.csv"), features=["c", "s", "a"], clients=1),
-        mpifed.data.File(path=str(tmp_path / "x.parquet"), features=[2, 1, 0], clients=1),
-        mpifed.table(frame, features=["c", "s", "a"], clients=1),
-    ):
-        data = source.load(0, "float64")
-        assert data.features == ("c", "s=v", "a")
-        assert sorted(data.rows(0, 1)[0].tolist()) == [[3, 0, 1], [6, 1, 4]]
-
-
-def test_a_note_says_what_each_column_became(tmp_path):
-    text = "price,share,site,name,y\n1,5%,u,n1,0\n2,7%,v,n2,1\n3,9%,v,n3,1\n"
-    data = read(tmp_path, text, client="site", ignore=["name"])
-    assert data.notes[0] == (
-        "columns: features 'price'; categories 'share' (reference 5%, 7%, 9%); labels 'y'; clients 'site'; "
-        "left out 'name'"
-    )
-    data = read(tmp_path, text, client="site", ignore=["name"], levels="all")
-    assert "categories 'share' (5%, 7%, 9%);" in data.notes[0]
-    many = ",".join(f"g{k}" for k in range(900))
-    data = read(tmp_path, f"{many},y\n{'1,' * 900}0\n{'2,' * 900}1\n", clients=1)
-    assert data.notes[0] == "columns: features 'g0', 'g1', 'g2', 'g3', …, 'g899' (900 in all); labels 'y'"
-
-
-def test_an_empty_text_can_be_the_reference(tmp_path):
-    text = "s,y\n,0\nu,1\nv,0\n,1\n"
-    data = read(tmp_path, text, missing_texts=["NA"], clients=1, partition="contiguous", ones=True)
-    assert data.features == ("s=u", "s=v", "intercept")
-    assert data.rows(0, 1)[0].tolist() == [[0, 0, 1], [1, 0, 1], [0, 1, 1], [0, 0, 1]]
-    assert "'s' (reference '', u, v)" in data.notes[0]
-    frame = pandas.DataFrame({"s": ["", ""], "a": [1.0, 2.0], "y": [0, 1]})
-    assert mpifed.table(frame, clients=1).load(0, "float64").features == ("a",)
-
-
-@pytest.mark.parametrize("top", ["", '""', "Unnamed: 0"])
-def test_a_first_column_without_a_name_has_the_names_of_rows(tmp_path, top):
-    for names in ("351", ("r1", "r2", "r3")):  # numbers in any order, as after rows were dropped and shuffled; words
-        rows = "".join(f"{name},{k + 4},{k % 2}\n" for k, name in enumerate(names))
-        data = read(tmp_path, f"{top},a,y\n{rows}", clients=1, partition="contiguous")
-        assert data.features == ("a",)
-        assert said(data, "left out '" + top.strip('"') + "' (names of rows)")
-    assert read(tmp_path, ",a,y\n3,1,0\n5,2,1\n1,9,1\n", features=[0], clients=1).features == ("",)
-    assert read(tmp_path, f"{top},s,y\nr1,f,no\nr2,m,yes\n", clients=1).features == ("s=m",), "words in all cells"
-
-
-def test_names_of_rows_without_a_place_in_the_header_are_none_of_the_columns(tmp_path):
-    text = '"sex" "age" "y"\n"r1" "f" 30 0\n"r2" "m" 40 1\n'  # R's write.table
-    for mark in " ,\t":
-        data = read(tmp_path, text.replace(" ", mark), clients=1, partition="contiguous")
-        assert (data.features, data.rows(0, 1)[0].tolist()) == (("sex=m", "age"), [[0, 30], [1, 40]])
-
-
 def test_an_index_of_pandas_is_no_feature_and_no_label_where_it_has_no_name(tmp_path):
-    pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "y": [0, 1, 1]}, index=[7, 3, 5])
     frame.to_parquet(tmp_path / "x.parquet")
     data = load(tmp_path / "x.parquet", clients=1, partition="contiguous")
@@ -108,20 +52,8 @@ def test_ids_are_kept_as_they_are_written(tmp_path):
         mpifed.table(frame.assign(id=2.0**53), client="id").load(0, "float64")
 
 
-def test_levels_that_are_one_number_are_one_and_that_is_said(tmp_path):
-    data = read(tmp_path, "zip,a,y\n01234,1,0\n1234,2,1\n1234.0,4,1\n77,8,0\n", categories=["zip"], clients=1)
-    assert data.features == ("zip=1234", "a")
-    assert said(data, "one level, for they are one number: '01234' and '1234' and '1234.0' of 'zip'")
-    assert not said(read(tmp_path, "zip,y\n1,0\n2,1\n", categories=["zip"], clients=1), "one number")
-
-
 def categories(folder, kind, **columns):
-    frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0, 8.0], **columns})
-    if kind == "frame":
-        return lambda **options: mpifed.table(frame, **options).load(0, "float64")
-    pytest.importorskip("pyarrow")
-    frame.to_parquet(folder / "x.parquet", row_group_size=2)
-    return lambda **options: load(folder / "x.parquet", **options)
+    return saved(kind, pandas.DataFrame({"a": [1.0, 2.0, 4.0, 8.0], **columns}), folder, row_group_size=2)
 
 
 @pytest.mark.parametrize("kind", ["frame", "parquet"])
@@ -147,7 +79,6 @@ def test_categories_that_are_numbers_stay_categories_in_a_parquet_file(tmp_path)
 
 
 def test_a_dictionary_in_the_order_of_appearance_is_sorted(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     for name, words in (("x", ["v", "u"]), ("z", ["w", "u"])):
         pq.write_table(pa.table({"s": pa.array(words).dictionary_encode(), "y": [0, 1]}), tmp_path / f"{name}.parquet")
     assert load(tmp_path / "x.parquet", clients=1).features == ("s=v",)
@@ -156,7 +87,6 @@ def test_a_dictionary_in_the_order_of_appearance_is_sorted(tmp_path):
 
 
 def test_several_files_keep_an_order_that_all_have(tmp_path):
-    pytest.importorskip("pyarrow")
     for order, features in ((["w", "u", "v"], ("s=u", "s=v", "g=3")), (["v", "u", "w"], ("s=v", "s=w", "g=3"))):
         for name, cells, own in (("x", ["u", "w"], ["w", "u", "v"]), ("z", ["v", "u"], order)):
             frame = pandas.DataFrame(
@@ -168,18 +98,12 @@ def test_several_files_keep_an_order_that_all_have(tmp_path):
 
 
 def test_the_order_of_categories_belongs_to_what_a_frame_is_known_by():
-    made = [
-        mpifed.table(pandas.DataFrame({"s": pandas.Categorical(["u", "v"], order), "y": [0, 1]})).sha256
-        for order in (["u", "v"], ["v", "u"])
-    ]
-    assert made[0] != made[1]
+    words = pandas.Categorical(["u", "v"])
+    frames = [pandas.DataFrame({"s": one, "y": [0, 1]}) for one in (words, words.reorder_categories(["v", "u"]))]
+    assert mpifed.table(frames[0]).sha256 != mpifed.table(frames[1]).sha256
 
 
 def test_clients_without_a_row_are_named(tmp_path):
-    text = "a,site,y\n1,u,0\n,v,1\n2,u,1\n,v,0\n,w,1\n4,,1\n"
-    data = read(tmp_path, text, client="site", missing="drop")
-    assert data.owners == ("u",)
-    assert said(data, "2 clients of the column 'site' have no row left, and no part in the run: v, w")
     (tmp_path / "more.csv").write_text("who,b\np1,7\np3,8\n")
     text = "who,a,site,y\np1,1,1,0\np2,2,22,1\np3,3,3,1\n"
     data = read(tmp_path, text, client="site", join=str(tmp_path / "more.csv"), target="y")
@@ -187,6 +111,12 @@ def test_clients_without_a_row_are_named(tmp_path):
     frame = pandas.DataFrame({"a": [1.0, None], "site": [7, 8], "y": [0, 1]})
     data = mpifed.table(frame, client="site", missing="drop").load(0, "float64")
     assert said(data, "1 client of the column 'site' has no row left, and no part in the run: 8")
+
+
+def test_an_empty_text_is_a_level_of_a_frame_and_levels_that_differ_are_no_one_number(tmp_path):
+    frame = pandas.DataFrame({"s": ["", ""], "a": [1.0, 2.0], "y": [0, 1]})
+    assert mpifed.table(frame, clients=1).load(0, "float64").features == ("a",)
+    assert not said(read(tmp_path, "zip,y\n1,0\n2,1\n", categories=["zip"], clients=1), "one number")
 
 
 class Name(str):
@@ -210,9 +140,6 @@ def test_names_of_many_columns_are_looked_up_and_not_compared_with_each_other():
 
 
 def test_columns_of_a_wide_parquet_file_are_read_many_at_a_time(tmp_path, monkeypatch):
-    pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
     frame = pandas.DataFrame(np.arange(900.0).reshape(2, 450)).rename(columns=str).assign(y=[0, 1])
     frame.to_parquet(tmp_path / "x.parquet")
     calls = []

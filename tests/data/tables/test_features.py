@@ -7,7 +7,7 @@ import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
 from mpifed.data.info import describe, survey
-from tests.helpers.data_files import DENSE, csr, load, same_rows_however_asked, same_tests_however_asked, write
+from tests.helpers.data_files import DENSE, csr, load, same_rows_however_asked, same_tests_however_asked, saved, write
 
 pandas = pytest.importorskip("pandas")
 TABLE = {
@@ -22,15 +22,6 @@ WHOLE = FRAME.dropna()
 CLIENT = {"client": "site", "target": "y"}
 
 
-def saved(kind, frame, folder):
-    """The data of a frame, from a file of this kind or from memory."""
-    if kind == "frame":
-        return lambda **options: mpifed.table(frame, **options).load(0, "float64")
-    path = folder / f"x.{kind}"
-    frame.to_parquet(path, index=False) if kind == "parquet" else frame.to_csv(path, index=False)
-    return lambda **options: load(path, **options)
-
-
 kinds = pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
 
 
@@ -38,17 +29,14 @@ kinds = pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
 def test_texts_and_listed_columns_become_zeros_and_ones_with_names_and_are_taken_by_name_or_number(kind, tmp_path):
     whole = saved(kind, WHOLE, tmp_path)
     made = whole(**CLIENT, categories=["grade"])
-    assert made.features == (
-        "age",
-        "sex=m",
-        "grade=1000000000000",
-    )  # in a row of which nothing is missing no grade is 1
+    assert made.features == ("age", "sex=m", "grade=1000000000000")  # in a full row no grade is 1
     assert made.rows(0, 2)[0].tolist() == [[40, 0, 1], [50, 0, 0], [30, 1, 0], [35, 1, 1]]
     made = whole(**CLIENT, categories=["grade"], levels="all")
     assert made.features == ("age", "sex=f", "sex=m", "grade=2", "grade=1000000000000")
     assert made.rows(0, 2)[0].tolist()[0] == [40, 1, 0, 0, 1]
     same_rows_however_asked(made)
-    assert whole(**CLIENT, features=["age"]).features == ("age",)
+    listed = whole(**CLIENT, features=["grade", "sex", "age"])
+    assert (listed.features, listed.rows(0, 1)[0].tolist()[0]) == (("grade", "sex=m", "age"), [10**12, 0, 40])
     assert whole(client=3, target=-1, ignore=[2]).features == ("age", "sex=m")
 
 

@@ -12,7 +12,7 @@ from tests.helpers.data_files import load, refused
 GOOD = "age,sex,site,y\n30,m,a,0\n40,f,a,1\n50,f,b,0\n60,m,b,1\n"
 TIMES = "age,t,e\n30,5,1\n40,3,0\n50,9,1\n"
 FOLDS = "age,sex,fold,site,y\n30,m,train,a,0\n40,m,train,a,1\n50,m,train,b,0\n60,f,test,b,1\n"
-SURVIVAL = {"time": "t", "event": "e", "clients": 1}
+SURVIVAL = {"time": "t", "event": "e"}
 DECIMAL = r"is not a number as the file is read: data\.decimal = \",\" reads it as 1\.5; for a feature, data\."
 WRONG = [
     (GOOD.replace("f", "3"), {}, r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] tak"),
@@ -77,7 +77,14 @@ def test_an_option_that_tables_do_not_have_is_refused_with_what_they_have(key, s
         Data.build({"name": "file", "path": "x.csv", **key}, "data")
 
 
-RIGHT = [
+SHARES = "price,share,site,name,y\n1,5%,u,n1,0\n2,7%,v,n2,1\n3,9%,v,n3,1\n"
+SITES = {"client": "site", "ignore": ["name"]}
+EMPTY = "s,y\n,0\nu,1\nv,0\n,1\n"
+NAMES = '"sex" "age" "y"\n"r1" "f" 30 0\n"r2" "m" 40 1\n'  # R's write.table
+ZIP = "zip,a,y\n01234,1,0\n1234,2,1\n1234.0,4,1\n77,8,0\n"
+MANY = f"{','.join(f'g{k}' for k in range(900))},y\n{'1,' * 900}0\n{'2,' * 900}1\n"
+GAPS = "a,site,y\n1,u,0\n,v,1\n2,u,1\n,v,0\n,w,1\n4,,1\n"
+RIGHT = [  # a table -> names of its features and its rows, where they are not plain, and what is said of it
     (GOOD.replace("30", "40").replace("50", "40").replace("60", "40"), {}, "constant in the training samples: 'age'"),
     (GOOD.replace("f", "m"), {}, "one level in all rows: 'sex' ('m')"),
     (FOLDS.replace("60,f", "60,z"), {"test": "fold"}, "no training sample has sex=z, but test samples do"),
@@ -87,25 +94,46 @@ RIGHT = [
     (GOOD.replace("40", "NA"), {"missing": "mean"}, "1 missing cell in 1 of 4 rows hold the mean of all training samp"),
     (GOOD, {"above": 0}, "labels above 0 are 1, the others 0"),
     ("id,y\n" + "".join(f"{k},{k % 2}\n" for k in range(9)), {}, "(counted from 0) numbers the rows"),
+    (SHARES, SITES, "features 'price'; categories 'share' (reference 5%, 7%, 9%); labels 'y'; clients 'site'; left ou"),
+    (
+        SHARES,
+        {**SITES, "levels": "all"},
+        "categories 'share' (5%, 7%, 9%); labels 'y'; clients 'site'; left out 'name'",
+    ),
+    (MANY, {}, "columns: features 'g0', 'g1', 'g2', 'g3', …, 'g899' (900 in all); labels 'y'"),
+    (EMPTY, {"missing_texts": ["NA"]}, "(reference '', u, v)", "s=u s=v", [[0, 0], [1, 0], [0, 1], [0, 0]]),
+    *(
+        (
+            f"{top},a,y\n{first},4,0\n{second},5,1\n1,6,1\n",
+            {},
+            f"left out '{top}' (names of rows)",
+            "a",
+            [[4], [5], [6]],
+        )
+        for top, first, second in (("", 3, 5), ("", "r1", "r2"), ("Unnamed: 0", 3, 5), ("Unnamed: 0", "r1", "r2"))
+    ),
+    ('"",s,y\nr1,f,no\nr2,m,yes\n', {}, "left out '' (names of rows)", "s=m", [[0], [1]]),  # words in all cells
+    (",a,y\n3,1,0\n5,2,1\n1,9,1\n", {"features": [0]}, "features ''; labels 'y'", "", [[3], [5], [1]]),
+    *((NAMES.replace(" ", mark), {}, "(names of rows)", "sex=m age", [[0, 30], [1, 40]]) for mark in " ,\t"),
+    (
+        ZIP,
+        {"categories": ["zip"]},
+        "one level, for they are one number: '01234' and '1234' and '1234.0' of",
+        "zip=1234 a",
+    ),
+    (GAPS, {"client": "site", "missing": "drop"}, "2 clients of the column 'site' have no row left, and no part in"),
 ]
 
 
-@pytest.mark.parametrize(("text", "options", "note"), RIGHT)
-def test_a_strange_table_is_read_with_a_note(tmp_path, text, options, note):
+@pytest.mark.parametrize(("text", "options", "note", "features", "rows"), [(*one, None, None)[:5] for one in RIGHT])
+def test_a_strange_table_is_read_with_a_note(tmp_path, text, options, note, features, rows):
     (tmp_path / "strange.csv").write_text(text)
-    data = load(tmp_path / "strange.csv", **{"clients": 1, **options})
-    data.rows(0, 1)
+    divided = {} if "client" in options else {"clients": 1, "partition": "contiguous"}
+    data = load(tmp_path / "strange.csv", **divided, **options)
+    X = data.rows(0, data.m)[0]
     assert any(note in one for one in data.notes), data.notes
-
-
-def test_quoted_commas_belong_to_a_text_and_decimal_commas_to_a_number(tmp_path):
-    (tmp_path / "x.csv").write_text('town;price;y\n"Bonn, am Rhein";1,5;0\n"Köln";-2,25;1\n', encoding="utf-8")
-    written = {"clients": 1, "decimal": ",", "partition": "contiguous"}
-    data = load(tmp_path / "x.csv", **written)
-    assert data.features == ("town=Köln", "price")
-    assert data.rows(0, 1)[0].tolist() == [[0, 1.5], [1, -2.25]]
-    (tmp_path / "x.csv").write_text("1,5;2,5\n3,5;4,5\n")  # without a header
-    assert load(tmp_path / "x.csv", **written).rows(0, 1)[0].tolist() == [[1.5], [3.5]]
+    assert features in (None, " ".join(data.features))
+    assert rows in (None, X.tolist())
 
 
 @pytest.mark.parametrize("cells", [[f"p{k}" for k in range(30)], [f"2020-01-{k + 1:02}" for k in range(30)]])

@@ -19,7 +19,7 @@ from mpifed.report import axes, metrics, palette
 from mpifed.report.boxplot import draw_box
 from mpifed.report.curves import FEW as BANDS
 from mpifed.report.curves import continues_after_end, drawable_points
-from mpifed.report.metrics import choose_unit, metric_unit
+from mpifed.report.metrics import metric_unit
 from mpifed.report.names import setting_title
 from mpifed.report.palette import LINES
 from mpifed.report.plot import Panel, average_group, draw_groups
@@ -35,6 +35,7 @@ from mpifed.report.style import (
     make_heading,
     matplotlib_style,
 )
+from mpifed.report.tables import choose_unit
 
 ACROSS = 3  # panels side by side
 FOUR = 4  # panels make a square

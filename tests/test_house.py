@@ -170,6 +170,22 @@ def test_what_every_run_passes_imports_no_feature():
             assert {name.split(".")[2] for name in found} <= {"promises"}, path
 
 
+READ = {
+    f"mpifed.results.{name}" for name in ("result", "columns", "over_clients", "coefficients")
+}  # without the writer
+
+
+def test_reports_need_results_to_read_and_no_part_of_a_run_and_load_what_draws_only_to_draw():
+    """They could be a distribution of their own."""
+    for path in (ROOT / "report").rglob("*.py"):
+        others = {name for name in imports(path) if name in MODULES and room(name) not in ("report", "core", "theory")}
+        assert others <= READ, path
+        loaded = [node for node in meters.tree(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert not [
+            node for node in loaded if re.match(r"(from|import) (matplotlib|plotly|pandas|PIL)\b", ast.unparse(node))
+        ], path
+
+
 def test_no_module_imports_itself_in_a_circle():
     TopologicalSorter({name: imports(path) & MODULES.keys() for name, path in MODULES.items()}).prepare()
 

@@ -29,7 +29,7 @@ from mpifed.features.settings import Objective
 from mpifed.features.simulated_time.system import System
 from mpifed.graphs.graph import Graph
 from mpifed.mpi.world import library_version
-from mpifed.report.layout import align_rows
+from mpifed.report.tables import align_rows
 from mpifed.results import provenance
 
 # tables whose docstrings describe shows

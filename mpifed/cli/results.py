@@ -9,10 +9,8 @@ import numpy as np
 
 from mpifed.core.errors import UserError, errors_about
 from mpifed.features.stop import StopRules
-from mpifed.report import boxplot, client_curves, interactive, profile, style, summary, timeline
-from mpifed.report import compare as tables
+from mpifed.report import profile, interactive, timeline, clients, boxplot, summary, compare as tables, style
 from mpifed.report import plot as curves
-from mpifed.report.by_client import compare_clients
 from mpifed.report.compare import TableOptions
 from mpifed.report.settings import left_out_lines, load_results
 from mpifed.results.result import RunRecord, load
@@ -78,10 +76,9 @@ def plot(args: argparse.Namespace) -> str:
         if args.page:
             figure = curves.plot_page(results, **options)
         elif args.clients:
-            figure = client_curves.plot_clients(results, y, **options)
-            remarks = (
-                f"{compare_clients(results, TableOptions(columns=y or None, everything=shown, rename=args.rename))}\n"
-            )
+            figure = clients.plot_clients(results, y, **options)
+            layout = TableOptions(columns=y or None, everything=shown, rename=args.rename)
+            remarks = f"{clients.compare_clients(results, layout)}\n"
         elif args.profile:
             figure = draw_profile(results, args.profile, options)
         elif args.box:

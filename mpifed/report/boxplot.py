@@ -5,12 +5,11 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from mpifed.core.errors import UserError, raise_unknown
+from mpifed.core.errors import raise_unknown
 from mpifed.core.typing import Array
-from mpifed.report import axes, palette
-from mpifed.report.curves import choose_axis_scale, collect_series, default_metric, spans_decades
+from mpifed.report import axes, curves, palette
 from mpifed.report.metrics import available_metrics, final_metric, last_finite
-from mpifed.report.settings import THERE, RunGroups, group_label, group_runs, natural_sort_key, select_runs
+from mpifed.report.settings import THERE, RunGroups, group_label, natural_sort_key
 from mpifed.report.style import LETTER, SINGLE, PictureOptions, check_width, escape_dollars, figure_with_legend
 from mpifed.results.result import RunRecord
 
@@ -38,12 +37,13 @@ def plot_boxes(results: Sequence[RunRecord], key: str, y: str | None = None, **w
     log = wishes.get("log")
     if log not in (None, "y", "none"):
         raise_unknown("axis for the log of boxes", log, ("y", "none"))
-    results, note = select_runs(results, wishes.get("everything", False))
-    groups = group_runs(results, rename=wishes.get("rename") or ())
+    results, groups, *_, note = curves.arrange_runs(results, wishes)
     key = full_key(key, groups)
-    y = y or default_metric(results, groups)
+    y = y or curves.default_metric(results, groups)
     boxes, y_title = collect_boxes(results, groups, key, y)
-    logarithm = log == "y" if log is not None else spans_decades([box.numbers for box in boxes], zero=y == "error")
+    logarithm = (
+        log == "y" if log is not None else curves.spans_decades([box.numbers for box in boxes], zero=y == "error")
+    )
     width = check_width(wishes.get("width"), SINGLE)
     values = sorted({box.value for box in boxes}, key=natural_sort_key)
     looks = box_styles(boxes, key)
@@ -92,11 +92,10 @@ def collect_boxes(results: Sequence[RunRecord], groups: RunGroups, key: str, y: 
     if y != "error" and y in available_metrics(results):
         ends = [final_metric(result, y) for result in results]
     else:
-        y, columns = collect_series(results, y)
+        y, columns = curves.collect_series(results, y)
         ends = [last_finite(values) for values in columns]
-    if not np.isfinite(ends).any():
-        raise UserError(f"there is nothing to draw: no run has a value of {y}")
-    factor, title = choose_axis_scale(y, [np.array(ends)], results, groups.names)
+    curves.require_drawable(bool(np.isfinite(ends).any()), f"no run has a value of {y}")
+    factor, title = curves.choose_axis_scale(y, [np.array(ends)], results, groups.names)
     final_numbers = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
     boxes = []
     for group in groups.groups:
@@ -129,9 +128,7 @@ def draw_boxes(
         axis.plot(np.full(len(above), x), above, **look | {"color": colour})
         if floor is not None and len(above) < len(numbers):
             axes.draw_floor_arrows(axis, np.full(1, x), floor, colour)
-    axis.set_yscale("log" if logarithm else "linear")
-    if floor is not None:
-        axes.draw_floor_line(axis, floor)
+    axes.set_y_scale(axis, logarithm, floor)
 
 
 def draw_box(axis: Any, numbers: Array, x: float, width: float, colour: str, **options: Any) -> None:

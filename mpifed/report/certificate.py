@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.report.layout import MARGIN, WIDTH, align_rows, format_number
+from mpifed.report.tables import MARGIN, WIDTH, align_rows, format_number
 from mpifed.results.result import RunRecord
 from mpifed.theory.rates import TAIL, fit_line
 from mpifed.theory.statements import Bound, Certificate, Condition, Constants

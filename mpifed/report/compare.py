@@ -2,19 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from mpifed.core.errors import UserError, escape_unprintable, format_count, raise_unknown
 from mpifed.core.roles import TRAINING
-from mpifed.report import best, tables
-from mpifed.report.best import Ends
-from mpifed.report.curves import axis_title, default_metric
+from mpifed.report import tables
+from mpifed.report.curves import axis_title, default_metric, error_columns, task_settings
 from mpifed.report.metrics import (
     available_metrics,
-    choose_unit,
+    final_metric,
+    last_finite,
     latex_title,
     metric_info,
     metric_title,
@@ -30,13 +31,17 @@ from mpifed.report.settings import (
     group_runs,
     left_out_lines,
     natural_sort_key,
+    run_settings,
 )
 from mpifed.report.statistics import pairwise_tests
-from mpifed.report.tables import ABSENT, Number, ReportTable, format_table
+from mpifed.report.tables import ABSENT, Number, ReportTable, choose_unit, format_table
 from mpifed.results.result import RunRecord
 
+Ends = Mapping[tuple[str | None, ...], float]  # settings to take means over, the seed for example -> last value
 EndsByMetric = dict[str, list[Ends]]  # metric -> for each row the values to take the mean of
 LEVEL = 0.05  # of p
+TASK = ("data", "problem")  # rows that differ in these settings do not compete: their objectives are not comparable
+QUANTILE = 0.975  # quantile of Student's t: 95 % on both sides
 
 
 class TableOptions(NamedTuple):
@@ -62,7 +67,7 @@ def compare(results: Sequence[RunRecord], layout: TableOptions) -> str:
     """
     groups = group_runs(results, layout.by, [*available_metrics(results), "n", "status"], layout.rename)
     names = choose_metrics(results, layout.columns, groups)
-    ends = {name: best.final_values(groups, name, layout.by, layout.everything) for name in names}
+    ends = {name: final_values(groups, name, layout.by, layout.everything) for name in names}
     order = order_rows(groups, ends, layout.sort)
     groups = groups._replace(groups=[groups.groups[k] for k in order])
     ends = {name: [of[k] for k in order] for name, of in ends.items()}
@@ -128,7 +133,7 @@ def order_rows(groups: RunGroups, ends: EndsByMetric, sort: str | None) -> list[
             raise_unknown("column", sort, [*groups.keys.values(), *ends])
         return sorted(rows, key=lambda k: natural_sort_key(groups.groups[k].settings.get(key, "")))
     sign = -1 if metric_info(sort).better > 0 else 1
-    means = [best.mean_and_sd(row).mean for row in ends[sort]]
+    means = [mean_and_sd(row).mean for row in ends[sort]]
     return sorted(rows, key=lambda k: (math.isnan(means[k]), sign * means[k]))
 
 
@@ -139,10 +144,10 @@ def build_table(
     add_samples(table, groups, ends, layout.form == "csv")
     ties = []
     for name, rows in ends.items():
-        values = list(map(best.mean_and_sd, rows))
+        values = list(map(mean_and_sd, rows))
         largest = max((abs(value.mean) for value in values if not math.isnan(value.mean)), default=0.0)
         factor, unit_text = choose_unit(metric_unit(name, results), largest)
-        wins = best.count_ties(groups, values, rows, metric_info(name).better, factor)
+        wins = count_ties(groups, values, rows, metric_info(name).better, factor)
         cells = (value._replace(best=rivals == 1) for value, rivals in zip(values, wins, strict=True))
         words = axis_title(name, unit_text, groups.names, results)
         usual_words = metric_title(name, unit_text, results)
@@ -207,15 +212,13 @@ def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions)
     groups = group_runs(results, layout.by, [*available_metrics(results), "n", "status"], layout.rename)
     select_metrics(results, [name])
     sign = metric_info(name).better
-    if not sign:
-        raise UserError(f"--test {name} is wrong: neither more nor less of {name} is better")
-    ends = best.final_values(groups, name, layout.by, layout.everything)
-    if len(ends) < 2:
-        raise UserError(f"--test {name} is wrong: it needs two rows, and there is one")
+    require_testable(sign, name, f"neither more nor less of {name} is better")
+    ends = final_values(groups, name, layout.by, layout.everything)
+    require_testable(len(ends) > 1, name, "it needs two rows, and there is one")
     names = [group_label(group, groups) for group in groups.groups]
     for row_name, row in zip(names, ends, strict=True):
-        if not any(map(math.isfinite, row.values())):
-            raise UserError(f"--test {name} is wrong: no run of the row {row_name} that counts has {name}")
+        some = any(map(math.isfinite, row.values()))
+        require_testable(some, name, f"no run of the row {row_name} that counts has {name}")
     # Seeds that every row has, not those of a pair: the smallest possible p depends on the number of seeds, so that
     # Holm's correction would order pairs by their seeds rather than by their rows.
     common = [key for key in ends[0] if all(math.isfinite(row.get(key, math.nan)) for row in ends)]
@@ -223,12 +226,18 @@ def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions)
         comment = "% " if layout.form == "latex" else ""
         return f"{comment}--test {name} has too few seeds: {few}"
     values = np.array([[-sign * row[key] for row in ends] for key in common])
-    tests = pairwise_tests(values, signed=True)
+    tests = pairwise_tests(values)
     table = ReportTable([], [], [[] for _ in tests], [])
     table.add(("", ""), "a", [f"{names[pair.a]} – {names[pair.b]}" for pair in tests])
     table.add(("seeds better", "seeds better"), "better", [f"{pair.wins} : {pair.losses}" for pair in tests])
     table.add(("p (Holm)", "$p$ (Holm)"), "p", [Number(pair.p) for pair in tests])
     return format_table(table, layout.form, layout.bold)
+
+
+def require_testable(holds: object, name: str, fault: str) -> None:
+    """Raise UserError, with what is wrong about a test of the column ``name``, unless a check ``holds``."""
+    if not holds:
+        raise UserError(f"--test {name} is wrong: {fault}")
 
 
 def explain_too_few(seeds: int, rows: int) -> str:
@@ -244,3 +253,94 @@ def explain_too_few(seeds: int, rows: int) -> str:
     return (
         f"the {rows} rows share {seeds}, with which p is at least {low:.2g}; from {needed} on it can be below {LEVEL}"
     )
+
+
+def final_values(groups: RunGroups, name: str, by: Sequence[str], everything: bool) -> list[Ends]:
+    """Return the last value of a metric in every run that counts, for each group."""
+    counted = [[run for run in group.runs if everything or run.status == "finished"] for group in groups.groups]
+    values = (
+        final_errors(counted)
+        if name == "error"
+        else {id(run): final_metric(run, name) for runs in counted for run in runs}
+    )
+    return [values_by_seed(runs, by, values) for runs in counted]
+
+
+def values_by_seed(runs: Sequence[RunRecord], by: Sequence[str], values: Mapping[int, float]) -> Ends:
+    """Return the values of runs by their settings ``by`` and their number among the runs that agree in these."""
+    counts = Counter[tuple[str | None, ...]]()
+    ends: dict[tuple[str | None, ...], float] = {}
+    for run in runs:
+        key = tuple(run_settings(run).get(name) for name in by)
+        ends[(*key, str(counts[key]))] = values[id(run)]
+        counts[key] += 1
+    return ends
+
+
+def final_errors(groups: Sequence[Sequence[RunRecord]]) -> dict[int, float]:
+    """Return id of a run -> the last value of its error; nan for data that not every competing group has."""
+    runs = [run for group in groups for run in group]
+    name, errors_of_runs = error_columns(runs) if runs else ("error", [])
+    ends = [last_finite(values) for values in errors_of_runs]
+    if name != "error":
+        return {id(run): end for run, end in zip(runs, ends, strict=True)}
+    shared: dict[object, set[object]] = {}
+    for group in groups:
+        of_group: dict[object, set[object]] = {}
+        for run in group:
+            of_group.setdefault(task_without_seed(run), set()).add(task_settings(run))
+        for key, tasks in of_group.items():
+            shared[key] = shared.get(key, tasks) & tasks
+    return {
+        id(run): end if task_settings(run) in shared[task_without_seed(run)] else math.nan
+        for run, end in zip(runs, ends, strict=True)
+    }
+
+
+def task_without_seed(run: RunRecord) -> tuple[tuple[str, str], ...]:
+    """Return the settings of data and problem of a run without their seeds."""
+    return tuple(part for part in task_settings(run) if part[0] not in ("seed", "data.seed"))
+
+
+def mean_and_sd(ends: Ends) -> Number:
+    """Return the mean and the standard deviation (divisor n − 1) of the values that are not NaN."""
+    values = np.array([end for end in ends.values() if not math.isnan(end)])
+    if not len(values):
+        return Number(math.nan)
+    # Squares of values of diverged runs would overflow. A power of two changes no bit of the others.
+    power = 2.0 ** (math.frexp(float(np.abs(values).max()))[1] - 1)
+    values = values / power
+    return Number(power * float(values.mean()), power * float(values.std(ddof=1)) if len(values) > 1 else math.nan)
+
+
+def count_ties(
+    groups: RunGroups, values: Sequence[Number], ends: Sequence[Ends], sign: int, factor: float
+) -> list[int]:
+    """Return for each row how many rows tie for best with it, itself included; 0: it is not best.
+
+    Only rows with the same data and problem compete. Rows tie with the best if they print the same number, or if chance
+    explains their difference over the seeds that both have.
+    """
+    means = [-math.inf if math.isnan(value.mean) else sign * tables.rounded_mean(value, factor) for value in values]
+    keys = [key for key in groups.keys if key.split(".")[0] in TASK]
+    tasks = [tuple(group.settings.get(key) for key in keys) for group in groups.groups]
+    counts = [0] * len(means)
+    for current in dict.fromkeys(tasks):
+        rivals = [k for k, other in enumerate(tasks) if other == current and means[k] > -math.inf]
+        if not sign or not rivals or len({means[k] for k in rivals}) == 1:
+            continue
+        first = max(rivals, key=lambda k: means[k])
+        ties = [k for k in rivals if means[k] == means[first] or is_by_chance(ends[first], ends[k])]
+        for k in ties:
+            counts[k] = len(ties)
+    return counts
+
+
+def is_by_chance(a: Ends, b: Ends) -> bool:
+    """Return whether the difference of two rows is no larger than seeds explain (95 %)."""
+    gaps = np.array([a[key] - b[key] for key in a if key in b])
+    gaps = gaps[np.isfinite(gaps)]
+    if len(gaps) < 2:
+        return False
+    bound = float(stdtrit(len(gaps) - 1, QUANTILE)) * float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
+    return abs(float(gaps.mean())) <= bound

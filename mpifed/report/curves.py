@@ -5,12 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import raise_unknown
+from mpifed.core.errors import UserError, raise_unknown
 from mpifed.core.typing import Array
-from mpifed.report import metrics
-from mpifed.report.metrics import DERIVED, available_metrics, choose_unit, metric_title, metric_unit
+from mpifed.report import metrics, palette
+from mpifed.report.metrics import DERIVED, available_metrics, metric_title, metric_unit
 from mpifed.report.names import AS_PRINTED, Names
-from mpifed.report.settings import RunGroups, run_settings
+from mpifed.report.settings import RunGroups, group_label, group_runs, run_settings, select_runs
+from mpifed.report.style import PictureOptions
+from mpifed.report.tables import choose_unit
 from mpifed.results.result import RunRecord
 
 ALIASES = {"rounds": "round", "seconds": "elapsed_seconds", "tct": "elapsed_seconds"}
@@ -25,6 +27,24 @@ DECADES = 2  # positive values over more decades are drawn on a logarithmic axis
 Curve = tuple[Array, Array]
 
 
+class Picture(NamedTuple):
+    """The runs that a picture shows in groups, the label and style of each, and words about unfinished runs."""
+
+    results: Sequence[RunRecord]
+    groups: RunGroups
+    labels: list[str]
+    looks: list[dict[str, Any]]
+    note: str
+
+
+class Series(NamedTuple):
+    """A column: its recorded name, the title of its axis, and its values in every run, None where one lacks it."""
+
+    name: str
+    title: str
+    values: list[Array | None]
+
+
 class CurveBand(NamedTuple):
     """A curve that stands for several runs: their mean, and the range from ``low`` to ``high`` that they cover."""
 
@@ -32,6 +52,21 @@ class CurveBand(NamedTuple):
     middle: Array
     low: Array
     high: Array
+
+
+def arrange_runs(results: Sequence[RunRecord], wishes: PictureOptions) -> Picture:
+    """Return the runs of a picture as ``wishes`` ask for them. UserError where no run is left, or a name is unknown."""
+    results, note = select_runs(results, wishes.get("everything", False))
+    groups = group_runs(results, rename=wishes.get("rename") or ())
+    labels = [group_label(group, groups) for group in groups.groups]
+    looks = palette.curve_styles([group.settings.get("algorithm", "") for group in groups.groups])
+    return Picture(results, groups, labels, looks, note)
+
+
+def require_drawable(found: bool, otherwise: str) -> None:
+    """Raise UserError where there is nothing to draw, with the reason."""
+    if not found:
+        raise UserError(f"there is nothing to draw: {otherwise}")
 
 
 def run_column(result: RunRecord, name: str) -> Array | None:
@@ -117,6 +152,13 @@ def choose_axis_scale(
     return factor, axis_title(name, unit_text, names, results)
 
 
+def scale_series(picture: Picture, name: str) -> Series:
+    """Return a column of the runs of a picture, or the error, in the unit of the title of its axis."""
+    key, columns = collect_series(picture.results, name)
+    factor, title = choose_axis_scale(key, columns, picture.results, picture.groups.names)
+    return Series(key, title, [None if values is None else values / factor for values in columns])
+
+
 def drawable_points(x: Array | None, y: Array | None, log_x: bool) -> Curve | None:
     """Return the points that can be drawn on these axes; None without any."""
     if x is None or y is None:
@@ -159,12 +201,7 @@ def average_curves(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kin
         return None
     if len(grid) > POINTS:
         grid = grid[np.linspace(0, len(grid) - 1, POINTS).round().astype(int)]
-    heights = [
-        # By default np.interp continues the last value.
-        (x, np.log(y) if log else y, None if stays else np.nan)
-        for (x, y), stays in zip(curves, hold, strict=True)
-    ]
-    rows = np.array([np.interp(grid, x, y, right=after) for x, y, after in heights])
+    rows = interpolate_runs(grid, curves, hold, log)
     covered = ~np.isnan(rows).all(axis=0)
     grid, rows = grid[covered], rows[:, covered]
     mean = np.nanmean(rows, axis=0)
@@ -175,6 +212,18 @@ def average_curves(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kin
     else:
         low, high = np.nanpercentile(rows, (10, 90) if len(curves) >= MANY else (0, 100), axis=0)
     return CurveBand(grid, *(np.exp(values) if log else values for values in (mean, low, high)))
+
+
+def interpolate_runs(grid: Array, curves: Sequence[Curve], hold: Sequence[bool], log: bool) -> Array:
+    """Return the heights (runs, points) of curves over a grid, with ``log`` their logarithms.
+
+    After its last point a curve continues at that value where ``hold`` says so, and is NaN otherwise.
+    """
+    rows = []
+    for (x, y), stays in zip(curves, hold, strict=True):
+        # By default np.interp continues the last value.
+        rows.append(np.interp(grid, x, np.log(y) if log else y, right=None if stays else np.nan))
+    return np.array(rows)
 
 
 def describe_band(counts: Sequence[int], logs: Sequence[bool], kind: str = "minmax") -> str:

@@ -52,32 +52,28 @@ def coefficient_table(fit: Fit, form: str) -> ReportTable:
 
 
 def fact_lines(fit: Fit) -> list[str]:
+    """Return the size of a fit, how far it is from the optimum, and what it cost."""
+
     def number(value: float) -> str:
         return ABSENT if math.isnan(value) else f"{value:.6g}"
 
-    if fit.penalised:
-        return penalised_fact_lines(fit)
+    about = f"f {fit.f:.8g}; log-likelihood {number(fit.likelihood)}; AIC {number(fit.aic)}"
+    about += f"; dispersion {number(fit.dispersion)}"
     optimum = f"‖∇f‖ {fit.gradient:.2g}, Newton decrement {fit.decrement:.2g}"
+    joined = ", so"
+    cost = "; the Hessian and gradients of all clients, for standard "
+    cost += f"errors: {fit.hessian_bytes:,} bytes more"
+    if fit.penalised:
+        about = f"F {fit.f:.8g}; {fit.zeros:,} of {len(fit.x):,} coefficients are 0"
+        optimum = f"‖x − prox(x − ∇f(x))‖ {fit.gradient:.2g}"
+        joined = ", and"
+        cost = ""
+        if not math.isnan(fit.gap):
+            optimum += f", duality gap {fit.gap:.2g}: F − F* is at most that"
     if not math.isnan(fit.distance):
-        optimum += f", so ‖x − x*‖ ≤ {fit.distance:.2g}"
+        optimum += f"{joined} ‖x − x*‖ ≤ {fit.distance:.2g}"
     return [
-        f"{fit.samples:,} samples of {fit.clients:,} clients; f {fit.f:.8g}; log-likelihood {number(fit.likelihood)}; "
-        f"AIC {number(fit.aic)}; dispersion {number(fit.dispersion)}",
+        f"{fit.samples:,} samples of {fit.clients:,} clients; {about}",
         f"from the optimum{OF_RUN * fit.standardised}: {optimum}",
-        f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes; the Hessian and gradients of all clients, for standard "
-        f"errors: {fit.hessian_bytes:,} bytes more",
-    ]
-
-
-def penalised_fact_lines(fit: Fit) -> list[str]:
-    optimum = f"‖x − prox(x − ∇f(x))‖ {fit.gradient:.2g}"
-    if not math.isnan(fit.gap):
-        optimum += f", duality gap {fit.gap:.2g}: F − F* is at most that"
-    if not math.isnan(fit.distance):
-        optimum += f", and ‖x − x*‖ ≤ {fit.distance:.2g}"
-    return [
-        f"{fit.samples:,} samples of {fit.clients:,} clients; F {fit.f:.8g}; {fit.zeros:,} of {len(fit.x):,} "
-        "coefficients are 0",
-        f"from the optimum{OF_RUN * fit.standardised}: {optimum}",
-        f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes",
+        f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes{cost}",
     ]

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array
-from mpifed.report import palette
+from mpifed.report import axes, palette
 from mpifed.report.certificate import format_range, format_value
-from mpifed.report.layout import WIDTH, align_rows, format_number
+from mpifed.report.curves import require_drawable
 from mpifed.report.style import SINGLE, figure_with_legend
+from mpifed.report.tables import WIDTH, align_rows, format_number
 from mpifed.results.result import RunRecord
 from mpifed.theory.least_time import SOURCE, LeastTimeInputs, bound_formula, lower_bound
 
 FEW = 6  # values of ε that are printed by default
 POINTS = 200  # of the curve of the bound
-CLOSE = 30.0  # ratio of ε up to which an axis has more labels than powers of ten
 
 
 def parse_accuracies(text: str) -> list[float]:
@@ -117,8 +116,8 @@ def plot_least_time(setting: LeastTimeInputs, result: RunRecord) -> Any:
     if len(falls):
         eps = np.geomspace(squares[falls[0]], squares[falls[-1]], POINTS)
         bounds = np.array([lower_bound(setting, value) for value in eps])
-    if not np.isfinite(bounds).any():
-        raise UserError("there is nothing to draw: the run has no ‖∇f‖² after its start, or L or Δ are not known")
+    missing = "the run has no ‖∇f‖² after its start, or L or Δ are not known"
+    require_drawable(bool(np.isfinite(bounds).any()), missing)
     name = result.config["algorithm"]["name"]
     looks = [*palette.curve_styles([name]), {"color": palette.BLACK, "linestyle": "--"}]
     with figure_with_legend(SINGLE, (1, 1), [name.rpartition(":")[2], "least time, c = 1"], looks, (None,)) as (
@@ -126,24 +125,11 @@ def plot_least_time(setting: LeastTimeInputs, result: RunRecord) -> Any:
         panels,
     ):
         axis = panels[0, 0]
-        draw_steps(axis, squares[falls], seconds[falls], looks[0])
+        # The seconds to ε are those of the first round whose smallest ‖∇f‖² is at most ε.
+        steps = {"drawstyle": "steps-pre", "markevery": max(1, len(falls) // 6)}
+        axis.plot(squares[falls], seconds[falls], **looks[0], **steps)
         axis.plot(eps, bounds, **looks[1])
         axis.set(xlabel="ε, bound of ‖∇f‖²", ylabel="simulated seconds", xscale="log", yscale="log")
-        label_accuracies(axis, eps)
+        axes.label_decades(axis.xaxis)
+        axis.invert_xaxis()
     return figure
-
-
-def label_accuracies(axis: Any, eps: Array) -> None:
-    """Let ε fall to the right; where it falls by few powers of ten, label 1, 2 and 5 of each."""
-    from matplotlib import ticker
-
-    axis.invert_xaxis()
-    axis.xaxis.set_minor_formatter(ticker.NullFormatter())
-    if eps.max() < CLOSE * eps.min():
-        axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        axis.xaxis.set_major_formatter(lambda value, index: f"{value:g}")
-
-
-def draw_steps(axis: Any, squares: Array, seconds: Array, look: dict[str, Any]) -> None:
-    """Draw the seconds to ε: those of the first round whose smallest ‖∇f‖² is at most ε."""
-    axis.plot(squares, seconds, **look, drawstyle="steps-pre", markevery=max(1, len(squares) // 6))

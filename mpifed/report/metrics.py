@@ -26,7 +26,6 @@ DERIVED: dict[str, ColumnInfo] = {
 }
 USUAL: tuple[str, ...] = ("objective", "objective_gap", "grad_norm_sq", "rounds", "exchanges", "bytes_up", "tct", "lct")
 USUAL += ("snr", "accuracy", "personal_accuracy", "simulated_seconds")
-BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
 # columns of a round whose sum over rounds means nothing -> how to combine rounds instead
 AGES: dict[str, Callable[[Array], Any]] = {"staleness": np.mean, "staleness_max": np.max}
 
@@ -88,26 +87,14 @@ def metric_unit(name: str, results: Iterable[RunRecord] = ()) -> str:
     return escape_unprintable(next((result.about[name][0] for result in results if name in result.about), "")) or "1"
 
 
-def choose_unit(unit: str, largest: float) -> tuple[float, str]:
-    """Return a divisor for values up to ``largest``, and their unit then: 1000 and kB for bytes up to 999,950."""
-    if unit != "byte":
-        return 1.0, "" if unit == "1" else unit
-    power = 0
-    while largest / 1000.0**power >= 999.95 and power < len(BYTES) - 1:
-        power += 1
-    return 1000.0**power, BYTES[power]
-
-
 def metric_title(name: str, unit: str = "", results: Iterable[RunRecord] = ()) -> str:
     text = metric_info(name).symbol or name.removesuffix("_seconds").replace("_", " ")
-    text = training_title_prefix(name, results) + text
-    return f"{text} ({unit})" if unit else text
+    return training_title_prefix(name, results) + (f"{text} ({unit})" if unit else text)
 
 
 def latex_title(name: str, unit: str = "", results: Iterable[RunRecord] = ()) -> str:
     text = metric_info(name).latex or escape_latex(metric_title(name))
-    text = training_title_prefix(name, results) + text
-    return f"{text} ({escape_latex(unit)})" if unit else text
+    return training_title_prefix(name, results) + (f"{text} ({escape_latex(unit)})" if unit else text)
 
 
 def training_title_prefix(name: str, results: Iterable[RunRecord]) -> str:

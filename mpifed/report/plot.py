@@ -11,26 +11,12 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from mpifed.core.errors import UserError, raise_unknown
+from mpifed.core.errors import raise_unknown
 from mpifed.core.typing import Array
-from mpifed.report import axes, palette
-from mpifed.report.curves import (
-    BANDS,
-    FEW,
-    Curve,
-    CurveBand,
-    average_curves,
-    choose_axis_scale,
-    collect_series,
-    continues_after_end,
-    default_metric,
-    describe_band,
-    drawable_points,
-    spans_decades,
-)
+from mpifed.report import axes, curves, palette
+from mpifed.report.axes import ABOVE, Pile, find_piles
+from mpifed.report.curves import Curve, CurveBand, Picture
 from mpifed.report.metrics import metric_info
-from mpifed.report.overlap import ABOVE, Pile, find_piles
-from mpifed.report.settings import RunGroups, group_label, group_runs, select_runs
 from mpifed.report.style import DOUBLE, RC, SINGLE, PictureOptions, check_width, escape_dollars, figure_with_legend
 from mpifed.results.columns import SCALES
 from mpifed.results.result import RunRecord
@@ -51,11 +37,11 @@ def plot_lines(
     objective, or the error where f differs between seeds. UserError for a column that no run has, and where there is
     nothing to draw.
     """
-    results, note = select_runs(results, wishes.get("everything", False))
-    y = y or [default_metric(results, group_runs(results))]
+    picture = curves.arrange_runs(results, wishes)
+    y = y or [curves.default_metric(picture.results, picture.groups)]
     width = check_width(wishes.get("width"), SINGLE if len(y) == 1 else DOUBLE)
     columns = min(len(y), SIDE) if width > 1.5 * SINGLE else 1
-    return draw_panels(results, [(x, name) for name in y], columns, width, wishes, note)
+    return draw_panels(picture, [(x, name) for name in y], columns, width, wishes)
 
 
 def plot_page(results: Sequence[RunRecord], **wishes: Unpack[PictureOptions]) -> Any:
@@ -63,23 +49,19 @@ def plot_page(results: Sequence[RunRecord], **wishes: Unpack[PictureOptions]) ->
 
     Where the optimum is unknown, ‖∇f‖² replaces the error. Without accuracy its panels are absent.
     """
-    results, note = select_runs(results, wishes.get("everything", False))
+    picture = curves.arrange_runs(results, wishes)
+    results = picture.results
     gap = any("objective_gap" in result.rounds for result in results)
     error = "error" if gap or not any("grad_norm_sq" in result.rounds for result in results) else "grad_norm_sq"
-    first = default_metric(results, group_runs(results))
-    pairs = [("round", first), ("exchanges", error), ("bytes", error), ("seconds", error)]
+    pairs = [
+        ("round", curves.default_metric(results, picture.groups)),
+        ("exchanges", error),
+        ("bytes", error),
+        ("seconds", error),
+    ]
     if any("accuracy" in result.rounds for result in results):
         pairs += [("round", "accuracy"), ("seconds", "accuracy")]
-    return draw_panels(results, pairs, 2, check_width(wishes.get("width"), DOUBLE), wishes, note)
-
-
-class Drawing(NamedTuple):
-    """The common data of all panels of a figure: runs, their groups, the style of each, and the kind of band."""
-
-    results: Sequence[RunRecord]
-    groups: RunGroups
-    looks: list[dict[str, Any]]
-    band: str
+    return draw_panels(picture, pairs, 2, check_width(wishes.get("width"), DOUBLE), wishes)
 
 
 class Panel(NamedTuple):
@@ -100,38 +82,31 @@ class GroupCurves(NamedTuple):
 
 
 def draw_panels(
-    results: Sequence[RunRecord],
-    pairs: Sequence[tuple[str, str]],
-    columns: int,
-    width: float,
-    wishes: PictureOptions,
-    note: str,
+    picture: Picture, pairs: Sequence[tuple[str, str]], columns: int, width: float, wishes: PictureOptions
 ) -> Any:
-    """Draw a figure of curves, one panel for each (x, y), with a heading that ends in ``note``."""
+    """Draw a figure of curves, one panel for each (x, y)."""
     log = wishes.get("log")
     kind = wishes.get("band")
     if log is not None and log not in LOGS:
         raise_unknown("axis for log", log, LOGS)
-    if kind is not None and kind not in BANDS:
-        raise_unknown("band", kind, BANDS)
-    groups = group_runs(results, rename=wishes.get("rename") or ())
+    if kind is not None and kind not in curves.BANDS:
+        raise_unknown("band", kind, curves.BANDS)
+    results, groups, labels, looks, note = picture
+    kind = kind or ("minmax" if len(labels) <= curves.FEW else "none")
     counts = [len(group.runs) for group in groups.groups]
-    labels = [group_label(group, groups) for group in groups.groups]
     logs = [
-        spans_decades(collect_series(results, name)[1], zero=name == "error") if log is None else "y" in log
+        curves.spans_decades(curves.collect_series(results, name)[1], zero=name == "error")
+        if log is None
+        else "y" in log
         for _, name in pairs
     ]
-    looks = palette.curve_styles([group.settings.get("algorithm", "") for group in groups.groups])
-    picture = Drawing(results, groups, looks, kind or ("minmax" if len(labels) <= FEW else "none"))
-    words = (wishes.get("title"), describe_band(counts, logs, picture.band) if max(counts) > 1 else None, note)
-    with figure_with_legend(width, (-(-len(pairs) // columns), columns), labels, looks, words) as (
-        figure,
-        axes_of_panels,
-    ):
+    words = (wishes.get("title"), curves.describe_band(counts, logs, kind) if max(counts) > 1 else None, note)
+    shape = (-(-len(pairs) // columns), columns)
+    with figure_with_legend(width, shape, labels, looks, words) as (figure, axes_of_panels):
         for axis in axes_of_panels.flat[len(pairs) :]:
             axis.remove()
-        for axis, (x, y), logarithm in zip(axes_of_panels.flat, pairs, logs, strict=False):
-            draw_panel(axis, picture, (x, y), ("x" in (log or ""), logarithm))
+        for axis, pair, logarithm in zip(axes_of_panels.flat, pairs, logs, strict=False):
+            draw_panel(axis, picture, pair, ("x" in (log or ""), logarithm), kind)
     return figure
 
 
@@ -147,40 +122,42 @@ def marker_indices(x: Array, number: int, pile: Pile = ALONE) -> list[int]:
     return sorted(set(np.abs(x[:, None] - wanted).argmin(axis=0).tolist()))
 
 
-def draw_panel(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, bool]) -> None:
+def draw_panel(axis: Any, picture: Picture, names: tuple[str, str], logs: tuple[bool, bool], band: str) -> None:
     """Draw the curves of one panel, one for each group: columns (x, y), on axes that are logarithmic or not."""
-    results = picture.results
     log_x, log_y = logs
-    (x_name, xs), (y_name, ys) = (collect_series(results, name) for name in names)
-    by_x, x_title = choose_axis_scale(x_name, xs, results, picture.groups.names)
-    by_y, y_title = choose_axis_scale(y_name, ys, results, picture.groups.names)
+    (x_name, x_title, xs), (y_name, y_title, ys) = (curves.scale_series(picture, name) for name in names)
     axis.set(xlabel=escape_dollars(x_title), ylabel=escape_dollars(y_title))
-    points = [drawable_points(x, y, log_x) for x, y in zip(xs, ys, strict=True)]
-    pairs = zip(results, points, strict=True)
-    curves = {id(run): (curve[0] / by_x, curve[1] / by_y) for run, curve in pairs if curve is not None}
-    if not any(all((one > 0).any() for one, log in zip(curve, logs, strict=True) if log) for curve in curves.values()):
-        which = " that a logarithmic axis can show" if log_x or log_y else ""
-        raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
-    floor = axes.floor_level(y for _, y in curves.values()) if log_y else None
-    panel = Panel(axis, log_x, log_y, floor, picture.band)
+    drawn = [curves.drawable_points(x, y, log_x) for x, y in zip(xs, ys, strict=True)]
+    points = {id(run): curve for run, curve in zip(picture.results, drawn, strict=True) if curve is not None}
+    drawable = any(
+        all((one > 0).any() for one, log in zip(curve, logs, strict=True) if log) for curve in points.values()
+    )
+    which = " that a logarithmic axis can show" if log_x or log_y else ""
+    curves.require_drawable(drawable, f"no run has numbers of both {x_name} and {y_name}{which}")
+    floor = axes.floor_level(y for _, y in points.values()) if log_y else None
+    panel = Panel(axis, log_x, log_y, floor, band)
     lines = []
     for group in picture.groups.groups:
-        of_group = [(curves[id(run)], continues_after_end(y_name, run)) for run in group.runs if id(run) in curves]
+        of_group = [
+            (points[id(run)], curves.continues_after_end(y_name, run)) for run in group.runs if id(run) in points
+        ]
         lines.append(average_group(panel, of_group))
     draw_groups(panel, lines, picture.looks)
     if log_x:
-        axes.set_log_x(axis, [x for x, _ in curves.values()])
+        axes.set_log_x(axis, [x for x, _ in points.values()])
     elif x_name in SCALES or metric_info(x_name).integer:
         axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_yscale("log" if log_y else "linear")
-    if floor is not None:
-        axes.draw_floor_line(axis, floor)
+    axes.set_y_scale(axis, log_y, floor)
 
 
 def average_group(panel: Panel, runs: Sequence[tuple[Curve, bool]]) -> GroupCurves:
-    curves = [(x, axes.clip_to_floor(y, panel.floor)) for (x, y), _ in runs]
-    mean = average_curves(curves, [stays for _, stays in runs], panel.log_y, panel.band) if len(curves) > 1 else None
-    return GroupCurves(curves if mean is None else [(mean.x, mean.middle)], mean)
+    points = [(x, axes.clip_to_floor(y, panel.floor)) for (x, y), _ in runs]
+    mean = (
+        curves.average_curves(points, [stays for _, stays in runs], panel.log_y, panel.band)
+        if len(points) > 1
+        else None
+    )
+    return GroupCurves(points if mean is None else [(mean.x, mean.middle)], mean)
 
 
 def draw_groups(panel: Panel, lines: Sequence[GroupCurves], looks: Sequence[dict[str, Any]]) -> None:
@@ -192,11 +169,11 @@ def draw_groups(panel: Panel, lines: Sequence[GroupCurves], looks: Sequence[dict
     blank = [palette.GAPS[look["linestyle"]] for look in looks]
     single = [one.curves[0] if len(one.curves) == 1 else None for one in lines]
     overlaps = find_piles(single, log_y, blank)
-    for number, ((curves, mean), look, pile) in enumerate(zip(lines, looks, overlaps, strict=True)):
+    for number, ((drawn, mean), look, pile) in enumerate(zip(lines, looks, overlaps, strict=True)):
         style = look | {"zorder": ABOVE + blank[number], "linewidth": pile.width(RC["lines.linewidth"])}
         if mean is not None and band_kind != "none":
             axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
-        for x, y in curves:
+        for x, y in drawn:
             marked = marker_indices(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number, pile)
             axis.plot(x, y, **style, markevery=marked)
             if floor is not None and (below := y <= floor * (1 + 1e-9)).any():

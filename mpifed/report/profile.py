@@ -8,7 +8,8 @@ import numpy as np
 from mpifed.core.errors import UserError, format_count, raise_unknown
 from mpifed.core.typing import Array
 from mpifed.report import palette
-from mpifed.report.overlap import ABOVE, find_piles
+from mpifed.report.axes import ABOVE, find_piles
+from mpifed.report.curves import require_drawable
 from mpifed.report.settings import RunGroups, group_label, group_runs
 from mpifed.report.statistics import BootstrapBand, bootstrap_band, cost_ratios, performance_profile
 from mpifed.report.style import RC, SINGLE, PictureOptions, check_width, figure_with_legend
@@ -42,8 +43,7 @@ def plot_profile(costs: Costs, what: str, **wishes: Unpack[PictureOptions]) -> A
     if kind not in BANDS:
         raise_unknown("band", kind, BANDS)
     relative = cost_ratios(np.concatenate(list(costs.groups)))
-    if not np.isfinite(relative).any():
-        raise UserError(f"there is nothing to draw: no run has a value of {what}")
+    require_drawable(bool(np.isfinite(relative).any()), f"no run has a value of {what}")
     factors = np.geomspace(1, np.clip(WIDER * relative[np.isfinite(relative)].max(), WIDE, LARGEST), FACTORS)
     width = check_width(wishes.get("width"), SINGLE)
     looks = palette.curve_styles(costs.methods)

@@ -81,38 +81,22 @@ def holm_correction(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def pairwise_tests(costs: Array, signed: bool = False) -> list[Pair]:
-    """Return a test of every two columns of costs (instances, methods), of which less is better; ties are left out.
+def pairwise_tests(costs: Array) -> list[Pair]:
+    """Return Wilcoxon's signed-rank test of every two columns of costs (instances, methods), of which less is better.
 
-    It is the sign test, for which a miss, inf, is more than any cost; with ``signed``, where all costs are finite,
-    Wilcoxon's signed-rank test.
+    Ties are left out.
     """
     tests = []
     for a, b in combinations(range(costs.shape[1]), 2):
-        wins = int(np.sum(costs[:, a] < costs[:, b]))
-        losses = int(np.sum(costs[:, b] < costs[:, a]))
-        p = signed_rank_test(costs[:, a] - costs[:, b]) if signed else sign_test(wins, losses)
-        tests.append(Pair(a, b, wins, losses, p))
+        differences = costs[:, a] - costs[:, b]
+        wins, losses = (int(np.sum(sign * differences > 0)) for sign in (-1, 1))
+        tests.append(Pair(a, b, wins, losses, signed_rank_test(differences)))
     return [pair._replace(p=p) for pair, p in zip(tests, holm_correction([pair.p for pair in tests]), strict=True)]
-
-
-def sign_test(wins: int, losses: int) -> float:
-    """Return the probability of counts at least as uneven as these if both outcomes are equally likely."""
-    from scipy.stats import binomtest  # slow to import
-
-    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
 def signed_rank_test(differences: Array) -> float:
     """Return the p-value of Wilcoxon's signed-rank test, exact for up to 50 differences of different sizes."""
-    from scipy.stats import wilcoxon
+    from scipy.stats import wilcoxon  # slow to import
 
     nonzero = differences[differences != 0]
     return float(wilcoxon(nonzero).pvalue) if len(nonzero) else 1.0
-
-
-def find_winners(scores: BootstrapBand, better: int = 1) -> list[int]:
-    """Return the methods whose bands reach that of the best one: one of them is a winner, several tie."""
-    best = int(np.argmax(better * scores.middle))
-    edge, other = (scores.low, scores.high) if better > 0 else (scores.high, scores.low)
-    return [k for k in range(len(scores.middle)) if k == best or better * other[k] >= better * edge[best]]

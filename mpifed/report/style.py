@@ -64,7 +64,7 @@ def figure_with_legend(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its panels (rows, columns), to draw on in this context, and add heading and legend.
 
-    The legend shows curves of these ``looks`` with their ``labels``. ``below``: lines of text below the panels.
+    The legend shows curves or bars of these ``looks`` with their ``labels``. ``below``: lines of text below the panels.
     """
     broken, across, deep = fold_legend(labels, width)
     heading = make_heading(width, *words)
@@ -72,7 +72,10 @@ def figure_with_legend(
         lines = deep if len(broken) > 1 else 0
         figure, panels = make_canvas(matplotlib, width, *shape, heading, lines + below)
         yield figure, panels
-        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
+        handles = [
+            matplotlib.patches.Patch(**look) if "hatch" in look else matplotlib.lines.Line2D([], [], **look)
+            for look in looks
+        ]
         add_legend(figure, handles, broken, across, heading)
 
 

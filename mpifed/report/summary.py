@@ -10,7 +10,9 @@ import numpy as np
 from mpifed.core.errors import format_count
 from mpifed.core.typing import Array
 from mpifed.report.certificate import summarise_certificate
-from mpifed.report.layout import (
+from mpifed.report.metrics import AGES, final_metric, finite_values, metric_info, samples_prefix, training_title_prefix
+from mpifed.report.settings import summary_settings
+from mpifed.report.tables import (
     MARGIN,
     WIDTH,
     Cell,
@@ -21,8 +23,6 @@ from mpifed.report.layout import (
     format_number,
     label_section,
 )
-from mpifed.report.metrics import AGES, final_metric, finite_values, metric_info, samples_prefix, training_title_prefix
-from mpifed.report.settings import summary_settings
 from mpifed.results.columns import EVALUATED_ON, RANKS, ColumnInfo, client_column_info
 from mpifed.results.over_clients import client_metrics, worst_tenth_mean
 from mpifed.results.result import RunRecord

@@ -4,20 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.report.curves import require_drawable
 from mpifed.report.settings import describe_ending
-from mpifed.report.style import (
-    DOUBLE,
-    SINGLE,
-    add_legend,
-    bar_style,
-    check_width,
-    fold_legend,
-    make_canvas,
-    make_heading,
-    matplotlib_style,
-)
+from mpifed.report.style import DOUBLE, SINGLE, bar_style, check_width, figure_with_legend
 from mpifed.results.result import RunRecord
 
 BARS = 50  # maximum bars for rounds
@@ -46,12 +36,13 @@ def plot_timeline(result: RunRecord, width: float | None = None, title: str | No
     size, count = (len(next(iter(parts.values()), ())) for parts in (rounds, ranks))
     shown = [part for part in PARTS if part in rounds or part in ranks]
     width = check_width(width, DOUBLE)
-    labels, across, deep = fold_legend(shown, width)
-    with matplotlib_style() as matplotlib:
-        heading = make_heading(width, title, describe_ending(result))
-        panels = 2 if ranks else 1
-        rows = panels if width <= 1.5 * SINGLE else 1
-        figure, axes = make_canvas(matplotlib, width, rows, panels // rows, heading, deep)
+    panels = 2 if ranks else 1
+    rows = panels if width <= 1.5 * SINGLE else 1
+    looks = [bar_style(list(PARTS).index(part)) for part in shown]
+    words = (title, describe_ending(result))
+    with figure_with_legend(width, (rows, panels // rows), shown, looks, words) as (figure, axes):
+        from matplotlib.ticker import MaxNLocator
+
         each = -(-size // BARS)
         starts = np.arange(0, size, each)
         counts = np.minimum(each, size - starts)
@@ -63,11 +54,9 @@ def plot_timeline(result: RunRecord, width: float | None = None, title: str | No
             draw_bars(axes.flat[1], np.arange(count), ranks, widths, "in total")
             axes.flat[1].set_xlabel("rank")
         for axis, first, last in zip(axes.flat, (1, 0), (size, count - 1), strict=False):
-            ticks = matplotlib.ticker.MaxNLocator(8, integer=True, min_n_ticks=1).tick_values(first, last)
+            ticks = MaxNLocator(8, integer=True, min_n_ticks=1).tick_values(first, last)
             axis.set_xticks([tick for tick in ticks if first <= tick <= last] or [first])
             axis.grid(False, axis="x")
-        handles = [matplotlib.patches.Patch(**bar_style(list(PARTS).index(part))) for part in shown]
-        add_legend(figure, handles, labels, across, heading)
     return figure
 
 
@@ -78,8 +67,8 @@ def seconds(result: RunRecord) -> tuple[dict[str, Array], dict[str, Array]]:
         for part, (of, _) in PARTS.items()
         if of in result.rounds
     }
-    if not len(next(iter(rounds.values()), ())):
-        raise UserError(f"there is nothing to draw: {result.path or 'the result'} has no times of a round")
+    some = len(next(iter(rounds.values()), ())) > 0
+    require_drawable(some, f"{result.path or 'the result'} has no times of a round")
     ranks = {part: np.array(result.ranks[of], float) for part, (_, of) in PARTS.items() if of in result.ranks}
     if "compute" in ranks and "server" in rounds:
         ranks["server"] = np.zeros(len(ranks["compute"]))

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import get_entry, iterate_datasets
 from mpifed.core.typing import Array
 from mpifed.results.columns import STORED, UNSEEN, ColumnInfo, Columns
 from mpifed.results.netcdf import GrowingFile, H5Dataset, H5Group, append_values, create_dataset
 from mpifed.results.rounds_table import METADATA
-from mpifed.results.validate import check_rounds_rise, read_column, read_columns
+from mpifed.results.validate import check_rounds_rise, read_column, read_columns, require_valid
 
 LONGEST = 1 << 17  # maximum numbers of a row in a chunk
 CHUNK = 256  # numbers of rounds in a chunk
@@ -113,8 +112,8 @@ def read_by_client(file: H5Group, name: str, part: str = "clients") -> Columns:
     tables = {key: read_table(stored, f"{part}/{key}") for key, stored in stored_tables.items() if stored.ndim == 2}
     count = min(int(np.count_nonzero(numbers >= 0)), *map(len, tables.values()), len(numbers))
     check_rounds_rise(numbers[:count], part, name)
-    if len({table.shape[1] for table in tables.values()}) > 1:
-        raise UserError(f"{name} is not a valid result: the tables of {part} differ in their numbers of clients")
+    widths = {table.shape[1] for table in tables.values()}
+    require_valid(len(widths) <= 1, name, f"the tables of {part} differ in their numbers of clients")
     return Columns(round=numbers[:count], **{key: table[:count] for key, table in tables.items()})
 
 

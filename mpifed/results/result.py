@@ -28,6 +28,7 @@ from mpifed.results.validate import (
     read_column,
     read_columns,
     read_rounds,
+    require_valid,
 )
 from mpifed.theory.statements import Certificate
 
@@ -67,8 +68,9 @@ class RunRecord:
         optional = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (read_columns(file, group, name, **optional) for group in ("ranks", "clients", "model"))
         m = attrs.get("clients", 0)
-        if "samples" in clients and attrs.get("status") == "finished" and len(clients["samples"]) != m:
-            raise UserError(f"{name} is not a valid result: clients/samples has another length than its {m} clients")
+        full = "samples" in clients and attrs.get("status") == "finished"
+        right = not full or len(clients["samples"]) == m
+        require_valid(right, name, f"clients/samples has another length than its {m} clients")
         # A file in memory disappears with the run, but its result is saved, or read further, afterwards.
         image = None
         if file.driver == "core":

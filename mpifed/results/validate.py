@@ -29,14 +29,19 @@ WORDS = ("hostname", "cpus", "blas", "block_bytes_reason")  # columns of /ranks 
 KNOWN: dict[str, dict[str, ColumnInfo]] = {"ranks": RANKS, "clients": CLIENTS, "unseen": UNSEEN}
 
 
+def require_valid(holds: object, name: str, fault: str) -> None:
+    """Raise UserError, with the fault of the result file ``name``, unless a check ``holds``."""
+    if not holds:
+        raise UserError(f"{name} is not a valid result: {fault}")
+
+
 def read_attributes(file: Any, name: str) -> dict[str, Any]:
     """Return the root attributes of the file ``name``. UserError for one of the wrong type."""
     attrs = {key: to_scalar(value) for key, value in file.attrs.items()}
     for key, (cls, wanted) in TYPES.items():
         value = attrs.get(key, cls())
         # No number may be below 0, and no text is below the empty one. isinstance would take True for a count.
-        if type(value) is not cls or value < cls():
-            raise UserError(f"{name} is not a valid result: its attribute {key} must be {wanted}")
+        require_valid(type(value) is cls and value >= cls(), name, f"its attribute {key} must be {wanted}")
     return attrs
 
 
@@ -67,12 +72,12 @@ def read_column(stored: Any, key: str, name: str, ndim: int | None = None) -> Ar
     array = read_dataset(stored, f"{key} of {name}")
     part, _, last = key.rpartition("/")
     types, wanted = allowed_dtypes(part, last)
-    if array.ndim != ndim or not array.dtype.str[1:].startswith(types):
-        has = f"type {array.dtype} and shape {array.shape}"
-        what = "a column" if ndim == 1 else "a table"
-        raise UserError(f"{name} is not a valid result: {key} has {has}, but must be {what} of {wanted}")
-    if part in KNOWN and wanted == INTEGERS and last not in (STORED, "round") and array.size and array.min() < 0:
-        raise UserError(f"{name} is not a valid result: {key} has numbers below 0")
+    has = f"type {array.dtype} and shape {array.shape}"
+    what = "a column" if ndim == 1 else "a table"
+    right = array.ndim == ndim and array.dtype.str[1:].startswith(types)
+    require_valid(right, name, f"{key} has {has}, but must be {what} of {wanted}")
+    counts = part in KNOWN and wanted == INTEGERS and last not in (STORED, "round") and array.size
+    require_valid(not counts or array.min() >= 0, name, f"{key} has numbers below 0")
     return array
 
 
@@ -108,16 +113,14 @@ def read_columns(file: Any, part: str, name: str, default: Columns | None = None
 
 
 def check_lengths(arrays: Columns, part: str, name: str) -> None:
-    if len(set(map(len, arrays.values()))) > 1:
-        raise UserError(f"{name} is not a valid result: the columns of {part} differ in length")
+    require_valid(len(set(map(len, arrays.values()))) <= 1, name, f"the columns of {part} differ in length")
 
 
 def check_rounds_rise(numbers: Array, part: str, name: str, every: bool = False) -> None:
     """Raise UserError where numbers of rounds do not rise or, with ``every``, are not 0, 1, 2 …"""
-    if every and not np.array_equal(numbers, np.arange(len(numbers))):
-        raise UserError(f"{name} is not a valid result: {part}/round must count 0, 1, 2 …")
-    if (np.diff(numbers) <= 0).any():
-        raise UserError(f"{name} is not a valid result: the numbers in {part}/round must rise")
+    counting = not every or np.array_equal(numbers, np.arange(len(numbers)))
+    require_valid(counting, name, f"{part}/round must count 0, 1, 2 …")
+    require_valid((np.diff(numbers) > 0).all(), name, f"the numbers in {part}/round must rise")
 
 
 def read_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, dict[str, tuple[str, str]], Array]:
@@ -138,10 +141,9 @@ def read_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, d
         selection = read_column(stored, "selection", name)
         count = min(count, len(selection))
         clients = attrs.get("clients", 0)
-        if not selection.shape[1]:
-            raise UserError(f"{name} is not a valid result: selection has no columns")
-        if selection.size and (selection.min() < ALL or (clients and selection.max() >= clients)):
-            raise UserError(f"{name} is not a valid result: selection names clients that are not among its {clients}")
+        require_valid(selection.shape[1], name, "selection has no columns")
+        among = not selection.size or (selection.min() >= ALL and (not clients or selection.max() < clients))
+        require_valid(among, name, f"selection names clients that are not among its {clients}")
     about = {}
     for key, dataset in iterate_datasets(get_entry(file, "rounds", name), name):
         if key in arrays:

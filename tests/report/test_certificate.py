@@ -6,7 +6,7 @@ import pytest
 
 import mpifed
 from mpifed.report.certificate import format_certificate, format_factor, format_sides, measure_bound
-from mpifed.report.layout import WIDTH
+from mpifed.report.tables import WIDTH
 from mpifed.theory.statements import Bound, Certificate, Condition
 
 

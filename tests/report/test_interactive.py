@@ -13,66 +13,111 @@ import pytest
 from mpifed.cli.main import main
 from mpifed.core.errors import UserError
 from mpifed.report import palette
-from mpifed.report.interactive import MOST, POINTS, make_page
+from mpifed.report.interactive import ALL_POINTS, MOST, make_page
 from tests.helpers.figures import grid
 from tests.helpers.recorded_runs import recorded
 
 pytest.importorskip("plotly")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NAN = float("nan")
 
 
-def data(page):
-    """What the page knows of the runs."""
-    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.text, re.DOTALL).group(1)
-    assert "<" not in text, "the element of the data ends where it should, whatever is in it"
-    return json.loads(text)
+def numbers(stored):
+    return np.frombuffer(base64.b64decode(stored["bdata"]), "<f4").tolist()
 
 
-def numbers(text):
-    return np.frombuffer(base64.b64decode(text), "<f4").tolist()
+def lines(page):
+    """The lines that the page first shows: name, x and y."""
+    shown = [trace for trace in page.figure["data"] if trace["visible"]]
+    return [(trace["name"], numbers(trace["x"]), numbers(trace["y"])) for trace in shown]
 
 
-def test_the_page_has_every_run_with_its_columns_and_switches_for_its_settings_and_loads_nothing_from_elsewhere():
+def menus(page):
+    """The entries of each menu: y, x and, where there is something to choose, runs."""
+    found = [menu["buttons"] for menu in page.figure["layout"]["updatemenus"]]
+    return [{button["label"]: button["args"] for button in buttons} for buttons in found]
+
+
+def test_a_page_begins_with_means_as_pictures_do_and_has_menus_for_axes_and_runs():
     page = make_page(grid(2.0, 1.0))
-    shell = page.text.replace(re.search(r"<script>(/\*\*.*?)</script>", page.text, re.DOTALL).group(1), "")
-    assert len(page.text) - len(shell) > 1_000_000  # plotly
-    assert not re.search(r"https?://|src=|<link|@import|url\(", shell)
-    assert "showSendToCloud: false" in shell
-    found = data(page)
-    assert [group["label"] for group in found["groups"]] == ["k₀ = 5", "k₀ = 10"]
-    assert [run["group"] for run in found["runs"]] == [0, 0, 1, 1]
-    run = found["runs"][1]["data"]
-    assert numbers(run["objective"]) == [8, 4, 3]
-    assert numbers(run["bytes"]) == [0, 4, 8]
-    assert found["axes"]["bytes"]["title"] == "up + down (kB)"
-    assert found["x"] == ["round", "exchanges", "bytes", "elapsed_seconds"]
-    assert found["y"] == ["objective", "error", "grad_norm_sq"]
-    found = data(make_page(grid(2.0, 1.0), rename=["k0=steps"]))
-    assert [(one["name"], one["shown"]) for one in found["settings"]] == [("steps", ["5", "10"]), ("seed", ["0", "1"])]
-    assert found["runs"][0]["settings"] == {"algorithm": "fedgia", "algorithm.k0": "5", "seed": "0"}
-    runs = [*grid(2.0, 1.0), recorded(k0=99, status="failed")]
-    for everything, title, count in ((False, "without 1 run that did not finish", 4), (True, "with 1 run that did", 5)):
-        found = data(make_page(runs, everything=everything))
-        assert title in found["title"]
-        assert len(found["runs"]) == count
-    found = data(make_page([recorded(), recorded(name="scaffold")]))
-    colours = {group["label"]: group["colour"] for group in found["groups"]}
-    assert colours == {
-        "FedGiA": palette.method_style("fedgia").colour,
-        "SCAFFOLD": palette.method_style("scaffold").colour,
+    assert lines(page) == [("k₀ = 5", [0, 1, 2], [8, 4, 2.5]), ("k₀ = 10", [0, 1, 2], [8, 4, 1.5])]
+    y, x, runs = menus(page)
+    columns = ["objective", "f − least f found", "‖∇f‖²"]
+    assert {label.removesuffix(", logarithmic") for label in y} == {f"y: {column}" for column in columns}
+    titles = ["round", "exchanges", "up + down (kB)", "time (s)"]
+    assert list(x) == [f"x: {title}{scale}" for title in titles for scale in ("", ", logarithmic")]
+    means, every = [True, False, False] * 2, [False, True, True] * 2
+    assert {label: change["visible"] for label, (change,) in runs.items()} == {
+        "show: means over seeds": means,
+        "show: every run": every,
+        "show: k₀ = 5": [True] + [False] * 5,
+        "show: k₀ = 10": [False] * 3 + [True] + [False] * 2,
+        "show: seed = 0": [False, True, False] * 2,
+        "show: seed = 1": [False, False, True] * 2,
     }
+    assert runs["show: every run"][0]["showlegend"] == [False, True, False] * 2
+    change, look = x["x: up + down (kB)"]
+    assert [numbers(values) for values in change["x"]] == [[0, 4, 8]] * 6
+    assert (look["xaxis.type"], look["xaxis.title.text"]) == ("linear", "up + down (kB)")
 
 
-def test_the_pointer_shows_all_settings_and_the_first_axes_are_those_asked_for():
-    (run,) = data(make_page([recorded()]))["runs"]
-    assert "algorithm: fedgia, k0 = 5" in run["about"]
-    assert "stop: gradient = 1e-09" in run["about"]
-    assert run["about"][0] == "in memory: finished"
-    found = data(make_page([recorded()], x="seconds", y=["grad_norm_sq"], log="x", title="a <!--<script> title"))
-    assert (found["x"][0], found["y"][0]) == ("elapsed_seconds", "grad_norm_sq")
-    assert (found["log"], found["title"]) == ({"x": True, "y": False}, "a <!--<script> title")
+def test_a_mean_is_geometric_on_a_logarithmic_axis_and_what_is_not_positive_stands_on_a_floor():
+    runs = [recorded(seed=s, objective=(100.0, end)) for s, end in enumerate((0.01, 0.04))]
+    page = make_page(runs)
+    assert lines(page)[0][2] == pytest.approx([100, 0.02])
+    assert page.figure["layout"]["yaxis"]["type"] == "log"
+    change, _ = menus(page)[0]["y: objective"]
+    assert numbers(change["y"][0]) == pytest.approx([100, 0.025])
+    page = make_page([recorded(objective=(8.0, 1e-3, 0.0))], log="y")
+    ((_, _, y),) = lines(page)
+    assert y[:2] == pytest.approx([8, 1e-3])
+    assert 0 < y[2] < 1e-3
+    assert numbers(page.figure["data"][0]["customdata"]) == pytest.approx([8, 1e-3, 0]), "the pointer shows the number"
+    assert [note["text"] for note in page.figure["layout"]["annotations"] if note["visible"]] == ["≤ 0"]
+
+
+@pytest.mark.parametrize(("status", "ends"), [("finished", [8, 5, 4]), ("failed", [8, 5, 2])])
+def test_a_mean_keeps_the_last_value_of_a_run_that_finished_alone(status, ends):
+    runs = [recorded(objective=(8.0, 4.0, 2.0)), recorded(seed=1, objective=(8.0, 6.0), status=status)]
+    assert lines(make_page(runs, everything=True))[0][2] == ends
+
+
+def test_names_unfinished_runs_and_settings_are_as_in_pictures():
+    _, _, runs = menus(make_page(grid(2.0, 1.0), rename=["k0=steps"]))
+    assert "show: steps = 5" in runs
+    died = [*grid(2.0, 1.0), recorded(k0=99, status="failed")]
+    for everything, title, count in ((False, "without 1 run that did not finish", 2), (True, "with 1 run that did", 3)):
+        page = make_page(died, everything=everything)
+        assert title in page.heading
+        assert len(lines(page)) == count
+    page = make_page([recorded(), recorded(name="scaffold")])
+    colours = {trace["name"]: trace["line"]["color"] for trace in page.figure["data"]}
+    assert colours == {title: palette.method_style(title).colour for title in ("FedGiA", "SCAFFOLD")}
+    (trace,) = make_page([recorded()]).figure["data"]
+    assert trace["text"].startswith("in memory: finished<br>")
+    assert "algorithm = fedgia, algorithm.k0 = 5" in trace["text"].replace("<br>\u00a0\u00a0\u00a0\u00a0", " ")
+    assert trace["text"].endswith("<br>seed = 0")
+
+
+def test_the_first_axes_are_those_asked_for_and_a_wrong_one_is_told():
+    page = make_page([recorded()], x="seconds", y=["grad_norm_sq"], log="x")
+    axes = [page.figure["layout"][axis] for axis in ("xaxis", "yaxis")]
+    assert [(axis["title"]["text"], axis["type"]) for axis in axes] == [("time (s)", "log"), ("‖∇f‖²", "linear")]
     with pytest.raises(UserError, match="unknown column 'objectve'; did you mean 'objective'"):
         make_page([recorded()], y=["objectve"])
+
+
+def test_the_file_loads_nothing_from_elsewhere_and_obeys_no_text_of_a_run():
+    run = recorded(config={"data": {"path": "</script><!--<script> <b>%{x}&amp;.h5"}})
+    text = make_page([run, recorded()], title="a <!--<script> title").to_html()
+    library = max(re.findall(r"<script>(.*?)</script>", text, re.DOTALL), key=len)
+    shell = text.replace(library, "")
+    assert len(library) > 1_000_000
+    assert not re.search(r"https?://|src=|<link|@import|url\(|<!--", shell)
+    assert len(re.findall("<script", shell)) == len(re.findall("</script", shell))
+    assert "<p>a &lt;!--&lt;script&gt; title</p>" in shell
+    assert "%{x}&" not in shell
+    assert '<meta name="viewport"' in shell
 
 
 def long(rounds, seed=0):
@@ -85,22 +130,17 @@ def long(rounds, seed=0):
 
 def test_long_runs_are_thinned_and_rounds_that_were_not_evaluated_take_no_room():
     page = make_page([long(3000)])
-    (run,) = data(page)["runs"]
-    shown = numbers(run["data"]["round"])
+    ((_, shown, y),) = lines(page)
     assert (page.shown, page.rounds) == (len(shown), 3000)
     assert MOST * 0.6 < len(shown) <= MOST
     assert shown[:20] == list(range(20))
-    assert shown[-1] == 2999
-    assert numbers(run["data"]["objective"])[-1] == pytest.approx(1 / 3000)
-    gaps = {"grad_norm_sq": (1.0, float("nan"), 0.1)}
-    (run,) = data(make_page([recorded(objective=(8.0, float("nan"), 2.0), columns=gaps)]))["runs"]
-    assert numbers(run["data"]["round"]) == [0, 2]
-
-
-@pytest.mark.slow
-def test_rounds_of_many_runs_are_thinned_more():
-    many = make_page([long(400, seed) for seed in range(200)])
-    assert POINTS // 200 * 0.6 < many.shown <= POINTS // 200
+    assert (shown[-1], y[-1]) == (2999, pytest.approx(1 / 3000))
+    ((_, shown, _),) = lines(
+        make_page([recorded(objective=(8.0, NAN, 2.0), columns={"grad_norm_sq": (1.0, NAN, 0.1)})])
+    )
+    assert shown == [0, 2]
+    many = make_page([long(200, seed) for seed in range(400)])
+    assert ALL_POINTS // 400 * 0.6 < many.shown <= ALL_POINTS // 400
 
 
 def test_the_command_writes_a_page_or_says_what_is_wrong(tmp_path, monkeypatch, capsys):
@@ -111,7 +151,7 @@ def test_the_command_writes_a_page_or_says_what_is_wrong(tmp_path, monkeypatch, 
         assert capsys.readouterr().out.startswith(f"written to {name} (4.")
         assert main(["plot", "a.h5", *words]) == 2
         assert "exists; say --force" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(UserError, match=re.escape('an interactive page needs plotly: pip install "mpifed[plot]"')):
         make_page([recorded()])
 
@@ -119,29 +159,30 @@ def test_the_command_writes_a_page_or_says_what_is_wrong(tmp_path, monkeypatch, 
 STEPS = """
 <script>
 const seen = [];
+const picture = document.querySelector(".plotly-graph-div");
 const state = () => {
-  const picture = document.getElementById("picture");
-  const shown = picture.data.filter((trace) => trace.visible === true);
-  const axes = [picture.layout.xaxis, picture.layout.yaxis].map((axis) => `${axis.title.text} ${axis.type}`);
+  const shown = picture._fullData.filter((trace) => trace.visible === true);
+  const axes = [picture._fullLayout.xaxis, picture._fullLayout.yaxis].map((axis) => `${axis.title.text} ${axis.type}`);
   seen.push([shown.length, ...axes, shown.map((trace) => Number(trace.y.at(-1).toPrecision(4)))]);
 };
-const set = (id, value, part = "value") => { element(id)[part] = value; element(id).onchange(); };
-state();
-set("x", "bytes");
-set("y", "grad_norm_sq");
-set("log-y", true, "checked");
-state();
-set("mean", false, "checked");
-state();
-set("algorithm.k0=10", false, "checked");
-state();
-set("mean", true, "checked");
-set("y", "objective");
-set("algorithm.k0=10", true, "checked");
-hidden.add(0);
-draw();
-state();
-document.body.textContent = "SEEN" + JSON.stringify(seen) + "END";
+const press = async (label) => {
+  const buttons = picture._fullLayout.updatemenus.flatMap((menu) => menu.buttons);
+  const button = buttons.find((one) => one.label === label);
+  await Plotly[button.method](picture, ...button.args);
+};
+(async () => {
+  state();
+  await press("x: up + down (kB)");
+  await press("y: ‖∇f‖², logarithmic");
+  state();
+  await press("show: every run");
+  state();
+  await press("show: k₀ = 5");
+  state();
+  Plotly.Fx.hover(picture, [{curveNumber: 0, pointNumber: 1}]);
+  seen.push(Array.from(document.querySelectorAll(".hovertext tspan.line"), (line) => line.textContent));
+  document.body.textContent = "SEEN" + JSON.stringify(seen) + "END";
+})();
 </script>
 """
 
@@ -150,16 +191,16 @@ document.body.textContent = "SEEN" + JSON.stringify(seen) + "END";
 @pytest.mark.skipif(not BROWSER, reason="needs Chromium")
 def test_in_a_browser_axes_are_switched_and_runs_switched_off(tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(make_page(grid(2.0, 1.0)).text.replace("</body>", STEPS + "</body>"), "utf-8")
+    path.write_text(make_page(grid(2.0, 1.0)).to_html().replace("</body>", STEPS + "</body>"), "utf-8")
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
     words += ["--disable-background-networking", "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND"]
     words += [f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom", path.as_uri()]
     done = subprocess.run([BROWSER, *words], capture_output=True, text=True, timeout=120, check=True)
-    seen = json.loads(re.search("SEEN(.*)END", done.stdout).group(1))
+    *seen, hover = json.loads(re.search("SEEN(.*)END", done.stdout).group(1))
     assert seen == [
         [2, "round linear", "objective linear", [2.5, 1.5]],
         [2, "up + down (kB) linear", "‖∇f‖² log", [0.01, 0.01]],
         [4, "up + down (kB) linear", "‖∇f‖² log", [0.01] * 4],
-        [2, "up + down (kB) linear", "‖∇f‖² log", [0.01] * 2],
-        [1, "up + down (kB) linear", "objective linear", [1.5]],
+        [1, "up + down (kB) linear", "‖∇f‖² log", [0.01]],
     ]
+    assert hover[:4] == ["k₀ = 5", "up + down (kB): 4", "‖∇f‖²: 0.1", "mean of 2 runs"]

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from matplotlib.collections import QuadMesh
 
-from mpifed.report import style
 from mpifed.report.partition import COLUMNS, Division, plot_partition
 
 
@@ -90,10 +89,3 @@ def test_labels_that_are_numbers_have_their_spread(m):
     else:
         assert np.all(np.diff(mean) > 0)
         assert lower.get_xlabel() == "clients, sorted by their mean label"
-
-
-@pytest.mark.parametrize("ending", ["svg", pytest.param("png", marks=pytest.mark.slow)])
-def test_the_same_division_gives_the_same_file(tmp_path, ending):
-    for name in ("a", "b"):
-        style.save(plot_partition(division(COUNTS), "title"), tmp_path / f"{name}.{ending}")
-    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()

@@ -9,19 +9,18 @@ import pytest
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.report import boxplot, palette, plot, style
-from tests.helpers.figures import axes_of, grid, legend
+from tests.helpers.figures import axes_of, grid, heading, legend, panel
 from tests.helpers.recorded_runs import recorded
 
 
 def test_curves_differ_in_colour_marker_and_line_and_a_title_is_no_formula():
-    (axis,) = axes_of(plot.plot_lines([recorded(k0=k) for k in range(1, 10)]))
-    looks = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in axis.get_lines()]
+    lines = panel([recorded(k0=k) for k in range(1, 10)]).get_lines()
+    looks = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in lines]
     assert len(set(looks)) == 9
     for k in range(3):
         assert len({look[k] for look in looks[:4]}) == 4
     runs = [recorded(k0=k) for k in range(2)]
-    assert plot.plot_lines(runs[:1], title="cost $1$").get_suptitle() == r"cost \$1\$"
-    assert plot.plot_lines(runs, title="cost $1$").legends[0].get_title().get_text() == r"cost \$1\$"
+    assert {heading(plot.plot_lines(some, title="cost $1$")) for some in (runs, runs[:1])} == {r"cost \$1\$"}
 
 
 def test_a_figure_is_as_wide_as_a_column_or_a_page_and_matplotlib_is_left_as_it_was():

@@ -5,10 +5,11 @@ import io
 
 import numpy as np
 
-from mpifed.report.metrics import available_metrics, choose_unit, latex_title, metric_title, metric_unit, select_metrics
+from mpifed.report.metrics import available_metrics, latex_title, metric_title, metric_unit, select_metrics
 from mpifed.report.tables import (
     Number,
     ReportTable,
+    choose_unit,
     comma_separated,
     digits,
     escape_latex,

@@ -15,16 +15,14 @@ from tests.helpers.recorded_runs import detailed as run
 
 def test_a_result_knows_how_the_run_went_and_outlives_its_file(path):
     result = run(path)
-    assert result.path == str(path)
+    path.unlink()
+    assert (result.path, result.m) == (str(path), 8)
     assert (result.status, result.stop_reason) == ("finished", "gradient: 1e-09 <= 1e-07")
-    assert (result.m, result.config["algorithm"]) == (8, {"name": "fedgia", "k0": 5})
+    assert result.config["algorithm"] == {"name": "fedgia", "k0": 5}
     assert result.rounds["objective"].tolist() == [8, 4, 2, 1, 0.5]
     assert (result.x.tolist(), result.personal.shape) == ([0, 1, 2, 3, 4, 5], (8, 6))
     assert result.clients["times_selected"].tolist() == list(range(8))
-    assert result.selection.tolist() == [[-1, -1]] + [[1, 6]] * 4
     assert [result.selected(k).tolist() for k in (0, 1)] == [[], [1, 6]]
-    path.unlink()
-    assert result.rounds["objective"][0] == 8
 
 
 def test_the_papers_three_numbers_before_the_first_round_too():

@@ -1,6 +1,5 @@
 """Rounds in the file: columns, their types, those that appear late, and which clients were selected."""
 
-import h5py
 import numpy as np
 import pytest
 
@@ -16,11 +15,9 @@ def test_rows_are_columns_of_their_kind(path, memory):
     about = memory.result().about
     assert about["objective"] == COLUMNS["objective"][:2]
     assert about["other"] == ("1", "Reported by the algorithm or the problem.")
-    with h5py.File(path) as file:
-        rounds = file["rounds"]
-        assert rounds["round"][:].tolist() == [0, 1, 2, 3, 4]
-        assert rounds["uploads"][:].tolist() == [0, 4, 8, 12, 16]
-        assert (rounds["uploads"].dtype, rounds["objective"].dtype) == (np.int64, np.float64)
+    rounds = load(path).rounds
+    assert (rounds["round"].tolist(), rounds["uploads"].tolist()) == ([0, 1, 2, 3, 4], [0, 4, 8, 12, 16])
+    assert (rounds["uploads"].dtype, rounds["objective"].dtype) == (np.int64, np.float64)
 
 
 def test_a_column_that_appears_late_was_not_a_number_before(memory):

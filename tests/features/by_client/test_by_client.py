@@ -10,7 +10,7 @@ from mpifed import UserError
 from mpifed.data.dataset import Data
 from mpifed.features.by_client.client_numbers import ClientEvaluation
 from mpifed.problems.softmax import Softmax
-from mpifed.report.layout import format_number
+from mpifed.report.tables import format_number
 
 M = 12
 DATA = {"name": "synthetic", "clients": M, "features": 6, "classes": 3, "least": 8, "most": 30, "test": 0.0}

@@ -7,8 +7,8 @@ import pytest
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.report import client_curves
-from mpifed.report.by_client import compare_clients
+from mpifed.report import clients
+from mpifed.report.clients import compare_clients
 from mpifed.report.compare import TableOptions
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import summarise_clients
@@ -69,7 +69,7 @@ def test_a_result_has_them_for_both_kinds_of_clients(runs):
     with pytest.raises(UserError, match=f"no numbers of clients are stored: {asks}"):
         plain.over_clients()
     with pytest.raises(UserError, match=f"^no result has numbers of clients: {asks}"):
-        client_curves.plot_clients([plain])
+        clients.plot_clients([plain])
 
 
 def test_the_table_has_a_row_for_each_method_kind_of_client_and_model(runs):
@@ -126,13 +126,13 @@ def test_a_run_that_was_killed_has_no_row_and_before_its_first_evaluation_no_cur
     )
     for tables in (result.by_client, result.unseen):
         tables.update({name: rows[:0] for name, rows in tables.items()})
-    assert [len(axis.get_lines()) for axis in axes_of(client_curves.plot_clients([result]))] == [0, 0, 2]
+    assert [len(axis.get_lines()) for axis in axes_of(clients.plot_clients([result]))] == [0, 0, 2]
 
 
 def test_the_picture_shows_rounds_clients_and_those_that_never_train_and_the_command_their_table(runs, tmp_path):
     pytest.importorskip("matplotlib")
     results = [mpifed.load(path) for path in runs]
-    figure = client_curves.plot_clients(results, ["accuracy", "personal_accuracy"])
+    figure = clients.plot_clients(results, ["accuracy", "personal_accuracy"])
     rounds, ranks, models, own_rounds, own_ranks = axes_of(figure)
     assert [axis.get_xlabel() for axis in (rounds, own_ranks)] == ["round", "clients (%), by rising number"]
     kinds = ["server's\nmodel", "after own\nsteps", "personal\nmodel"]

@@ -4,15 +4,15 @@ import argparse
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import bench as benches
-from benchmarks.existing import Chosen, committed, counts, keep, left_for_later, without_rows
+from benchmarks import outcome, report, running
 from benchmarks.grid import Run, runs
+from benchmarks.report import Chosen, committed, counts, keep, left_for_later, without_rows
 from mpifed import UserError
 from mpifed.core.errors import reason
 from mpifed.mpi.launcher import read_launcher
@@ -123,13 +123,12 @@ def words(args: argparse.Namespace) -> list[str]:
 
 def work(args: argparse.Namespace) -> int:
     """Run what is missing, then print or write the tables and draw the pictures."""
-    from benchmarks import running
     from mpifed.core import signals
     from mpifed.mpi import launcher
     from mpifed.mpi.world import World
 
     size, rank = read_launcher()
-    folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
+    folder = args.to / "quick" if args.quick else args.to
     world = launcher.connect_ranks() if size is not None and size > 1 and not args.slurm else World()
     if world.size == 1:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -149,13 +148,12 @@ def work(args: argparse.Namespace) -> int:
     if args.command == "run":
         show(todo.chosen[0], todo.runs[0], folder, failed)
     else:
-        write(args, todo.chosen, folder, failed, begun)
+        write(args, todo.chosen, folder, failed)
     return 0
 
 
 def prepared(args: argparse.Namespace, folder: Path) -> Work:
     """Read the benchmarks, list their runs and create the folders of their results."""
-    from benchmarks import running
     from mpifed.sweeps.grid import order_points
 
     order_points([], "grid", args.part)  # refuse a wrong --part before anything else
@@ -198,7 +196,6 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 def show(one: Chosen, runs: list[Run], folder: Path, failed: dict[str, str]) -> None:
     """Print the tables of a benchmark and save its pictures."""
-    from benchmarks import outcome, report
 
     found = outcome.collect(one.name, one.bench, one.seeds, runs, folder, failed)
     print(report.screen(found) + "\n")
@@ -209,9 +206,8 @@ def show(one: Chosen, runs: list[Run], folder: Path, failed: dict[str, str]) -> 
         print(f"benchmarks: {lack}", file=sys.stderr)
 
 
-def write(args: argparse.Namespace, chosen: list[Chosen], folder: Path, failed: dict[str, str], begun: float) -> None:
+def write(args: argparse.Namespace, chosen: list[Chosen], folder: Path, failed: dict[str, str]) -> None:
     """Write the report, and print one line for each benchmark as it is done."""
-    from benchmarks import report, running
 
     tasks = [
         (*one, folder, {run: why for run, why in failed.items() if run.startswith(f"{one.name}/")}) for one in chosen
@@ -222,7 +218,7 @@ def write(args: argparse.Namespace, chosen: list[Chosen], folder: Path, failed: 
             print(f"benchmarks: {one.lack}", file=sys.stderr)
         print(f"{one.name:<22} {one.summary}", flush=True)
         sections.append(one)
-    print("\n".join(f"written to {path}" for path in report.write(sections, folder, time.monotonic() - begun)))
+    print(f"written to {report.write(sections, folder)}")
 
 
 if __name__ == "__main__":

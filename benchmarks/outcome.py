@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import expressions, rows
-from benchmarks.bench import Bench
-from benchmarks.claims import Finding, examine
-from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED
+from benchmarks.bench import Bench, Number
+from benchmarks.claims import FAILS, HOLDS, TIE, UNDECIDED, Finding, examine
 from benchmarks.expressions import PaperMeasures
-from benchmarks.grid import Cell, Run, stem
-from benchmarks.parts import Number
+from benchmarks.grid import Cell, Run
 from benchmarks.rows import Row, Rows
 from benchmarks.verdict import AGREES, ALIKE, FITTED, NONE, OFF, OPEN, OTHER, TIME, Sample, Verdict, judge, telling
 from mpifed import Result, UserError, load
@@ -24,7 +22,7 @@ ENDED = ("finished", "failed")  # by diverging; a run that was stopped or killed
 
 
 class Outcome(NamedTuple):
-    """A benchmark with its rows and, for pictures, results; ``files``: cell -> pattern of its files, * for the seed."""
+    """A benchmark with its rows and, for pictures, results."""
 
     name: str
     bench: Bench
@@ -32,7 +30,6 @@ class Outcome(NamedTuple):
     runs: dict[Cell, list[Result]]
     samples: dict[tuple[Cell, str], Sample]
     findings: list[Finding]
-    files: dict[Cell, str]
     own: PaperMeasures
 
     def verdict(self, cell: Cell, measure: str) -> tuple[Number | None, Number | None, Verdict]:
@@ -144,8 +141,7 @@ def judged(name: str, bench: Bench, table: Rows, cells: Sequence[Cell]) -> Outco
         for measure in wanted(bench)
     }
     findings = [examine(bench, claim, samples) for claim in bench.claim]
-    files = {cell: f"{name}/{stem(bench, cell)}-seed-*.h5" for cell in cells}
-    return Outcome(name, bench, table, {}, samples, findings, files, expressions.PaperMeasures({}, {}))
+    return Outcome(name, bench, table, {}, samples, findings, expressions.PaperMeasures({}, {}))
 
 
 def committed(name: str) -> Outcome:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks import expressions
+from benchmarks.bench import Figure
 from benchmarks.claims import named
-from benchmarks.dots import dots
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
-from benchmarks.parts import Figure
 from benchmarks.rows import cells as cells_of
 from mpifed.core.methods import METHODS
 from mpifed.core.typing import Array
@@ -21,12 +20,13 @@ from mpifed.report.curves import FEW as BANDS
 from mpifed.report.curves import continues_after_end, drawable_points
 from mpifed.report.metrics import metric_unit
 from mpifed.report.names import setting_title
-from mpifed.report.palette import LINES
+from mpifed.report.palette import COLOURS, LINES, MARKERS
 from mpifed.report.plot import Panel, average_group, draw_groups
 from mpifed.report.settings import run_settings
 from mpifed.report.style import (
     DOUBLE,
     HANDLE,
+    LINE,
     add_legend,
     escape_dollars,
     fold_legend,
@@ -41,6 +41,7 @@ ACROSS = 3  # panels side by side
 FOUR = 4  # panels make a square
 HIGH = 1.5  # inches of the label of an upright axis
 FEW = 8  # up to so many values are all labelled on the axis
+NAMES = 1.1  # inches of the names of dots at the left
 DECADE = 20  # a logarithmic axis with a smaller range has plain numbers
 
 
@@ -226,6 +227,66 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
         xlim=(-0.6, len(values) - 0.4), xlabel=along_of(outcome, wish), ylabel=escape_dollars(expressions.title(y))
     )
     scales(axis, wish)
+
+
+def dots(outcome: Outcome, wish: Figure, cells: list[Cell]) -> Any:
+    """Draw the means of the measures of every row as a matplotlib Figure, from cells that have results.
+
+    A cross at the right edge says that no run reached the condition of the measure, a hollow dot that some did not.
+    """
+    blocks, rows = (list(dict.fromkeys(part)) for part in ([c.block for c in cells], [c.row for c in cells]))
+    down = -(-len(blocks) // ACROSS)
+    with matplotlib_style() as matplotlib:
+        styles = [
+            {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)], "linestyle": "none"}
+            for k in range(len(wish.y))
+        ]
+        labels = [expressions.title(y) for y in wish.y]
+        words, columns, lines = fold_legend(labels, DOUBLE)
+        heading = make_heading(DOUBLE, wish.title)
+        high = down * (LINE * (len(rows) + 3)) + LINE * (lines + 2)
+        figure = matplotlib.figure.Figure(figsize=(DOUBLE, high), layout="constrained")
+        places = figure.subplots(down, min(ACROSS, len(blocks)), squeeze=False, sharey=True)
+        for axis in places.flat[len(blocks) :]:
+            axis.remove()
+        width = (DOUBLE - NAMES) / places.shape[1]
+        for axis, block in zip(places.flat, blocks, strict=False):
+            axis.set_title(fold_text(block, width - HANDLE))
+            drawn(axis, outcome, wish, [cell for cell in cells if cell.block == block], rows, styles)
+        places.flat[0].set(ylim=(len(rows) - 0.5, -0.5))
+        for row in places:
+            row[0].set_yticks(range(len(rows)), [escape_dollars(name) for name in rows])
+        handles = [matplotlib.lines.Line2D([], [], **style) for style in styles]
+        add_legend(figure, handles, words, columns, heading)
+        if len(handles) == 1:
+            for axis in places[-1]:
+                axis.set_xlabel(escape_dollars(fold_text(labels[0], width)))
+    return figure
+
+
+def drawn(
+    axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], rows: list[str], styles: list[dict[str, Any]]
+) -> None:
+    """Draw one panel: the mean over the runs that reached a measure's condition, and their range."""
+    none = []
+    for measure, style in zip(wish.y, styles, strict=True):
+        for place, row in enumerate(rows):
+            found = [outcome.samples[cell, measure] for cell in cells if cell.row == row]
+            if not found:
+                continue
+            known = np.concatenate([sample.known for sample in found])
+            if not known.size:
+                none.append(place)
+                continue
+            all_reached = sum(sample.unreached for sample in found) == 0
+            axis.plot([known.min(), known.max()], [place, place], color=style["color"], linewidth=0.8)
+            axis.plot(known.mean(), place, **style, markerfacecolor=style["color"] if all_reached else "white")
+    if "x" in wish.log:
+        axis.set_xscale("log")
+        axes.label_decades(axis.xaxis)
+    edge = axis.get_yaxis_transform()
+    (crosses,) = axis.plot(np.ones(len(none)), none, "x", color="0.6", transform=edge, clip_on=False, markersize=3)
+    crosses.set_in_layout(False)
 
 
 def scales(axis: Any, wish: Figure, xs: Sequence[Array] = ()) -> None:

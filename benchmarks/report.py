@@ -1,33 +1,32 @@
-"""The report on all benchmarks: a Markdown page with pictures, and the same as HTML if markdown-it-py is installed."""
+"""What results and committed rows say: tables and claims as text, pictures, counts, and rows to commit."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import NamedTuple
-from urllib.parse import quote
 
-from benchmarks import pictures, verdict
-from benchmarks.bench import HERE, Bench
-from benchmarks.grid import runs
+import msgspec
+
+from benchmarks import outcome as outcomes
+from benchmarks import pictures, rows, running
+from benchmarks.bench import Bench
+from benchmarks.grid import Run, runs
 from benchmarks.outcome import Outcome, collect
-from benchmarks.sentences import literal, said
-from benchmarks.tables import LEGEND, Table, lacking, markdown, tables, terminal
-from benchmarks.tally import Tally, counted, remaining, repetitions, tally
-from benchmarks.webpage import anchor, webpage
+from benchmarks.tables import LEGEND, lacking, tables, terminal
+from benchmarks.tally import Tally, counted, remaining, repetitions, said, tally
 from mpifed import UserError
-from mpifed.cli.describe import versions
+from mpifed.data.cache import Cache
+from mpifed.experiment.optimum import build_local_federation
 from mpifed.report import style
 
-ROOT = HERE.parent
-PAPERS = {
-    "fedadmm": "FedADMM",
-    "fedgia": "FedGiA",
-    "fedepm": "FedEPM",
-    "flame": "FLAME",
-    "feddcd": "FedDCD",
-    "beyond": "Beyond the papers",
-}
+
+class Chosen(NamedTuple):
+    """A benchmark to run, with its grid and number of seeds."""
+
+    name: str
+    bench: Bench
+    seeds: int
 
 
 class Section(NamedTuple):
@@ -36,7 +35,6 @@ class Section(NamedTuple):
     name: str
     tally: Tally
     summary: str
-    runs: int
     text: str
     lack: str
 
@@ -45,13 +43,17 @@ def section(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str,
     """Read the results of a benchmark, draw its pictures and write its part of the report."""
     outcome = collect(name, bench, seeds, runs(bench, seeds, name), folder, failed)
     _, lack = save_pictures(outcome, folder)
-    number = len(outcome.rows.runs)
-    return Section(name, tally(outcome), outcome.summary(), number, markdown_section(outcome, folder), lack)
+    return Section(name, tally(outcome), outcome.summary(), portable(screen(outcome)), lack)
 
 
-def counts(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str, str]) -> Tally:
-    """Read the results of a benchmark and count its cells and claims."""
-    return tally(collect(name, bench, seeds, runs(bench, seeds, name), folder, failed))
+def write(sections: Sequence[Section], folder: Path) -> Path:
+    """Write report.md: the counts, what is off or open and why, and each benchmark as ``run`` shows it."""
+    tallies = [one.tally for one in sections]
+    parts = ["# The tables and figures of five papers, rerun", counted(tallies), remaining(tallies)]
+    parts += [f"## {one.name}\n\n```\n{one.text}\n```" for one in sections]
+    page = folder / "report.md"
+    page.write_text("\n\n".join(parts) + "\n", "utf-8")
+    return page
 
 
 def save_pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
@@ -80,14 +82,9 @@ def screen(outcome: Outcome) -> str:
         elif found := tables(outcome, block):
             parts.append("\n\n".join([block.title, *map(terminal, found)]))
     if outcome.findings:
-        parts.append(
-            "\n".join(
-                [
-                    f"What {speaker(outcome)} says:",
-                    *(fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in said(outcome)),
-                ]
-            )
-        )
+        speaker = "theory" if outcome.name.startswith("beyond/") else "the paper"
+        lines = (fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in said(outcome))
+        parts.append("\n".join([f"What {speaker} says:", *lines]))
     return "\n\n".join([*parts, bench.different.strip(), outcome.summary()])
 
 
@@ -102,100 +99,76 @@ def behind(outcome: Outcome) -> str:
     return f"our numbers: {ours}" + (f"; the paper's: {' or '.join(theirs)}" if theirs else "")
 
 
-def speaker(outcome: Outcome) -> str:
-    """Whose claims a benchmark checks."""
-    return "theory" if outcome.name.startswith("beyond/") else "the paper"
-
-
-def write(sections: Sequence[Section], folder: Path, seconds: float) -> list[Path]:
-    """Write report.md and, if markdown-it-py is installed, report.html into ``folder``. Returns their paths."""
-    page = "\n\n".join([overview(sections, folder, seconds), *(one.text for one in sections)]) + "\n"
-    files = [folder / "report.md"]
-    files[0].write_text(page, "utf-8")
-    if (html := webpage(page)) is not None:
-        files.append(folder / "report.html")
-        files[1].write_text(html, "utf-8")
-    return files
-
-
-def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
-    """The head of the report: one line for each benchmark, how to read it, and what is off or open."""
-    tallies = [one.tally for one in sections]
-    number = sum(one.runs for one in sections)
-    return "\n\n".join(
-        [
-            "# The tables and figures of five papers, rerun",
-            counted(tallies, lambda name: f"[{name}](#{anchor(heading(name))})"),
-            f"{number} runs of mpifed. The last command took {seconds / 60:.1f} min, existing results not counted.",
-            f"How to read a cell: {LEGEND}. "
-            f"The intervals have level 95 % ({link('code', Path(verdict.__file__), folder)}): up to one cell in twenty "
-            "is off by chance.",
-            "How to trace a number: each benchmark links its TOML file with every setting and the paper's numbers. "
-            "The last column of its tables names the result files, which contain the complete configuration "
-            "(`python -m mpifed show FILE`). The page of the paper says which function is which equation.",
-            f"<details><summary>What is off, open or a tie, and why</summary>\n\n{remaining(tallies)}\n\n</details>",
-            f"<details><summary>Versions</summary>\n\n```\n{versions().strip()}\n```\n\n</details>",
-        ]
-    )
-
-
-def markdown_section(outcome: Outcome, folder: Path) -> str:
-    """The part of the report on one benchmark, as Markdown."""
-    bench, (paper, _) = outcome.bench, outcome.name.split("/")
-    toml = HERE / f"{outcome.name}.toml"
-    page = ROOT / "docs" / "studies" / f"{paper}.md"
-    runs = (folder / outcome.name).resolve()
-    links = [bench.source, link("settings and the paper's numbers", toml, folder), link("result files", runs, folder)]
-    if page.exists():
-        links.append(link("equations in the code", page, folder))
-    parts = [
-        f"## {heading(outcome.name)}",
-        f"**{bench.title}**",
-        "; ".join(links) + ".",
-        f"{behind(outcome).capitalize()}." if bench.measures else "",
-        bench.about.strip(),
-        f"**{outcome.summary()}**",
-    ]
-    for block in bench.block:
-        if reason := lacking(outcome, block):
-            parts.append(f"### {block.title}\n\nNot available: {portable(reason)}.")
-        elif found := tables(outcome, block):
-            parts += [f"### {block.title}", *(markdown(with_files(table, outcome, block.name)) for table in found)]
-    if outcome.findings:
-        claims = "\n".join(f"- {literal(line)}" for line in said(outcome))
-        parts += [f"### What {speaker(outcome)} says", claims]
-    for wish in bench.figure:
-        path = folder / outcome.name / f"{wish.name}.png"
-        if path.exists():
-            parts.append(f"![{wish.title}]({quote(os.path.relpath(path, folder))})")
-    return "\n\n".join(filter(None, [*parts, bench.different.strip()]))
-
-
-def heading(name: str) -> str:
-    """The heading of a benchmark."""
-    paper = name.split("/")[0]
-    return f"{PAPERS.get(paper, paper)}: {name}"
-
-
-def with_files(table: Table, outcome: Outcome, block: str) -> Table:
-    """The table with a column that names the result files of each row, with * for seed and column."""
-    values = outcome.bench.values
-    names = []
-    for row in table.rows:
-        own = next(path for cell, path in outcome.files.items() if cell.block == block and cell.row == row[0])
-        key = "" if outcome.bench.columns is None else f"{outcome.bench.columns.short}-".lower()
-        stem = own.rsplit("/", 1)[1]
-        names.append(f"`{stem.split(key)[0]}{key}*-seed-*.h5`" if key and len(values) > 1 else f"`{stem}`")
-    return Table(
-        [*table.head, "files"], [[*row, name] for row, name in zip(table.rows, names, strict=True)], table.notes
-    )
-
-
 def portable(reason: str) -> str:
     """A reason with the data folder of this machine replaced by $MPIFED_DATA."""
     folder = os.environ.get("MPIFED_DATA")
     return reason.replace(folder, "$MPIFED_DATA") if folder else reason
 
 
-def link(words: str, path: Path, folder: Path) -> str:
-    return f"[{words}]({quote(os.path.relpath(path, folder.resolve()))})"
+def left_for_later(chosen: Sequence[Chosen], listed: Sequence[list[Run]], folder: Path) -> dict[str, str]:
+    """Name -> reason of the runs without results in blocks that are too long for ``report``."""
+    later = dict[str, str]()
+    for one, some in zip(chosen, listed, strict=True):
+        blocks = {block.name for block in one.bench.block if block.array}
+        why = f"too long for the report: python -m benchmarks run {one.name} --slurm"
+        later |= {
+            run.name: why for run in some if run.cell.block in blocks and not (folder / f"{run.name}.h5").exists()
+        }
+    return later
+
+
+def without_rows(listed: Iterable[Run], name: str) -> list[Run]:
+    """The runs that have no committed row with these settings."""
+    have = {row.key for row in rows.committed(name)[1].runs}
+    return [run for run in listed if run.key not in have]
+
+
+def counts(chosen: Sequence[Chosen], folder: Path, processes: int) -> str:
+    """How many cells and claims of existing results came out how, and what is off or open, as Markdown."""
+    tasks = [(*one, folder, running.points(known(one), folder)[1]) for one in chosen]
+    tallies = list(running.side_by_side(count, tasks, processes))
+    return f"{counted(tallies)}\n\n{remaining(tallies)}"
+
+
+def count(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str, str]) -> Tally:
+    """Read the results of a benchmark and count its cells and claims."""
+    return tally(collect(name, bench, seeds, runs(bench, seeds, name), folder, failed))
+
+
+def keep(chosen: Sequence[Chosen], folder: Path) -> Iterator[str]:
+    """Write the rows of existing results beside those committed with these settings. Yields a line for each."""
+    for one in chosen:
+        some = known(one)
+        lacking = unavailable(some, folder) | left_for_later([one], [some], folder)
+        lacking = {name: portable(why) for name, why in lacking.items()}
+        found = collect(*one, some, folder, lacking).rows
+        if found.runs:
+            found = rows.joined(found, rows.committed(one.name)[1], [run.key for run in some])
+            yield f"{rows.write(one.name, found)}: {len(found.runs)} of {len(some)} runs"
+        else:
+            yield f"{one.name}: no results in {folder}"
+
+
+def unavailable(some: Iterable[Run], folder: Path) -> dict[str, str]:
+    """Name -> reason of the runs without results whose data are missing."""
+    cache, tried = Cache(), dict[bytes, str]()
+    absent = [run for run in some if not (folder / f"{run.name}.h5").exists()]
+    for run in absent:
+        if (key := msgspec.json.encode(run.config.data)) not in tried:
+            try:
+                build_local_federation(run.config, cache)
+                tried[key] = ""
+            except UserError as why:
+                tried[key] = str(why)
+    return {run.name: said for run in absent if (said := tried[msgspec.json.encode(run.config.data)])}
+
+
+def known(one: Chosen) -> list[Run]:
+    """The runs of a benchmark, without the optimum that some need before they can start."""
+    return [run._replace(optimum=False) for run in runs(one.bench, one.seeds, one.name)]
+
+
+def committed(names: Iterable[str]) -> Iterator[str]:
+    """The tables and claims of committed rows, as text for a terminal."""
+    for name in names:
+        yield screen(outcomes.committed(name)) + "\n"

@@ -15,10 +15,9 @@ import msgspec
 
 from benchmarks import bench as benches
 from benchmarks import expressions
-from benchmarks.bench import Bench
+from benchmarks.bench import Bench, Block
 from benchmarks.expressions import PaperMeasures
 from benchmarks.grid import Cell
-from benchmarks.parts import Block
 from mpifed import Result, UserError
 from mpifed.core.files import replace_file
 

@@ -1,22 +1,25 @@
 """Run what is missing of benchmarks: in several processes, on the ranks of mpirun, or as an array job."""
 
+import hashlib
 import multiprocessing
+import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
-from statistics import fmean
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 
 from benchmarks.grid import Run
-from benchmarks.optimum import Optima
 from mpifed import UserError
-from mpifed.experiment.progress import format_duration
+from mpifed.algorithms.fedavg import FedAvg
+from mpifed.data.cache import Cache
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.optimum import build_local_federation
+from mpifed.features.certificate import minimum as lowest
+from mpifed.federation.participation.selection import All
 from mpifed.mpi.launcher import read_launcher
 from mpifed.mpi.world import World
 from mpifed.results.result import read_result_file
@@ -55,11 +58,11 @@ def do(todo: Sequence[Point], folder: Path, world: World, processes: int) -> dic
     left = sorted(
         (point for point in todo if not done(point, folder)), key=lambda point: (point.config.seed, -point.cost)
     )
-    lanes = 1 if world.size > 1 else processes
-    progress = Remaining(sys.stderr if left else None, [point.name for point in left], len(todo), lanes)
+    progress = SweepProgress(sys.stderr if left else None, [point.cost for point in left])
+    layout = SweepLayout(1 if world.size > 1 else processes)
     with closing(progress):
-        for ended in run_points(left, PointRunner(folder, world, True, progress), SweepLayout(lanes)):
-            progress.finished(ended.point.name, ended.seconds)
+        for ended in run_points(left, PointRunner(folder, world, True, progress), layout):
+            progress.count_end(ended.point.cost, ended.seconds)
             if ended.status == FAILED:
                 failed[ended.point.name] = ended.text
     return failed
@@ -99,35 +102,47 @@ def done(point: Point, folder: Path) -> bool:
         return False
 
 
-class Remaining(SweepProgress):
-    """Progress with the time left, estimated from other seeds of the same cell, or from the mean of all runs."""
-
-    def __init__(self, stream: TextIO | None, names: Sequence[str], total: int, processes: int) -> None:
-        super().__init__(stream, [0.0] * total)
-        self.done, self.processes = total - len(names), processes
-        self.open = Counter(map(cell, names))
-        self.took: dict[str, list[float]] = {}
-
-    def finished(self, name: str, seconds: float) -> None:
-        """Count a finished run, which took so many seconds in one process."""
-        self.open[cell(name)] -= 1
-        self.took.setdefault(cell(name), []).append(seconds)
-        self.count_end(0.0, 0.0)
-
-    def head(self) -> str:
-        """For example "12 of 60, about 3 min left"."""
-        if not self.took:
-            return f"{self.done} of {self.total}"
-        usual = fmean(chain(*self.took.values()))
-        left = sum(count * fmean(self.took.get(name, [usual])) for name, count in self.open.items())
-        return f"{self.done} of {self.total}, about {format_duration(left / self.processes)} left"
-
-
-def cell(name: str) -> str:
-    """The name of a run without its seed."""
-    return name.rpartition("-seed-")[0]
-
-
 def array(todo: Sequence[Point], folder: Path, words: Sequence[str], tasks: int | None) -> Path:
     """Write the array job whose tasks call ``python -m benchmarks words --part i/n``. Returns its path."""
     return slurm.write_script(todo, folder, words, "grid", slurm.ArraySize(tasks), program="benchmarks")
+
+
+class Optima:
+    """f* = min (1/m) Σ f_i of experiments by data, problem and seed, computed by L-BFGS and cached in optima.json."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.cache = folder / "optima.json", Cache()
+        try:
+            self.known = msgspec.json.decode(self.file.read_bytes(), type=dict[str, float])
+        except (OSError, msgspec.DecodeError):
+            self.known = {}
+
+    def given(self, config: Experiment) -> Experiment:
+        """The experiment with stop.optimum set to f*."""
+        key = name(config)
+        if key not in self.known:
+            self.known[key] = minimum(config, self.cache)
+            self.save()
+        return msgspec.structs.replace(config, stop=msgspec.structs.replace(config.stop, optimum=self.known[key]))
+
+    def save(self) -> None:
+        """Replace optima.json in one step, because other tasks of an array job write it too."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.file.with_name(f"optima.{os.uname().nodename}.{os.getpid()}")
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(self.known)))
+        os.replace(part, self.file)
+
+
+def name(config: Experiment) -> str:
+    """A hash of all that f* depends on: data, problem, seed and dtype."""
+    parts = (config.data, config.problem, config.seed, config.dtype)
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:20]
+
+
+def minimum(config: Experiment, cache: Cache) -> float:
+    """f* of an experiment, from its initial model in double precision."""
+    algorithm = FedAvg()  # any algorithm; this one prepares nothing
+    fed, _ = build_local_federation(
+        msgspec.structs.replace(config, algorithm=algorithm, selection=All(), start=None, graph=None), cache
+    )
+    return lowest.find_minimum(fed, algorithm, fed.initial()).f

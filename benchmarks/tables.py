@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import expressions
+from benchmarks.bench import ON_OTHER_DATA, Block, Number, Printed
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
-from benchmarks.parts import ON_OTHER_DATA, Block, Number, Printed
 from benchmarks.verdict import MARKS, NONE, OFF, OPEN, Sample
 from mpifed.report.names import setting_title
 
@@ -35,9 +35,8 @@ class Table(NamedTuple):
 
 def tables(outcome: Outcome, block: Block) -> list[Table]:
     """One table for each measure; without ``columns``, one table with a column for each measure."""
-    rows = [
-        row["name"] for row in block.rows if Cell(block.name, row["name"], outcome.bench.values[0]) in outcome.files
-    ]
+    cells = {cell for cell, _ in outcome.samples}
+    rows = [row["name"] for row in block.rows if Cell(block.name, row["name"], outcome.bench.values[0]) in cells]
     if not rows or not outcome.bench.measures:
         return []
     columns = outcome.bench.columns
@@ -68,7 +67,7 @@ def without_repeated_notes(made: list[Table]) -> list[Table]:
 
 def lacking(outcome: Outcome, block: Block) -> str:
     """The reason why a block has no results; "" if it has one."""
-    cells = [cell for cell in outcome.files if cell.block == block.name]
+    cells = {cell for cell, _ in outcome.samples if cell.block == block.name}
     if not cells or any(row.block == block.name for row in outcome.rows.runs):
         return ""
     return next((sample.reason for (cell, _), sample in outcome.samples.items() if cell in cells), "not run")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from benchmarks.parts import ON_OTHER_DATA, Number, Printed
+from benchmarks.bench import ON_OTHER_DATA, Number, Printed
 
 LEVEL = 0.95  # of the intervals
 FEW = 3  # with fewer seeds the verdict is open

@@ -13,7 +13,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.arena import lock, made, plan, study
+from benchmarks.arena import plan, runs, study
 from benchmarks.arena.plan import HELD, TUNING
 from benchmarks.arena.runs import Table
 from mpifed import UserError
@@ -62,7 +62,7 @@ def done(step: str, called: str, folder: Path, processes: int) -> None:
         found = study.final(rows(folder, called), called, TUNING)
         plan.file("decisions.toml").write_text(decide.text(decide.decided(found, called)), "utf-8")
     elif step == "lock":
-        print(f"written to {lock.lock()}")
+        print(f"written to {plan.lock()}")
     elif step == "held-out":
         study.held_out(rows(folder, called), called, processes)
     elif step == "all":
@@ -71,7 +71,7 @@ def done(step: str, called: str, folder: Path, processes: int) -> None:
         table = rows(folder, called)
         for part in (TUNING, HELD):
             study.final(table, called, part)  # refuses rows that the page could not be written from
-        print(f"written to {made.pack(table, COMMITTED)}")
+        print(f"written to {runs.pack(table, COMMITTED)}")
     else:
         from benchmarks.arena.page import write
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.plan import DRAWN, SCORES, Setting, rules, study, table
-from benchmarks.arena.rules import Facts, Workload
+from benchmarks.arena.plan import DRAWN, SCORES, Facts, Setting, Workload, rules, study, table
 from mpifed.algorithms.fedadmm import FedADMM
 from mpifed.core.errors import RunError
 from mpifed.core.typing import Array

@@ -6,10 +6,8 @@ import msgspec
 import numpy as np
 
 from benchmarks.arena.costs import CACHE
-from benchmarks.arena.plan import CALM, rules
-from benchmarks.arena.rules import Facts, Workload
-from benchmarks.optimum import minimum
-from benchmarks.running import side_by_side
+from benchmarks.arena.plan import CALM, Facts, Workload, rules
+from benchmarks.running import minimum, side_by_side
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.experiment import config as configuration

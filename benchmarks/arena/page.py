@@ -1,25 +1,26 @@
 """The page of results, docs/studies/arena.md, with its pictures: page.md filled in from rows."""
 
+import json
 import math
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from benchmarks.arena import decide, made, mixed, study, tables
+from benchmarks.arena import decide, mixed, runs, study, tables
 from benchmarks.arena.decide import Decisions
-from benchmarks.arena.explore import explore
-from benchmarks.arena.lock import refuse_unlocked
 from benchmarks.arena.mixed import Checked
 from benchmarks.arena.outcome import Case, Outcome, cases, outcome
-from benchmarks.arena.plan import HELD, HERE, SCORES, TUNING, file, rules, table
+from benchmarks.arena.plan import HELD, HERE, SCORES, TUNING, file, refuse_unlocked, rules, table
 from benchmarks.arena.results import FEW, of_score, pairs
 from benchmarks.arena.runs import Table
-from benchmarks.arena.scores import MISS, names
-from benchmarks.arena.sentences import SCORE_WORDS, choices, headline, weaknesses
+from benchmarks.arena.scores import CARRIED, MISS, OWN, names
+from benchmarks.arena.tables import SCORE_WORDS, choices, headline, weaknesses
 from mpifed.core.files import replace_file
+from mpifed.core.typing import Array
 from mpifed.report import profile
 from mpifed.report.statistics import LEVEL, holm_correction
 from mpifed.report.style import DOUBLE, save
@@ -36,7 +37,7 @@ def write(found: Table, called: str, folder: Path) -> Path:
     seconds = sum(row.seconds for row in found.rows.values())
     cost = {"called": called, "runs": f"{len(found.rows):,}", "hours": f"{seconds / 3600:.1f}", "made": ""}
     if called == "committed":
-        of = made.read()
+        of = runs.made()
         cost["made"] = f" on {of.machine}, mpifed {of.version} ({of.commit}), {of.date}"
     told = msgspec.to_builtins(own) | cost
     return written(judged, told, DOCS if called == "committed" else folder)
@@ -142,3 +143,47 @@ def twins(both: Sequence[Case], labels: Sequence[str]) -> str:
         if costs and all(a == b for a, b in costs):
             found.append(f" {first} and {second} have the same costs everywhere with the settings carried over.")
     return "".join(found)
+
+
+DIGITS = 4  # significant digits of a cost
+AFTERS = {CARRIED: "carried over from the tuning workloads", OWN: "the best try on the workload itself"}
+
+
+def explore(outcome: Outcome) -> str:
+    """The page."""
+    gaps = sorted({gap for one in outcome.entries.values() for gap in one.gaps}, reverse=True)
+    data = {
+        "workloads": [{"name": name, "part": one.part, "about": one.about} for name, one in outcome.entries.items()],
+        "methods": list(outcome.labels),
+        "scores": [SCORE_WORDS[score] for score in SCORES],
+        "after": list(AFTERS.values()),
+        "goals": [f"{gap:g} of f0 − f* left" for gap in gaps],
+        "costs": [
+            [
+                [[cells(outcome, (name, label, score, after), gaps) for label in outcome.labels] for after in AFTERS]
+                for score in SCORES
+            ]
+            for name in outcome.entries
+        ],
+    }
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return file("explore.html").read_text("utf-8").replace("/*DATA*/", text)
+
+
+def cells(outcome: Outcome, of: tuple[str, str, str, int], gaps: list[float]) -> list[list[Any]] | None:
+    """Of each gap the median cost, null for a miss, with the numbers of seeds that reach it and in all.
+
+    Null where a method cannot run; an empty list for a gap that is no goal of the workload.
+    """
+    costs = outcome.both.get(of)
+    if costs is None:
+        return None
+    found = dict(zip(outcome.entries[of[0]].gaps, costs, strict=True))
+    return [cell(found[gap]) if gap in found else [] for gap in gaps]
+
+
+def cell(costs: Array) -> list[Any]:
+    """The median cost over seeds, and how many of them reach the goal."""
+    middle = float(np.median(costs))
+    known = float(f"{middle:.{DIGITS}g}") if np.isfinite(middle) else None
+    return [known, int(np.isfinite(costs).sum()), len(costs)]

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +14,108 @@ import msgspec
 import numpy as np
 from scipy.stats import qmc
 
-from benchmarks.arena.rules import Facts, Rules, Workload
 from mpifed import UserError
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.toml import flatten
 from mpifed.experiment import config as configuration
 from mpifed.federation.traits import required_methods
 from mpifed.sweeps.search import assign, parse_range
+
+
+class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A problem on divided data with a selection; ``batch``: samples of a mini-batch, 0: all.
+
+    ``rounds``: of the longest run, 0: those of rules.toml.
+    """
+
+    name: str
+    about: str
+    group: str
+    study: dict[str, Any]
+    batch: int = 0
+    rounds: int = 0
+    part: str = ""  # TUNING or HELD, as drawn
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much is run, see rules.toml; which ``workloads``, none: all."""
+
+    tries: int
+    keep: int
+    tuning_seeds: int
+    seeds: int
+    held_out_seeds: int
+    own: list[str]
+    own_tries: int
+    own_tuning_seeds: int
+    own_seeds: int
+    workloads: list[str] = []
+
+
+class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    number: int
+
+
+class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How goals are set."""
+
+    gaps: list[float]
+    rounds: int
+    seed: int
+    steps: int
+    rate: float
+
+
+class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tuning: int
+    final: int
+
+
+class Ticks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What devices are made of."""
+
+    tick: float
+    lognormal: float
+    pareto: float
+
+
+class Curvature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    most: int
+    passes: float
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """rules.toml."""
+
+    draw: Draw
+    plan: dict[str, Plan]
+    goal: Goal
+    seeds: Seeds
+    system: Ticks
+    curvature: Curvature
+    method: list[dict[str, Any]]
+
+
+class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of a workload before a method runs, and its goals, from goals.toml.
+
+    ``m`` clients, ``n`` parameters, ``samples`` of a mean client, the unit ``r``, ``skew`` = mean ‖∇f_i − ∇f‖²/‖∇f‖² at
+    the first model, the ``share`` of clients in a round, whether the problem has Hessians (``curved``). ``goals``: f to
+    reach, easiest first, and the ``gaps`` that they leave; ``start`` and ``optimum``: f that they lie between.
+    """
+
+    m: int
+    n: int
+    samples: float
+    r: float
+    skew: float
+    share: float
+    curved: bool
+    start: float = np.nan
+    optimum: float = np.nan
+    gaps: list[float] = []
+    goals: list[float] = []
+
 
 HERE = Path(__file__).parent
 TUNING, HELD = "tuning", "held-out"
@@ -189,3 +285,44 @@ def key(workload: Workload, label: str) -> str:
         msgspec.to_builtins(rules().system),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+FIXED = ("workloads.toml", "rules.toml", "goals.toml", "settings.toml", "decisions.toml")
+HEAD = (
+    "# Written by python -m benchmarks.arena lock: SHA-256 of the files that were fixed before the held-out runs.\n\n"
+)
+
+
+def hashes() -> dict[str, str]:
+    """The hashes of the files as they are; UserError for one that is not there."""
+    for name in FIXED:
+        if not file(name).exists():
+            raise UserError(f"{name} is missing, and must be written before held-out workloads are opened")
+    return {name: hashlib.sha256(file(name).read_bytes()).hexdigest() for name in FIXED}
+
+
+def lock() -> Path:
+    """Write lock.toml. UserError where there is one of other files: held-out runs belong to that."""
+    path = file("lock.toml")
+    found = hashes()
+    if path.exists() and tomllib.loads(path.read_text("utf-8")) != found:
+        raise UserError(
+            "lock.toml is of other files: held-out workloads can be opened once; to begin another study, delete "
+            "lock.toml and choose other held-out workloads"
+        )
+    path.write_text(HEAD + "".join(f'"{name}" = "{value}"\n' for name, value in found.items()), "utf-8")
+    return path
+
+
+def refuse_unlocked(names: Iterable[str]) -> None:
+    """UserError where one of these workloads is held out and lock.toml has not the hashes of the files as they are."""
+    held = sorted({name for name in names if workloads()[name].part == "held-out"})
+    if not held:
+        return
+    path = file("lock.toml")
+    if not path.exists():
+        raise UserError(f"{held[0]} is held out, and lock.toml is missing: python -m benchmarks.arena lock writes it")
+    known, found = tomllib.loads(path.read_text("utf-8")), hashes()
+    for name in FIXED:
+        if known.get(name) != found[name]:
+            raise UserError(f"{held[0]} is held out, and {name} is not the file whose hash is in lock.toml: restore it")

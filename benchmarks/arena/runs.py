@@ -1,10 +1,14 @@
 """The table of runs, one row each, and running what is missing of it in several processes."""
 
+import datetime
 import gzip
 import json
 import math
+import os
+import platform
 import sys
 import time
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
@@ -13,11 +17,14 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import mpifed
 from benchmarks.arena.costs import Ended, curve, hits, run
-from benchmarks.arena.lock import refuse_unlocked
-from benchmarks.arena.plan import available, facts, key, numbers, random, setting, workloads
+from benchmarks.arena.plan import available, facts, file, key, numbers, random, refuse_unlocked, setting, workloads
+from benchmarks.rows import listed, processor, span
 from benchmarks.running import pool
+from mpifed.core.toml import toml_value
 from mpifed.experiment.progress import format_duration
+from mpifed.results.provenance import git_commit
 
 CHUNK = 10  # runs of one workload and method that a process does before its rows are written
 
@@ -161,3 +168,53 @@ def tries(names: Iterable[str], methods: Iterable[str], wanted: Iterable[int], s
         for pair in pairs
         for number, seed in product([k for k in of if k in numbers(pair[1], k + 1)], drawn)
     ]
+
+
+DIGITS = 6  # significant digits of a cost
+HEAD = "# Written by python -m benchmarks.arena pack: where the rows of committed.jsonl.gz come from.\n"
+
+
+class Made(NamedTuple):
+    """``runs`` rows took ``cpu_seconds``; several versions, commits, machines and days in one text each."""
+
+    version: str
+    commit: str
+    machine: str
+    date: str
+    runs: int
+    cpu_seconds: float
+
+
+def pack(table: Table, path: Path) -> Path:
+    """Write the rows, sorted, with costs of few digits, and made.toml, which goes on to tell of rows that stay."""
+    rows = sorted(table.rows.values(), key=lambda row: row.task)
+    seconds = round(sum(row.seconds for row in rows), 1)
+    now = Made(mpifed.__version__, (git_commit() or "")[:10], machine(), str(datetime.date.today()), len(rows), seconds)
+    old = made() if table.more == path and path.exists() else now  # of rows that stay
+    found = now._replace(
+        version=listed((old.version, now.version)),
+        commit=listed((old.commit, now.commit)),
+        machine=" and ".join(dict.fromkeys((old.machine, now.machine))),
+        date=span((old.date, now.date)),
+    )
+    raw = "".join(spelt(short(row)) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(raw, mtime=0))
+    lines = [f"{key} = {toml_value(value)}" for key, value in found._asdict().items()]
+    file("made.toml").write_text("\n".join([HEAD, *lines, ""]), "utf-8")
+    return path
+
+
+def short(row: Row) -> Row:
+    """A row whose costs have few digits."""
+    costs = {score: [float(f"{cost:.{DIGITS}g}") for cost in of] for score, of in row.costs.items()}
+    return row._replace(costs=costs)
+
+
+def made() -> Made:
+    """made.toml."""
+    return Made(**tomllib.loads(file("made.toml").read_text("utf-8")))
+
+
+def machine() -> str:
+    """The processor, its cores, and Python."""
+    return f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -8,8 +8,19 @@ from itertools import product
 import numpy as np
 
 from benchmarks.arena.costs import one_of_each
-from benchmarks.arena.plan import KINDS, SCORES, available, entered, facts, labels, numbers, random, rules, workloads
-from benchmarks.arena.rules import Plan
+from benchmarks.arena.plan import (
+    KINDS,
+    SCORES,
+    Plan,
+    available,
+    entered,
+    facts,
+    labels,
+    numbers,
+    random,
+    rules,
+    workloads,
+)
 from benchmarks.arena.runs import Rows, Task, tries
 from mpifed.core.typing import Array
 

@@ -4,8 +4,7 @@ import tomllib
 from collections.abc import Iterable, Sequence
 
 from benchmarks.arena import goals, scores
-from benchmarks.arena.plan import HELD, TUNING, file, rules, workloads
-from benchmarks.arena.rules import Plan
+from benchmarks.arena.plan import HELD, TUNING, Plan, file, rules, workloads
 from benchmarks.arena.runs import Table, do, tries
 from benchmarks.arena.scores import CARRIED, OWN, Final, Settings, compared, finals, names, tuning_seeds
 from mpifed import Data, UserError

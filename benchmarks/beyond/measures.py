@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from benchmarks.beyond import factors
 from benchmarks.feddcd.constants import theory
 from benchmarks.feddcd.theory import above_rounding
 from mpifed import Array, Result, stream
@@ -22,8 +21,58 @@ from mpifed.features.simulated_time.distributions import ConstantDistribution, L
 from mpifed.features.simulated_time.system import RATES, System
 from mpifed.federation.participation.selection import UniformSelection
 from mpifed.federation.setup import RunSpec
+from mpifed.report.least_time import seconds_to
 from mpifed.results.columns import ALL
 from mpifed.theory import feddcd
+from mpifed.theory.least_time import LeastTimeInputs, lower_bound
+
+
+def symmetric(theta: Array, size: int) -> float:
+    """e_size(θ), the sum over all sets of ``size`` of the products of their θ_i."""
+    e = np.zeros(size + 1)
+    e[0] = 1.0
+    for one in theta:
+        e[1:] += one * e[:-1]
+    return float(e[size])
+
+
+def by_importance(a: Array, beta: Array, tau: int) -> float:
+    """The factor of E G − G* per iteration with Λ = diag(1/a_i) and sets S drawn ∝ Σ a_i · Π β_i/a_i over S.
+
+    1 − Σ β · e_{τ−2}(κ without its two largest) / Σ β_i e_{τ−1}(κ without κ_i), κ_i = β_i/a_i.
+    See docs/studies/selection.md.
+    """
+    kappa = beta / a
+    kappa = kappa / kappa.max()
+    rest = [symmetric(np.delete(kappa, i), tau - 1) for i in range(len(kappa))]
+    least = symmetric(np.sort(kappa)[:-2], tau - 2)
+    return 1 - beta.sum() * least / float(beta @ rest) / float((beta / a).max())
+
+
+def by_steps(alpha: float, beta: float, N: int, tau: int) -> float:
+    """The factor of E G − G* where one client of τ is uniform among those that the others leave, whoever these are.
+
+    1 − (τ − 1)/(τ (N − τ + 1)) · α/β; see docs/studies/selection.md.
+    """
+    return 1 - (tau - 1) / (tau * (N - tau + 1)) * alpha / beta
+
+
+EPS = 1e-3
+
+
+def over_least(result: Result) -> float:
+    """Simulated seconds to ‖∇f‖² <= EPS over the bound of the least time with c = 1; nan on other data."""
+    data = result.config["data"]
+    if data["name"] != "tridiagonal" or "asynchronous" not in result.config:
+        return math.nan
+    config = configuration.experiment(result.config)
+    assert config.system is not None
+    n, m = data["features"], data["clients"]
+    L, delta = (1 + math.cos(math.pi / (n + 1))) / 2, n / (8 * (n + 1))
+    tau = n / config.system.draw_property(config.seed, "speed", m)
+    variance = n * result.config["problem"].get("noise", 0.0) ** 2
+    setting = LeastTimeInputs(np.asarray(tau), L, delta, variance, not data.get("spread"), {})
+    return seconds_to(result, EPS) / lower_bound(setting, EPS)
 
 
 def seconds_without_stragglers(result: Result) -> Array:
@@ -143,9 +192,9 @@ def proven_factor(result: Result) -> float:
         return math.nan
     known, selection = dual(result), configuration.experiment(result.config).selection
     if isinstance(selection, Importance):
-        return factors.by_importance(np.full(known.N, known.alpha), known.betas, known.tau)
+        return by_importance(np.full(known.N, known.alpha), known.betas, known.tau)
     if isinstance(selection, Greedy):
-        return factors.by_steps(known.alpha, known.beta, known.N, known.tau) if selection.uniform == 1 else math.nan
+        return by_steps(known.alpha, known.beta, known.N, known.tau) if selection.uniform == 1 else math.nan
     return known.uniform if isinstance(selection, UniformSelection) else math.nan
 
 
@@ -191,4 +240,6 @@ COLUMNS = {
     "dual_gap": dual_gap,
     "dual_left": dual_left,
 }
-MEASURES = {f.__name__: f for f in (dual_factor, dual_rise, proven_factor, over_proven, over_theorem, spectral_gap)}
+MEASURES = {
+    f.__name__: f for f in (dual_factor, dual_rise, proven_factor, over_proven, over_theorem, spectral_gap, over_least)
+}

@@ -1,4 +1,4 @@
-"""Guaranteed rates and lower bounds of sections 4 to 7 of FedDCD, compared with the measured rates on quadratic f_i."""
+"""Guaranteed rates and lower bounds of sections 4 to 7 of FedDCD, compared with measured rates on quadratic f_i."""
 
 import math
 
@@ -176,3 +176,15 @@ MEASURES = {
     )
 }
 COLUMNS = {"gap": gap, "dual_gap": dual_gap}
+
+
+def gap_after_round_1(result: Result) -> float:
+    """f − f* of the model after one round; nan where the run has none.
+
+    The authors' trace has 0.019 for FedDCD on MNIST with τ = 30.
+    """
+    gaps = result.rounds.get("objective_gap")
+    return float("nan") if gaps is None or len(gaps) < 2 else float(gaps[1])
+
+
+MEASURES |= {gap_after_round_1.__name__: gap_after_round_1}

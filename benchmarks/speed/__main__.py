@@ -4,38 +4,36 @@ Each program runs in a process of its own. What it prints is shown, and kept in 
 pictures and tables go to FOLDER/<name>/. FOLDER/machine.txt describes the machine, which should have nothing else to
 do: where others use more than a twentieth of a core before a program starts, its file says so. This and the studies
 take about half an hour together on two cores. --quick takes smaller sizes and single repetitions, which show that
-everything runs, not how fast it is. A program that fails is told at the end, and the others run nevertheless. Rounds on
-a GPU are left out where there is none, and other simulators need environments of their own: ``python -m
-benchmarks.speed.peers``.
+everything runs, not how fast it is. A program that fails is told at the end, and the others run nevertheless.
 
 --studies takes what was measured once, for docs/performance.md and other pages: a study stays here because a page
-quotes what it found, and because it explains or predicts; nothing watches its numbers. --machine describes the machine,
-and that is all.
+quotes what it found; nothing watches its numbers. --machine describes the machine, and that is all.
 """
 
 import argparse
-import datetime
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-import numpy as np
-from threadpoolctl import threadpool_info
-
 from benchmarks.speed.measuring import LAUNCHER, cores, parser, starter
-from mpifed.core.processor import CPUS, choose_block_size
+from mpifed.core.processor import choose_block_size
 from mpifed.mpi.world import library_version
-from mpifed.results.provenance import describe_cpus, git_commit, installed_version, library_versions
+from mpifed.results.provenance import (
+    describe_blas,
+    describe_cpus,
+    git_commit,
+    library_versions,
+    utc_now,
+)
 
 NOTED = 0.05  # cores that others use
-INFO, STAT = Path("/proc/cpuinfo"), Path("/proc/stat")
-FIELDS = ("level", "type", "size", "shared_cpu_list")
-LAUNCHED = "--launcher {launcher}"  # words of a program that starts ranks
+PROCESSOR = ("Model name", "CPU family", "Model", "Stepping", "L1d cache", "L2 cache", "L3 cache")  # lines of lscpu
 
 
 class Command(NamedTuple):
@@ -47,43 +45,41 @@ class Command(NamedTuple):
     ranks: int = 0
 
 
-FEW = "--ranks 1,2 --rounds 5 --repeat 1"
-PICTURE = f"--to {{to}} {LAUNCHED}"
-SMALL = "--busy --to {to} --cases 'logistic small,logistic' --dtypes float32 --repeat 1 --least 0.01 --most 1e8"
-PHISHING = "--cases phishing --samples 5 --repeat 1 --methods 'newton;topk, LS, A'"
+def scaling(words: str) -> Command:
+    """Return a program of scaling, which starts ranks."""
+    words += " --launcher {launcher}"
+    return Command("scaling", words, words.replace("1,2,3,4", "1,2") + " --rounds 5 --repeat 1")
+
+
 STEPS = {
     "rounds": [
         Command(
             "rounds", "--busy --bare --repeat 3 --kernels both", "--busy --bare --rounds 4 --repeat 1 --dtypes float32"
         ),
-        Command("rounds", "--part local --rounds 60 --repeat 3", "--part local --rounds 10 --repeat 1 --tiny"),
     ],
-    "kernels": [Command("kernels", "--busy --kernels both --to {to}", SMALL)],
     "networks": [Command("networks", "--busy", "--busy --tiny --rounds 3 --repeat 1 --cases MLP")],
-    "gpu_networks": [Command("gpu_networks", "", "--device cpu --tiny --rounds 2 --repeat 1")],
     "collectives": [Command("collectives", "", "--most 1000 --rounds 20 --repeat 2", ranks) for ranks in (2, 3, 4)],
-    "scaling-A": [Command("scaling", f"--case A --ranks 1,2,3,4 {PICTURE}", f"--case A {FEW} {PICTURE}")],
-    "scaling-B": [Command("scaling", f"--case B --ranks 1,2,3,4 {PICTURE}", f"--case B {FEW} {PICTURE}")],
-    "apart": [
-        Command(
-            "scaling",
-            f"--part apart --case {case} --ranks 1,2 {LAUNCHED}",
-            f"--part apart --case {case} {FEW} {LAUNCHED}",
-        )
-        for case in "AB"
-    ],
+    "scaling-A": [scaling("--case A --ranks 1,2,3,4 --to {to}")],
+    "scaling-B": [scaling("--case B --ranks 1,2,3,4 --to {to}")],
+    "apart": [scaling(f"--part apart --case {case} --ranks 1,2") for case in "AB"],
     "picking": [Command("collectives", "--part picking", "--part picking --clients 1e3,1e4 --rounds 5")],
-    "startup": [Command("startup", LAUNCHED, f"--repeat 1 {LAUNCHED}")],
-    "flute": [Command("startup", "--part flute --repeat 5", "--part flute --repeat 1 --rounds 2")],
+    "startup": [Command("startup", "--launcher {launcher}", "--launcher {launcher} --repeat 1")],
     "memory": [Command("memory", "", "--scale 0.01 --only numpy")],
 }
 STUDIES = {
-    "tree": [Command("collectives", f"--part tree {LAUNCHED}", f"--part tree {LAUNCHED} --ranks 2,3")],
-    "sums": [Command("predict", "--part sums --to {to}", "--part sums --to {to}")],
-    "predict": [Command("predict", LAUNCHED, f"--tiny --ranks 2,3,4 --rounds 15 --repeat 1 {LAUNCHED}")],
-    "ranks": [Command("predict", "--part ranks", "--part ranks")],
-    "secondorder": [Command("secondorder", LAUNCHED, PHISHING)],
-    "passes": [Command("passes", "--cases MLP,LeNet,ResNet-8", "--tiny --rounds 3 --repeat 1")],
+    "tree": [
+        Command("collectives", "--part tree --launcher {launcher}", "--part tree --launcher {launcher} --ranks 2,3")
+    ],
+    "secondorder": [
+        Command(
+            "secondorder",
+            "--launcher {launcher}",
+            "--cases phishing --samples 5 --repeat 1 --methods 'newton;topk, LS, A'",
+        )
+    ],
+    "passes": [
+        Command("networks", "--part passes --rounds 6 --repeat 3", "--part passes --tiny --rounds 3 --repeat 1")
+    ],
     "endurance": [Command("memory", "--part endurance", "--part endurance --rounds 3000")],
 }
 
@@ -131,51 +127,26 @@ def shown(command: list[str], file: TextIO) -> int:
 def describe() -> str:
     """Lines of ``name: value``: date, processor, caches, memory, load and versions."""
     gigabytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    loads = ", ".join(f"{load:.2f}" for load in os.getloadavg())
-    facts = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": processor(),
-        "cores": f"{len(cores())} ({describe_cpus()})" if describe_cpus() else str(len(cores())),
-        "caches": ", ".join(caches()) or "unknown",
+    facts = {"date": utc_now(), "cores": f"{len(cores())} {describe_cpus()}".strip(), **processor()}
+    facts |= {
         "blocks": f"{choose_block_size().bytes:,} bytes ({choose_block_size().reason})",
         "memory": f"{gigabytes:.1f} GB",
-        "load": f"{loads} (of 1, 5 and 15 minutes)",
+        "load": ", ".join(f"{load:.2f}" for load in os.getloadavg()) + " (of 1, 5 and 15 minutes)",
         "system": platform.platform(),
-        "BLAS": blas(),
+        "BLAS": describe_blas(),
         "MPI": mpi(),
     }
-    found = facts | library_versions() | {"numba": installed_version("numba"), "commit": commit()}
-    return "".join(f"{name}: {value}\n" for name, value in found.items())
+    facts |= library_versions() | {"commit": git_commit() or "unknown"}
+    return "".join(f"{name}: {value}\n" for name, value in facts.items())
 
 
-def processor() -> str:
-    """The name of the processor, with model numbers where the name says little."""
-    try:
-        lines = [line.split(":", 1) for line in INFO.read_text().splitlines() if ":" in line]
-    except OSError:
-        return platform.processor() or platform.machine()
-    facts = {name.strip(): value.strip() for name, value in reversed(lines)}
-    numbers = ", ".join(f"{name} {facts[name]}" for name in ("cpu family", "model", "stepping") if name in facts)
-    return f"{facts.get('model name', platform.machine())} ({numbers})" if numbers else platform.machine()
-
-
-def caches() -> list[str]:
-    """Level, kind and size of each cache of the first core, with the cores that share it."""
-    found = []
-    for index in sorted((CPUS / "cpu0" / "cache").glob("index*")):
-        level, kind, size, shared = ((index / name).read_text().strip() for name in FIELDS)
-        found.append(f"L{level} {kind.lower()} {size} (cpu {shared})")
-    return found
-
-
-def blas() -> str:
-    """The BLAS libraries of this process, with versions, kernels and threads."""
-    np.ones((2, 2)) @ np.ones((2, 2))  # some load when they are first called
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return "; ".join(
-        f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', '')}, threads: {pool['num_threads']})"
-        for pool in pools
-    )
+def processor() -> dict[str, str]:
+    """Return what lscpu says of the processor and its caches, or its name where there is no lscpu."""
+    if shutil.which("lscpu") is None:
+        return {"processor": platform.processor() or platform.machine()}
+    text = subprocess.run(["lscpu"], capture_output=True, text=True, check=True, env=os.environ | {"LC_ALL": "C"})
+    facts = dict(line.split(":", 1) for line in text.stdout.splitlines() if ":" in line)
+    return {name: facts[name].strip() for name in PROCESSOR if name in facts}
 
 
 def mpi() -> str:
@@ -190,7 +161,7 @@ def used(seconds: float = 0.5) -> float:
     """Cores that programs use now; 0 where the system does not tell."""
 
     def busy() -> float:
-        user, nice, system = STAT.read_text().split()[1:4]
+        user, nice, system = Path("/proc/stat").read_text().split()[1:4]
         return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     try:
@@ -199,15 +170,6 @@ def used(seconds: float = 0.5) -> float:
         return (busy() - before) / (time.perf_counter() - begun)
     except OSError:
         return 0.0
-
-
-def commit() -> str:
-    """The git commit of the current folder, and whether files differ from it."""
-    found = git_commit()
-    if not found:
-        return "unknown"
-    changed = subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, text=True, check=False)
-    return f"{found}{' with changes' if changed.stdout.strip() else ''}"
 
 
 def main() -> None:

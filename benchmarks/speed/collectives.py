@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mpifed
-from benchmarks.speed.measuring import LAUNCHER, launched, parser, play, printed, starter
-from benchmarks.speed.printing import Table, spread
+from benchmarks.speed.measuring import LAUNCHER, Table, launched, parser, play, printed, spread, starter
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.federation import sums

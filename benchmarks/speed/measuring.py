@@ -1,4 +1,4 @@
-"""How the programs of speed measure: their options, times in turn, copies on all cores at once, runs in new processes.
+"""How the programs of speed measure and print: options, times in turn, copies on all cores, new processes, tables.
 
 Absolute times vary between machines and over time. So two things are measured in turn in the same run, and their ratio
 is told. Cores share caches and memory bandwidth, so that a ratio measured alone on an idle machine says little about a
@@ -7,6 +7,7 @@ data of its own. Copies begin together, and one that has all its repetitions goe
 """
 
 import argparse
+import csv
 import math
 import multiprocessing
 import os
@@ -25,7 +26,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import mpifed
+
 Job = Callable[[], Any]  # one repetition
+
+GAP = 2  # blanks between columns
+NONE = "–"  # a cell without a number
 
 _together: Any = None  # in a copy: the barrier at which all begin, and the number of copies that still measure
 
@@ -50,7 +56,6 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "sizes": {"action": "store_true", "help": "also with blocks of fixed sizes"},
     "bare": {"action": "store_true", "help": "also a loop over blocks that has the products and nothing else"},
     "tiny": {"action": "store_true", "help": "small sizes, which show that it runs, not how fast it is"},
-    "least": {"type": float, "help": "minimum seconds of a repetition"},
     "most": {"type": float, "help": "the largest size"},
     "to": {"type": Path, "metavar": "FOLDER", "help": "folder of tables and pictures"},
     "launcher": {"help": "command that starts ranks"},
@@ -63,7 +68,6 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "only": {"help": "only those whose name contains this"},
     "device": {"choices": ("cpu", "cuda"), "help": "where networks and samples are"},
     "methods": {"help": "separated by ;"},
-    "plain": {"action": "store_true", "help": "sums by MPI (reproducible = false)"},
 }
 LAUNCHER = "mpirun -n {ranks}"
 
@@ -104,21 +108,12 @@ def kernels(args: argparse.Namespace) -> tuple[str, ...]:
     return both if args.kernels == "both" else (args.kernels,)
 
 
-def clock(job: Job, count: int) -> float:
-    """Mean CPU seconds of ``count`` calls."""
-    begun = time.process_time()
+def clock(job: Job, count: int, now: Callable[[], float] = time.process_time) -> float:
+    """Mean seconds of ``count`` calls, by default of CPU time."""
+    begun = now()
     for _ in range(count):
         job()
-    return (time.process_time() - begun) / count
-
-
-def turn(jobs: Sequence[Job], least: float = 0.0) -> Callable[[], np.ndarray]:
-    """One repetition, to be run: CPU seconds (jobs,) of each job, in turn, after one warm-up call.
-
-    A repetition calls a short job several times, for ``least`` seconds in all, and takes the mean.
-    """
-    counts = [max(1, math.ceil(least / max(clock(job, 1), 1e-9))) for job in jobs]
-    return lambda: np.array([clock(job, count) for job, count in zip(jobs, counts, strict=True)])
+    return (now() - begun) / count
 
 
 def cores() -> list[int]:
@@ -208,8 +203,6 @@ class Outcome(NamedTuple):
 
 def launched(launcher: str, ranks: int, settings: Sequence[str], path: Path, timeout: float = 600) -> Outcome:
     """Run ``python -m mpifed run settings -o path`` under the launcher; "" runs one process without MPI."""
-    import mpifed  # not above: environments of other simulators have none
-
     command = [*starter(launcher, ranks), sys.executable, "-m", "mpifed", "run", *settings, "-q", "--force"]
     begun = time.perf_counter()
     printed([*command, "-o", str(path)], timeout)
@@ -219,12 +212,10 @@ def launched(launcher: str, ranks: int, settings: Sequence[str], path: Path, tim
     return Outcome(result, seconds)
 
 
-def printed(command: Sequence[str], timeout: float | None = None, variables: Mapping[str, str] | None = None) -> str:
+def printed(command: Sequence[str], timeout: float | None = None) -> str:
     """Run a command to its end: what it printed. SystemExit with what it said where it fails."""
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    done = subprocess.run(
-        command, **pipes, text=True, timeout=timeout, env={**os.environ, **(variables or {})}, check=False
-    )
+    done = subprocess.run(command, **pipes, text=True, timeout=timeout, check=False)
     if done.returncode:
         sys.exit(f"{shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
     return done.stdout
@@ -248,3 +239,89 @@ def averaging(clients: int, samples: int, features: int, rounds: int) -> list[st
     """The same for FedAvg with 5 full-gradient steps of all clients on them, evaluated at the start and at the end."""
     words = ["algorithm=fedavg", "algorithm.k0=5", "selection=all", f"rounds={rounds}", f"evaluate.every={rounds}"]
     return [*gaussian(clients, samples, features), *words]
+
+
+class Spread(NamedTuple):
+    """Median and range over repetitions."""
+
+    median: float
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        return f"{figure(self.median)} ({figure(self.least)}–{figure(self.most)})"
+
+
+def spread(values: Sequence[float] | np.ndarray) -> Spread:
+    """Median and range of ``values``."""
+    return Spread(float(np.median(values)), float(np.min(values)), float(np.max(values)))
+
+
+def figure(value: float) -> str:
+    """A number with three digits, without an exponent."""
+    if not math.isfinite(value):
+        return NONE
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if value else "0"
+
+
+def best_and_median(seconds: Sequence[float]) -> str:
+    """Milliseconds of the repetitions: the best and the (median)."""
+    return f"{figure(1e3 * min(seconds))} ({figure(1e3 * float(np.median(seconds)))})"
+
+
+def tiny(value: float) -> str:
+    """A deviation, of which the exponent says all."""
+    return f"{value:.1e}"
+
+
+class Table:
+    """A table that is printed line by line. ``file`` gets the same rows with all digits.
+
+    ``columns``: name -> width of its longest cell, where that is wider than the name. A cell is a text, a number, a
+    Spread, or None. In the file a Spread is three columns: name, name_least and name_most.
+    """
+
+    def __init__(self, columns: Mapping[str, int], file: Path | None = None) -> None:
+        self.widths = [max(width, len(name)) + GAP for name, width in columns.items()]
+        self.names = list(columns)
+        self.file = file
+        self.rows: list[Sequence[Any]] = []
+        self.show(self.names)
+
+    def row(self, *cells: Any) -> None:
+        """Print a row, and write the file."""
+        self.show([cell_text(cell) for cell in cells])
+        self.rows.append(cells)
+        if self.file is not None:
+            head = [column for name, cell in zip(self.names, cells, strict=True) for column in in_file(name, cell)]
+            write_csv(self.file, head, (flat(row) for row in self.rows))
+
+    def show(self, words: Sequence[str]) -> None:
+        print("".join(f"{word:<{width}}" for word, width in zip(words, self.widths, strict=True)).rstrip(), flush=True)
+
+
+def cell_text(cell: Any) -> str:
+    """What is printed of a cell."""
+    if cell is None:
+        return NONE
+    return figure(cell) if isinstance(cell, float) else str(cell)
+
+
+def in_file(name: str, cell: Any) -> list[str]:
+    """The columns of a cell in the file."""
+    word = name.replace(" : ", "_to_").replace(" ", "_")
+    return [word, f"{word}_least", f"{word}_most"] if isinstance(cell, Spread) else [word]
+
+
+def flat(cells: Sequence[Any]) -> list[Any]:
+    """The numbers of a row."""
+    return [number for cell in cells for number in (cell if isinstance(cell, Spread) else [cell])]
+
+
+def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(head)
+        table.writerows(rows)

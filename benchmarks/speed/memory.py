@@ -6,10 +6,8 @@ samples    every run is a new process, and every row two runs: with few clients 
            features and labels; of CSR data features are the numbers, their columns and the ends of rows. ``peak`` is of
            the larger run, on the rank with the highest. Linear models take five steps with all clients, those of
            FedGiA and FedAvg with 1000 clients one round after another of their own; small clients, whose samples have
-           10 classes, 1000 in each round of softmax; a network trains 16 of its clients
-           in each of two rounds, and all are evaluated. ``device`` is the same of the memory that PyTorch had from a
-           GPU at its peak: with ``--device cuda`` all rows but those of CSR and of numba compute there. ``CPU µs`` is
-           what a client more adds to the CPU time of the whole command
+           10 classes, 1000 in each round of softmax; a network trains 16 of its clients in each of two rounds, and all
+           are evaluated. ``CPU µs`` is what a client more adds to the CPU time of the whole command
 endurance  the memory of a long run, and whether its rounds become slower: FedAvg on 8 clients × 4 samples × 4 features,
            with a result file and three records. ``resident MB`` is the memory after the warm-up (1000 rounds, when
            everything has been used once) and at the end, ``growth`` the difference in per cent; the goal is below 5.
@@ -30,8 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import mpifed
-from benchmarks.speed.measuring import LAUNCHER, children, fresh, gaussian, launched, parser, play
-from benchmarks.speed.printing import Table
+from benchmarks.speed.measuring import LAUNCHER, Table, children, fresh, gaussian, launched, parser, play
 
 MB = 1e6
 NONZEROS = 50  # of each row of CSR
@@ -100,16 +97,7 @@ def chosen(args: argparse.Namespace) -> dict[str, Row]:
     found = {name: row for name, row in known().items() if there.get(name.split()[-1], True)}
     if there["torch"] is None:
         found = {name: row for name, row in found.items() if row.kind != "network"}
-    if args.device == "cuda":
-        cpu = (*METHODS, "CSR", "compiled", "torch")
-        found = {name: moved(row) for name, row in found.items() if not any(word in name for word in cpu)}
     return {name: row for name, row in found.items() if args.only.lower() in name.lower()}
-
-
-def moved(row: Row) -> Row:
-    """The same on a GPU."""
-    words = [word for word in row.words if not word.startswith("kernels=")]
-    return row._replace(words=(*words, "problem.device=cuda" if row.kind == "network" else "kernels=cuda"))
 
 
 def csr(path: Path, row: Row, clients: int) -> float:
@@ -145,27 +133,27 @@ def study(row: Row, clients: int, folder: Path) -> tuple[list[str], float]:
     return [*data, *words, *count], size
 
 
-def peaks(words: list[str], folder: Path, args: argparse.Namespace) -> np.ndarray:
-    """The bytes of the rank that has most, on the host and on the device, of a run in new processes."""
+def peak(words: list[str], folder: Path, args: argparse.Namespace) -> float:
+    """The bytes of the rank that has most, of a run in new processes."""
     ranks = args.ranks[0]
     run = launched(args.launcher if ranks > 1 else "", ranks, words, folder / "run.h5", args.timeout).result
-    return np.array([float(np.max(run.ranks[column])) for column in ("max_rss_bytes", "max_device_bytes")])
+    return float(np.max(run.ranks["max_rss_bytes"]))
 
 
 def samples(args: argparse.Namespace) -> None:
     """The table of multiples."""
-    columns = {"row": 22, "clients": 7, "samples MB": 6, "peak MB": 6, "host": 5, "device": 5, "CPU µs": 6}
+    columns = {"row": 22, "clients": 7, "samples MB": 6, "peak MB": 6, "a byte of samples": 6, "CPU µs": 6}
     table = Table(columns, args.to and args.to / "memory.csv")
     with tempfile.TemporaryDirectory() as folder:
         for name, row in chosen(args).items():
             counts = row.scaled(args.scale)
             (few, less), (many, size) = (study(row, count, Path(folder)) for count in counts)
             begun = children()
-            least, between = peaks(few, Path(folder), args), children()
-            most, ended = peaks(many, Path(folder), args), children()
-            host, device = ((most - least) / (size - less) * max(1, args.ranks[0] - 1)).tolist()
+            least, between = peak(few, Path(folder), args), children()
+            most, ended = peak(many, Path(folder), args), children()
+            multiple = (most - least) / (size - less) * max(1, args.ranks[0] - 1)
             spent = (ended - 2 * between + begun) / (counts[1] - counts[0]) * 1e6
-            table.row(name, counts[1], size / MB, float(most[0]) / MB, host, device or None, spent)
+            table.row(name, counts[1], size / MB, most / MB, multiple, spent)
 
 
 class Mark(NamedTuple):
@@ -229,7 +217,7 @@ def endurance(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    options: dict[str, Any] = {"only": "", "scale": 1.0, "device": "cpu", "ranks": "1", "rounds": 200_000, "to": None}
+    options: dict[str, Any] = {"only": "", "scale": 1.0, "ranks": "1", "rounds": 200_000, "to": None}
     args = parser(__doc__, part="samples", **options, launcher=LAUNCHER, timeout=600.0).parse_args()
     play({"samples": samples, "endurance": endurance}, args)
 

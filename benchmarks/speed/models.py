@@ -1,7 +1,7 @@
 """The networks whose rounds are measured, their clients, and rounds of them in plain torch, also with ``vmap``.
 
 The functions that make networks are what ``problem.module`` names. Inputs are images (k, channels, side, side) with ten
-classes. ``unfolded`` writes convolutions as matrix products. Without PyTorch programs end here, with one sentence.
+classes. Without PyTorch programs end here, with one sentence.
 """
 
 import sys
@@ -56,19 +56,9 @@ def lenet() -> Any:
 
 def cnn() -> Any:
     """conv32 – pool – conv64 – pool – 128 – 10 without padding, on 3 × 32 × 32: 315,722 parameters."""
-    return convolutions(32, 64, 6, 128)
-
-
-def small_cnn() -> Any:
-    """The same layers with 4, 8 and 16 channels on 3 × 16 × 16: for a look at whether everything runs."""
-    return convolutions(4, 8, 2, 16)
-
-
-def convolutions(first: int, second: int, side: int, hidden: int) -> Any:
-    """Two convolutions with so many channels, side × side pixels after them, and two dense layers."""
-    layers = [nn.Conv2d(3, first, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(first, second, 3), nn.ReLU()]
-    dense = [nn.Linear(second * side**2, hidden), nn.ReLU(), nn.Linear(hidden, CLASSES)]
-    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), *dense)
+    first = [nn.Conv2d(3, 32, 3), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*first, *second, nn.Linear(2304, 128), nn.ReLU(), nn.Linear(128, CLASSES))
 
 
 class Residual(nn.Module):  # type: ignore[misc]
@@ -102,25 +92,6 @@ def resnet8() -> Any:
     )
 
 
-class Products(nn.Conv2d):  # type: ignore[misc]
-    """A convolution as a product of its weights with the pixels under them; parameters are those of Conv2d."""
-
-    def forward(self, samples: Any) -> Any:
-        found = F.unfold(samples, self.kernel_size, padding=self.padding, stride=self.stride)
-        bias = 0 if self.bias is None else self.bias[:, None]
-        pad, kernel, stride = (both[0] for both in (self.padding, self.kernel_size, self.stride))  # squares
-        sides = [(side + 2 * pad - kernel) // stride + 1 for side in samples.shape[-2:]]
-        return (self.weight.flatten(1) @ found + bias).unflatten(-1, sides)
-
-
-def unfolded(module: Any) -> Any:
-    """The module with its convolutions as matrix products, which can be batched over clients, in place."""
-    for part in module.modules():
-        if type(part) is nn.Conv2d:
-            part.__class__ = Products
-    return module
-
-
 CASES = {
     case.name: case
     for case in (
@@ -130,7 +101,6 @@ CASES = {
         Case("CNN", cnn, (3, 32, 32), 50, 1000),
     )
 }
-SMALL = Case("small CNN", small_cnn, (3, 16, 16), 2, 3, 20)
 
 
 def parameters(module: Any) -> Any:
@@ -198,11 +168,25 @@ def sliced(parts: Parts) -> Batches:
     return batches
 
 
-def batched(module: Any) -> Callable[[Any, Any, Any], Any]:
-    """A round of FedAvg for a group of clients at once, as a function to be called: the mean of their models.
+def vmap_rounds(module: Any, x: dict[str, Any], parts: Parts, group: int) -> Callable[[], None]:
+    """Return a function that trains all clients for a round, ``group`` of them in a pass of ``torch.func.vmap``."""
+    together = batched(module)
+    A, b = (torch.stack(own) for own in zip(*parts, strict=True))
 
-    Its arguments are the model by name of the parameters, samples (c, steps, BATCH, *shape) and classes (c, steps,
-    BATCH) in the order of the steps.
+    def round() -> None:
+        for own in torch.arange(len(A)).split(group):
+            rows = torch.stack([torch.randperm(A.shape[1], device=A.device) for _ in own])
+            rows = rows[:, : A.shape[1] // BATCH * BATCH].unflatten(1, (-1, BATCH))
+            each = own.to(A.device)[:, None, None]
+            together(x, A[each, rows], b[each, rows])
+
+    return round
+
+
+def batched(module: Any) -> Callable[[Any, Any, Any], Any]:
+    """Return a round of FedAvg for a group of clients at once: (model, samples, classes) -> the mean of their models.
+
+    The model is by name of the parameters; samples (c, steps, BATCH, *shape) and classes (c, steps, BATCH).
     """
 
     def loss(P: dict[str, Any], A: Any, b: Any) -> Any:
@@ -219,29 +203,3 @@ def batched(module: Any) -> Callable[[Any, Any, Any], Any]:
         return {name: value.mean(0) for name, value in W.items()}
 
     return round
-
-
-def shuffled(A: Any, b: Any) -> tuple[Any, Any]:
-    """The whole mini-batches of clients in a new order: samples (c, d, *shape) as (c, steps, BATCH, *shape)."""
-    rows = torch.stack([torch.randperm(A.shape[1], device=A.device) for _ in A])
-    rows = rows[:, : A.shape[1] // BATCH * BATCH].unflatten(1, (-1, BATCH))
-    each = torch.arange(len(A), device=A.device)[:, None, None]
-    return A[each, rows], b[each, rows]
-
-
-def vmap_rounds(module: Any, x: dict[str, Any], parts: Parts, group: int) -> Callable[[], None]:
-    """A round of all clients, ``group`` of them in a pass, to be run."""
-    together = batched(module)
-    A, b = stacked(parts)
-
-    def round() -> None:
-        for own in torch.arange(len(A)).split(group):
-            together(x, *shuffled(A[own], b[own]))
-
-    return round
-
-
-def stacked(parts: Parts) -> tuple[Any, Any]:
-    """The samples (m, d, *shape) and classes (m, d) of clients that have the same number of them."""
-    A, b = (torch.stack([part[k] for part in parts]) for k in range(2))
-    return A, b

@@ -1,24 +1,32 @@
-"""python -m benchmarks.speed.networks: CPU time of a round of networks on one core, ours : a plain torch loop.
+"""python -m benchmarks.speed.networks: time of a round of networks, ours : a plain torch loop over clients.
 
-FedAvg, one epoch of mini-batches of 10 in float32, 50 samples a client, all clients in every round: MLP 784–200–10 with
-50 clients, as the problems ``torch`` and ``mlp``; LeNet on 28 × 28 with 20; ResNet-8 with group norm on 3 × 32 × 32
-with 10. The loop is ``benchmarks.speed.models.Loop``; ``vmap`` there trains groups of clients in one pass, and shows
-what batching by torch alone gains. All run in the same process in turn. Before they are timed, ours and the loop take
-two rounds with the same draws in double precision and must end at the same model but for rounding: ``deviation`` is the
-distance of the models divided by that from the start.
+rounds  FedAvg, one epoch of mini-batches of 10 in float32, 50 samples a client, all clients in every round: MLP
+        784–200–10 with 50 clients, as the problems ``torch`` and ``mlp``; LeNet on 28 × 28 with 20; ResNet-8 with group
+        norm on 3 × 32 × 32 with 10; CNN: 50 of 1000 clients. The loop is ``benchmarks.speed.models.Loop``; ``vmap``
+        there trains groups of clients in one pass, and shows what batching by torch alone gains. All run in the same
+        process in turn. Before they are timed, ours and the loop take two rounds with the same draws in double
+        precision and must end at the same model but for rounding: ``deviation`` is the distance of the models divided
+        by that from the start. Ours includes recording, byte counts and timers. The first round is a warm-up and is
+        left out, and so is evaluating. Reported are CPU milliseconds a round, best and (median) of the repetitions,
+        and ratios of the best to the loop; with ``--device cuda`` wall milliseconds on a GPU
+passes  where the CPU time of a round goes, on one core. ``round ms`` is a round as it is, the best of the repetitions.
+        Then a clock runs in each kernel that PyTorch calls in the rounds of further runs, and in each step of the
+        optimiser; again the best counts. Fractions of the round: ``products``, kernels of matrix products and
+        convolutions; ``gradient``, joining the gradients of all parameters to one vector; ``kernels``, all others;
+        ``step``, the optimiser's, in numpy; ``rest``, what is left: torch.func.vmap, autograd, Python and mpifed
+        between kernels. The clock counts as kernels
 
-Ours includes recording, byte counts and timers. The first round is a warm-up and is left out, and so is evaluating.
-Reported are CPU milliseconds a round, best and (median) of the repetitions, and ratios of the best to the loop.
-KEY=VALUE such as problem.batched=false changes ours.
-
-With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone: ``busy`` is the
-ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy, which is the number to tell others.
+KEY=VALUE such as problem.batched=false changes ours. With ``--busy`` the same is measured with a copy on each core at
+once, after the measurement alone: ``busy`` is the ratio of the copy that has the worst, and ``quoted`` the worse of
+alone and busy, which is the number to tell others.
 """
 
+import argparse
 import os
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,7 +35,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.speed.measuring import among, clock, everyone, parser, quoted
+from benchmarks.speed.measuring import Table, among, best_and_median, clock, everyone, parser, play, quoted, tiny
 from benchmarks.speed.models import (
     BATCH,
     CASES,
@@ -41,14 +49,17 @@ from benchmarks.speed.models import (
     torch,
     vmap_rounds,
 )
-from benchmarks.speed.printing import Table, best_and_median, tiny
 from mpifed import stream
+from mpifed.algorithms.parts.optimizers import Optimizer
 from mpifed.experiment import config
 from mpifed.experiment import rounds as round_loop
 from mpifed.experiment import run as launch
 from mpifed.experiment.config import Job
 from mpifed.results.result import RunRecord
 
+TorchDispatchMode: Any = torch.utils._python_dispatch.TorchDispatchMode
+PRODUCTS = ("bmm", "mm", "addmm", "baddbmm", "convolution", "convolution_backward")
+STEP = "the optimiser's step"
 GROUP = 25  # clients of a pass of vmap, of 5, 10, 25 and 50 the best for MLP on an AMD EPYC with 512 KB of L2
 CLOSEST = 1e-9  # deviation of models in double precision
 ROOT = str(Path(__file__).parents[2])  # where problem.module is looked for
@@ -121,6 +132,16 @@ def same_clients(setup: config.Experiment, case: Case, round: int) -> Iterable[i
     return range(case.all) if selected is None else selected.tolist()
 
 
+def clock_of(device: str) -> Callable[[], float]:
+    """Return the clock of rounds: CPU seconds, or on a GPU wall seconds once its kernels have ended."""
+
+    def wall() -> float:
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    return wall if device == "cuda" else time.process_time
+
+
 class Ours(NamedTuple):
     """Seconds of a round after the first, and the result."""
 
@@ -180,7 +201,7 @@ def deviation(task: Task) -> float:
 
 
 class Turn(NamedTuple):
-    """One repetition: CPU seconds of a round of ours, the loop and vmap, and the deviation."""
+    """One repetition: seconds of a round of ours, the loop and vmap, and the deviation."""
 
     ours: float
     loop: float
@@ -189,25 +210,30 @@ class Turn(NamedTuple):
 
 
 def prepare(task: Task) -> Callable[[], Turn]:
-    """A repetition, to be run, after the models have been compared."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    torch.set_num_threads(1)
-    setup = task.study()
-    x, parts = start(setup), samples(setup, task)
+    """Compare the models, and return a function that measures one repetition."""
+    one_thread()
+    setup, now = task.study(), clock_of(task.device)
+    x, parts = start(setup).to(task.device), samples(setup, task)
     away = deviation(task)
     loop = Loop(task.case.make(), x, parts)
-    vmapped = vmap_rounds(task.case.make(), loop.server, parts, GROUP)
+    vmapped = vmap_rounds(task.case.make().to(task.device), loop.server, parts[: task.case.clients], GROUP)
 
     def seconds(job: Callable[[], object]) -> float:
         job()  # warms up
-        return clock(job, task.rounds - 1)
+        return clock(job, task.rounds - 1, now)
 
     def run() -> Turn:
-        mine = ours(setup, time.process_time)
+        mine = ours(setup, now)
         plain = seconds(lambda: loop.round(range(task.case.clients)))
         return Turn(mine.round, plain, seconds(vmapped), away)
 
     return run
+
+
+def one_thread() -> None:
+    """Give PyTorch one thread."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
 
 
 def cells(copies: Sequence[Sequence[Turn]]) -> list[Any]:
@@ -218,19 +244,86 @@ def cells(copies: Sequence[Sequence[Turn]]) -> list[Any]:
     return [*both, tiny(least[0].deviation), vmap, *quoted([own.ours / own.loop for own in least])]
 
 
-def main() -> None:
-    options: dict[str, Any] = {"rounds": 4, "repeat": 5, "cases": "MLP,LeNet,ResNet-8", "tiny": False, "busy": False}
-    args = parser(__doc__, **options, to=None, settings=None).parse_args()
-    sys.path.insert(0, ROOT)
+def rounds(args: argparse.Namespace) -> None:
+    """Print the table of rounds."""
     columns = {"network": 9, "problem": 7, "ours ms (median)": 15, "loop ms (median)": 15, "deviation": 9}
     crowd = {"busy": 5, "quoted": 6} if args.busy else {}
-    file = args.to and args.to / "networks.csv"
-    table = Table({**columns, "vmap": 5, "alone": 5, **crowd}, file)
-    for name in among(args.cases, CASES):
-        case = CASES[name].tiny() if args.tiny else CASES[name]
-        for problem in ("torch", "mlp") if case.hidden else ("torch",):
-            task = Task(case, args.rounds, problem, tuple(args.settings))
+    table = Table({**columns, "vmap": 5, "alone": 5, **crowd}, args.to and args.to / "networks.csv")
+    for case in cases(args):
+        for problem in ("torch", "mlp") if case.hidden and args.device == "cpu" else ("torch",):
+            task = Task(case, args.rounds, problem, tuple(args.settings), args.device)
             table.row(case.name, problem, *cells(everyone(partial(prepare, task), args)))
+
+
+def cases(args: argparse.Namespace) -> list[Case]:
+    """Return the networks that are asked for."""
+    names = among(args.cases, CASES)
+    return [CASES[name].tiny() if args.tiny else CASES[name] for name in names]
+
+
+class Clock(TorchDispatchMode):  # type: ignore[misc]
+    """CPU seconds in kernels of PyTorch, by their names, while ``on``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.on = False
+
+    def __torch_dispatch__(self, kernel: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self.timed(kernel.overloadpacket.__name__, kernel, *args, **(kwargs or {}))
+
+    def timed(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function and add its seconds to those of ``name``."""
+        begun = time.process_time()
+        result = function(*args, **kwargs)
+        if self.on:
+            self.seconds[name] += time.process_time() - begun
+        return result
+
+
+def watched(task: Task) -> dict[str, float]:
+    """Return the CPU seconds a round of the parts, without the rest."""
+    clock = Clock()
+    played, step = round_loop.play_round, Optimizer.step
+    rounds = iter(range(task.rounds + 1))
+
+    def marked(*args: Any) -> Any:
+        clock.on = next(rounds) > 1  # the first round warms up
+        result = played(*args)
+        clock.on = False
+        return result
+
+    def stepped(*args: Any) -> Any:
+        return clock.timed(STEP, step, *args)
+
+    with clock, patch.object(round_loop, "play_round", marked), patch.object(Optimizer, "step", stepped):
+        ours(task.study(), time.process_time)
+    seconds = {name: value / (task.rounds - 1) for name, value in clock.seconds.items()}
+    found = {"products": sum(seconds.pop(name, 0.0) for name in PRODUCTS), "gradient": seconds.pop("cat", 0.0)}
+    optimizer = seconds.pop(STEP)
+    return found | {"kernels": sum(seconds.values()), "step": optimizer}
+
+
+def passes(args: argparse.Namespace) -> None:
+    """Print the table of where a round goes."""
+    one_thread()
+    names = ("products", "gradient", "kernels", "step", "rest")
+    table = Table({"network": 9, "round ms": 8, **dict.fromkeys(names, 5)}, args.to and args.to / "passes.csv")
+    for case in cases(args):
+        task = Task(case, args.rounds, settings=tuple(args.settings))
+        whole = min(ours(task.study(), time.process_time).round for _ in range(args.repeat))
+        parts = min((watched(task) for _ in range(args.repeat)), key=lambda parts: sum(parts.values()))
+        fractions = [part / whole for part in parts.values()]
+        table.row(case.name, 1e3 * whole, *fractions, 1 - sum(fractions))
+
+
+def main() -> None:
+    options: dict[str, Any] = {"rounds": 4, "repeat": 5, "cases": "MLP,LeNet,ResNet-8", "tiny": False, "busy": False}
+    args = parser(__doc__, part="rounds", **options, device="cpu", to=None, settings=None).parse_args()
+    if args.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("PyTorch finds no GPU here")
+    sys.path.insert(0, ROOT)
+    play({"rounds": rounds, "passes": passes}, args)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,8 @@ T is the wall time of a round without evaluation and writing, the median over th
 all points and forms the ratios within itself; 1 stands for the smallest of --ranks, and P for multiples of it. Points
 with more ranks than cores are marked with *: their ranks share cores, so they say little about mpifed.
 
-Printed are median (smallest–largest) over the repetitions, the efficiency that the cost model predicts, and the parts
-of T: computation on the slowest rank, communication, server. The model is calibrated on the smallest of --ranks, with
-all clients and with an eighth of them, and on bare messages between two ranks; nothing else is fitted to it, except
-that one number, from rounds without work, stands for the waiting of ranks that share a core.
+Printed are median (smallest–largest) over the repetitions, and the parts of T: computation on the slowest rank,
+communication, server.
 
 The folder (default: scaling) gets scaling.csv, ranks.csv (seconds of each rank in the runs of strong scaling:
 computing, waiting, MPI) and, if matplotlib is installed (extra plot), scaling.png. KEY=VALUE at the end overrides the
@@ -31,46 +29,71 @@ times of the wall say little, and CPU times still do.
 import argparse
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.speed import cost_model as model
-from benchmarks.speed.measuring import LAUNCHER, averaging, children, cores, launched, parser, play
-from benchmarks.speed.pictures import Scaled, draw_scaling
-from benchmarks.speed.printing import Spread, Table, spread, told, write_csv
+from benchmarks.speed.measuring import (
+    LAUNCHER,
+    Spread,
+    Table,
+    averaging,
+    children,
+    cores,
+    launched,
+    parser,
+    play,
+    spread,
+    write_csv,
+)
 from mpifed import Result
 from mpifed.core.processor import parse_cpu_list
 from mpifed.core.typing import Array
+from mpifed.report.palette import BLUE, GREEN, ORANGE, SKY, VERMILION
+from mpifed.report.style import matplotlib_style
 
 CASES = {"A": (128, 70, 1024), "B": (10_000, 20, 20)}
 PARTS = ("compute", "comm", "server")
 SPLIT = ("computing", "waiting", "MPI")  # of the time of a rank
-FEWER = 8  # the model is calibrated on all clients and on this part of them
 FEW = 2  # rounds of the run whose CPU time is taken off: imports, data, the first and the last evaluation
+LOOKS = {"strong": (BLUE, "o"), "weak": (VERMILION, "s")}
+SHARES = ((GREEN, ""), (SKY, "////"), (ORANGE, "...."))  # of SPLIT in the picture
+GREY = "0.35"
 CROWDED = "* more {} than cores: they share cores"
 
 
 class Run(NamedTuple):
-    """One run: seconds of a round and of its parts, the split of the ranks' time, and the round for the cost model."""
+    """One run: seconds of a round and of its parts, and the split of the ranks' time."""
 
     seconds: float
     parts: tuple[float, ...]
     split: Array  # (ranks, 3)
-    study: model.Study
+    cores: int | None  # that the ranks share; None: one for each
 
 
-def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path, *words: str) -> Run:
-    """Measure a run on ``ranks`` client ranks; ``words``: further overrides."""
+class Scaled(NamedTuple):
+    """A line of the table; ``gain`` is the speed-up for strong and the efficiency for weak scaling."""
+
+    kind: str
+    ranks: int
+    clients: int
+    seconds: Spread
+    gain: Spread
+    efficiency: Spread
+    parts: tuple[float, ...]
+    cores: int | None
+
+
+def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path) -> Run:
+    """Measure a run on ``ranks`` client ranks."""
     _, samples, features = CASES[args.case]
-    words = (*averaging(clients, samples, features, args.rounds), *args.settings, *words)
+    words = (*averaging(clients, samples, features, args.rounds), *args.settings)
     outcome = launched(args.launcher, ranks + 1, words, folder / "run.h5", args.timeout)
     result = outcome.result
-    size, same = (result.x.size, result.x.itemsize), "reproducible=false" not in args.settings
-    study = model.Study(ranks + 1, size[0], clients, 1.0, same, shared_cores(result), size[1])
     parts = tuple(float(np.median(result.rounds[f"{part}_seconds"][1:])) for part in PARTS)
-    return Run(outcome.round, parts, split(result), study)
+    return Run(outcome.round, parts, split(result), shared_cores(result))
 
 
 def shared_cores(result: Result) -> int | None:
@@ -94,53 +117,30 @@ def split(result: Result) -> Array:
 
 
 def runs(args: argparse.Namespace, ranks: list[int], folder: Path) -> dict[tuple[str, int], list[Run]]:
-    """All runs, by kind and client ranks; ``few`` and ``idle`` are runs that only the model needs."""
+    """Return all runs, by kind and client ranks; the smallest number of ranks belongs to both kinds."""
     first, base = ranks[0], clients(args)
     jobs = {("strong", p): base for p in ranks} | {("weak", p): base * p // first for p in ranks[1:]}
-    jobs["few", first] = max(first, base // FEWER)
     found: dict[tuple[str, int], list[Run]] = {job: [] for job in jobs}
     for _ in range(args.repeat):
         for (kind, p), count in jobs.items():
             found[kind, p].append(measure(p, count, args, folder))
     found["weak", first] = found["strong", first]
-    crowded = [p for p in ranks if found["strong", p][0].study.cores is not None]
-    for p in crowded[:1]:
-        idle = ("data.samples=1", "data.features=2")
-        found["idle", p] = [measure(p, p, args, folder, *idle) for _ in range(args.repeat)]
     return found
 
 
-def middle(found: list[Run]) -> float:
-    """Seconds of a round, median over the repetitions."""
-    return float(np.median([run.seconds for run in found]))
-
-
-def calibrate(found: dict[tuple[str, int], list[Run]], first: int, args: argparse.Namespace) -> model.Machine:
-    """The machine of the cost model; its unit of work is a client."""
-    machine = model.fit(**model.bare(args.launcher))._replace(compute=1.0)
-    known = [(found[kind, first][0].study, middle(found[kind, first])) for kind in ("few", "strong")]
-    costs = [(model.round_seconds(machine, study), seconds) for study, seconds in known]
-    rest = [max(seconds - cost.total + cost.compute, 0.01 * seconds) for cost, seconds in costs]
-    o_round, compute = model.line([cost.compute for cost, _ in costs], rest)
-    machine = machine._replace(o_round=o_round, compute=compute)
-    idle = [(own[0].study._replace(work=0.0), middle(own)) for (kind, _), own in found.items() if kind == "idle"]
-    return model.fit_turn(machine, *zip(*idle, strict=True)) if idle else machine
-
-
-def points(found: dict[tuple[str, int], list[Run]], ranks: list[int], machine: model.Machine) -> list[Scaled]:
-    """The lines of the table; the smallest number of ranks belongs to both kinds."""
+def points(found: dict[tuple[str, int], list[Run]], ranks: list[int], base: int) -> list[Scaled]:
+    """Return the lines of the table; ``base``: clients of the smallest number of ranks."""
     result, first = [], ranks[0]
     alone = np.array([run.seconds for run in found["strong", first]])
-    least = model.round_seconds(machine, found["strong", first][0].study).total
     for kind in ("strong", "weak"):
         for p in ranks:
-            own, more = found[kind, p], p / first if kind == "strong" else 1
-            seconds, study = np.array([run.seconds for run in own]), own[0].study
+            own = found[kind, p]
+            more, count = (p / first, base) if kind == "strong" else (1, base * p // first)
+            seconds = np.array([run.seconds for run in own])
             gain = alone / seconds * (first if kind == "strong" else 1)
-            efficiency, predicted = alone / seconds / more, least / model.round_seconds(machine, study).total / more
             parts = tuple(np.median([run.parts for run in own], axis=0).tolist())
-            spreads = (spread(seconds), spread(gain), spread(efficiency))
-            result.append(Scaled(kind, p, study.m, *spreads, parts, predicted, study.cores))
+            spreads = (spread(seconds), spread(gain), spread(alone / seconds / more))
+            result.append(Scaled(kind, p, count, *spreads, parts, own[0].cores))
     return result
 
 
@@ -148,11 +148,11 @@ def write(found: list[Scaled], splits: dict[int, Array], folder: Path) -> None:
     """Write scaling.csv, seconds and ratios, and ranks.csv, the split of each rank's time."""
     spreads = [f"{name}{part}" for name in ("seconds", "speed_up", "efficiency") for part in ("", "_least", "_most")]
     parts = [f"{part}_seconds" for part in PARTS]
-    head = ["kind", "client_ranks", "clients", *spreads, *parts, "predicted_efficiency", "oversubscribed"]
+    head = ["kind", "client_ranks", "clients", *spreads, *parts, "oversubscribed"]
     rows = []
     for point in found:
         gain = point.gain if point.kind == "strong" else ("", "", "")
-        ratios = [*point.seconds, *gain, *point.efficiency, *point.parts, point.predicted]
+        ratios = [*point.seconds, *gain, *point.efficiency, *point.parts]
         rows.append([point.kind, point.ranks, point.clients, *ratios, int(point.cores is not None)])
     write_csv(folder / "scaling.csv", head, rows)
     own = [[p, rank, *row] for p, split in splits.items() for rank, row in enumerate(split.tolist())]
@@ -162,13 +162,11 @@ def write(found: list[Scaled], splits: dict[int, Array], folder: Path) -> None:
 def show(found: list[Scaled]) -> None:
     """Print the table."""
     wide = dict.fromkeys(("round ms", "speed-up", "efficiency"), 22)
-    table = Table(
-        {"kind": 6, "client ranks": 3, "clients": 7, **wide, "model": 5, **{f"{part} ms": 7 for part in PARTS}}
-    )
+    table = Table({"kind": 6, "client ranks": 3, "clients": 7, **wide, **{f"{part} ms": 7 for part in PARTS}})
     for point in found:
         ranks = f"{point.ranks}{'' if point.cores is None else '*'}"
         gain = point.gain if point.kind == "strong" else ""
-        ratios = (Spread(*(1e3 * value for value in point.seconds)), gain, point.efficiency, point.predicted)
+        ratios = (Spread(*(1e3 * value for value in point.seconds)), gain, point.efficiency)
         table.row(point.kind, ranks, point.clients, *ratios, *(1e3 * part for part in point.parts))
     if any(point.cores is not None for point in found):
         print(CROWDED.format("ranks"))
@@ -181,13 +179,86 @@ def scaling(args: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as runs_in:
         measured = runs(args, ranks, Path(runs_in))
-    found = points(measured, ranks, calibrate(measured, ranks[0], args))
+    found = points(measured, ranks, clients(args))
     splits = {p: measured["strong", p][-1].split for p in ranks}
     show(found)
     write(found, splits, folder)
     title = " ".join([f"FedAvg, 5 steps, logistic: case {args.case}", *args.settings])
-    drawn = draw_scaling(found, splits, title, folder / "scaling.png")
-    told(folder, "scaling.csv, ranks.csv", "scaling.png", drawn)
+    draw(found, splits, title, folder / "scaling.png")
+
+
+def draw(found: list[Scaled], splits: dict[int, Array], title: str, path: Path) -> None:
+    """Draw the efficiency of strong and weak scaling, and the split of each rank's time, where matplotlib is there."""
+    print(f"written to {path.parent}: scaling.csv, ranks.csv")
+    if find_spec("matplotlib") is None:
+        print("the picture needs matplotlib: pip install matplotlib")
+        return
+    from matplotlib.figure import Figure
+
+    with matplotlib_style():
+        page = Figure(figsize=(7.2, 4.3), layout="constrained", dpi=150)
+        efficiencies(page, found, splits)
+        page.suptitle(title)
+        page.savefig(path, dpi=150)
+
+
+def efficiencies(page: Any, found: list[Scaled], splits: dict[int, Array]) -> None:
+    """Draw the three panels."""
+    axes = page.subplot_mosaic([["strong", "weak"], ["split", "split"]], height_ratios=[1.5, 1])
+    for kind in LOOKS:
+        curve(axes[kind], [point for point in found if point.kind == kind])
+    entries = dict(zip(*reversed(axes["strong"].get_legend_handles_labels()), strict=True))
+    axes["weak"].legend(list(entries.values()), list(entries), loc="center left", bbox_to_anchor=(1.0, 0.5))
+    bars(axes["split"], splits)
+
+
+def curve(axis: Any, points: list[Scaled]) -> None:
+    """Draw the efficiency of one kind of scaling: measured, and what the cores allow."""
+    kind, first = points[0].kind, points[0].ranks
+    colour, marker = LOOKS[kind]
+    ranks = np.array([point.ranks for point in points])
+    middle, least, most = np.array([point.efficiency for point in points]).T
+    shared = np.array([point.cores is not None for point in points])
+    limit = [1 if point.cores is None else min(1, point.cores / point.ranks) for point in points]
+    axis.plot(ranks, limit, "--", color=GREY, label="what the cores allow")
+    look = {"color": colour, "linestyle": "none", "capsize": 3, "markersize": 5, "marker": marker}
+    for chosen, face, label in ((~shared, colour, "measured"), (shared, "white", "measured,\nranks share cores")):
+        if chosen.any():
+            bounds = np.array([middle - least, most - middle])[:, chosen]
+            axis.errorbar(ranks[chosen], middle[chosen], bounds, mfc=face, label=label, **look)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ranks, [str(p) for p in ranks])
+    axis.minorticks_off()
+    axis.set_xlim(ranks[0] / 1.25, ranks[-1] * 1.25)
+    axis.set_ylim(0, max(1.25, 1.1 * most.max()))
+    if kind == "strong":
+        times = ""
+        formula = f"T({first})/(P T(P))" if first == 1 else f"{first} T({first})/(P T(P))"
+    else:
+        times = " × P" if first == 1 else f" × P/{first}"
+        formula = f"T({first})/T(P)"
+    axis.set(title=f"{kind}: {points[0].clients:,} clients{times}", ylabel=f"efficiency {formula}")
+    axis.set_xlabel("client ranks P (plus one server)")
+
+
+def bars(axis: Any, splits: dict[int, Array]) -> None:
+    """Draw how each rank divides its time, in a group of bars for each number of client ranks, the server first."""
+    for group, split in enumerate(splits.values()):
+        shares = split / np.maximum(split.sum(axis=1, keepdims=True), 1e-12)
+        width = 0.86 / len(shares)
+        places = group - 0.43 + width * (np.arange(len(shares)) + 0.5)
+        floor = np.zeros(len(shares))
+        for share, name, (colour, hatch) in zip(shares.T, SPLIT, SHARES, strict=True):
+            look = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5 if len(shares) < 20 else 0}
+            axis.bar(places, share, width, floor, label=name if group == 0 else None, **look)
+            floor += share
+        axis.text(places[0], 1.02, "server", ha="center", va="bottom", fontsize=6)
+    labels = [f"P = {p}" for p in splits]
+    axis.set_xticks(range(len(splits)), labels)
+    axis.tick_params(axis="x", length=0)
+    axis.set(ylim=(0, 1.15), yticks=[0, 0.5, 1], ylabel="share of a rank's time", title="strong: each rank's time")
+    axis.grid(False, axis="x")
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def clients(args: argparse.Namespace) -> int:

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.measuring import among, clock, launched, parser
-from benchmarks.speed.printing import Table, tiny
+from benchmarks.speed.measuring import Table, among, clock, launched, parser, tiny
 from benchmarks.speed.rounds import timed
 from mpifed.experiment import config
 

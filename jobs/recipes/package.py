@@ -38,4 +38,3 @@ class PyMpifed(PythonPackage):
         depends_on("py-threadpoolctl@3.5:")
         depends_on("py-matplotlib@3.9:", when="+plot")
         depends_on("py-plotly@6:", when="+plot")
-        depends_on("py-markdown-it-py@3:", when="+plot")

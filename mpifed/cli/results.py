@@ -9,7 +9,8 @@ import numpy as np
 
 from mpifed.core.errors import UserError, errors_about
 from mpifed.features.stop import StopRules
-from mpifed.report import profile, interactive, timeline, clients, boxplot, summary, compare as tables, style
+from mpifed.report import boxplot, clients, interactive, profile, style, summary, timeline
+from mpifed.report import compare as tables
 from mpifed.report import plot as curves
 from mpifed.report.compare import TableOptions
 from mpifed.report.settings import left_out_lines, load_results
@@ -33,7 +34,7 @@ def compare(args: argparse.Namespace) -> str:
         unused = next((name for name in ("sort", "test") if getattr(args, name)), None)
         if unused:
             raise UserError(f"--{unused} has no effect on --clients: leave it out")
-        return compare_clients(results, layout)
+        return clients.compare_clients(results, layout)
     text = tables.compare(results, layout)
     return text if args.test is None else f"{text}\n\n{tables.compare_pairs(results, args.test, layout)}"
 

@@ -131,24 +131,16 @@ def predict_plain_slices(link: Link, size: float, rows: Sequence[int]) -> float:
 def predict_gather(link: Link, sizes: Sequence[float]) -> float:
     """Return the seconds until rank 0 has the messages of all others, of ``sizes`` bytes: L + (P-1) o + o + G Σ k_r.
 
-    Messages travel together and arrive one after the other. ValueError: negative bytes. Source: LogGP.
+    Messages travel together and arrive one after the other. Source: LogGP.
     """
-    check_amount(min(sizes, default=0), 1)
     return link.L + (len(sizes) + 1) * link.o + sum(sizes) * link.G if len(sizes) else 0.0
 
 
 def predict_reduce_scatter(link: Link, size: float, ranks: int) -> float:
     """Return the seconds until each of P ranks has its part of the sum of ``size`` bytes of all, by recursive halving.
 
-    ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ). ValueError: size < 0 or ranks < 1.
+    ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ).
     Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
     19 (2005).
     """
-    check_amount(size, ranks)
     return tree_depth(ranks) * (link.L + 2 * link.o) + (ranks - 1) / ranks * size * (link.G + link.gamma)
-
-
-def check_amount(amount: float, ranks: int, what: str = "size") -> None:
-    """Raise ValueError for a negative amount or fewer than one rank."""
-    if amount < 0 or ranks < 1:
-        raise ValueError(f"{what} = {amount} must be at least 0 and ranks = {ranks} at least 1")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from benchmarks.beyond import factors
+from benchmarks.beyond import measures
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.features.selection_laws.importance import Importance
@@ -106,7 +106,7 @@ def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
     a, beta = spectra(dual, scaling)
     sets, runs = on_every_set(dual, tau, scaling=scaling)
     weight = np.array([a[list(some)].sum() * np.prod((beta / a)[list(some)]) for some in sets])
-    factor = factors.by_importance(a, beta, tau)
+    factor = measures.by_importance(a, beta, tau)
     uniform = theory.contraction_factor((tau - 1) / (dual.m - 1), a.min(), beta.max())
     assert 0 < 1 - uniform < 1 - factor < 1  # it promises more than (3)
     rng = np.random.default_rng(1)
@@ -136,7 +136,7 @@ def test_whoever_is_ahead_one_uniform_client_keeps_a_linear_rate(tau):
     """From random y and for every set T of τ − 1: the mean over the uniform one is below the factor."""
     dual = Dual(uneven())
     a, beta = spectra(dual, "common")
-    factor = factors.by_steps(a.min(), beta.max(), dual.m, tau)
+    factor = measures.by_steps(a.min(), beta.max(), dual.m, tau)
     rng = np.random.default_rng(2)
     y = rng.standard_normal(dual.y.shape)
     y -= y.mean(axis=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import bench, report
+from benchmarks import bench
 
 TINY = """
 title = "Rounds of two methods"
@@ -50,8 +50,7 @@ def tiny(tmp_path, monkeypatch):
     file = tmp_path / "benchmarks/fedgia/tiny.toml"
     file.parent.mkdir(parents=True)
     file.write_text(TINY)
-    for module in (bench, report):
-        monkeypatch.setattr(module, "HERE", tmp_path / "benchmarks")
+    monkeypatch.setattr(bench, "HERE", tmp_path / "benchmarks")
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path / "nowhere"))
     monkeypatch.chdir(tmp_path)
     return file

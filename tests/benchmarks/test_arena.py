@@ -10,7 +10,7 @@ import pytest
 
 import mpifed
 from benchmarks.arena import __main__ as command
-from benchmarks.arena import costs, goals, made, plan, rules, runs, scores, study
+from benchmarks.arena import costs, goals, plan, runs, scores, study
 from benchmarks.arena.runs import Row, Table, Task
 from mpifed.core.toml import flatten
 
@@ -81,7 +81,7 @@ name = "fedgia"
 k0 = "1..3"
 t = "0.05..0.5"
 """
-KNOWN = rules.Facts(4, 3, 10.0, 2.0, 1.0, 0.5, True, 10.0, 0.0, [0.2, 0.1], [2.0, 1.0])
+KNOWN = plan.Facts(4, 3, 10.0, 2.0, 1.0, 0.5, True, 10.0, 0.0, [0.2, 0.1], [2.0, 1.0])
 CACHED = (plan.workloads, plan.rules, plan.facts, plan.shares, plan.available)
 
 
@@ -155,8 +155,8 @@ def test_the_seconds_of_all_systems_are_those_that_runs_on_them_record(label, ab
         pytest.skip("it needs all clients")
     data = {"name": "gaussian", "clients": 6, "samples": 5, "features": 3, "seed": 1}
     study = {"data": data, "selection": {"name": "uniform", "share": 0.5}} | ({"system": absent} if absent else {})
-    workload = rules.Workload("w", "", "plain", study, rounds=5)
-    known = rules.Facts(6, 3, 5.0, 1.0, 1.0, 0.5, True)
+    workload = plan.Workload("w", "", "plain", study, rounds=5)
+    known = plan.Facts(6, 3, 5.0, 1.0, 1.0, 0.5, True)
     one = plan.setting(label, 0, 1.0)
     found = costs.curve(costs.run(workload, known, one, 7), 7)
     passes = 1 + 0.25 * 3 if label == "Newton" else None
@@ -174,8 +174,8 @@ def test_the_seconds_of_all_systems_are_those_that_runs_on_them_record(label, ab
 
 def test_fedadmm_is_charged_the_inner_steps_that_it_takes():
     data = {"name": "gaussian", "clients": 6, "samples": 5, "features": 3, "seed": 1}
-    workload = rules.Workload("w", "", "plain", {"data": data, "selection": "all"}, rounds=6)
-    known = rules.Facts(6, 3, 5.0, 1.0, 1.0, 1.0, True)
+    workload = plan.Workload("w", "", "plain", {"data": data, "selection": "all"}, rounds=6)
+    known = plan.Facts(6, 3, 5.0, 1.0, 1.0, 1.0, True)
     ended = costs.run(workload, known, plan.setting("FedADMM", 3, 1.0), 7)
     k0, steps = ended.config.algorithm.k0, ended.result.rounds["inner_steps"]
     found = costs.curve(ended, 7).costs["passes"]
@@ -288,12 +288,12 @@ def test_rows_are_packed_with_version_machine_and_date_beside_those_of_rows_that
     costs = {name: [1.0, math.inf] for name in plan.SCORES}
     table.add([Row(Task("learn", "GD", k, 0), costs, 0.5, runs.current("learn", "GD")) for k in (1, 0)])
     path = small / "packed.jsonl.gz"
-    assert Table(small / "none", made.pack(table, path)).rows == table.rows
-    found = made.read()
+    assert Table(small / "none", runs.pack(table, path)).rows == table.rows
+    found = runs.made()
     assert (found.version, found.runs, found.cpu_seconds) == (mpifed.__version__, 2, 1.0)
     assert re.fullmatch(r".*cores.* \d{4}-\d\d-\d\d", f"{found.machine} {found.date}")
     (small / "made.toml").write_text((small / "made.toml").read_text().replace(found.date, "2026-01-02"))
-    told = [made.pack(kept, path) and made.read() for kept in (Table(small / "none", path), table)]
+    told = [runs.pack(kept, path) and runs.made() for kept in (Table(small / "none", path), table)]
     assert told == [found._replace(date=f"2026-01-02 to {found.date}"), found]
 
 

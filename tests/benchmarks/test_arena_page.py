@@ -1,6 +1,5 @@
 """The page of the arena, from made-up costs: cases, decisions, regrets, intervals, ranks, the mixed model, the text."""
 
-import json
 import math
 import re
 
@@ -9,7 +8,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.arena import __main__ as command
-from benchmarks.arena import decide, explore, lock, mixed, outcome, plan, regret, results, sentences, tables
+from benchmarks.arena import decide, mixed, outcome, plan, results, tables
 from benchmarks.arena.decide import Decisions
 from benchmarks.arena.outcome import Case, Entry, Outcome
 from benchmarks.arena.runs import Table
@@ -60,7 +59,7 @@ def study(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "HERE", tmp_path)
     found = made_up()
     rule = decide.made(decide.losses(outcome.cases(found.tuning), METHODS), found.entries, METHODS)
-    for name in lock.FIXED:
+    for name in plan.FIXED:
         path = tmp_path / name
         path.write_text(path.read_text("utf-8") if path.exists() else "# fixed\n", "utf-8")
     (tmp_path / "decisions.toml").write_text(decide.text(rule._replace(plan="full")))
@@ -116,12 +115,12 @@ def test_a_method_that_cannot_run_loses_what_the_last_one_does_or_a_miss():
 
 def test_regret_tells_misses_and_where_a_method_cannot_run_apart():
     cases = [one("v", A=1.0, B=3.0), one("w", A=INF, B=5.0), one("x", B=1.0), one("y", A=2.0, B=1.0)]
-    found = regret.regret(cases, decide.always("A"))
+    found = results.regret(cases, decide.always("A"))
     assert (found.middle, found.within, found.missed, found.unable) == (2.0, 2, 1, 1)
-    assert regret.Regret([1.0, INF], 0).middle == INF
-    assert regret.Regret([], 3).middle == INF
-    assert regret.hindsight(cases, ["A", "B"]) == "B"
-    apart = regret.difference(cases, decide.always("B"), decide.always("A"))
+    assert results.Regret([1.0, INF], 0).middle == INF
+    assert results.Regret([], 3).middle == INF
+    assert results.hindsight(cases, ["A", "B"]) == "B"
+    apart = results.difference(cases, decide.always("B"), decide.always("A"))
     assert apart.middle[0] == pytest.approx(0.25)
     assert apart.low[0] < 0 < apart.high[0]
 
@@ -173,22 +172,6 @@ def test_ranks_keep_the_place_free_of_a_method_that_is_left_out():
     assert c == results.Rank(3, (2, 3), (2, 3))
 
 
-def test_winners_of_a_workload_tie_where_seeds_drawn_together_do_not_tell_their_medians_apart():
-    costs = np.array([[1.0, 2.0, 3.0, 4.0]])
-    final = {("w", label, "bits", CARRIED): own for label, own in {"A": costs, "B": costs * 1.1}.items()}
-    final |= {("w", "C", "bits", CARRIED): np.array([[2.5]]), ("w", "D", "bits", CARRIED): costs * INF}
-    assert results.winner(final, outcome.cases(final), "w", "bits") == results.Winner(0, ["A", "C"])
-    assert results.winner(final, outcome.cases(final), "w", "equal") is None
-
-
-def test_what_tuning_gives_is_told_where_there_are_both():
-    found = results.gain(made_up().held, "FedAvg")
-    assert (found.workloads, found.carried, found.own) == (12, 1.0, 1.0)
-    assert found.ratio.low < 0.5 < found.ratio.high
-    assert found.ratio.high / found.ratio.low < 1.1
-    assert results.gain(made_up().held, "Newton") is None
-
-
 def test_the_mixed_model_finds_where_a_feature_decides_which_method_costs_less():
     pytest.importorskip("statsmodels")
     of = made_up()
@@ -227,25 +210,15 @@ BETTER, SAME = (BootstrapBand(*np.array([[0.2], [low], [0.3]])) for low in (0.1,
     ],
 )
 def test_the_answer_is_the_table_or_that_one_method_is_enough(apart, rows, words):
-    single, other = regret.Regret([1.0, 2.0, 4.0, INF], 0), regret.Regret([1.0], 3)
-    found = sentences.Choices(other, single, "C", single, apart)
-    text = sentences.headline(found, Decisions("full", 1.0, "A", "B", [], rows), 6, "W")
+    single, other = results.Regret([1.0, 2.0, 4.0, INF], 0), results.Regret([1.0], 3)
+    found = tables.Choices(other, single, "C", single, apart)
+    text = tables.headline(found, Decisions("full", 1.0, "A", "B", [], rows), 6, "W")
     assert words in text
     assert ("One method is enough: A, and B where that cannot run." in text) == (apart is not BETTER)
     assert "costs 3.00 times the least in the median, is within twice the least in 2 of 4 cases, misses 1" in text
     assert "In hindsight C everywhere" in text
-    poor = sentences.headline(found._replace(single=other), Decisions("full", 1.0, "A", "B", [], rows), 6, "W")
+    poor = tables.headline(found._replace(single=other), Decisions("full", 1.0, "A", "B", [], rows), 6, "W")
     assert ("No method is enough, and no table is better than one: A, and B" in poor) == (apart is not BETTER)
-
-
-def test_the_answer_says_what_the_one_method_is_not_for():
-    entries = {"v": entry(), "w": entry(group="network")}
-    rule = Decisions("full", 1.0, "A", "A", [], {})
-    cases = [one("v", A=1.0, B=3.0), one("w", A=5.0, B=1.0), one("w", "equal", A=1.0, B=9.0)]
-    assert sentences.weaknesses(cases, entries, ["A", "B"], rule) == (
-        "It is not for bits on networks (within twice 0, B 1 of 1)."
-    )
-    assert sentences.weaknesses(cases[:1], entries, ["A", "B"], rule).startswith("Its median is within twice")
 
 
 def test_the_page_is_written_whole_and_briefly(study):
@@ -261,7 +234,7 @@ def test_the_page_is_written_whole_and_briefly(study):
     assert "| one for all: FedGiA, and FedAvg where that cannot run | 120 | 1.00 | 120 (100%) | 0 (0%) | 0 |" in text
     assert "| always FedGiA | 60 | 1.00 | 60 (100%) | 0 (0%) | 60 |" in text
     assert "| always Newton | 60 | a miss | 0 (0%) | 30 (50%) | 60 |" in text
-    assert all(value in text for value in lock.hashes().values())
+    assert all(value in text for value in plan.hashes().values())
     assert len([word for line in text.splitlines() if not line.startswith("|") for word in line.split()]) < 1800
     assert all((path.parent / target).exists() for target in re.findall(r"\]\(((?:pictures|arena)[^)]*)\)", text))
     assert "| FedGiA | " in text.split("## Pairs")[1].split("##")[0]
@@ -269,32 +242,6 @@ def test_the_page_is_written_whole_and_briefly(study):
     counts = re.search(r"Of (\d+) such tests .* are significant .* for all\n(\d+) tests", text)
     assert int(counts[1]) == 5 * 6
     assert int(counts[2]) == 5 * 6 + 5 * 4 * mixed.installed()
-
-
-def test_a_user_sees_an_own_method_beside_the_table_and_the_best_of_the_others(study):
-    _, of = study
-    lines = tables.own_row(of._replace(labels=[*METHODS[1:], "GD"]), "GD").splitlines()
-    assert lines[0].startswith("12 held-out workloads, 120 cases, GD among the methods")
-    assert [line.split(" | ")[0] for line in lines[4:]] == [
-        "| always GD",
-        "| one for all: FedGiA, and FedAvg where that cannot run",
-        "| always FedAvg (best of the others in hindsight)",
-    ]
-
-
-def test_the_page_to_explore_has_each_median_and_tells_a_miss_from_what_cannot_run(study):
-    _, of = study
-    of.entries["w1"] = of.entries["w1"]._replace(gaps=[0.1, 1e-6])
-    data = json.loads(re.search(r"const data = (.*);", explore.explore(of))[1])
-    assert data["goals"] == ["0.1 of f0 − f* left", "0.01 of f0 − f* left", "1e-06 of f0 − f* left"]
-    assert [len(data["costs"]), len(data["costs"][0]), len(data["costs"][0][0])] == [24, 5, 2]
-    carried, own = data["costs"][1][0]
-    newton = METHODS.index("Newton")
-    median = np.median(of.held["w1", "FedAvg", "bits", CARRIED][0])
-    assert carried[1][0] == [pytest.approx(median, rel=1e-3), 4, 4]
-    assert carried[1][1] == []  # no goal of this workload
-    assert carried[newton][2] == [None, 0, 4]
-    assert own[newton] is None
 
 
 @pytest.mark.slow
@@ -308,12 +255,3 @@ def test_the_page_is_what_the_committed_rows_give(tmp_path, monkeypatch):
     assert page.write(Table(tmp_path / "none", command.COMMITTED), "committed", tmp_path) == written
     for name in ("arena.md", "arena-explore.html"):
         assert (tmp_path / name).read_text("utf-8") == (STUDIES / name).read_text("utf-8")
-
-
-def test_methods_whose_costs_are_the_same_wherever_both_run_are_named():
-    pytest.importorskip("matplotlib")
-    from benchmarks.arena import page
-
-    found = [one(GD=2.0, FedAvg=2.0), one("v", GD=1.0, FedAvg=1.0, Newton=1.0), one("u", GD=3.0, Newton=2.0)]
-    told = " {} and {} have the same costs everywhere with the settings carried over.".format
-    assert page.twins(found, METHODS) == told("GD", "FedAvg") + told("FedAvg", "Newton")

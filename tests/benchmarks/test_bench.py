@@ -10,7 +10,7 @@ from benchmarks import bench as benches
 from benchmarks import expressions
 from benchmarks.expressions import PaperMeasures, value
 from benchmarks.grid import runs
-from benchmarks.optimum import Optima
+from benchmarks.running import Optima
 from mpifed import UserError
 from mpifed.experiment import config
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import mpifed
-from benchmarks.beyond import factors, measures
+from benchmarks.beyond import measures
 from benchmarks.beyond.variants import Balanced, SlowTail
 from benchmarks.expressions import paper_measures, value
-from benchmarks.optimum import minimum
+from benchmarks.running import minimum
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.cache import Cache
 from mpifed.experiment import optimum
@@ -71,7 +71,7 @@ def test_factors_of_the_dual_gap(name):
     assert measures.over_theorem(found) == pytest.approx((1 - measures.dual_factor(found)) * 200 * 5 / 2)
     proven = measures.proven_factor(found)
     expected = {"uniform": 1 - 2 / 5 / 200, "greedy": 1 - 2 / (3 * 4) / 200, "cyclic": np.nan}
-    expected["importance"] = factors.by_importance(np.ones(6), np.array([200.0, 2, 2, 2, 2, 2]), 3)
+    expected["importance"] = measures.by_importance(np.ones(6), np.array([200.0, 2, 2, 2, 2, 2]), 3)
     assert proven == pytest.approx(expected[name], rel=1e-12, nan_ok=True)
     over = (1 - proven) / (1 - measures.dual_factor(found))
     assert measures.over_proven(found) == pytest.approx(over, nan_ok=True)
@@ -106,7 +106,7 @@ def test_factors_on_other_problems_use_bounds_of_curvature_and_the_optimum(name)
     assert np.isfinite(measures.dual_gap(seldom)).sum() == 2
     assert measures.dual_factor(seldom) == pytest.approx(measures.dual_factor(found))
     expected = {"uniform": 1 - 3 / 7 * 0.1 / max(bounds), "greedy": 1 - 3 / (4 * 5) * 0.1 / max(bounds)}
-    expected["importance"] = factors.by_importance(np.full(8, 0.1), np.array(bounds), 4)
+    expected["importance"] = measures.by_importance(np.full(8, 0.1), np.array(bounds), 4)
     assert measures.proven_factor(found) == pytest.approx(expected[name], rel=1e-9)
     assert measures.over_proven(found) < 1
 

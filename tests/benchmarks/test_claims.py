@@ -5,12 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.bench import Bench
-from benchmarks.claims import examine
-from benchmarks.differences import FAILS, HOLDS, TIE, alike, below, chance, difference, falling, steady
+from benchmarks.bench import Bench, Block, Claim, Columns
+from benchmarks.claims import FAILS, HOLDS, TIE, alike, below, chance, difference, examine, falling, steady
 from benchmarks.grid import Cell
-from benchmarks.parts import Block, Claim, Columns
-from benchmarks.sentences import outcome
+from benchmarks.tally import held
 from benchmarks.verdict import Sample
 
 INF = math.inf
@@ -30,7 +28,7 @@ def claim(a, b, **said):
     bench = Bench(title="", source="", seeds=1, report=1, columns=columns, block=[block])
     pairs = [(row, value, found[value]) for row, found in (("A", a), ("B", b)) for value in values]
     samples = {(Cell("", row, value), "rounds"): sample for row, value, sample in pairs}
-    return outcome(examine(bench, Claim(text="", measure="rounds", **said), samples))
+    return held(examine(bench, Claim(text="", measure="rounds", **said), samples))
 
 
 @pytest.mark.parametrize(

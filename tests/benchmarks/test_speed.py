@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from benchmarks.speed import __main__ as sitting
-from benchmarks.speed import kernels, measuring, predict, rounds, secondorder
-from benchmarks.speed.plain import METHODS
+from benchmarks.speed import measuring, rounds, secondorder
 from tests.helpers.commands import ROOT, execute, mpirun
 
 EVERY = sitting.STEPS | sitting.STUDIES
-MACHINE = predict.machine_of(predict.MACHINE)
-NEEDS = {"networks": "torch", "passes": "torch", "gpu_networks": "torch"}
+NEEDS = {"networks": "torch", "passes": "torch"}
 
 
 def test_the_worse_of_alone_and_busy_is_quoted():
@@ -46,10 +44,10 @@ def test_programs_know_the_options_of_their_steps_and_a_step_or_case_that_is_not
     monkeypatch.setattr(sys, "argv", ["speed", "--only", "kernel", "--to", str(tmp_path / "new")])
     with pytest.raises(SystemExit, match="2"):
         sitting.main()
-    assert "there is no 'kernel'; --only takes rounds, kernels, " in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["kernels", "--cases", "softmax,hard"])
-    with pytest.raises(SystemExit, match="there is no 'hard'; --cases takes least squares, logistic, "):
-        kernels.main()
+    assert "there is no 'kernel'; --only takes rounds, networks, " in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["rounds", "--cases", "A,hard"])
+    with pytest.raises(SystemExit, match="there is no 'hard'; --cases takes A, B, C"):
+        rounds.main()
     assert sitting.shown(["nowhere"], sys.stdout) > 0  # a launcher that is not there ends one step, not all of them
     assert "nowhere does not start: No such file or directory\n" in capsys.readouterr().out
 
@@ -72,60 +70,14 @@ def test_every_program_runs_with_its_smallest_sizes(name, tmp_path):
     assert (tmp_path / "machine.txt").read_text("utf-8") in done.out
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_plain_loop_does_what_the_method_does(method, monkeypatch):
-    monkeypatch.setitem(rounds.CASES, "small", (7, 12, 5, None))
-    task = rounds.Task("small", "float32", 3, rounds.method(method, "small"), 3)
-    assert rounds.deviation(task) < 1e-5
-    if method == "fedavg":  # and with full gradients, as a bare loop over blocks too
-        for kind in ("numpy", "compiled") if find_spec("numba") else ("numpy",):
-            found = rounds.prepare(task._replace(method=rounds.FULL, kind=kind, bare=True))()
-            assert found.deviation < 1e-5
-            assert found.bare > 0
-
-
-@pytest.mark.parametrize("name", ["logistic CSR", "logistic small 5 steps", "softmax small", "least squares"])
-def test_kernels_do_what_the_loop_does_and_flops_and_bytes_are_those_of_the_samples(name, monkeypatch):
-    monkeypatch.setitem(kernels.SHAPES, "wide", (4, 7, 7, 30, 1.0))
-    task = kernels.Task(name, "float64", "numpy", 0.0)
-    ours, loop, off = kernels.prepare(task)()
-    assert off < 1e-12
-    assert min(ours, loop) > 0
-    m, samples, _, n, share = task.shape
-    flops, size = task.amounts()
-    if share < 1:
-        assert size > 2 * flops  # of each number 4 flops, 8 bytes and 4 bytes of its column
-    else:
-        assert flops == 4 * m * samples * n * task.classes * kernels.KERNELS[name][2]
-        assert size == 8 * m * samples * (n + 1)
-
-
-@pytest.mark.slow
-def test_the_page_has_the_table_of_ranks_and_a_slow_network_is_worth_fewer_ranks():
-    assert predict.ranks_table(MACHINE, True) in (ROOT / "docs" / "clusters.md").read_text("utf-8")
-    slow = predict.machine_of("1e-3,1e8," + predict.MACHINE.split(",", 2)[2])
-    fewer, more = (predict.most_ranks(machine, 10_000, 1000, 0.5, True)[0] for machine in (slow, MACHINE))
-    assert fewer < more
-    assert predict.most_ranks(slow, 4, 2, 0.5, True) == (1, predict.seconds(slow, 1, 4, 2, True))
-    for m, n in ((100, 20), (1000, 1000), (10_000, 20)):
-        best, spent = predict.most_ranks(MACHINE, m, n, 0.5, True)
-        alone, hosts = predict.seconds(MACHINE, 1, m, n, True), best - 1
-        assert alone / (hosts * spent) >= 0.5
-        if 2 * hosts <= min(m, predict.MOST):
-            assert alone / (2 * hosts * predict.seconds(MACHINE, 2 * hosts + 1, m, n, True)) < 0.5
-
-
-def test_the_predicted_way_is_the_fastest_of_mpifed_and_stars_suffer_from_many_ranks(monkeypatch):
-    monkeypatch.setattr(predict, "SUM_RANKS", (16, 64, 256))
-    monkeypatch.setattr(predict, "LENGTHS", (100, 10_000_000))
-    few = {(one.ranks, one.n): one for one in predict.predictions(1000)}
-    for one in few.values():
-        others = [seconds for way, seconds in one.seconds.items() if way != predict.BARE]
-        assert one.seconds[one.chosen] == min(others)
-    star, tree = ([few[count, 100].seconds[way] for count in (16, 256)] for way in ("star", "tree"))
-    assert star[1] > 10 * star[0]
-    assert tree[1] < 4 * tree[0]
-    assert (few[256, 100].chosen, few[64, 10_000_000].chosen) == ("tree", "slices")
+@pytest.mark.parametrize("kind", ["numpy", "compiled"])
+def test_the_plain_loop_and_the_bare_one_end_at_the_model_of_ours(kind, monkeypatch):
+    if kind == "compiled" and not find_spec("numba"):
+        pytest.skip("numba is not there")
+    monkeypatch.setitem(rounds.CASES, "B", (7, 12, 5, None))
+    found = rounds.prepare(rounds.Task("B", "float32", 3, (f"kernels={kind}",), kind, True))()
+    assert found.deviation < 1e-5
+    assert found.bare > 0
 
 
 @pytest.mark.slow

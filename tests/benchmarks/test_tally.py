@@ -7,9 +7,8 @@ from benchmarks.claims import examine
 from benchmarks.grid import Cell, runs
 from benchmarks.outcome import Outcome
 from benchmarks.rows import Rows
-from benchmarks.sentences import said
 from benchmarks.tables import figure, middle, tables
-from benchmarks.tally import UNEXPLAINED, counted, remaining, tally
+from benchmarks.tally import UNEXPLAINED, counted, remaining, said, tally
 from benchmarks.verdict import Sample
 from mpifed import UserError
 
@@ -30,8 +29,7 @@ def outcome(tiny):
             for value, values in zip((1, 5), columns, strict=True):
                 samples[Cell("Example V.1", row, value), "rounds"] = Sample(tuple(map(float, values)))
         findings = [examine(bench, claim, samples) for claim in bench.claim]
-        files = dict.fromkeys(cells, "x-seed-*.h5")
-        return Outcome("fedgia/tiny", bench, Rows(3, [], []), {}, samples, findings, files, None)
+        return Outcome("fedgia/tiny", bench, Rows(3, [], []), {}, samples, findings, None)
 
     return made
 
@@ -39,11 +37,11 @@ def outcome(tiny):
 def test_cells_and_claims_are_counted(outcome):
     found = tally(outcome())
     assert (found.cells, found.claims) == ({"agrees": 1, "off": 2, "seconds": 2}, {"tie": 1})
-    table = counted([found, found._replace(name="fedgia/other")], lambda name: f"<{name}>")
+    table = counted([found, found._replace(name="fedgia/other")])
     head, _, first, _, total, _, seconds = table.splitlines()
     cells = "cells agree | in sample | cannot tell apart | off | open | on other data | not available"
     assert head == f"| benchmark | seeds | {cells} | claims hold | tie | fail | not decided | on other data |"
-    assert first == "| <fedgia/tiny> | 3 | 1 |  |  | 2 |  |  |  |  | 1 |  |  |  |"
+    assert first == "| fedgia/tiny | 3 | 1 |  |  | 2 |  |  |  |  | 1 |  |  |  |"
     assert total == "| all |  | 2 |  |  | 4 |  |  |  |  | 2 |  |  |  |"
     assert seconds.startswith("4 more cells are seconds")
 

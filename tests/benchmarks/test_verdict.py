@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.parts import Printed
+from benchmarks.bench import Printed
 from benchmarks.verdict import AGREES, ALIKE, NONE, OFF, OPEN, TIME, Sample, interval, judge, printed, telling
 
 TEN = Sample((10.0, 11.0, 12.0, 11.0, 10.5, 11.5, 11.0, 10.0, 12.0, 11.0))

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.dots import dots
 from benchmarks.grid import Cell
+from benchmarks.pictures import dots
 from mpifed.report import axes, plot, style
 from mpifed.report.axes import Pile, find_piles
 from tests.helpers.figures import axes_of

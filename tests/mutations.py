@@ -1,178 +1,141 @@
-"""Lines of the package that are made wrong one at a time, each with the test that then fails.
+"""Lines of the package that are made wrong one at a time, each with the tests that then fail: tests/mutations.toml.
 
-python -m tests.mutations                # all of them, in copies of the package: what lives is listed, exit 1
-python -m tests.mutations scaffold       # those of files whose name contains this
+python -m tests.mutations                     # all of them, in copies of the package: exit 1 where one survives unsaid
+python -m tests.mutations scaffold --workers 2     # those whose name contains a word, two at a time
 """
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 LONGEST = 300.0  # seconds in which a test has to say so
+COPIED = ("mpifed", "tests", "docs", "benchmarks", "jobs", "pyproject.toml", "README.md", "CHANGELOG.md")
 
 
 class Mutation(NamedTuple):
-    """A file of the package, the text in it and what takes its place, and the tests that fail: a file and its -k."""
+    """A text of the package and what takes its place, and the tests that fail then."""
 
-    file: str
+    name: str
     old: str
     new: str
-    tests: str
-    named: str
+    tests: tuple[str, ...]  # names of functions
+    only: str = ""  # of these the cases that -k chooses
+    survives: str = ""  # why no test of the default run kills it
 
 
-MUTATIONS = [
-    Mutation(
-        "features/robust/averaging.py",
-        "self.before = arrays.get(BEFORE, self.before)",
-        "pass",
-        "features/attack/test_attacks.py",
-        "clipping_goes_on_from_its_last_mean",
-    ),
-    Mutation(
-        "federation/server.py",
-        "(len(clients) if self.counts is None else float(self.counts[clients].sum())) / self.m",
-        "len(clients) / self.m",
-        "features/client_weights/test_client_weights.py",
-        "control_variates_of_some_clients",
-    ),
-    Mutation(
-        "federation/server.py",
-        "return recentred(self.mean(of=of, weights=own), 1.0 - float(own.mean()), around)",
-        "return self.mean(of=of, weights=own)",
-        "features/selection_laws/test_importance.py",
-        "where_all_uploads_are_alike",
-    ),
-    Mutation(
-        "federation/server.py",
-        "1.0 - float(own.mean())",
-        "1.0 - float(own.sum())",
-        "features/selection_laws/test_importance.py",
-        "where_all_uploads_are_alike or corrected",
-    ),
-    Mutation(
-        "core/discrete_noise.py",
-        "* (1 + 1e-9)) + 2 * n",
-        "* (1 + 1e-9)) + n",
-        "core/test_streams.py",
-        "rows_that_errors",
-    ),
-    Mutation(
-        "features/compression/stages.py",
-        "start = self.setup.start if x.shape == self.setup.start.shape else np.zeros_like(x)",
-        "start = np.zeros_like(x)",
-        "features/compression/test_stages.py",
-        "clients_know_the_model",
-    ),
-    Mutation(
-        "features/penalty/ending.py",
-        "if self.fed.round == 0:",
-        "if self.fed.round == -1:",
-        "federation/test_penalty.py",
-        "the_model_that_a_run_starts_from",
-    ),
-    Mutation("federation/ids.py", "None if weights is None else weights[order]", "weights", "contract/test_ids.py", ""),
-    Mutation("federation/sums.py", "    total += 0.0\n", "", "federation/test_sums.py", "sum_of_zeros"),
-    Mutation(
-        "federation/sums.py",
-        "math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())",
-        "math.isfinite(flat.dot(flat))",
-        "federation/test_sums.py",
-        "squares_overflow",
-    ),
-    Mutation(
-        "algorithms/scaffold.py",
-        "f.xp.where(total > 0, client.c - c + (x - y) / f.xp.where(total > 0, total, 1.0), client.c)",
-        "client.c - c + (x - y) / f.xp.where(total > 0, total, 1.0)",
-        "algorithms/test_averaging.py",
-        "schedule_that_comes_down_to_zero",
-    ),
-    Mutation(
-        "features/attack/attacks.py",
-        "max((honest + attackers) // 2 + 1 - attackers, 1)",
-        "(honest + attackers) // 2 + 1 - attackers",
-        "features/attack/test_attacks.py",
-        "majority",
-    ),
-    Mutation(
-        "features/simulated_time/device_rounds.py",
-        "steps -= (idle + steps * step > self.system.deadline) & (steps > 1) & (steps < every)",
-        "pass",
-        "features/simulated_time/test_device_rounds.py",
-        "after_the_deadline_by_rounding_alone",
-    ),
-    Mutation(
-        "features/simulated_time/device_rounds.py",
-        "0.0 if late.any() else 0.0",
-        "0.0 if gone.any() or late.any() else 0.0",
-        "features/simulated_time/test_device_rounds.py",
-        "does_not_wait_for_the_deadline",
-    ),
-    Mutation(
-        "features/unseen/feature.py",
-        "max(1, round(amount * m)) if amount < 1",
-        "round(amount * m) if amount < 1",
-        "features/unseen/test_unseen.py",
-        "share_is_rounded",
-    ),
-    Mutation(
-        "features/unseen/feature.py",
-        "if amount < 1 else",
-        "if amount <= 1 else",
-        "features/unseen/test_unseen.py",
-        "share_is_rounded",
-    ),
-    Mutation(
-        "features/simulated_time/devices.py",
-        "count / n * -(-C.bits(n, size) // 8)",
-        "-(-C.bits(n, size) // 8)",
-        "features/compression/test_stages.py",
-        "simulated_time_follows_the_bytes",
-    ),
-]
+def read_mutations() -> list[Mutation]:
+    tables = tomllib.loads((ROOT / "tests" / "mutations.toml").read_text("utf-8"))
+    return [Mutation(name, **table | {"tests": tuple(table["tests"])}) for name, table in tables.items()]
 
 
-def lives(mutation: Mutation) -> str:
-    """Why a mutation is not found by its test; empty where it is."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("mpifed", "tests", "docs", "benchmarks", "pyproject.toml", "README.md"):
-            source = ROOT / name
-            target = Path(folder, name)
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, target)
-        path = Path(folder, "mpifed", mutation.file)
+@cache
+def read_texts(folder: str, pattern: str) -> dict[Path, str]:
+    """Return the texts of files by their path in the repository."""
+    return {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / folder).rglob(pattern)}
+
+
+def find_file(mutation: Mutation) -> Path:
+    """Return the one file of the package that has the text of a mutation; raise ValueError unless it is there once."""
+    found = [path for path, text in read_texts("mpifed", "*.py").items() for _ in range(text.count(mutation.old))]
+    if len(found) != 1:
+        raise ValueError(f"{mutation.name}: its text is {len(found)} times in the package, and must be once")
+    return found[0]
+
+
+def find_tests(mutation: Mutation) -> list[str]:
+    """Return the node ids of the tests of a mutation; raise ValueError where one is missing."""
+    ids = []
+    for name in mutation.tests:
+        files = [path for path, text in read_texts("tests", "test_*.py").items() if f"\ndef {name}(" in text]
+        if not files:
+            raise ValueError(f"{mutation.name}: there is no {name}")
+        ids += [f"{path}::{name}" for path in files]
+    return ids
+
+
+class Copy:
+    """A copy of the package and its tests, in which one mutation after the other is made."""
+
+    def __init__(self, folder: str) -> None:
+        self.root = Path(folder)
+        for source in filter(Path.exists, (ROOT / name for name in COPIED)):
+            (shutil.copytree if source.is_dir() else shutil.copy2)(source, self.root / source.name)
+
+    def test(self, mutations: Sequence[Mutation], only: str) -> int:
+        """Run the tests of mutations; return the exit status of pytest, 1 also where they take too long."""
+        ids = {node: None for mutation in mutations for node in find_tests(mutation)}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *ids, "-k", only]
+        env = os.environ | {"PYTHONPATH": str(self.root)}
+        seconds = LONGEST * len(mutations)
+        try:
+            done = subprocess.run(command, cwd=self.root, env=env, capture_output=True, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return 1
+        return done.returncode
+
+    def judge(self, mutation: Mutation, are_sound: bool) -> str:
+        """Return killed, survives, or what is wrong with the mutation itself."""
+        path = self.root / find_file(mutation)
         text = path.read_text("utf-8")
-        if mutation.old not in text:
-            return "its text is no longer there"
-        test = ["-q", "-n", "0", "-p", "no:cacheprovider", f"tests/{mutation.tests}", "-k", mutation.named]
-        for changed, right in ((text, 0), (text.replace(mutation.old, mutation.new, 1), 1)):
-            path.write_text(changed, "utf-8")
-            env = os.environ | {"PYTHONPATH": folder}
-            done = subprocess.run(
-                [sys.executable, "-m", "pytest", *test], cwd=folder, env=env, capture_output=True, timeout=LONGEST
-            )
-            if done.returncode != right:
-                return "the test passes with it" if right else "the test fails without it"
-    return ""
+        if not are_sound and (code := self.test([mutation], mutation.only)):
+            return f"its tests fail without it ({code})"
+        path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
+        try:
+            code = self.test([mutation], mutation.only)
+        finally:
+            path.write_text(text, "utf-8")
+        return {0: "survives", 1: "killed"}.get(code, f"its tests do not run ({code})")
 
 
-def main(names: list[str]) -> int:
-    wanted = [one for one in MUTATIONS if not names or any(name in one.file for name in names)]
-    alive = 0
-    for one in wanted:
-        why = lives(one)
-        alive += bool(why)
-        print(f"{why or 'found'}: {one.file}: {one.old.strip()}", flush=True)
-    print(f"{len(wanted)} mutations, {alive} not found by their tests")
-    return int(alive > 0)
+def judge(mutations: list[Mutation], workers: int) -> Iterator[tuple[Mutation, str]]:
+    """Yield each mutation with what becomes of it, ``workers`` at a time."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        copies: SimpleQueue[Copy] = SimpleQueue()
+        for k in range(workers):
+            copies.put(Copy(f"{folder}/{k}"))
+
+        def with_copy(function: Callable[..., Any], *args: Any) -> Any:
+            copy = copies.get()
+            try:
+                return function(copy, *args)
+            except ValueError as error:
+                return str(error)
+            finally:
+                copies.put(copy)
+
+        # all tests in few processes: where one fails without any mutation, those of each are run by themselves
+        groups = [[one for one in mutations if one.only == only] for only in {one.only: None for one in mutations}]
+        codes = pool.map(lambda group: with_copy(Copy.test, group, group[0].only), groups)
+        sound = {one.name: code == 0 for group, code in zip(groups, codes, strict=True) for one in group}
+        verdicts = pool.map(lambda one: with_copy(Copy.judge, one, sound[one.name]), mutations)
+        yield from zip(mutations, verdicts, strict=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="make lines of the package wrong, one at a time")
+    parser.add_argument("names", nargs="*", help="words of which one is in the name (default: all)")
+    parser.add_argument("--workers", type=int, default=1, help="mutations at a time")
+    given = parser.parse_args(argv)
+    wanted = [one for one in read_mutations() if not given.names or any(word in one.name for word in given.names)]
+    killed, unsaid = 0, 0
+    for one, verdict in judge(wanted, given.workers):
+        killed += verdict == "killed"
+        unsaid += verdict != ("survives" if one.survives else "killed")
+        print(f"{verdict}: {one.name}{f' ({one.survives})' if one.survives else ''}", flush=True)
+    print(f"{killed} of {len(wanted)} mutations are killed by their tests")
+    return int(unsaid > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

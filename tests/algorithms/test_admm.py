@@ -12,7 +12,7 @@ from mpifed.federation.participation.selection import All, UniformSelection
 from mpifed.theory.ad_admm import certificate, minimum_penalty, minimum_proximal_weight
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, smoothness
-from tests.oracles import ad_admm, event_loop
+from tests.oracles import admm, event_loop
 from tests.oracles.problems import LeastSquares, mean_value
 from tests.theory.test_theorems import KNOWN
 
@@ -116,7 +116,7 @@ def clients():
         yield LeastSquares(A, A @ rng.standard_normal(4) + rng.standard_normal(9))
 
 
-class MovedByTheServer(ad_admm.Method):
+class MovedByTheServer(admm.ADADMM):
     """The same, but that the server moves all λ_i in every step, with the x_i that it has."""
 
     def begin(self, i):
@@ -143,7 +143,7 @@ def gap(kind, rho):
 
 @pytest.mark.parametrize("rho", [0.3, 1.0])
 def test_duals_that_the_server_moves_diverge_where_those_of_the_clients_converge(rho):
-    assert abs(gap(ad_admm.Method, rho)) < 1e-2
+    assert abs(gap(admm.ADADMM, rho)) < 1e-2
     assert gap(MovedByTheServer, rho) > 1e3
 
 

@@ -12,7 +12,7 @@ from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.federation.participation.selection import All, UniformSelection
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
 from tests.helpers.devices import devices
-from tests.oracles import fednova as oracle
+from tests.oracles import local_steps
 from tests.oracles.problems import LeastSquares
 from tests.oracles.synchronous import rounds
 
@@ -59,7 +59,7 @@ def test_unequal_work_of_fednova_is_the_oracle_to_rounding(momentum):
         chosen.append(run.fed.selected.tolist())
         assert run.fed.local_steps.tolist() == [steps[i] for i in run.fed.selected]
     clients = [LeastSquares(A, b) for A, b in run.samples()]
-    right = np.array([x for x, _ in rounds(oracle.Method(clients, steps=steps, **options), chosen)])[1:]
+    right = np.array([x for x, _ in rounds(local_steps.FedNova(clients, steps=steps, **options), chosen)])[1:]
     assert np.abs(np.array(models) - right).max() <= 1e-12 * np.abs(right).max()
 
 

@@ -14,8 +14,7 @@ from mpifed.algorithms.bases.algorithm import Client, Server, count_gradients
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import GRAPHED, SERVED
 from tests.helpers.algorithm_runs import Run, build, same
-from tests.helpers.covering import covering, every_row
-from tests.helpers.settings import ON_GRAPHS, WITH_SERVER, rows, started
+from tests.helpers.settings import ON_GRAPHS, WITH_SERVER, covering, every_row, rows, started
 from tests.helpers.watching import Watch
 
 

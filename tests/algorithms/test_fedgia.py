@@ -13,7 +13,7 @@ from mpifed.federation.participation.selection import All
 from mpifed.problems.logistic import Logistic, LogisticLoss, NonconvexLogistic
 from mpifed.theory.fedgia import certificate
 from tests.helpers.algorithm_runs import M, N, Run, smoothness
-from tests.oracles import event_loop, fedgia_async
+from tests.oracles import admm, event_loop
 from tests.oracles import problems as written_out
 from tests.oracles.study import SIZES
 from tests.oracles.synchronous import rounds
@@ -107,9 +107,9 @@ def test_no_delay_makes_gradient_steps_diverge():
     alpha = 0.2
     L = max(client.lipschitz for client in clients)
     assert t >= (1 + alpha / L) / 2
-    method = fedgia_async.Method(clients, k0=2, H="zero", t=t)
+    method = admm.FedGiAAsync(clients, k0=2, H="zero", t=t)
     *_, (best, _) = rounds(method, [range(len(SIZES))] * 400)
-    method = fedgia_async.Method(clients, k0=2, H="zero", t=t)
+    method = admm.FedGiAAsync(clients, k0=2, H="zero", t=t)
     found, started = models(method, 600, lambda i, count: seconds(i, 0) ** (1 + (i == 1)))
     away, last = np.linalg.norm(found - best, axis=1), {}
     for k, starts in enumerate(started):

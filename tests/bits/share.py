@@ -6,7 +6,7 @@ from zlib import crc32
 from tests.bits.pinned import kernels
 from tests.bits.record import changed, each, read, row, wrong
 
-COUNT = 300  # about a minute of the processor
+COUNT = 200  # less than a minute of the processor
 
 
 def chosen() -> list[str]:

@@ -56,6 +56,14 @@ def test_replacing_keeps_a_file_without_force_and_passes_errors_of_the_caller_on
     assert os.listdir(path.parent) == ["out.txt"]
 
 
+def test_a_file_that_another_program_makes_meanwhile_is_kept(tmp_path):
+    path = tmp_path / "out.txt"
+    with pytest.raises(UserError, match=r"out\.txt exists; say --force"), replace_file(path, force=False):
+        path.write_text("another's")
+    assert path.read_text() == "another's"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
 def test_a_claimed_name_is_the_first_that_is_free_and_is_taken_from_then_on(tmp_path):
     names = [str(tmp_path / name) for name in ("a", "b", "c", "d")]
     (tmp_path / "a").write_text("old")

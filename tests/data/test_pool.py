@@ -82,6 +82,10 @@ def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, for
         assert sorted([*dataset.rows(i, i + 1)[1], *dataset.rows_test(i, i + 1)[1]]) == sorted(own)
 
 
+def test_half_a_sample_is_rounded_up():
+    assert split_tests(Made([3, 5, 7, 9]), 0.5).sizes_test.tolist() == [2, 3, 4, 5]
+
+
 def test_the_split_is_drawn_from_the_seed_and_not_the_first_or_last_rows():
     first, again, other = (split("pool", [50, 50], None, 0.2, seed).rows_test(0, 2)[1] for seed in (1, 1, 2))
     assert np.array_equal(first, again)

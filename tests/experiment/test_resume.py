@@ -152,21 +152,6 @@ def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish_and_others_unl
     assert "not kept (checkpoint.keep = false), so run it again with more rounds" in sentence
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["fedadmm", "fedepm, long", "flame, biased", "scaffold, flaky"])
-def test_any_number_of_ranks_goes_on_from_the_checkpoint_of_four(name, tmp_path):
-    whole = tmp_path / "whole.h5"
-    run("run", *endless(name), "rounds=6", "-q", "-o", whole)
-    for ranks in (2, 3, 5):
-        part = tmp_path / f"{ranks}.h5"
-        run("run", *endless(name), "rounds=3", "-q", "-o", part, ranks=4)
-        run("resume", part, "rounds=6", "-q", ranks=ranks)
-        assert content(part) == content(whole), ranks
-        with h5py.File(part) as file:
-            assert file.attrs["ranks"] == ranks
-            assert re.fullmatch(rf"\S+ from round 3 on {ranks} ranks", file.attrs["resumed"])
-
-
 ENDLESS = ["algorithm=fedadmm", "data.clients=13", "rounds=1000000", "stop.gradient=0.0", "evaluate.every=10"]
 
 

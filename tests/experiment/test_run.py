@@ -104,18 +104,6 @@ def test_what_was_done_with_labels_is_said_once_before_the_rounds(ranks, tmp_pat
         assert mpifed("run", *words, "-q", "-o", tmp_path / "quiet.h5", "--force").err == ""
 
 
-def test_labels_from_one_give_the_bits_of_labels_from_zero(tmp_path):
-    y = np.arange(12) % 3
-    X = np.random.default_rng(0).standard_normal((12, 2))
-    models = []
-    for first in (0, 1):
-        np.savez(tmp_path / f"{first}.npz", X=X, y=y + first)
-        data = {"name": "file", "path": str(tmp_path / f"{first}.npz"), "clients": 3}
-        models.append(start(Job(experiment({"data": data, "problem": "softmax", "rounds": 5}))).result().x)
-    assert np.array_equal(*models)
-    assert models[0].any()
-
-
 LOST = r"the (reply|loss or gradient) of client \d+ is not finite in round \d, method \w+: .*"
 
 

@@ -141,7 +141,7 @@ def test_the_gradient_of_a_batch_is_that_of_its_samples(kind):
 
 
 @pytest.mark.parametrize("epochs", [0, 2])
-@pytest.mark.parametrize("size", [3, 5, 17, 18, 100])
+@pytest.mark.parametrize("size", [5, 17, 100])
 @pytest.mark.parametrize("name", ["fedavg", "scaffold", "flame", "fedadmm-deep"])
 def test_training_on_batches_has_the_same_bits_whoever_else_is_in_the_block(name, epochs, size, kind):
     """Also where a neighbour has one mini-batch more."""

@@ -139,13 +139,11 @@ SETTINGS = [
     ({"name": "fedadmm", "r0": 1.0}, {"selection": {"name": "uniform", "count": 2}}),
     ({"name": "ad-admm"}, {"selection": {"name": "cyclic", "count": 2}}),
     ({"name": "ad-admm", "gamma": 3.0}, {"system": SLOW, "asynchronous": {"arrivals": 2}, "selection": None}),
-    ({"name": "fedadmm", "r0": 1.0}, {"system": SLOW, "asynchronous": {"arrivals": 2}, "selection": None}),
     ({"name": "gd"}, {"masks": {}}),
     ({"name": "ad-admm"}, {"compress": {"up": {"name": "topk", "k": 3}}}),
     ({"name": "gd"}, {"start": "start.npz"}),
     pytest.param({"name": "gd"}, {"kernels": "torch"}, marks=pytest.mark.torch),
     ({"name": "gd"}, {"dtype": "float32", "rounds": 150}),
-    ({"name": "fedadmm", "r0": 1.0}, {"dtype": "float32", "rounds": 150}),
 ]
 
 

@@ -26,15 +26,8 @@ BATCHES = {"name": "fedavg", "batch_size": 2, "epochs": 2}
 @pytest.mark.parametrize(
     "study",
     [
-        pytest.param({**SOFTMAX, **FEW, "algorithm": BATCHES}, marks=pytest.mark.slow),
         {**SOFTMAX, "rounds": 12, "algorithm": {"name": "fedgia"}, "dtype": "float32"},
         {**MIXED, **FEW, "algorithm": BATCHES},
-        pytest.param(
-            {**MIXED, **FEW, "algorithm": {"name": "fedadmm"}, "evaluate": {"clients": ["accuracy"], "unseen": 4}},
-            marks=pytest.mark.slow,
-        ),
-        {**LOGISTIC, "rounds": 3, "algorithm": {"name": "fednl"}, "problem": {"name": "logistic", "mu": 0.1}},
-        pytest.param({**LOGISTIC, **FEW, "algorithm": {"name": "fedgia"}, "kernels": "numpy"}, marks=pytest.mark.slow),
         pytest.param({**LOGISTIC, **FEW, "algorithm": BATCHES, "kernels": "compiled"}, marks=pytest.mark.fast),
     ],
     ids=lambda study: f"{study['data']['name']} {study['algorithm']['name']}",
@@ -76,15 +69,14 @@ def test_padding_is_left_out_only_where_it_is_much_of_the_memory():
     assert not unpadded.stores_unpadded(5, (10**5, 8, 20), 4)
 
 
-@pytest.mark.parametrize(("test", "most"), [(0.0, 1.3), pytest.param(0.2, 1.4, marks=pytest.mark.slow)])
-def test_many_clients_of_few_samples_take_little_more_memory_than_their_samples(test, most, monkeypatch):
+def test_many_clients_of_few_samples_take_little_more_memory_than_their_samples(monkeypatch):
     # what does not grow with the clients is made small, so that few of them show what does
     for module, name, value in (
         *((unpadded, "LARGE", 0), (fill, "CHUNK_BYTES", 1 << 16)),
         *((synthetic, "AT_ONCE", 1 << 14), (pool, "AT_ONCE", 64), (sums, "ROOM", 1 << 16)),
     ):
         monkeypatch.setattr(module, name, value)
-    data = {"name": "synthetic", "clients": 40_000, "least": 5, "most": 5, "features": 20, "test": test}
+    data = {"name": "synthetic", "clients": 40_000, "least": 5, "most": 5, "features": 20, "test": 0.0}
     study = {"data": data, "dtype": "float32", "block_bytes": 1 << 17, "selection": {"name": "uniform", "count": 10}}
 
     def begun(study):
@@ -102,4 +94,4 @@ def test_many_clients_of_few_samples_take_little_more_memory_than_their_samples(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.sums["objective"] > 0
-    assert peak < most * data["clients"] * 5 * (20 + 1) * 4
+    assert peak < 1.3 * data["clients"] * 5 * (20 + 1) * 4

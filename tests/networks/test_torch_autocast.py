@@ -5,7 +5,6 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.networks.torch_function import make_forward
 from tests.helpers.torch_cases import C, M, N, at, dataset, local, network, point, samples, tensors, torch
 
 pytestmark = pytest.mark.torch
@@ -77,19 +76,3 @@ def test_half_precision_is_refused_with_double_precision_and_float16_on_a_cpu():
         package.run(given, problem={"name": "cnn", "autocast": "bfloat16"}, progress=False)
     with pytest.raises(UserError, match=r'^problem\.autocast = "float16" is wrong on a CPU: it must be "bfloat16"'):
         package.run(given, problem={"name": "cnn", "autocast": "float16"}, dtype="float32", progress=False)
-
-
-def test_without_it_calls_are_those_of_torch_themselves_and_other_devices_are_left_alone():
-    assert make_forward(None, torch.device("cpu")) is torch.func.functional_call
-    seen = []
-
-    class Seen(nn.Linear):
-        def forward(self, A):
-            seen.append(super().forward(A).dtype)
-            return super().forward(A)
-
-    for device in ("cpu", "cuda"):
-        kind = "bfloat16" if device == "cpu" else "float16"
-        scores = make_forward(kind, torch.device(device))(Seen(3, 2), {}, (torch.zeros(1, 3),))
-        assert scores.dtype == torch.float32
-    assert seen == [torch.bfloat16, torch.float32]

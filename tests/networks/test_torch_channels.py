@@ -87,16 +87,6 @@ def test_arguments_by_name_are_those_by_place():
     assert torch.equal(averaged[0], F.adaptive_avg_pool2d(x, 1))
 
 
-def test_other_arrays_and_other_precisions_are_left_to_torch(monkeypatch):
-    monkeypatch.setattr(torch_channels, "convolution_function", None)
-    monkeypatch.setattr(torch_channels, "pooling_function", None)
-    monkeypatch.setattr(torch_channels, "normalisation_function", None)
-    assert torch_channels.convolution(torch.ones(1, 4, 4), torch.ones(1, 1, 2, 2)) is None
-    assert torch_channels.pooling(torch.ones(1, 1, 4, 4, dtype=torch.float64), 2) is None
-    assert torch_channels.normalisation(torch.ones(1, 4, 4, 4), 2) is None
-    assert torch_channels.averaging(torch.ones(1, 4, 4, 4), 2) is None
-
-
 def groups(name, **arguments):
     problem = network(f"{__name__}:{name}", loss=f"{__name__}:squares", arguments=arguments)
     f = local(problem, dataset(dtype="float32"))
@@ -148,10 +138,3 @@ def test_what_vmap_cannot_compute_with_channels_last_is_in_groups_without():
     X = np.random.default_rng(3).standard_normal((len(f), f.n)).astype("float32")
     alone = network(f"{__name__}:normalised", loss=f"{__name__}:squares", batched=False)
     assert np.allclose(problem.grad(f.block, X), alone.grad(f.block, X), rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize(("layer", "suits"), [(nn.GroupNorm(3, 3), True), (nn.InstanceNorm2d(3), False)])
-def test_images_that_are_normalised_channel_by_channel_have_channels_first(layer, suits):
-    options = network("torch.nn:Sequential")
-    net = type("Net", (), {"module": images(layer), "device": torch.device("cpu"), "options": options})
-    assert torch_channels.suits(net) == suits

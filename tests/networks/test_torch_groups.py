@@ -9,7 +9,6 @@ import mpifed as package
 from mpifed.experiment.config import override
 from mpifed.kernels.blocks import padding_weights
 from mpifed.networks import torch_network
-from mpifed.networks.torch_groups import PassForm
 from tests.helpers.torch_cases import C, N, dataset, local, network, torch
 
 pytestmark = pytest.mark.torch
@@ -147,24 +146,6 @@ def test_what_cannot_be_in_groups_is_computed_one_client_at_a_time_and_says_why(
     assert np.allclose(problem.value(f.block, X), alone.value(f.block, X), rtol=1e-12)
 
 
-def test_a_form_is_rehearsed_once_and_numbers_of_clients_that_give_other_bits_are_filled_up(monkeypatch):
-    problem = own("Dense")
-    f, X = clients(problem)
-    found, form = groups(problem, f), PassForm(16, True, True, torch.float64)
-    problem.grad(f.block, X)
-    assert found.rehearsal.reasons == {form: ""}
-    assert set(found.rehearsal.fitting) == {(form, 5)}
-    seen = []
-    monkeypatch.setattr(found.rehearsal, "fits", lambda form, count: count in (4, 16))
-    monkeypatch.setattr(
-        found, "one_pass", lambda form, X, *rest, old=found.one_pass: seen.append(len(X)) or old(form, X, *rest)
-    )
-    whole = problem.grad(f.block, X)
-    assert seen == [16, 16]  # 16 and 5 of 21
-    assert problem.grad(f.block.take(np.arange(3)), X[:3]).tobytes() == whole[:3].tobytes()
-    assert seen[2:] == [4]
-
-
 class Unit(Dense):
     """It divides by the norm of a sample, and has no gradient at zeros."""
 
@@ -179,9 +160,7 @@ def test_padding_is_no_sample():
 
 METHODS = {
     "Adam": "algorithm=fedavg algorithm.optimizer=adam algorithm.step=constant algorithm.step.a=0.003",
-    "SCAFFOLD": "algorithm=scaffold",
     "FLAME": "algorithm=flame algorithm.lr=0.05",
-    "Ditto": "algorithm=ditto algorithm.lr=0.05",
 }
 
 
@@ -201,9 +180,3 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
 
 def image():
     return nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 6))
-
-
-def test_groups_on_a_cpu_are_smaller_where_networks_are_large():
-    sizes = (10, 2**19, 2**19 + 1, 2**20, 2**20 + 1, 10**7)
-    assert [torch_network.group_size("cpu", n) for n in sizes] == [16, 16, 8, 8, 4, 4]
-    assert {torch_network.group_size("cuda", n) for n in sizes} == {32}

@@ -12,8 +12,7 @@ from mpifed.features.network_training.feature import Dropout
 from mpifed.kernels.blocks import padding_weights
 from mpifed.networks.mlp import MLP
 from mpifed.problems.problem import Problem
-from tests.helpers.commands import ROOT, mpifed
-from tests.helpers.torch_cases import C, M, N, dataset, local, tables, torch
+from tests.helpers.torch_cases import C, M, N, dataset, local, torch
 from tests.helpers.torch_cases import network as built
 
 pytestmark = pytest.mark.torch
@@ -132,51 +131,6 @@ def test_the_cnn_has_206678_parameters_for_six_classes_of_pictures_and_its_gradi
     for v in np.random.default_rng(4).standard_normal((10, len(x))):
         difference = (f.value(x + 1e-6 * v) - f.value(x - 1e-6 * v)) / 2e-6
         assert np.allclose(grad @ v, difference, rtol=1e-6, atol=1e-7)
-
-
-OWN = """
-from torch import nn
-
-class Own(nn.Sequential):
-    def __init__(self, hidden):
-        super().__init__(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Dropout(0.3), nn.LazyLinear(hidden), nn.ReLU(),
-                         nn.Linear(hidden, 6))
-
-class Normed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.frozen = nn.Linear(7, 6).requires_grad_(False)
-        self.rest = nn.Sequential(nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 3))
-
-    def forward(self, samples):
-        return self.rest(self.frozen(samples))
-"""
-RUNS = {
-    "a network beside the study": "data=images data.size=12 data.channels=1 data.clients=5 problem=torch "
-    "problem.module=nets:Own problem.arguments.hidden=7 problem.shape=[1,12,12] algorithm=fedavg algorithm.epochs=1 "
-    "algorithm.batch_size=20 rounds=4",
-    "frozen layers, batch normalisation, dropout and an optimiser": "data=file data.path=clients.npz problem=torch "
-    "problem.module=nets.py:Normed algorithm=fedavg algorithm.epochs=2 algorithm.batch_size=6 "
-    "algorithm.optimizer=adam rounds=4",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RUNS)  # beside those of tests/bits
-def test_a_network_has_the_same_bits_on_any_number_of_ranks_and_resumed(name, tmp_path):
-    (tmp_path / "nets.py").write_text(OWN)
-    tables(tmp_path)
-    words = [*RUNS[name].split(), "evaluate.every=4", "stop.gradient=0", "-q", "--force", "-o", "out.h5"]
-    found = set()
-    for ranks, more in ((None, []), (3, []), (None, ["rounds=2"])):
-        done = mpifed("run", *words, *more, ranks=ranks, process=True, cwd=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
-        assert done.code == 0, done.err
-        if more:
-            done = mpifed("resume", "out.h5", RUNS[name].split()[-1], "-q", process=True, cwd=tmp_path)
-            assert done.code == 0, done.err
-        result = package.load(tmp_path / "out.h5")
-        found.add((result.x.tobytes(), *(result.rounds[column].tobytes() for column in ("accuracy", "objective"))))
-    assert len(found) == 1
 
 
 def experiment(problem, **data):

@@ -1,6 +1,5 @@
 """A case made ready: its clients, who trains when, the study that mpifed is given, and the comparison of the two."""
 
-import importlib
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from mpifed.problems.problem import Problem
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import Given, Run
 
+from . import admm, arriving, compressed, dual, exact_penalty, local_steps, on_graphs, personal, second_order
 from .graphs import at_the_mean
 from .problems import CLASSES, function, trajectory
 from .synchronous import rounds
@@ -21,6 +21,13 @@ from .synchronous import rounds
 RTOL = 1e-9
 SIZES = (3, 23, 7, 4, 15, 5, 11, 9)
 FEATURES = 5
+FAMILIES = (admm, arriving, compressed, dual, exact_penalty, local_steps, on_graphs, personal, second_order)
+ORACLES = {
+    name.replace("_", "").lower(): value
+    for family in FAMILIES
+    for name, value in vars(family).items()
+    if getattr(value, "__module__", "") == family.__name__
+}
 
 
 class Samples(NamedTuple):
@@ -70,16 +77,16 @@ def expected(case):
 
 
 def oracle(method):
-    """The module of a method: it has a class ``Method`` for synchronous.rounds, or a function ``run``."""
-    return importlib.import_module(f".{method.replace('-', '_')}", __package__)
+    """The class of a method, for synchronous.rounds, or its function; FedGiAAsync stands for fedgia-async."""
+    return ORACLES.get(method.replace("-", ""))
 
 
 def run(method, clients, selections, *more, **options):
     """The model of an oracle at the start and after every round, and further columns where there are some."""
-    module = oracle(method)
-    if hasattr(module, "Method"):
-        return rounds(module.Method(clients, **options), selections)
-    return module.run(clients, selections, *more, **options)
+    found = oracle(method)
+    if isinstance(found, type):
+        return rounds(found(clients, **options), selections)
+    return found(clients, selections, *more, **options)
 
 
 def known(clients, seen, nodes=False):

@@ -50,7 +50,7 @@ def duration(numbers):
 def test_equals_the_event_loop(case, arrivals, staleness):
     clients = clients_of(case.problem)
     numbers = clients[0].n + (case.method == "fednova")  # of an upload; and ‖a_i‖₁
-    method = oracle(case.method).Method(clients, **case.options)
+    method = oracle(case.method)(clients, **case.options)
     right, moved = [method.x], method.step
 
     def recording(uploads, ages):
@@ -75,5 +75,5 @@ def test_equals_the_event_loop(case, arrivals, staleness):
 
 
 def test_every_method_that_can_be_asynchronous_has_an_event_loop():
-    classes = {name: getattr(oracle(name), "Method", None) for name in Algorithm.choices}
-    assert {name for name, kind in classes.items() if kind is not None and kind.asynchronous} == ABLE
+    found = {name: oracle(name) for name in Algorithm.choices}
+    assert {name for name, one in found.items() if isinstance(one, type) and one.asynchronous} == ABLE

@@ -3,7 +3,6 @@
 import sys
 import tomllib
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from tests.helpers.commands import SHARED, execute
 from .cases import CASES
 from .study import RTOL, computed, deviations, expected, oracle, recorded
 
-FOLDER = Path(__file__).parent
 SECOND = SHARED / "oracles"
 STUDIES = sorted(SECOND.glob("*/study.toml"))
 every = pytest.mark.parametrize("case", CASES, ids=str)
@@ -46,10 +44,7 @@ def test_the_file_of_a_whole_run_equals_the_oracle_too(case, tmp_path):
 def test_every_method_has_an_oracle_and_two_cases():
     cases = Counter(case.method for case in CASES)
     for name in Algorithm.choices:
-        module = name.replace("-", "_")
-        wanted = f"write tests/oracles/{module}.py: {name} as a plain loop, from its paper"
-        assert (FOLDER / f"{module}.py").exists(), wanted
-        assert {"run", "Method"} & set(vars(oracle(name)))
+        assert oracle(name), f"write {name} as a plain loop, from its paper, into a family of tests/oracles"
         assert cases[name] >= 2, f"{name} needs two cases in tests/oracles/cases.py"
 
 

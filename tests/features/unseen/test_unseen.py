@@ -207,14 +207,15 @@ def same(one, other):
     assert all(one[name].tobytes() == other[name].tobytes() for name in one)
 
 
-def test_a_run_that_goes_on_has_the_same_rows_once(tmp_path):
+@pytest.mark.parametrize("last", [3, 4], ids=["between evaluations", "with its last round evaluated"])
+def test_a_run_that_goes_on_has_the_same_rows_once(last, tmp_path):
     path = tmp_path / "out.h5"
     settings = {"evaluate.unseen": 0.3, "evaluate.every": 2, "evaluate.clients": "auc"}
     generated = {"name": "synthetic", "clients": 12, "features": 4, "classes": 2, "least": 20, "most": 40, "test": 0.3}
     study = {"data": generated, "problem": "logistic"}
     study |= {"algorithm": {"name": "pfedme", "lr": 0.1, "batch_size": 5}, "rounds": 5}
     whole = mpifed.run(study, settings, progress=False)
-    mpifed.run(study, settings, path=path, progress=False, callback=lambda round, row: round == 3)
+    mpifed.run(study, settings, path=path, progress=False, callback=lambda round, row: round == last)
     resumed = mpifed.resume(path, progress=False)
     assert resumed.unseen["round"].tolist() == [0, 2, 4, 5]
     same(resumed.unseen, whole.unseen)

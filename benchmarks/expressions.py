@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed import Array, Result, UserError
+from mpifed import Result, UserError
+from mpifed.extend import Array
 from mpifed.report.curves import run_column
 from mpifed.report.metrics import final_metric
 from mpifed.report.metrics import metric_title as heading

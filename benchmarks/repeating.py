@@ -7,9 +7,10 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from mpifed import Array, Problem, Result
+from mpifed import Result
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.housing import prepare_in_process
+from mpifed.extend import Array, Problem
 from mpifed.federation.host import Host
 from mpifed.kernels.blocks import Block
 

@@ -6,10 +6,12 @@ forge; here they are turned into links to pages of the site.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from mkdocs.exceptions import PluginError
@@ -26,50 +28,14 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".sbatch": "bash", ".sh": "bash",
 
 API = """# Python API
 
-*For people who write programs with mpifed.* What they may import from `mpifed`; everything else is private. How to
-write components of your own is in [extending](extending.md).
+*For people who write programs with mpifed.* What they may import from `mpifed` and, for
+[components of their own](extending.md), from three modules of it; everything else is private.
 """
-GROUPS = {
-    "Running and reading": (
-        "run",
-        "resume",
-        "sweep",
-        "load",
-        "frame",
-        "compare",
-        "plot",
-        "arrays",
-        "datasets",
-        "table",
-        "Result",
-        "UserError",
-        "RunError",
-    ),
-    "Components": (
-        "Algorithm",
-        "GraphAlgorithm",
-        "Problem",
-        "LinearModel",
-        "Data",
-        "Partition",
-        "Selection",
-        "Step",
-        "Solver",
-        "Optimizer",
-        "ServerOptimizer",
-        "Compressor",
-        "Distribution",
-        "Graph",
-        "Attack",
-        "RobustMean",
-        "Plugin",
-        "Transform",
-        "LocalTransform",
-        "ServerTransform",
-        "Callback",
-    ),
-    "What theory says of a run": ("Certificate", "Condition", "Bound", "StudyConstants"),
-    "What methods of components get": ("Federation", "Local", "Block", "Dataset", "Pool", "Selector", "stream"),
+GROUPS = {  # title -> module; its names follow from it
+    "Running and reading": "mpifed",
+    "Components of your own": "mpifed.extend",
+    "Building blocks of methods": "mpifed.algorithms.parts",
+    "What theory says of a run": "mpifed.theory",
 }
 
 
@@ -150,12 +116,10 @@ def source(path: str) -> str:
 
 def api() -> str:
     """The page of the public names, from their docstrings."""
-    import mpifed
-
     lines = [API]
-    named = {name for names in GROUPS.values() for name in names}
-    types = [name for name, home in mpifed.PUBLIC.items() if name not in named and home not in mpifed.PACKAGES]
-    groups = GROUPS | {"Types": tuple(types)}
-    for title, names in groups.items():
-        lines += [f"\n## {title}\n", *(f"::: mpifed.{name}\n" for name in names if name in mpifed.PUBLIC)]
+    for title, door in GROUPS.items():
+        module = importlib.import_module(door)
+        found = {name: getattr(module, name) for name in module.__all__}
+        names = [name for name, value in found.items() if isinstance(value, type | FunctionType) and value.__doc__]
+        lines += [f"\n## {title}\n", *(f"::: {door}.{name}\n" for name in names)]
     return "\n".join(lines)

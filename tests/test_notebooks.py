@@ -60,6 +60,8 @@ def test_it_takes_public_names_only_and_its_links_lead_somewhere(path):
                 assert str(node.module).partition(".")[0] != "mpifed"
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mpifed":
                 assert node.attr in mpifed.__all__
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mpifed.extend":
+                assert node.attr in mpifed.extend.__all__
     for text, _ in cells(path, "markdown"):
         for target in LINK.findall(text):
             assert (path.parent / target).resolve().exists(), target

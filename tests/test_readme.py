@@ -175,6 +175,6 @@ def test_python_finds_the_package_beside_a_clone_of_the_same_name(tmp_path):
     """A clone is a folder called mpifed, which Python would take for a package where an install is only a hook."""
     (tmp_path / "mpifed").mkdir()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [sys.executable, "-c", "import mpifed; print(mpifed.Array)"]
+    command = [sys.executable, "-c", "import mpifed; print(mpifed.extend.Array)"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

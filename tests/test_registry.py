@@ -13,9 +13,8 @@ METHOD = '''"""Halved, the method of A. Author, "A title", arXiv:2401.00001 (202
 
 from typing import NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.typing import Array
-from mpifed.federation.traits import PlotStyle, Unsupported, Participation
+from mpifed.algorithms.parts import PlotStyle
+from mpifed.extend import Algorithm, Array, Participation, Unsupported
 
 
 class Client(NamedTuple):

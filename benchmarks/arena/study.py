@@ -7,8 +7,9 @@ from benchmarks.arena import goals, scores
 from benchmarks.arena.plan import HELD, TUNING, Plan, file, rules, workloads
 from benchmarks.arena.runs import Table, do, tries
 from benchmarks.arena.scores import CARRIED, OWN, Final, Settings, compared, finals, names, tuning_seeds
-from mpifed import Data, UserError
+from mpifed import UserError
 from mpifed.core.toml import toml_value
+from mpifed.extend import Data
 
 HEAD = "# Written by python -m benchmarks.arena tune: the tries that are carried over, by kind of cost and method.\n"
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed import Array
+from mpifed.extend import Array
 
 N = 100
 NOISE = 0.01

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed import Array, Dataset, Federation, Local
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.sources.quadratic import Quadratics, RandomQuadratic
+from mpifed.extend import Array, Dataset, Federation, Local
 from mpifed.features.simulated_time.distributions import Distribution
 
 

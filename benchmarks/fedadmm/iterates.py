@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.repeating import Clients, Key, agree, by_block, clients_of
-from mpifed import Array, Result
+from mpifed import Result
+from mpifed.extend import Array
 from mpifed.kernels.blocks import Block
 from mpifed.theory.fedadmm import contraction, descent
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from benchmarks.fedadmm.iterates import constants, trace
 from benchmarks.repeating import Stationarity, clients_of, gradients_left, optimality_left, stationarity
-from mpifed import Array, Result
+from mpifed import Result
+from mpifed.extend import Array
 
 
 def gap(result: Result) -> float:

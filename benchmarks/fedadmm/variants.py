@@ -3,8 +3,8 @@
 import math
 from typing import Any, ClassVar
 
-from mpifed import Array, Local
 from mpifed.algorithms import fedadmm, fedavg, fedprox
+from mpifed.extend import Array, Local
 from mpifed.problems import logistic
 
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed import Array, Result
+from mpifed import Result
 from mpifed.experiment import config
+from mpifed.extend import Array
 from mpifed.theory import feddcd
 
 

@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from benchmarks.feddcd.constants import theory
-from mpifed import Array, Result
+from mpifed import Result
 from mpifed.experiment import config
+from mpifed.extend import Array
 from mpifed.theory import feddcd
 
 TINY = 1e-9  # gaps below this share of the first one are rounding

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.algorithms import accfeddcd, feddcd
 from mpifed.algorithms.bases.dual_method import DualState
 from mpifed.data.partition import even_edges
 from mpifed.data.sources.public_images import IdxImages, Mnist, scale_pixels
+from mpifed.extend import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.kernels.blocks import Block
 from mpifed.networks.mlp import MLP
 from mpifed.problems.quadratic import Quadratic

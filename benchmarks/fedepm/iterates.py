@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from benchmarks.repeating import Key, agree
-from mpifed import Array, Problem
 from mpifed.experiment import config
 from mpifed.experiment.optimum import build_local_federation
+from mpifed.extend import Array, Problem
 from mpifed.features.certificate.constants import compute_constants
 from mpifed.features.certificate.minimum import find_minimum
 from mpifed.kernels.blocks import Block

@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 
 from benchmarks.fedepm.iterates import Setting, evaluate, penalty, setting, soft, trace
 from benchmarks.repeating import Key
-from mpifed import Array, Result
+from mpifed import Result
 from mpifed.experiment import config
+from mpifed.extend import Array
 from mpifed.theory import fedepm
 
 INNER = 400  # most proximal gradient steps for each f_i + φ(· − w)

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from mpifed import Federation
 from mpifed.algorithms.fedepm import FedEPM
+from mpifed.extend import Federation
 from mpifed.features.certificate.minimum import find_minimum
 
 

@@ -4,6 +4,7 @@ The result file has f and ‖∇f‖² at every aggregation. Lemma IV.1 is about
 so the run's steps are repeated here, independently of the algorithm's code.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -11,9 +12,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from benchmarks.repeating import Clients, Key, agree, by_block, clients_of
-from mpifed import Array, Result
+from mpifed import Result
 from mpifed.algorithms import FedGiA
 from mpifed.experiment.config import experiment
+from mpifed.extend import Array
 from mpifed.kernels.blocks import Block
 
 ITERATIONS = 100  # of Lemma IV.1 are compared
@@ -40,7 +42,9 @@ class Trace(NamedTuple):
 def penalty(result: Result) -> float:
     """mσ = t r, with t of Table III if the experiment file has none."""
     clients, options = clients_of(result), cast(FedGiA, experiment(result.config).algorithm)
-    return options.scale(clients.problem.logistic_loss, clients.d, len(clients.start)) * clients.r
+    logistic = clients.problem.logistic_loss
+    t = max(0.025, 4 * math.log(clients.d) / len(clients.start)) if logistic else 0.15
+    return (options.t or t) * clients.r
 
 
 def trace(result: Result, most: int = ITERATIONS) -> Trace:

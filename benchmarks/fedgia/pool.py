@@ -6,8 +6,8 @@ divided one pool anew; the paper does not say. This prints how far 1.744 lies fr
 
 import numpy as np
 
-from mpifed import Array
 from mpifed.data.sources.linreg_noniid import LinregNoniid
+from mpifed.extend import Array
 
 PRINTED = 1.744  # Table IV, Example V.1, all methods and k0
 TRIALS = 20

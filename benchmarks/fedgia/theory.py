@@ -11,7 +11,8 @@ import numpy as np
 from benchmarks.fedepm.theory import gradients
 from benchmarks.fedgia.iterates import Trace, penalty, trace
 from benchmarks.repeating import Clients, Stationarity, clients_of, gradients_left, optimality_left, stationarity
-from mpifed import Array, Result
+from mpifed import Result
+from mpifed.extend import Array
 from mpifed.theory import fedgia
 from mpifed.theory import rates as fit
 from mpifed.theory.rates import FittedLine

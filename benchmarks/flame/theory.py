@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed import Array, Result, UserError, load
+from mpifed import Result, UserError, load
+from mpifed.extend import Array
 from mpifed.theory import flame
 
 

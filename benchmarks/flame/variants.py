@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed import Array, Local
 from mpifed.algorithms import flame, pfedme
+from mpifed.extend import Array, Local
 from mpifed.federation.traits import Max, RecordValues, Sum
 
 VISIBLE = 1e-20  # changes of θ_i below this share of ‖θ_i‖² are rounding

@@ -52,7 +52,7 @@ def heart(normalised: str) -> Task:
     names = ("cleveland", "hungarian", "switzerland", "va")
     options = {"ignore": [10, 11, 12], "categories": [2, 6], "above": 0, "missing": "drop"}
     paths = [str(folder() / f"heart/processed.{name}.data") for name in names]
-    data = mpifed.Data.build({"name": "file", "path": paths, **options}, "data").load(0, "float64")
+    data = mpifed.extend.Data.build({"name": "file", "path": paths, **options}, "data").load(0, "float64")
     X, y = data.rows(0, data.m)
     ends = np.cumsum(data.sizes)[:-1]
     rows = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
@@ -118,7 +118,7 @@ def brca() -> Task:
     """Survival with breast cancer in six regions, features as FLamby has them."""
     options = {"client": "fold2", "test": "fold2", "ignore": ["fold"], "time": "T", "event": "E"}
     paths = {"path": str(folder() / "brca.csv"), "join": str(folder() / "train_test_split.csv")}
-    data = mpifed.Data.build({"name": "file", **paths, **options}, "data").load(0, "float64")
+    data = mpifed.extend.Data.build({"name": "file", **paths, **options}, "data").load(0, "float64")
     parts = []
     for (X, y), sizes in ((data.rows(0, data.m), data.sizes), (data.rows_test(0, data.m), data.sizes_test)):
         assert sizes is not None

@@ -57,7 +57,7 @@ class Client(NamedTuple):
     w: np.ndarray  # (c, n)
 
 
-class Idle(mpifed.Algorithm):
+class Idle(mpifed.extend.Algorithm):
     """Clients without work of their own: they send back what they receive, or the numbers of their samples."""
 
     def init_client(self, f: Any) -> Client:

@@ -49,12 +49,12 @@ from benchmarks.speed.models import (
     torch,
     vmap_rounds,
 )
-from mpifed import stream
 from mpifed.algorithms.parts.optimizers import Optimizer
 from mpifed.experiment import config
 from mpifed.experiment import rounds as round_loop
 from mpifed.experiment import run as launch
 from mpifed.experiment.config import Job
+from mpifed.extend import stream
 from mpifed.results.result import RunRecord
 
 TorchDispatchMode: Any = torch.utils._python_dispatch.TorchDispatchMode

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mpifed import Array
 from mpifed.experiment.config import Experiment
+from mpifed.extend import Array
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.plan import clients_per_block, make_dense_block
 

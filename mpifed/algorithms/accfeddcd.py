@@ -6,10 +6,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, UnitFraction
-from mpifed.algorithms.bases.dual_method import DualMethod
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Participation, PlotStyle, Theorem, Unsupported
+from mpifed.algorithms.parts import DualMethod, PlotStyle, Theorem, UnitFraction
+from mpifed.extend import Array, Federation, Local, Participation, Supports, Unsupported
 
 
 class Client(NamedTuple):

@@ -5,10 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, PositiveFloat, to_tune
-from mpifed.algorithms.parts.local_solvers import NewtonSolver, RegularisedLocal, Solver
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Requirement, Theorem, Upload
+from mpifed.algorithms.parts import NewtonSolver, PlotStyle, PositiveFloat, RegularisedLocal, Solver, Theorem, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, Requirement, Supports, Upload
 
 
 class Client(NamedTuple):

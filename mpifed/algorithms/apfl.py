@@ -6,10 +6,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import PlotStyle
+from mpifed.extend import Array, Local, Supports, Unsupported
 
 
 class Client(NamedTuple):

@@ -3,11 +3,8 @@ optimization with communication compression", arXiv:2201.13320 (2022)."""
 
 from typing import Annotated, NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
-from mpifed.algorithms.bases.compressed_differences import CompressedDifferences
-from mpifed.algorithms.bases.graph_algorithm import GraphFederation
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import CompressedDifferences, PlotStyle, PositiveFloat, to_tune
+from mpifed.extend import Array, GraphFederation, Local, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):

@@ -5,14 +5,17 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, GraphStepSize, Server
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
+from mpifed.algorithms.parts import GraphStepSize, PlotStyle
+from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
 class Client(NamedTuple):
     x: Array  # (c, n) model
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) mean of the nodes' models, for the record
+    gamma: float  # step size γ that all nodes have agreed on
 
 
 class DGD(GraphAlgorithm, tag="dgd"):

@@ -5,10 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, CompressedGradients, PlotStyle
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported
 
 
 class Client(NamedTuple):
@@ -34,7 +32,7 @@ class Diana(CompressedGradients, tag="diana"):
     plot_style = PlotStyle("purple", 1, 2)
     # Shifts learn from what was sent, so that server and clients never disagree after a checkpoint; C draws from f.rng.
     supports = Supports.REPEATED | Supports.DEVICES
-    upload = COMPRESSED
+    upload = COMPRESSED_UPLOAD
     theorem = Unsupported("that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one")
 
     def init_client(self, f: Local) -> Client:

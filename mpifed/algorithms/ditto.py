@@ -5,10 +5,9 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, count_gradients
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import PlotStyle, count_gradients
+from mpifed.extend import Array, Local, Supports, Unsupported
 
 
 class Client(NamedTuple):

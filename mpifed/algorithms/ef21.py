@@ -6,12 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta, field
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
-from mpifed.compressors.compressor import Compressor
-from mpifed.compressors.sparse import TopK
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, CompressedGradients, PlotStyle
+from mpifed.compressors import TopK
+from mpifed.extend import Array, Compressor, Federation, Local, Supports, Unsupported
 
 
 class Client(NamedTuple):
@@ -86,7 +83,7 @@ class EF21(ErrorFeedback, tag="ef21"):
     plot_style = PlotStyle("purple", 0, 1)
     # The server's estimates are kept on both sides, and each side is in the checkpoint.
     supports = Supports.REPEATED | Supports.DEVICES
-    upload = COMPRESSED
+    upload = COMPRESSED_UPLOAD
     theorem = Unsupported(
         "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is"
     )

@@ -6,12 +6,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation
 from mpifed.algorithms.ef21 import ErrorFeedback
-from mpifed.compressors.compressor import Compressor
-from mpifed.compressors.sparse import TopK
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Participation, PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import PlotStyle
+from mpifed.compressors import TopK
+from mpifed.extend import Array, Compressor, Federation, Participation, Supports, Unsupported, Upload
 
 OWN = "it compresses them itself: algorithm.{key} says how"
 

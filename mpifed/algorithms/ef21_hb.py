@@ -6,11 +6,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation
-from mpifed.algorithms.bases.compressed_gradients import COMPRESSED
 from mpifed.algorithms.ef21 import ErrorFeedback
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, PlotStyle
+from mpifed.extend import Array, Federation, Supports, Unsupported
 
 
 class Server(NamedTuple):
@@ -34,7 +32,7 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
     plot_style = PlotStyle("purple", 3, 6)
     # As ef21, with a direction of the server in its state.
     supports = Supports.REPEATED | Supports.DEVICES
-    upload = COMPRESSED
+    upload = COMPRESSED_UPLOAD
     theorem = Unsupported(
         "that of arXiv:2110.03294 bounds the gradient at a random one of all iterates, which no model of a run is"
     )

@@ -6,11 +6,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, UnitFraction
 from mpifed.algorithms.ef21 import Server
 from mpifed.algorithms.ef21_sgd import EF21SGD
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import PlotStyle, UnitFraction
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported
 
 
 class Client(NamedTuple):

@@ -1,14 +1,9 @@
 """EF21-SGD, Algorithm 2 of I. Fatkhullin, I. Sokolov, E. Gorbunov, Z. Li, P. Richtárik, "EF21 with bells & whistles:
 Six algorithmic extensions of modern error feedback", arXiv:2110.03294 (2021)."""
 
-from typing import Annotated
-
-from msgspec import Meta
-
-from mpifed.algorithms.bases.algorithm import Array, Local, count_gradients, minibatch
 from mpifed.algorithms.ef21 import EF21
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import BatchSize, PlotStyle, count_gradients, minibatch
+from mpifed.extend import Array, Local, Supports, Unsupported
 
 
 class EF21SGD(EF21, tag="ef21-sgd"):
@@ -28,7 +23,7 @@ class EF21SGD(EF21, tag="ef21-sgd"):
         "that of arXiv:2110.03294 needs bounds of the gradients of single samples, which no run shows"
     )
 
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 32
+    batch_size: BatchSize = 32
 
     def sample_gradients(self, d: Array) -> Array:
         return count_gradients(d, 1, 0, self.batch_size)

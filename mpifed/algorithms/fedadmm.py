@@ -4,11 +4,17 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, to_tune
-from mpifed.algorithms.bases.inexact_admm import InexactADMM
-from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, RecordValues, Requirement, Sum, Theorem, Upload
+from mpifed.algorithms.parts import (
+    AugmentedLagrangian,
+    InexactADMM,
+    LocalIterations,
+    PlotStyle,
+    RecordValues,
+    Sum,
+    Theorem,
+    to_tune,
+)
+from mpifed.extend import Array, Federation, Local, Requirement, Supports, Upload
 
 
 class Client(NamedTuple):
@@ -38,7 +44,7 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Theorem("mpifed.theory.fedadmm:certificate")
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
+    k0: LocalIterations = 10
     r0: Annotated[float, to_tune("σ_i = r0·r_i/m", gt=0)] = 0.2
     nu: Annotated[float, Meta(gt=0, lt=1, description="ν, the shrinking of ε_i")] = 0.95
     eps0: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="first ε_i (default: k0²)")] = None

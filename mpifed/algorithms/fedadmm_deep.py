@@ -5,10 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, to_tune
-from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import SGD, BatchSize, LocalOptimizer, PlotStyle, Server, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -33,7 +31,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
+    batch_size: BatchSize = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
 
     upload = Upload(last_upload="z")

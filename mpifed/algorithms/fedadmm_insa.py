@@ -5,10 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, to_tune
-from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, RecordValues, Requirement, Sum, Unsupported, Upload
+from mpifed.algorithms.parts import AugmentedLagrangian, PlotStyle, RecordValues, Server, Sum, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, Requirement, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):

@@ -5,11 +5,20 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, count_gradients, count_steps, to_tune
-from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import MeanEstimate, PlotStyle, Theorem, Unsupported, Upload
+from mpifed.algorithms.parts import (
+    SGD,
+    BatchSize,
+    LocalIterations,
+    LocalOptimizer,
+    Log2,
+    PlotStyle,
+    Step,
+    Theorem,
+    count_gradients,
+    count_steps,
+    to_tune,
+)
+from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -24,12 +33,12 @@ class Server(NamedTuple):
 class LocalSteps(Algorithm):
     """Base of methods whose clients take k0 gradient steps, or some epochs, from the server's model."""
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    k0: LocalIterations = 5
     step: Annotated[Step, to_tune("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     def sample_gradients(self, d: Array) -> Array:

@@ -6,19 +6,8 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import (
-    Algorithm,
-    Array,
-    Client,
-    Federation,
-    Local,
-    Server,
-    count_gradients,
-    to_tune,
-)
-from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import SGD, BatchSize, Client, LocalOptimizer, PlotStyle, Server, count_gradients, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
 
 
 class FedBuff(Algorithm, tag="fedbuff"):
@@ -49,7 +38,7 @@ class FedBuff(Algorithm, tag="fedbuff"):
         Literal["power", "delay"], Meta(description="of an upload from s rounds ago: 1/(1 + s)^a, or m/max(m, s)")
     ] = "power"
     optimizer: LocalOptimizer = SGD()
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     upload = Upload(content="change", averaged=True)

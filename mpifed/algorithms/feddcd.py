@@ -3,10 +3,8 @@ arXiv:2201.11183 (2022)."""
 
 from typing import Any, NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.dual_method import DualMethod
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Theorem
+from mpifed.algorithms.parts import DualMethod, PlotStyle, Theorem
+from mpifed.extend import Array, Federation, Local, Supports
 
 
 class Client(NamedTuple):

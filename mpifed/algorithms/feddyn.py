@@ -5,11 +5,18 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, count_gradients, to_tune
-from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import MeanEstimate, PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import (
+    SGD,
+    BatchSize,
+    LocalIterations,
+    LocalOptimizer,
+    Log2,
+    PlotStyle,
+    Step,
+    count_gradients,
+    to_tune,
+)
+from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -38,10 +45,10 @@ class FedDyn(Algorithm, tag="feddyn"):
     )
 
     alpha: Annotated[float, Meta(gt=0, description="weight α of the penalty")] = 0.1
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    k0: LocalIterations = 5
     step: Annotated[Step, to_tune("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     upload = Upload(feedback="error")

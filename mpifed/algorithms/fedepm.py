@@ -6,12 +6,21 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, PositiveFloat, to_tune
-from mpifed.algorithms.parts.elastic_nets import elastic_net_mean
-from mpifed.algorithms.parts.noise import NOISES, LaplaceNoise, NoiseChoice, NoiseSeed, NoisyAlgorithm
-from mpifed.core.arrays import soft
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Requirement, Theorem, Upload
+from mpifed.algorithms.parts import (
+    NOISES,
+    LaplaceNoise,
+    LocalIterations,
+    NoiseChoice,
+    NoiseSeed,
+    NoisyAlgorithm,
+    PlotStyle,
+    PositiveFloat,
+    Theorem,
+    elastic_net_mean,
+    soft,
+    to_tune,
+)
+from mpifed.extend import Array, Federation, Local, Requirement, Supports, Upload
 from mpifed.theory.fedepm import penalty_weights
 
 
@@ -33,7 +42,7 @@ class Server(NamedTuple):
 class ExactPenalty(NoisyAlgorithm):
     """Options of FedEPM and of its form on graphs."""
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
+    k0: LocalIterations = 12
     lam: Annotated[PositiveFloat | None, Meta(description="λ (default: η/2)")] = None
     eta: Annotated[PositiveFloat | None, Meta(description="η (default: (0.02 m + 1)(ρ + 0.1)·1e-5)")] = None
     mu0: Annotated[float, to_tune("μ_0", gt=0)] = 0.05

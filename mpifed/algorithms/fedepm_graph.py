@@ -6,15 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
 from mpifed.algorithms.fedepm import ExactPenalty, Server
-from mpifed.algorithms.parts.budget import UploadCounts
-from mpifed.algorithms.parts.elastic_nets import build_elastic_nets
-from mpifed.algorithms.parts.noise import NoisyAlgorithm
-from mpifed.core.promises import Supports
-from mpifed.federation.peers.neighbourhood import Neighbours
-from mpifed.federation.traits import Participation, PlotStyle, RecordValues, Unsupported, Upload
+from mpifed.algorithms.parts import NoisyAlgorithm, PlotStyle, RecordValues, UploadCounts, build_elastic_nets
+from mpifed.extend import (
+    Array,
+    GraphAlgorithm,
+    GraphFederation,
+    Local,
+    Neighbours,
+    Participation,
+    Supports,
+    Unsupported,
+    Upload,
+)
 from mpifed.theory.fedepm import penalty_weights
 
 

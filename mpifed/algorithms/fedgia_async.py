@@ -5,12 +5,10 @@ The paper's rounds are synchronous; this form of them is not in it."""
 
 from typing import Any, NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
+from mpifed import UserError
 from mpifed.algorithms.fedgia import OneGradientADMM, Server
-from mpifed.algorithms.parts.fedgia_metric import invert_metric
-from mpifed.core.errors import UserError
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import PlotStyle, invert_metric
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):

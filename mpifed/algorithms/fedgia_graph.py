@@ -6,11 +6,8 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, to_tune
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
-from mpifed.algorithms.parts.fedgia_metric import NEEDS, MetricChoice, invert_metric
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Participation, PlotStyle, Unsupported
+from mpifed.algorithms.parts import METRIC_REQUIRES, LocalIterations, MetricChoice, PlotStyle, invert_metric, to_tune
+from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Participation, Supports, Unsupported
 
 
 class Client(NamedTuple):
@@ -40,13 +37,13 @@ class FedGiAGraph(GraphAlgorithm, tag="fedgia-graph"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("those of FedGiA take all gradients at one model, and nodes have one each")
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
+    k0: LocalIterations = 10
     H: MetricChoice = "diagonal"
     t: Annotated[float, to_tune("σ = t·max r_i/m", gt=0)] = 1.0
     mixes: Annotated[int, Meta(ge=1, description="mixes a round; an odd number needs eigenvalues of W above −1/3")] = 2
     average: Annotated[Literal["tracked", "plain"], Meta(description="exact, or W z as the mean")] = "tracked"
 
-    requires = NEEDS
+    requires = METRIC_REQUIRES
     participation = Participation.SELECTED_AND_ALL
 
     def message_size(self, n: int) -> tuple[float, float]:

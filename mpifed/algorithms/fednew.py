@@ -6,11 +6,20 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
-from mpifed.compressors.compressor import Compressor, Identity
-from mpifed.core.promises import Supports
-from mpifed.core.symmetric import add_diagonal, packed_size, unpack
-from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
+from mpifed.algorithms.parts import PlotStyle, add_diagonal, packed_size, to_tune, unpack
+from mpifed.compressors import Identity
+from mpifed.extend import (
+    Algorithm,
+    Array,
+    Compressor,
+    Federation,
+    Local,
+    Participation,
+    Requirement,
+    Supports,
+    Unsupported,
+    Upload,
+)
 
 
 class Client(NamedTuple):

@@ -5,12 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
-from mpifed.algorithms.parts.newton_steps import backtrack
-from mpifed.core.promises import Supports
-from mpifed.core.symmetric import frobenius, packed_size
-from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported
+from mpifed.algorithms.parts import REGULAR_HESSIAN, LearnedHessians, PlotStyle, backtrack, frobenius, packed_size
+from mpifed.extend import Array, Federation, Local, Participation, Requirement, Supports, Unsupported
 
 
 class Client(NamedTuple):
@@ -51,7 +47,7 @@ class FedNL(LearnedHessians, tag="fednl"):
     c: Annotated[float, Meta(gt=0, lt=0.5, description="line search: share of the slope by which f must fall")] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="line search: factor of the step after a failure")] = 0.5
 
-    requires = (Requirement("hess", also=REGULAR), Requirement("convexity", when={"option": "A"}))
+    requires = (Requirement("hess", also=REGULAR_HESSIAN), Requirement("convexity", when={"option": "A"}))
     participation = Participation.ALL
 
     def init_client(self, f: Local) -> Client:

@@ -5,11 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
-from mpifed.core.promises import Supports
-from mpifed.core.symmetric import frobenius, packed_size, unpack
-from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
+from mpifed.algorithms.parts import REGULAR_HESSIAN, LearnedHessians, PlotStyle, frobenius, packed_size, unpack
+from mpifed.extend import Array, Federation, Local, Requirement, Supports, Unsupported
 
 
 class Client(NamedTuple):
@@ -40,7 +37,7 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
     supports = Supports.REPEATED
     theorem = Unsupported("those of arXiv:2106.02969 hold near x*, as those of fednl")
 
-    requires = (Requirement("hess", also=REGULAR),)
+    requires = (Requirement("hess", also=REGULAR_HESSIAN),)
 
     def init_client(self, f: Local) -> Client:
         return Client(H=f.zeros(packed_size(f.n)), l=f.zeros(1)[:, 0], g=f.zeros())

@@ -5,10 +5,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedavg import Client, LocalSteps, Server
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import PlotStyle
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported, Upload
 
 
 class FedNova(LocalSteps, tag="fednova"):

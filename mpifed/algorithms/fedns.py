@@ -6,13 +6,20 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, to_tune
-from mpifed.algorithms.bases.learned_hessians import REGULAR
-from mpifed.algorithms.parts.newton_steps import is_regular, newton_direction
-from mpifed.core.errors import RunError
-from mpifed.core.promises import Supports
-from mpifed.core.symmetric import add_diagonal, pack, unpack
-from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
+from mpifed import RunError
+from mpifed.algorithms.parts import (
+    REGULAR_HESSIAN,
+    Client,
+    PlotStyle,
+    Server,
+    add_diagonal,
+    is_regular,
+    newton_direction,
+    pack,
+    to_tune,
+    unpack,
+)
+from mpifed.extend import Algorithm, Array, Federation, Local, Participation, Requirement, Supports, Unsupported, Upload
 
 ENOUGH = 4  # rows of all sketches per coefficient; with half as many, steps are twice too long
 
@@ -39,7 +46,7 @@ class FedNS(Algorithm, tag="fedns"):
         Literal["outside", "inside"], Meta(description="whether α_i I is added at the server or sketched too")
     ] = "outside"
 
-    requires = (Requirement("hess", also=REGULAR),)
+    requires = (Requirement("hess", also=REGULAR_HESSIAN),)
     participation = Participation.ALL
     upload = Upload(
         content="compressed", exact=dict.fromkeys(("up", "down"), "its sketches are short messages already")

@@ -5,12 +5,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local
-from mpifed.algorithms.bases.personal import squared_norms
 from mpifed.algorithms.fedavg import Client, LocalSteps
-from mpifed.algorithms.parts.server_optimizers import Memory, ServerAdam, ServerOptimizer
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import MeanEstimate, PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import Memory, PlotStyle, ServerAdam, ServerOptimizer, squared_norms
+from mpifed.extend import Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
 class Server(NamedTuple):

@@ -5,12 +5,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
 from mpifed.algorithms.fedavg import Server
-from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import SGD, LocalIterations, LocalOptimizer, Log2, PlotStyle, Step, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -34,7 +31,7 @@ class FedPD(Algorithm, tag="fedpd"):
         "that of arXiv:2005.11418 asks for an accuracy of the local problems that a number of steps does not give"
     )
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    k0: LocalIterations = 5
     eta: Annotated[float, Meta(gt=0, description="η, the inverse of the penalty")] = 1.0
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
     step: Annotated[Step, to_tune("step size γ_k of the inner descent, k over the whole run")] = Log2()

@@ -5,11 +5,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import Client, FedAvg
-from mpifed.algorithms.parts.optimizers import SGD
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import SGD, PlotStyle
+from mpifed.extend import Array, Local, Supports, Unsupported
 
 
 class FedProx(FedAvg, tag="fedprox"):

@@ -5,10 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.personal import Personal, squared_norms
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, RecordValues, Sum, Theorem, Upload
+from mpifed.algorithms.parts import Personal, PlotStyle, RecordValues, Sum, Theorem, squared_norms
+from mpifed.extend import Array, Local, Supports, Upload
 from mpifed.theory.flame import c1
 
 

@@ -8,14 +8,18 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Privacy
+from mpifed import UserError
 from mpifed.algorithms.flame import Client, MoreauADMM
-from mpifed.algorithms.parts.budget import DRAWN_ANEW, count_replayed_uploads, import_accounting
-from mpifed.algorithms.parts.gaussian_mechanism import GaussianMechanism
-from mpifed.algorithms.parts.noise import NoiseSeed
-from mpifed.core.errors import UserError
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import (
+    DRAWN_ANEW,
+    GaussianMechanism,
+    NoiseSeed,
+    PlotStyle,
+    Privacy,
+    count_replayed_uploads,
+    import_accounting,
+)
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported
 
 
 class Server(NamedTuple):

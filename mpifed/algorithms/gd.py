@@ -3,9 +3,8 @@ heterogeneous data", arXiv:1909.04715 (2019)."""
 
 from typing import NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import MeanEstimate, PlotStyle, Requirement, Theorem, Upload
+from mpifed.algorithms.parts import Client, PlotStyle, StepSize, Theorem
+from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Requirement, Supports, Upload
 
 
 class Server(NamedTuple):

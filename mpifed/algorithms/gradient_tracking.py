@@ -5,16 +5,19 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, Server
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Requirement, Unsupported, Upload
+from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
     x: Array  # (c, n) model
     s: Array  # (c, n) estimate of the mean gradient
     g: Array  # (c, n) gradient at x
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) mean of the nodes' models, for the record
+    gamma: float  # step size γ that all nodes have agreed on
 
 
 class GradientTracking(GraphAlgorithm, tag="gradient-tracking"):

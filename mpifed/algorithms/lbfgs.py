@@ -6,10 +6,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, to_tune
-from mpifed.algorithms.parts.newton_steps import ROUNDING, SMALLEST
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Participation, PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import ROUNDING, SMALLEST_STEP, Client, PlotStyle, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, Participation, Supports, Unsupported, Upload
 
 FLAT = 1e-8  # cosine of s and y up to which a pair says nothing about curvature
 
@@ -71,7 +69,7 @@ class LBFGS(Algorithm, tag="lbfgs"):
         bound = server.f + self.c * server.step * float(server.g @ server.d) + ROUNDING * float(np.spacing(np.abs(f)))
         if f > bound:
             # a vanishing step means that the direction is lost to rounding: the memory begins anew
-            if server.step < SMALLEST:
+            if server.step < SMALLEST_STEP:
                 return server._replace(d=steepest(server.g), step=1.0, moved=0.0, S=0 * server.S, Y=0 * server.Y)
             return server._replace(step=server.step / 2, moved=0.0)
         S, Y = remember_pair(server.S, server.Y, trial - server.x, g - server.g)

@@ -5,10 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
+from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
 class Client(NamedTuple):

@@ -1,14 +1,11 @@
 """Local gradient descent, Algorithm 1 of A. Khaled, K. Mishchenko, P. Richtárik, "First analysis of local GD on
 heterogeneous data", arXiv:1909.04715 (2019)."""
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from msgspec import Meta
-
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.algorithms.gd import Server
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import MeanEstimate, PlotStyle, Requirement, Unsupported, Upload
+from mpifed.algorithms.parts import Client, LocalIterations, PlotStyle, StepSize
+from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Requirement, Supports, Unsupported, Upload
 
 
 class LocalGD(Algorithm, tag="local-gd"):
@@ -25,7 +22,7 @@ class LocalGD(Algorithm, tag="local-gd"):
     theorem = Unsupported("that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is")
 
     gamma: StepSize = None
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    k0: LocalIterations = 5
 
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}
     requires = (Requirement("lipschitz", unless=("gamma",)),)

@@ -6,10 +6,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, StepSize, count_gradients, minibatch
-from mpifed.core.promises import Supports
-from mpifed.core.typing import PositiveInt
-from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
+from mpifed.algorithms.parts import BatchSize, PlotStyle, PositiveInt, StepSize, count_gradients, minibatch
+from mpifed.extend import Algorithm, Array, Federation, Local, Participation, Requirement, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -43,7 +41,7 @@ class Malenia(Algorithm, tag="malenia"):
     gamma: StepSize = None
     S: Annotated[PositiveInt | None, Meta(description="gradients at the newest model for a step (default: m)")] = None
     stop: Annotated[bool, Meta(description="at every step all clients drop their work and begin anew")] = False
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
 
     requires = (Requirement("lipschitz", unless=("gamma",)),)
     participation = Participation.ALL

@@ -6,10 +6,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Client, Federation, Local, UnitFraction
-from mpifed.algorithms.bases.compressed_gradients import COMPRESSED, CompressedGradients
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Participation, PlotStyle, Unsupported
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, Client, CompressedGradients, PlotStyle, UnitFraction
+from mpifed.extend import Array, Federation, Local, Participation, Supports, Unsupported
 
 
 class Server(NamedTuple):
@@ -31,7 +29,7 @@ class Marina(CompressedGradients, tag="marina"):
     plot_style = PlotStyle("purple", 2, 3)
     # Its coin comes from fed.rng; gradients of the last model are computed again, not kept.
     supports = Supports.REPEATED | Supports.DEVICES
-    upload = COMPRESSED
+    upload = COMPRESSED_UPLOAD
     theorem = Unsupported("that of arXiv:2102.07845 bounds an expectation at a random one of all iterates")
 
     p: Annotated[UnitFraction | None, Meta(description="probability p of whole gradients (default: 1/(1 + ω))")] = None

@@ -5,11 +5,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, PositiveFloat, to_tune
-from mpifed.algorithms.bases.graph_algorithm import GraphFederation
 from mpifed.algorithms.beer import BEER
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.extend import Array, GraphFederation, Local, Supports, Unsupported
 
 
 class MoTEF(BEER, tag="motef"):

@@ -8,10 +8,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
-from mpifed.core.errors import UserError
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
+from mpifed import UserError
+from mpifed.algorithms.parts import Client, PlotStyle, StepSize
+from mpifed.extend import Algorithm, Array, Federation, Local, Participation, Requirement, Supports, Unsupported, Upload
 
 
 class Server(NamedTuple):

@@ -5,12 +5,17 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, to_tune
-from mpifed.algorithms.bases.learned_hessians import REGULAR
-from mpifed.algorithms.parts.newton_steps import backtrack, newton_direction
-from mpifed.core.promises import Supports
-from mpifed.core.symmetric import packed_size, unpack
-from mpifed.federation.traits import Participation, PlotStyle, Requirement, Unsupported, Upload
+from mpifed.algorithms.parts import (
+    REGULAR_HESSIAN,
+    Client,
+    PlotStyle,
+    backtrack,
+    newton_direction,
+    packed_size,
+    to_tune,
+    unpack,
+)
+from mpifed.extend import Algorithm, Array, Federation, Local, Participation, Requirement, Supports, Unsupported, Upload
 
 
 class Server(NamedTuple):
@@ -35,7 +40,7 @@ class Newton(Algorithm, tag="newton"):
     c: Annotated[float, to_tune("share of the slope by which f must go down", gt=0, lt=0.5)] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="factor from one trial step to the next")] = 0.5
 
-    requires = (Requirement("hess", also=REGULAR),)
+    requires = (Requirement("hess", also=REGULAR_HESSIAN),)
     participation = Participation.ALL
     upload = Upload(exact=dict.fromkeys(("up", "down"), "fednl is Newton's method with compressed Hessians"))
 

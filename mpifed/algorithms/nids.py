@@ -3,15 +3,18 @@ network independent step-sizes and separated convergence rates", arXiv:1704.0780
 
 from typing import NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Array, Local, StepSize
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation, Server
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Requirement, Unsupported
+from mpifed.algorithms.parts import PlotStyle, StepSize
+from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
 class Client(NamedTuple):
     x: Array  # (c, n) model, and what travels
     y: Array  # (c, n) x − γ∇f(x) of the round before
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) mean of the nodes' models, for the record
+    gamma: float  # step size γ that all nodes have agreed on
 
 
 class NIDS(GraphAlgorithm, tag="nids"):

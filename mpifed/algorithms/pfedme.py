@@ -5,10 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local
-from mpifed.algorithms.bases.personal import Personal
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import Personal, PlotStyle
+from mpifed.extend import Array, Local, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):

@@ -6,26 +6,18 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import (
-    Algorithm,
-    Array,
-    Federation,
-    Local,
+from mpifed import UserError
+from mpifed.algorithms.parts import (
+    BatchSize,
+    PlotStyle,
     StepSize,
+    Theorem,
     UnitFraction,
     count_gradients,
-)
-from mpifed.core.errors import UserError
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import (
-    MeanEstimate,
-    PlotStyle,
-    Requirement,
-    Theorem,
-    Upload,
     further_requirements,
     required_methods,
 )
+from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Requirement, Supports, Upload
 
 
 class Client(NamedTuple):
@@ -55,7 +47,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
 
     gamma: StepSize = None
     p: Annotated[UnitFraction | None, Meta(description="probability of a mean (default: √(min α_i/max r_i))")] = None
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
 
     requires = (
         Requirement("convexity", unless=("p",), also="algorithm.p where the f_i are not strongly convex"),

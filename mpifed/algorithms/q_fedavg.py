@@ -6,22 +6,24 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import (
-    Algorithm,
-    Array,
+from mpifed import RunError
+from mpifed.algorithms.parts import (
+    SGD,
+    BatchSize,
     Client,
-    Federation,
-    Local,
+    LocalIterations,
+    LocalOptimizer,
+    Max,
+    PlotStyle,
+    RecordValues,
     Server,
+    Sum,
     count_gradients,
     count_steps,
+    squared_norms,
     to_tune,
 )
-from mpifed.algorithms.bases.personal import squared_norms
-from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.errors import RunError
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Max, PlotStyle, RecordValues, Sum, Unsupported, Upload
+from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
 
 LEAST = 1e-10  # a smaller f_i counts as this, so that no weight is 0
 LARGE = 10  # for larger q powers overflow, unless the f_i are divided by the largest of them
@@ -45,10 +47,10 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     theorem = Unsupported("arXiv:1905.10497 proves that f_i become even, not how fast the method converges")
 
     q: Annotated[float, Meta(ge=0, description="fairness q; 0: a plain mean")] = 1.0
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    k0: LocalIterations = 5
     lr: Annotated[float, to_tune("step size of the local iterations, 1/L", gt=0)] = 0.01
     optimizer: LocalOptimizer = SGD()
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     mean_estimate = Unsupported("its step is the quotient of two means over the selected")

@@ -5,15 +5,32 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, StepSize
-from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import BatchSize, Client, PlotStyle, StepSize, count_gradients, minibatch
+from mpifed.extend import Algorithm, Array, Federation, Local, Requirement, Supports, Unsupported, Upload
 
 
 class Server(NamedTuple):
     x: Array  # (n,) model
     gamma: float  # step size γ
+
+
+class ArrivingGradients(Algorithm):
+    """Base of methods whose clients send ∇f_i or a mini-batch gradient; the server decides which to use."""
+
+    batch_size: BatchSize = 0
+
+    requires = (Requirement("lipschitz", unless=("gamma",)),)
+    asynchronous = True
+
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, 1, 0, self.batch_size)
+
+    def init_client(self, f: Local) -> Client:
+        return Client()
+
+    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """Return ∇f_i, or a mini-batch gradient, at the model x that the client received."""
+        return client, minibatch(f, self.batch_size).grad(x)
 
 
 class Rennala(ArrivingGradients, tag="rennala"):

@@ -5,10 +5,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, PositiveFloat, to_tune
-from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import Participation, PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.rennala import ArrivingGradients
+from mpifed.extend import Array, Federation, Participation, Supports, Unsupported, Upload
 
 
 class Server(NamedTuple):

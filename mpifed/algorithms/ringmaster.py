@@ -5,11 +5,9 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, PositiveFloat, to_tune
-from mpifed.algorithms.bases.arriving_gradients import ArrivingGradients
-from mpifed.core.promises import Supports
-from mpifed.core.typing import PositiveInt
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import PlotStyle, PositiveFloat, PositiveInt, to_tune
+from mpifed.algorithms.rennala import ArrivingGradients
+from mpifed.extend import Array, Federation, Supports, Unsupported, Upload
 
 
 class Server(NamedTuple):

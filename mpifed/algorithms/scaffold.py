@@ -5,10 +5,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, count_gradients, to_tune
-from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import MeanEstimate, PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import BatchSize, LocalIterations, Log2, PlotStyle, Step, count_gradients, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -34,10 +32,10 @@ class Scaffold(Algorithm, tag="scaffold"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of arXiv:1910.06378 holds up to constants that it does not state")
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    k0: LocalIterations = 5
     step: Annotated[Step, to_tune("step size γ, k over the whole run")] = Log2()
     server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     upload = Upload(content="change", vectors=2, feedback="error", averaged=True)

@@ -6,11 +6,18 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, to_tune
-from mpifed.algorithms.parts.noise import NOISES, LaplaceNoise, NoisyAlgorithm, UnprovenNoise
-from mpifed.algorithms.parts.step_sizes import SqrtSamples, Step
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported, Upload
+from mpifed.algorithms.parts import (
+    NOISES,
+    LaplaceNoise,
+    LocalIterations,
+    NoisyAlgorithm,
+    PlotStyle,
+    SqrtSamples,
+    Step,
+    UnprovenNoise,
+    to_tune,
+)
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported, Upload
 
 MU0 = 0.05
 ALPHA = 1.001
@@ -42,7 +49,7 @@ class SFedAvg(NoisyAlgorithm, tag="sfedavg"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("the FedEPM paper states none for it")
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
+    k0: LocalIterations = 12
     step: Annotated[Step, to_tune("step size γ_i")] = SqrtSamples()
     epsilon: Annotated[float, Meta(gt=0, description="ε that the noise of one upload names")] = 0.1
     noise: UnprovenNoise = "released"

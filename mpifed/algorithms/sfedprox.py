@@ -5,10 +5,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.parts import PlotStyle
 from mpifed.algorithms.sfedavg import SFedAvg
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Unsupported
+from mpifed.extend import Array, Local, Supports, Unsupported
 
 
 class SFedProx(SFedAvg, tag="sfedprox"):

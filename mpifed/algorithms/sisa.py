@@ -5,18 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import (
-    Algorithm,
-    Array,
-    Federation,
-    Local,
-    PositiveFloat,
-    count_gradients,
-    minibatch,
-    to_tune,
-)
-from mpifed.core.promises import Supports
-from mpifed.federation.traits import PlotStyle, Requirement, Unsupported, Upload
+from mpifed.algorithms.parts import BatchSize, PlotStyle, PositiveFloat, count_gradients, minibatch, to_tune
+from mpifed.extend import Algorithm, Array, Federation, Local, Requirement, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -56,7 +46,7 @@ class SISA(Algorithm, tag="sisa"):
     )
     rho: Annotated[float, Meta(ge=0, description="weight ρ of Q_i; 0: no preconditioner")] = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="memory β of the second moments")] = 0.9
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
     requires = (
         Requirement("lipschitz", unless=("sigma",)),
         Requirement("lipschitz", when={"preconditioner": "smoothness"}),

@@ -1,6 +1,8 @@
 """Runs started or continued by a Python program, on all ranks that call together."""
 
+import dataclasses
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +21,8 @@ from mpifed.experiment.run import build_experiment, fail, start
 from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 
+PIECE = 1 << 30  # bytes of a message, of which older MPI libraries take 2 GB at most
+
 
 def run(
     experiment: StudyLike = None,
@@ -30,7 +34,7 @@ def run(
     progress: ProgressOption = "auto",
     callback: RoundCallback | None = None,
     **settings: Any,
-) -> Result | None:
+) -> Result:
     """Run an experiment and return its result: ``mpifed.run("study.toml", {"algorithm.k0": 5}, rounds=20)``.
 
     ``experiment``: path of an experiment file, or a mapping with its keys, nested or dotted; None: the default study.
@@ -42,8 +46,8 @@ def run(
     ``progress``: "auto" (a bar of tqdm where it is installed and somebody looks, else a line), "line", True or False.
     ``callback(round, row)``: called after every round, 0 included, with what was recorded; True ends the run.
 
-    Under mpirun every rank calls it; the result is there on rank 0 and None elsewhere, and rank 0 alone calls back.
-    Raises UserError for a mistake in the experiment, on every rank; another error on one of several ranks ends all.
+    Under mpirun every rank calls it and gets the same result; rank 0 alone writes the file and calls back. Raises
+    UserError for a mistake in the experiment, on every rank; another error on one of several ranks ends all.
     """
 
     def job(world: World) -> Job:
@@ -64,7 +68,7 @@ def resume(
     progress: ProgressOption = "auto",
     callback: RoundCallback | None = None,
     **settings: Any,
-) -> Result | None:
+) -> Result:
     """Continue the run of a result file from its last checkpoint, with the same bits, and return its result.
 
     ``overrides`` and ``settings`` may change ``rounds``, ``stop`` and ``checkpoint``:
@@ -111,17 +115,25 @@ def connect_ranks() -> Iterator[World]:
         raise
 
 
-def run_job(job: Callable[[World], Job], requested: ProgressOption, callback: RoundCallback | None) -> Result | None:
-    """Make a job and run it, on every rank; return the result on rank 0."""
+def run_job(job: Callable[[World], Job], requested: ProgressOption, callback: RoundCallback | None) -> Result:
+    """Make a job and run it; return the same result on every rank."""
     with connect_ranks() as world:
         # an invalid request must not stop only rank 0, while the others wait for its study
         with world.agreeing():
             display = progress(requested, callback) if world.first else Progress(None)
         made = job(world)
         recorder = start(made, world, display)
-        if recorder is None:
-            return None
-        result = Result.of(recorder.result())
+        with world.agreeing():
+            recorded = [] if recorder is None else [Result.of(recorder.result())]
+        (result,) = share_results(recorded, world) if world.size > 1 else recorded
         if made.config.data.held:
             result.held = get_held(made.config.data)
         return result
+
+
+def share_results(results: list[Result], world: World) -> list[Result]:
+    """Return the results of rank 0 on every rank."""
+    tables = [{field.name: getattr(result, field.name) for field in dataclasses.fields(result)} for result in results]
+    data = pickle.dumps(tables, pickle.HIGHEST_PROTOCOL)
+    pieces = [world.share(data[k : k + PIECE]) for k in range(0, world.share(len(data)), PIECE)]
+    return results if world.first else [Result(**table) for table in pickle.loads(b"".join(pieces))]

@@ -11,7 +11,7 @@ import msgspec
 
 from mpifed.api.progress import ProgressOption, sweep_progress
 from mpifed.api.result import Result, load
-from mpifed.api.run import connect_ranks, share_table
+from mpifed.api.run import connect_ranks, share_results, share_table
 from mpifed.api.study import StudyLike, build_table
 from mpifed.core import plugins
 from mpifed.core.component import Component
@@ -45,9 +45,9 @@ def sweep(
     (None: as many as there are cores and work is worth); arrays in memory, and classes that only this program has, stay
     in this process. ``force``: overwrite files of other configurations. ``progress`` as for ``run``.
 
-    Returns the results in the order of the grid, at rank 0 under mpirun and nothing elsewhere. A point that fails does
-    not stop the others: it is a warning, and its result, if it has one, has the status failed. Raises UserError
-    for a mistake in the experiment or the grid, before anything runs, and where all points fail.
+    Returns the results in the order of the grid, under mpirun the same on every rank. A point that fails does not stop
+    the others: it is a warning, and its result, if it has one, has the status failed. Raises UserError for a mistake in
+    the experiment or the grid, before anything runs, and where all points fail.
     """
     points = list[Point]()
     with connect_ranks() as world, tempfile.TemporaryDirectory(prefix="mpifed-") as temporary:
@@ -66,7 +66,10 @@ def sweep(
         folder = Path(temporary if path is None else path)
         # cheapest first, as the command does; results come in the order of the grid, and the last line is a summary
         *lines, _ = carry_out(grids.order_points(points), folder, world, force, shown, layout)
-        return collect_results(points, folder, path is None, [line.text for line in lines if not line.fine])
+        failures = [line.text for line in lines if not line.fine]
+        with world.agreeing():
+            collected = collect_results(points, folder, path is None, failures) if world.first else []
+        return share_results(collected, world) if world.size > 1 else collected
 
 
 def assignments(grid: Mapping[Any, Any]) -> tuple[list[str], list[str]]:

@@ -68,8 +68,8 @@ def check_repeatable(case: Case) -> str:
         raise Inconclusive("its noise is secret: an option such as algorithm.noise_seed gives it a seed")
     if text:
         raise CheckFailure(
-            f"two runs with the same seed: {text}; random numbers come from f.rng, fed.rng or mpifed.stream, and what "
-            "changes belongs to the state",
+            f"two runs with the same seed: {text}; random numbers come from f.rng, fed.rng or mpifed.extend.stream, and "
+            "what changes belongs to the state",
             *likely_methods(case),
         )
     return "the same bits"
@@ -174,7 +174,7 @@ OF_DATA = NEEDS | {name: name for name in ("value", "grad", "value_grad")}  # th
 def require_claim(case: Case, promise: Supports, words: str) -> None:
     """Raise Inconclusive unless a class declares a promise."""
     if not declared_promises(case.component) & promise:
-        raise Inconclusive(f"it does not say that it keeps {words}: supports = mpifed.Supports.{words.upper()}")
+        raise Inconclusive(f"it does not say that it keeps {words}: supports = mpifed.extend.Supports.{words.upper()}")
 
 
 def check_tensors(case: Case) -> str:

@@ -122,5 +122,5 @@ def external_family(name: str) -> type[Component]:
         raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
     families = [family for family in KINDS.values() if issubclass(cls, family)]
     if not families:
-        raise UserError(f"name = {toml_value(name)} is wrong: it has no base class such as mpifed.Algorithm")
+        raise UserError(f"name = {toml_value(name)} is wrong: it has no base class such as mpifed.extend.Algorithm")
     return families[0]

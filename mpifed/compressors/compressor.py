@@ -39,7 +39,7 @@ class Compressor(Component):
     is that of Frobenius, in which entries off the diagonal count twice. C is contractive if E‖C(x) − x‖² <=
     (1 − δ)‖x‖², and unbiased if E C(x) = x; then E‖C(x) − x‖² <= ω‖x‖². The expectation is over the draws of C.
 
-        >>> class Sign(mpifed.Compressor):
+        >>> class Sign(mpifed.extend.Compressor):
         ...     def message(self, rows, rngs, symmetric):
         ...         return np.abs(rows).mean(axis=1, keepdims=True) * np.sign(rows)
         ...     def bits(self, N, itemsize, symmetric=False):

@@ -31,7 +31,7 @@ ADVICE: tuple[tuple[type[Exception], str, str], ...] = (
     (
         AttributeError,
         "'Federation'.*'(mix|local|add|gather)'",
-        "; a method on a graph is derived from mpifed.GraphAlgorithm",
+        "; a method on a graph is derived from mpifed.extend.GraphAlgorithm",
     ),
     (
         TypeError,

@@ -44,13 +44,20 @@ def find_entry_points(kind: str) -> dict[str, str]:
     return {point.name: point.value.partition("[")[0].strip() for point in reversed(list(points))}
 
 
+def public_module(family: Any) -> str:
+    """Return the module from which users import the base class of a family."""
+    if not family.kind:
+        return str(family.__module__)
+    of_methods = "mpifed.algorithms.parts"
+    return of_methods if family.__module__.startswith(f"{of_methods}.") else "mpifed.extend"
+
+
 @cache
 def label_class(family: Any, cls: Any, name: str) -> Any:
     """Return a subclass of ``cls`` labelled ``name``; ValueError unless ``cls`` is a complete member of ``family``."""
     title = f"{cls.__name__} of {name.rpartition(':')[0] or cls.__module__}"
     if not issubclass(cls, family) or cls is family:
-        home = "mpifed" if family.kind else family.__module__  # the module from which users import the base class
-        raise ValueError(f"{title} is not derived from {home}.{family.__name__}")
+        raise ValueError(f"{title} is not derived from {public_module(family)}.{family.__name__}")
     module = importlib.import_module(family.checks) if family.checks else None
     missing = [key for key in dir(cls) if getattr(getattr(cls, key), "__isabstractmethod__", False)]
     if missing:
@@ -60,7 +67,7 @@ def label_class(family: Any, cls: Any, name: str) -> Any:
     names = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "supports")
     body = {key: vars(cls)[key] for key in names if key in vars(cls)}
     if type(body.get("supports", NOTHING_SUPPORTED)) not in (Supports, property):
-        right = "it must be of mpifed.Supports, such as Supports.PRIVACY | Supports.SURVIVAL"
+        right = "it must be of mpifed.extend.Supports, such as Supports.PRIVACY | Supports.SURVIVAL"
         raise ValueError(f"{title}: supports = {body['supports']!r} is wrong: {right}")
     try:
         check_defaults(cls)
@@ -105,7 +112,7 @@ def load_class(reference: str, what: str = "class", cls: Any = type) -> Any:
         only = f"only that program can go on: pass {name}(…) to mpifed.resume there"
         raise ValueError(f"{name} was defined in a notebook, a script or a function, so {only}")
     candidates = {key: value for key, value in vars(module).items() if right(value)}
-    # Without the names that the file imports: nobody meant mpifed.Algorithm.
+    # Without the names that the file imports: nobody meant mpifed.extend.Algorithm.
     defined = [key for key, value in candidates.items() if getattr(value, "__module__", None) == module.__name__]
     matches = difflib.get_close_matches(name, defined, 1) or defined[:8]
     raise ValueError(f"{source} has no {what} {name}" + (f"; it defines {', '.join(matches)}" if matches else ""))

@@ -17,7 +17,7 @@ class Supports(Flag):
     the state of a rank that dies can be computed again from the checkpoint. ``DEVICES``: it computes with ``f.xp`` and
     copies nothing to memory in a local step.
 
-        >>> mpifed.Supports.BITS in mpifed.algorithms.FedAvg().supports
+        >>> mpifed.extend.Supports.BITS in mpifed.algorithms.FedAvg().supports
         True
     """
 
@@ -65,9 +65,9 @@ NO_PROMISES = OptionPromises(NOTHING_SUPPORTED)
 def supporting(*options: str, supports: Supports = Supports.EVERYTHING) -> dict[str, OptionPromises]:
     """Declare options that keep these promises, by default all.
 
-    >>> class Scaled(mpifed.Data):
-    ...     supports = mpifed.Supports.EVERYTHING
-    ...     options = mpifed.supporting("scale")
+    >>> class Scaled(mpifed.extend.Data):
+    ...     supports = mpifed.extend.Supports.EVERYTHING
+    ...     options = mpifed.extend.supporting("scale")
     ...     scale: float = 1.0
     """
     return dict.fromkeys(options, OptionPromises(supports))

@@ -40,8 +40,8 @@ def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
 
     A purpose is any text. mpifed uses PURPOSES; any other text gives a stream of its own.
 
-        >>> first = mpifed.stream(0, "my noise", 3).standard_normal(2)
-        >>> np.array_equal(first, mpifed.stream(0, "my noise", 3).standard_normal(2))
+        >>> first = mpifed.extend.stream(0, "my noise", 3).standard_normal(2)
+        >>> np.array_equal(first, mpifed.extend.stream(0, "my noise", 3).standard_normal(2))
         True
     """
     # The generator counts the first word of the counter up, so a stream has 2⁶⁴ blocks before it would run into that

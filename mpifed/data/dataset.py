@@ -104,7 +104,7 @@ class Dataset:
     ``stated``: whether the study says which classes there are; ``inferred``: facts inferred from all samples.
 
         >>> dataset = mpifed.data.Gaussian(clients=4, samples=20, features=3).load(0, "float64")
-        >>> isinstance(dataset, mpifed.Dataset), dataset.m, dataset.n, dataset.sizes.tolist()
+        >>> isinstance(dataset, mpifed.extend.Dataset), dataset.m, dataset.n, dataset.sizes.tolist()
         (True, 4, 3, [20, 20, 20, 20])
     """
 
@@ -206,10 +206,10 @@ class ClientByClient(GeneratedDataset):
 class Data(Component):
     """A source of federated data, which ``[data]`` of an experiment file names.
 
-    >>> class Noise(mpifed.Data):
+    >>> class Noise(mpifed.extend.Data):
     ...     def load(self, seed, dtype):
-    ...         X = mpifed.stream(seed, "data").standard_normal((20, 3))
-    ...         return mpifed.Pool(X, X.sum(axis=1), None, np.full(self.clients, 5), dtype)
+    ...         X = mpifed.extend.stream(seed, "data").standard_normal((20, 3))
+    ...         return mpifed.extend.Pool(X, X.sum(axis=1), None, np.full(self.clients, 5), dtype)
     >>> mpifed.run(data=Noise(clients=4), rounds=1).m
     4
     """

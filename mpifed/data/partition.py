@@ -20,7 +20,7 @@ BY_LABEL = "the labels of all samples say which client each belongs to"
 class Partition(Component):
     """A rule that divides the rows of a pool among clients.
 
-    >>> class ByTurns(mpifed.Partition):
+    >>> class ByTurns(mpifed.extend.Partition):
     ...     def deal(self, y, m, rng):
     ...         owner = np.arange(len(y)) % m
     ...         return np.argsort(owner, kind="stable"), np.bincount(owner, minlength=m)

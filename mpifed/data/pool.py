@@ -42,7 +42,7 @@ class Pool(Dataset):
     Rows are converted to ``dtype`` when they are read. ``test``: the test samples (X, y, order, sizes), or None.
     ``source`` is the name of the data in error messages, such as the path of a file.
 
-        >>> pool = mpifed.Pool(X, y, order=None, sizes=[20, 40])
+        >>> pool = mpifed.extend.Pool(X, y, order=None, sizes=[20, 40])
         >>> pool.m, pool.n
         (2, 3)
     """

@@ -47,7 +47,7 @@ class Conflict(NamedTuple):
     {selector} and {m}.
 
         >>> from mpifed.features.conflict import Conflict
-        >>> class Log(mpifed.Plugin):
+        >>> class Log(mpifed.extend.Plugin):
         ...     conflicts = [Conflict(("Log", "masks"), "Log cannot be used with masks", lambda c: c.masks)]
     """
 

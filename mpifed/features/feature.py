@@ -43,7 +43,7 @@ class Plugin:
     judged. Then a run calls the methods below in their order, on every rank. A plug-in that is a ``Callback`` too is
     called back itself.
 
-        >>> class Saying(mpifed.Plugin, mpifed.Callback):
+        >>> class Saying(mpifed.extend.Plugin, mpifed.extend.Callback):
         ...     def notes(self):
         ...         return ["this run says so"]
         >>> mpifed.run(plugins=["saying.py:Saying"], algorithm="gd", rounds=1).attrs["notes"]

@@ -102,7 +102,7 @@ ON_GRAPH = [
     Conflict(
         ("graph", "a method with a server"),
         'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}; '
-        "one of your own is derived from mpifed.GraphAlgorithm",
+        "one of your own is derived from mpifed.extend.GraphAlgorithm",
         lambda c: not c.algorithm.on_graph,
     ),
     Conflict(
@@ -192,7 +192,7 @@ def single_uploads(key: str, is_asked: Callable[[Experiment], Any]) -> list[Conf
         Conflict(
             (key, "a method with more than one mean of uploads"),
             wrong + "{name} does not say that its rounds use uploads in one mean alone; {able} do, and a class of your "
-            "own says so by upload = mpifed.Upload(one_mean={{}})",
+            "own says so by upload = mpifed.extend.Upload(one_mean={{}})",
             lambda c: is_asked(c) and not uses_one_mean(c.algorithm) and {"able": list_methods(uses_one_mean)},
         ),
         Conflict(

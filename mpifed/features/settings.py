@@ -195,7 +195,7 @@ class Experiment(StudyTable, kw_only=True):
     robust: RobustMean | None = None
     plugins: Annotated[
         tuple[str, ...] | None,
-        Meta(description="plug-ins of your own, path.py:Class each: classes derived from mpifed.Plugin"),
+        Meta(description="plug-ins of your own, path.py:Class each: classes derived from mpifed.extend.Plugin"),
     ] = None
 
     refused: ClassVar[dict[str, str]] = {

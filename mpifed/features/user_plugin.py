@@ -23,7 +23,7 @@ def load_user_plugin(reference: str) -> type[Plugin]:
     except ValueError as error:
         raise UserError(f"{wrong}: {error}") from None
     if not issubclass(cls, Plugin):
-        raise UserError(f"{wrong}: {cls.__name__} is not derived from mpifed.Plugin")
+        raise UserError(f"{wrong}: {cls.__name__} is not derived from mpifed.extend.Plugin")
     guarded: type[Plugin] = guard_class(cls)
     return guarded
 

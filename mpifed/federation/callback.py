@@ -16,7 +16,7 @@ class Callback:
     A callback lives on rank 0. It may read the server, ask its clients by ``fed.inspect``, which is charged to no
     ledger, and change neither.
 
-        >>> class Printed(mpifed.Plugin, mpifed.Callback):
+        >>> class Printed(mpifed.extend.Plugin, mpifed.extend.Callback):
         ...     def after_round(self, fed, server):
         ...         print(fed.round, len(server.x))
     """

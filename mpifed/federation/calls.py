@@ -1,7 +1,7 @@
 """The server's calls of client methods: requests, their cost, and the error where one fails."""
 
 from collections.abc import Callable
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from mpifed.core.errors import RunError, UserError
 from mpifed.core.typing import Array
 from mpifed.federation.ids import match_arrived, require_rows, restore_order, sort_clients
 from mpifed.federation.ledger import Ledger
-from mpifed.federation.method import ClientMethod
+from mpifed.federation.method import Args, Called, CalledWithRow, ClientMethod, Row
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, unpack_reply
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
@@ -61,7 +61,26 @@ class ClientCaller:
         """Number of times that each client has taken part: (m,)."""
         return self.schedule.times_selected
 
+    @overload
+    def call(self, *, of: Array | None, **options: Unpack[CallOptions]) -> Any: ...
+    @overload
     def call(
+        self,
+        method: Called[*Args],
+        *args: *Args,
+        to: Array | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+    @overload
+    def call(
+        self,
+        method: CalledWithRow[*Args, Row],
+        *args: *Args,
+        each: Row,
+        to: Array | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+    def call(  # type: ignore[misc]  # mypy does not see that Any takes *Args
         self,
         method: ClientMethod | None = None,
         *args: Any,
@@ -79,7 +98,28 @@ class ClientCaller:
             return self._collect_uploads("rows", of, None, options)
         return self._ask(*self._prepare(Request(method.__name__, args, to, each), options))
 
+    @overload
+    def sum(self, *, of: Array | None, last: str | None = None, **options: Unpack[CallOptions]) -> Any: ...
+    @overload
     def sum(
+        self,
+        method: Called[*Args],
+        *args: *Args,
+        to: Array | None = None,
+        last: str | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+    @overload
+    def sum(
+        self,
+        method: CalledWithRow[*Args, Row],
+        *args: *Args,
+        each: Row,
+        to: Array | None = None,
+        last: str | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+    def sum(  # type: ignore[misc]  # mypy does not see that Any takes *Args
         self,
         method: ClientMethod | None = None,
         *args: Any,
@@ -98,7 +138,28 @@ class ClientCaller:
             return self._collect_uploads(self._sum, of, last, options)
         return self._ask(*self._prepare(Request(method.__name__, args, to, each, self._sum, last), options))
 
+    @overload
+    def mean(self, *, of: Array | None, last: str | None = None, **options: Unpack[CallOptions]) -> Any: ...
+    @overload
     def mean(
+        self,
+        method: Called[*Args],
+        *args: *Args,
+        to: Array | None = None,
+        last: str | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+    @overload
+    def mean(
+        self,
+        method: CalledWithRow[*Args, Row],
+        *args: *Args,
+        each: Row,
+        to: Array | None = None,
+        last: str | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+    def mean(  # type: ignore[misc]  # mypy does not see that Any takes *Args
         self,
         method: ClientMethod | None = None,
         *args: Any,
@@ -110,12 +171,17 @@ class ClientCaller:
     ) -> Any:
         """Call a client method like ``sum``, and return the sum divided by the number of clients in it."""
         options["averaged"] = True
-        total = self.sum(method, *args, to=to, each=each, of=of, last=last, **options)
+        total: Any = self.sum(method, *args, to=to, each=each, of=of, last=last, **options)  # type: ignore[call-overload, misc]
         count = self.m if last is not None else self.count
         return tuple([divide_sum(t, count) for t in total]) if isinstance(total, tuple) else divide_sum(total, count)
 
     def solve(
-        self, method: ClientMethod, *args: Any, last: str, then: Callable[..., Array], to: Array | None = None
+        self,
+        method: Called[*Args],
+        *args: *Args,
+        last: str,
+        then: Callable[[Array, *Args], Array],
+        to: Array | None = None,
     ) -> Array:
         """Run ``method``, then apply ``then(rows, *args)``, (m, n) -> (n,), to the field ``last`` of all clients.
 
@@ -123,11 +189,22 @@ class ClientCaller:
         """
         return self._ask(Request(method.__name__, args, to, last=last, then=then))
 
-    def max(self, method: ClientMethod, *args: Any, to: Array | None = None) -> Any:
+    def max(self, method: Called[*Args], *args: *Args, to: Array | None = None) -> Any:
         """Call a client method like ``call``, and return the elementwise maximum of the replies."""
         return self._ask(Request(method.__name__, args, to, reduce="max"))
 
+    @overload
+    def send(self, method: Called[*Args], *args: *Args, to: Array | None = None, bits: int | None = None) -> None: ...
+    @overload
     def send(
+        self,
+        method: CalledWithRow[*Args, Row],
+        *args: *Args,
+        each: Row,
+        to: Array | None = None,
+        bits: int | None = None,
+    ) -> None: ...
+    def send(  # type: ignore[misc]  # mypy does not see that Any takes *Args
         self,
         method: ClientMethod,
         *args: Any,

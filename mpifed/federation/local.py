@@ -54,7 +54,7 @@ class Local:
     plug-ins; without any, f_i is the problem's.
 
         >>> class Descent(mpifed.algorithms.GD):
-        ...     def gradient(self, f: mpifed.Local, client, x):
+        ...     def gradient(self, f: mpifed.extend.Local, client, x):
         ...         assert f.grad(x).shape == (len(f), f.n)
         ...         return client, f.grad(x)
         >>> mpifed.run(algorithm=Descent(), rounds=2).cr
@@ -85,8 +85,9 @@ class Local:
         return Local(block, self._study, ids, key, transforms)
 
     def take(self, rows: Array) -> Local:
-        """Return the f_i of some of these clients, by position."""
+        """Return the f_i of some of these clients, by position or by a mask (c,)."""
         rows = rows if isinstance(rows, np.ndarray) else to_numpy(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self.key)

@@ -39,7 +39,7 @@ class LocalTransform:
     ``of``. Its methods get f and must not store it: a reference cycle of f and its transforms would keep samples in
     memory until the garbage collector runs.
 
-        >>> class Doubled(mpifed.LocalTransform):
+        >>> class Doubled(mpifed.extend.LocalTransform):
         ...     def gradient(self, f, before):
         ...         return lambda block, X: 2 * before(block, X)
     """

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeVar, TypeVarTuple, runtime_checkable
 
 from mpifed.core.guards import is_user_class
 from mpifed.core.typing import Array
@@ -10,6 +10,10 @@ from mpifed.federation.local import Local
 from mpifed.federation.traits import MeanEstimate, Participation, RecordValues, Requirement, Unsupported, Upload
 
 ClientMethod = Callable[..., Any]  # f, the state of clients and arguments -> new state, upload
+Args = TypeVarTuple("Args")  # the arguments of a call, which a type checker compares with those of the client method
+Row = TypeVar("Row")  # the argument of which each client gets a row of its own
+Called = Callable[[Local, Any, *Args], Any]
+CalledWithRow = Callable[[Local, Any, *Args, Row], Any]
 
 
 class ServerState(Protocol):

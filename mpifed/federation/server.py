@@ -32,7 +32,7 @@ class Federation(ClientCaller):
     same bits on any number of ranks, unless ``reproducible`` is false.
 
         >>> class Listening(mpifed.algorithms.FedAvg, tag="listening"):
-        ...     def round(self, fed: mpifed.Federation, server):
+        ...     def round(self, fed: mpifed.extend.Federation, server):
         ...         assert fed.m == 128 and server.x.shape == (fed.n,)
         ...         return super().round(fed, server)
         >>> mpifed.run(algorithm=Listening(), rounds=2).cr

@@ -15,7 +15,7 @@ class Unsupported(NamedTuple):
     """The reason why a method does not support something: the end of a sentence after "because".
 
     >>> class Waiting(mpifed.algorithms.FedAvg, tag="waiting"):
-    ...     asynchronous = mpifed.Unsupported("its server waits for every client")
+    ...     asynchronous = mpifed.extend.Unsupported("its server waits for every client")
     >>> bool(Waiting.asynchronous)
     False
     """
@@ -29,7 +29,7 @@ class Unsupported(NamedTuple):
 class Participation(Enum):
     """The clients that a round takes.
 
-    >>> mpifed.algorithms.DGD.participation is mpifed.Participation.ALL
+    >>> mpifed.algorithms.DGD.participation is mpifed.extend.Participation.ALL
     True
     """
 
@@ -53,7 +53,7 @@ class Participation(Enum):
 class MeanEstimate(Enum):
     """The meaning of a mean over selected clients for a method, if clients may have unequal probabilities.
 
-    >>> mpifed.algorithms.FedAvg.mean_estimate is mpifed.MeanEstimate.UNBIASED
+    >>> mpifed.algorithms.FedAvg.mean_estimate is mpifed.extend.MeanEstimate.UNBIASED
     True
     """
 
@@ -68,7 +68,7 @@ class Upload(NamedTuple):
     field of the clients' state with their last upload, if rounds use those of all clients (``last``) with the options
     ``when``.
 
-        >>> mpifed.algorithms.FedADMM.upload == mpifed.Upload(content="model", last_upload="z")
+        >>> mpifed.algorithms.FedADMM.upload == mpifed.extend.Upload(content="model", last_upload="z")
         True
     """
 
@@ -93,7 +93,7 @@ class Requirement(NamedTuple):
 
     It calls it with the options ``when``, but not if all options ``unless`` are set. ``also`` is a further condition.
 
-        >>> mpifed.algorithms.GD.requires == (mpifed.Requirement("lipschitz", unless=("gamma",)),)
+        >>> mpifed.algorithms.GD.requires == (mpifed.extend.Requirement("lipschitz", unless=("gamma",)),)
         True
     """
 
@@ -110,7 +110,7 @@ class Sum(NamedTuple):
 
         >>> class Watched(mpifed.algorithms.FedAvg, tag="watched"):
         ...     def record(self, f, client, x):
-        ...         return {"norm": mpifed.Sum(np.linalg.norm(f.grad(x), axis=1))}
+        ...         return {"norm": mpifed.algorithms.parts.Sum(np.linalg.norm(f.grad(x), axis=1))}
         >>> "norm" in mpifed.run(algorithm=Watched(), rounds=1).rounds
         True
     """
@@ -127,7 +127,7 @@ class Sum(NamedTuple):
 class Max(NamedTuple):
     """A recorded number of each client (c,), of which the maximum over all clients is taken.
 
-    >>> mpifed.Max(np.array([0.5, 2.0])).values.max()
+    >>> mpifed.algorithms.parts.Max(np.array([0.5, 2.0])).values.max()
     np.float64(2.0)
     """
 

@@ -63,12 +63,12 @@ class Transform:
     Server and hosts have an object of their own each. What one keeps for the next request is in ``server_state`` or
     ``client_state``: arrays by name, which checkpoints save and restore.
 
-        >>> class Halves(mpifed.Transform):
+        >>> class Halves(mpifed.extend.Transform):
         ...     def encode_array(self, batch, name, rows):
         ...         return rows.astype("float16").astype(rows.dtype)
         ...     def bits(self, shapes):
         ...         return 16 * sum(math.prod(shape) for shape in shapes)
-        >>> class HalfPrecision(mpifed.Plugin):
+        >>> class HalfPrecision(mpifed.extend.Plugin):
         ...     def transforms(self, setup, fed):
         ...         return [Halves()]
     """
@@ -151,7 +151,7 @@ class Transform:
 class ServerTransform:
     """A change of the server's state after a round, and of the evaluated sums; by default it changes nothing.
 
-    >>> class Halved(mpifed.ServerTransform):
+    >>> class Halved(mpifed.extend.ServerTransform):
     ...     def transform_state(self, server):
     ...         return server._replace(x=server.x / 2)
     """

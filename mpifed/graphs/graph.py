@@ -19,7 +19,7 @@ class Edges(NamedTuple):
 
     ``own`` (m,): the weights W_ii, None for those with which rows sum to 1.
 
-        >>> mpifed.Edges(np.array([[0, 1], [1, 2]])).weights is None
+        >>> mpifed.extend.Edges(np.array([[0, 1], [1, 2]])).weights is None
         True
     """
 
@@ -35,9 +35,9 @@ class Graph(Component):
     with d_i and d_j neighbours, W_ii = 1 − Σ_j W_ij. In a round each edge is lost with probability ``loss``: it carries
     nothing, and its weight is added to W_ii and W_jj.
 
-        >>> class Path(mpifed.Graph):
+        >>> class Path(mpifed.extend.Graph):
         ...     def edges(self, m, rng):
-        ...         return mpifed.Edges(np.column_stack([np.arange(m - 1), np.arange(1, m)]))
+        ...         return mpifed.extend.Edges(np.column_stack([np.arange(m - 1), np.arange(1, m)]))
         >>> mpifed.run(algorithm="dgd", graph=Path(), rounds=2).cr
         2
     """

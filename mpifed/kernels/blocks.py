@@ -30,8 +30,8 @@ class Block:
     clients, each with the positions of its clients in this block. ``xp`` has the functions of the array-API standard
     for these arrays.
 
-        >>> class Absolute(mpifed.Problem):
-        ...     def value_grad(self, block: mpifed.Block, X):
+        >>> class Absolute(mpifed.extend.Problem):
+        ...     def value_grad(self, block: mpifed.extend.Block, X):
         ...         r = block.matvec(X) - block.b
         ...         return (block.w * np.abs(r)).sum(axis=1), block.vecmat(block.w * np.sign(r))
         >>> mpifed.run(problem=Absolute(), algorithm="fedavg", rounds=2).cr

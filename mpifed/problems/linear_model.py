@@ -27,7 +27,7 @@ class LinearModel(Problem):
     A subclass defines ``curvature``, ``loss`` and ``slope``; ``bend`` for Hessians; ``weight`` for a regulariser,
     which is ‖x‖²/2 unless it defines the ``penalty`` methods too. With ``mean`` compiled kernels can compute it.
 
-        >>> class LogCosh(mpifed.LinearModel):
+        >>> class LogCosh(mpifed.extend.LinearModel):
         ...     curvature = 1.0
         ...     def loss(self, Z, b):
         ...         return np.logaddexp(Z - b, b - Z) - np.log(2)

@@ -43,7 +43,7 @@ class Problem(Component):
     ``predict``, ``majorizer_inverse`` and ``clipped_grad``. Algorithms name those that they need, and a run is refused
     before its first round if one is missing. A problem with ``predict`` is also evaluated by its accuracy.
 
-        >>> class Mean(mpifed.Problem):
+        >>> class Mean(mpifed.extend.Problem):
         ...     def value_grad(self, block, X):
         ...         mean = block.vecmat(block.w)
         ...         return np.vecdot(X, X) / 2 - np.vecdot(mean, X), X - mean

@@ -17,7 +17,7 @@ ROUNDING = 1e-12  # sides of >=, <= and = may differ by this share
 class Condition(NamedTuple):
     """Condition of a theorem, ``left relation right``; ``holds`` is its answer, None where it cannot be decided.
 
-    >>> mpifed.Condition.of("γ ≤ 1/L", 0.1, "<=", 0.5, "Theorem 1").holds
+    >>> mpifed.theory.Condition.of("γ ≤ 1/L", 0.1, "<=", 0.5, "Theorem 1").holds
     True
     """
 
@@ -48,7 +48,8 @@ class Bound(NamedTuple):
     ``kind`` is "factor" (per round), "bound" (after the study's rounds) or "number". ``column`` is the recorded column
     that a factor or bound is about (empty: none), and ``first`` the first round that counts.
 
-        >>> mpifed.Bound("rate of f − f*", "1 − γμ", 0.9, "Theorem 1", kind="factor", column="objective_gap").value
+        >>> bound = mpifed.theory.Bound("rate of f", "1 − γμ", 0.9, "Theorem 1", kind="factor", column="objective_gap")
+        >>> bound.value
         0.9
     """
 
@@ -86,7 +87,7 @@ class Certificate(NamedTuple):
     ``constants`` of the study, where the certificate is of a study or a run.
 
         >>> certificate = mpifed.run(algorithm={"name": "fedgia", "certify": True}, rounds=1).certificate
-        >>> isinstance(certificate, mpifed.Certificate), len(certificate.conditions)
+        >>> isinstance(certificate, mpifed.theory.Certificate), len(certificate.conditions)
         (True, 5)
     """
 
@@ -117,9 +118,9 @@ class StudyConstants(NamedTuple):
     ‖x − prox(x − ∇f(x))‖², and x* minimises F.
 
         >>> class Careful(mpifed.algorithms.FedAvg, tag="careful"):
-        ...     def certificate(self, known: mpifed.StudyConstants):
-        ...         few = mpifed.Condition.of("k0 ≤ m", self.k0, "<=", known.m, "my notes")
-        ...         return mpifed.Certificate("my notes", [few], [], [])
+        ...     def certificate(self, known: mpifed.theory.StudyConstants):
+        ...         few = mpifed.theory.Condition.of("k0 ≤ m", self.k0, "<=", known.m, "my notes")
+        ...         return mpifed.theory.Certificate("my notes", [few], [], [])
         >>> mpifed.run(algorithm=Careful(certify=True), rounds=1).certificate.holds
         True
     """

@@ -10,7 +10,7 @@ import mpifed
 from tests.agreement.row import CLOSE, FOLDER, Row, apart, program
 
 RIDGE = """
-from mpifed import Array, LinearModel
+from mpifed.extend import Array, LinearModel
 
 
 class Ridge(LinearModel):

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed import Array, Distribution, algorithms
+from mpifed import algorithms
+from mpifed.extend import Array, Distribution
 from mpifed.algorithms.feddyn import Client as Term
 from mpifed.algorithms.fednova import Client
 from mpifed.algorithms.scaffold import Client as Variate

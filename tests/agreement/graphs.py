@@ -14,7 +14,8 @@ from tests.agreement.stored import case
 NODES = """
 import numpy as np
 
-from mpifed import Callback, Plugin
+from mpifed.extend import Callback, Plugin
+from mpifed.extend import Plugin
 
 
 class Nodes(Plugin, Callback):
@@ -30,7 +31,7 @@ import itertools
 
 import numpy as np
 
-from mpifed import Compressor
+from mpifed.extend import Compressor
 
 Z = np.load({path!r})
 KIND, A, M = str(Z["compressor"]), int(Z["param"]), len(Z["sizes"])

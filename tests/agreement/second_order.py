@@ -19,6 +19,7 @@ import numpy as np
 
 from mpifed.features.feature import EnginePlugin
 from mpifed.federation.method import WrappedMethods
+from mpifed.extend import Plugin
 
 NUMBERS = np.load({path!r})  # (rounds, m, …)
 

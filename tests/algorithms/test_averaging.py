@@ -4,37 +4,18 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import Compressor, Pool, UserError, stream
-from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
+from mpifed import UserError
+from mpifed.algorithms import FedAvg, FedNova, FedOpt
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import ConstantStep
+from mpifed.extend import Compressor, Pool, stream
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.federation.participation.selection import All, UniformSelection
-from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients
 from tests.helpers.devices import devices
 from tests.oracles import local_steps
 from tests.oracles.problems import LeastSquares
 from tests.oracles.synchronous import rounds
-
-
-def limit(Q, b, gamma, counts, weights):
-    """x with Σ w_i M_i (x − x_i) = 0, M_i = I − (I − γQ_i)^τ_i and x_i the minimiser of f_i = ½xᵀQ_i x − b_iᵀx."""
-    eye = np.eye(Q.shape[1])
-    parts = zip(Q, counts, weights, strict=True)
-    pulls = np.array([w * (eye - np.linalg.matrix_power(eye - gamma * q, count)) for q, count, w in parts])
-    own = np.linalg.solve(Q, b[..., None])[..., 0]
-    return np.linalg.solve(pulls.sum(axis=0), np.einsum("ijk,ik->j", pulls, own))
-
-
-def test_the_limit_of_local_gradient_descent_on_quadratics_is_in_closed_form_and_not_the_minimiser():
-    Q, b = systems(5, 4, spread=2.0)
-    run = Run(LocalGD(k0=4, gamma=0.02), "quadratic", selection=All(), data=quadratics(Q, b))
-    right = limit(Q, b, 0.02, [4] * 5, np.ones(5))
-    assert np.allclose(run.rounds(1000)[-1], right, rtol=1e-7)
-    optimum = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
-    assert np.linalg.norm(right - optimum) > 1e-3 * np.linalg.norm(optimum)
-    nearer = limit(Q, b, 0.002, [4] * 5, np.ones(5))
-    assert 0 < np.linalg.norm(nearer - optimum) < 0.2 * np.linalg.norm(right - optimum)
 
 
 def partial(run, steps):
@@ -61,23 +42,6 @@ def test_unequal_work_of_fednova_is_the_oracle_to_rounding(momentum):
     clients = [LeastSquares(A, b) for A, b in run.samples()]
     right = np.array([x for x, _ in rounds(local_steps.FedNova(clients, steps=steps, **options), chosen)])[1:]
     assert np.abs(np.array(models) - right).max() <= 1e-12 * np.abs(right).max()
-
-
-def test_where_fedavg_goes_with_unequal_work_and_where_fednova_goes():
-    """For small γ FedAvg ends at the minimiser of Σ τ_i f_i; FedNova, with weights 1/τ_i, at that of Σ f_i."""
-    steps, gamma = np.array([1, 8, 2, 5, 1]), 0.004
-    Q, b = systems(5, 4, spread=2.0)
-    optimum = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
-    pulled = np.linalg.solve(np.einsum("i,ijk", steps, Q), steps @ b)
-    for kind, weights, near in ((FedAvg, np.ones(5), pulled), (FedNova, 1 / steps, optimum)):
-        algorithm = kind(k0=8, step=ConstantStep(a=gamma))
-        run = partial(Run(algorithm, "quadratic", selection=All(), data=quadratics(Q, b)), steps)
-        right = limit(Q, b, gamma, steps, weights)
-        run.server = run.server._replace(x=right)
-        assert np.allclose(run.rounds(1)[-1], right, rtol=1e-10)
-        run.server = run.server._replace(x=0 * right)
-        assert np.linalg.norm(run.rounds(100)[-1] - right) < 0.5 * np.linalg.norm(right)
-        assert np.linalg.norm(right - near) < 0.1 * np.linalg.norm(pulled - optimum)
 
 
 def test_epochs_of_uneven_clients_are_unequal_work():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from msgspec import Meta
 
-from mpifed import Algorithm, Local
 from mpifed.algorithms.bases.algorithm import Client, Server, count_gradients
+from mpifed.extend import Algorithm, Local
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import GRAPHED, SERVED
 from tests.helpers.algorithm_runs import Run, build, same

@@ -6,7 +6,7 @@ import pytest
 import mpifed
 from mpifed import UserError
 from mpifed.algorithms import FedAvg
-from mpifed.algorithms.parts import stochastic_solvers
+from mpifed.algorithms.parts import local_solvers
 from mpifed.algorithms.parts.optimizers import SGD, clip_gradients
 from tests.algorithms.test_optimizers import TAKES
 from tests.helpers.algorithm_cases import SETTINGS
@@ -29,7 +29,7 @@ def test_every_method_with_an_optimizer_clips(name):
     assert not np.array_equal(plain, cut)
 
 
-@pytest.mark.parametrize("kind", [stochastic_solvers.SGDSolver, stochastic_solvers.AdamSolver])
+@pytest.mark.parametrize("kind", [local_solvers.SGDSolver, local_solvers.AdamSolver])
 def test_stochastic_solvers_of_dual_methods_clip_too(kind):
     assert kind(clip=0.3).rule().clip == 0.3
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mpifed import Problem, UserError, run
+from mpifed import UserError, run
 from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum, clip_gradients
+from mpifed.extend import Problem
 from tests.helpers.algorithm_runs import SOURCES, N
 
 A, LAMBDA = 0.01, 0.5

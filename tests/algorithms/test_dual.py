@@ -9,7 +9,6 @@ import mpifed
 from benchmarks.beyond import measures
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.features.selection_laws.importance import Importance
 from mpifed.features.selection_laws.turns_and_scores import Greedy
 from mpifed.federation.participation.selection import UniformSelection, find_untaken
 from mpifed.federation.server import UNIFORM_PART
@@ -115,20 +114,6 @@ def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
         y -= y.mean(axis=0)
         gaps = [dual.gap(after(run, y=y, w=0 * y).y) for run in runs]
         assert weight @ gaps / weight.sum() <= factor * dual.gap(y) * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("scaling", ["common", "own"])
-def test_the_selection_draws_from_that_law(scaling):
-    dual = Dual(uneven(own=scaling == "own"))
-    a, beta = spectra(dual, scaling)
-    run = begun(dual, Importance(count=2), scaling=scaling)
-    run.rounds(1)
-    select, times = run.fed.participants.selector.select, np.zeros((dual.m, dual.m))
-    for round in range(1, 4001):
-        times[tuple(select(round, 0))] += 1
-    pairs = np.array([[(a[i] + a[j]) * beta[i] / a[i] * beta[j] / a[j] * (i < j) for j in range(5)] for i in range(5)])
-    expected = 4000 * pairs / pairs.sum()
-    assert (abs(times - expected) <= 5 * np.sqrt(expected)).all()
 
 
 @pytest.mark.parametrize("tau", [2, 3, 4])

@@ -1,14 +1,17 @@
 """FedGiA: its t, also for problems of one's own, its asynchronous form, and the penalty that follows the curvature."""
 
 from math import log
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mpifed
-from mpifed import LinearModel, UserError
-from mpifed.algorithms.fedgia import FedGiA, follow_curvature, start_adaptive
+from mpifed import UserError
+from mpifed.algorithms.fedgia import FedGiA
+from mpifed.algorithms.parts.fedgia_steps import AdaptiveServer, default_penalty_factor, follow_curvature
 from mpifed.data.sources.gaussian import Gaussian
+from mpifed.extend import LinearModel
 from mpifed.federation.participation.selection import All
 from mpifed.problems.logistic import Logistic, LogisticLoss, NonconvexLogistic
 from mpifed.theory.fedgia import certificate
@@ -68,10 +71,12 @@ def test_a_logistic_loss_of_ones_own_has_the_iterates_of_mpifeds():
 
 
 def test_fedgia_takes_t_from_table_iii():
-    assert FedGiA().scale(False, samples=8992, n=1024) == 0.15
-    assert FedGiA().scale(True, samples=8992, n=1024) == pytest.approx(4 * log(8992) / 1024)
-    assert FedGiA().scale(True, samples=8992, n=10**6) == 0.025
-    assert FedGiA(t=7.0).scale(True, samples=8992, n=1024) == 7.0
+    def t(problem, n):
+        return default_penalty_factor(SimpleNamespace(problem=problem, samples=8992, n=n))
+
+    assert t(Silent(), 1024) == 0.15
+    assert t(Own(), 1024) == pytest.approx(4 * log(8992) / 1024)
+    assert t(Own(), 10**6) == 0.025
 
 
 def seconds(i, count):
@@ -131,7 +136,7 @@ STARTS = [0.002, 0.2, 20.0]
 
 def path_of(f, x, sigma, most, count):
     """States of x⁺ = x − f(x)/σ, f the gradient."""
-    path = start_adaptive(np.asarray(x, float), sigma, most)
+    path = AdaptiveServer.start(np.asarray(x, float), sigma, most)
     paths = [path]
     for _ in range(count):
         path = follow_curvature(path, path.x - f(path.x) / path.sigma, 0.0)
@@ -159,10 +164,10 @@ def test_a_penalty_comes_to_twice_the_curvature(sigma, most, models, sigmas):
 
 def test_errors_make_the_penalty_larger_and_no_step_back():
     """f = ½ 8x², σ = 1/4; c is 8, give or take 2 · 248/4/32."""
-    path = follow_curvature(start_adaptive(np.ones(1), 0.25, 100.0), np.full(1, -31.0), 248.0)
+    path = follow_curvature(AdaptiveServer.start(np.ones(1), 0.25, 100.0), np.full(1, -31.0), 248.0)
     assert path.error == 62.0
     assert follow_curvature(path, np.full(1, 961.0), 248.0).sigma == 8.0  # c − e = 4.125 is still more than 2σ
-    path = follow_curvature(start_adaptive(np.ones(1), 4.0, 100.0), -np.ones(1), 16.0)
+    path = follow_curvature(AdaptiveServer.start(np.ones(1), 4.0, 100.0), -np.ones(1), 16.0)
     after = follow_curvature(path, np.ones(1), 16.0)
     assert (after.x, after.before, after.sigma) == (1.0, -1.0, 32.0)  # the one nearest to 2(8 + 4)
 

@@ -7,7 +7,6 @@ from scipy.optimize import linprog
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import All, UniformSelection
-from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.graph_studies import GRAPHS, M, N, begun, best, names, smoothness
 from tests.helpers.graph_studies import quadratics as clients
 from tests.oracles.graphs import matrices
@@ -21,25 +20,6 @@ def weights(graph):
     return matrices(graph, M, 1)[0]
 
 
-def solved(mixed, rate):
-    """The mean of the models with (I − V)x = −rate·V∇f(x) for all nodes, V the matrix ``mixed``."""
-    A, b = np.kron(np.eye(M) - mixed, np.eye(N)), np.zeros(M * N)
-    for i, (Q, q) in enumerate(clients()):
-        A[:, i * N : (i + 1) * N] += rate * np.kron(mixed[:, [i]], Q)
-        b += rate * np.kron(mixed[:, i], q)
-    return np.linalg.lstsq(A, b)[0].reshape(M, N).mean(axis=0)
-
-
-def test_dgd_ends_where_mixing_and_gradient_steps_balance():
-    """x = Wx − γ∇F(x): that is no minimiser, for gradients differ between nodes."""
-    run = begun("dgd", "ring", gamma=GAMMA)
-    run.rounds(300)
-    X = run.states().x
-    slopes = np.array([Q @ x - q for (Q, q), x in zip(clients(), X, strict=True)])
-    assert np.allclose(X, weights({"name": "ring"}) @ X - GAMMA * slopes, atol=1e-9)
-    assert np.linalg.norm(X.mean(axis=0) - best()) > 1e-2
-
-
 @pytest.mark.parametrize(
     ("graph", "key"),
     [({"name": "ring", "loss": 0.1}, "loss = 0.1"), ({"name": "erdos-renyi", "redraw": True}, "redraw = true")],
@@ -47,41 +27,6 @@ def test_dgd_ends_where_mixing_and_gradient_steps_balance():
 def test_extra_refuses_a_graph_that_changes(graph, key):
     with pytest.raises(UserError, match=rf"^graph\.{key} is wrong: extra needs a graph that does not change, because"):
         mpifed.run({"algorithm": "extra", "graph": graph, "rounds": 1})
-
-
-@pytest.mark.parametrize("graph", ["ring", "torus", "complete"])
-def test_quadratics_of_equal_curvature_blow_up_beyond_twice_the_default_step_of_gradient_tracking(graph):
-    data = quadratics(np.tile(np.eye(3), (M, 1, 1)), np.random.default_rng(0).standard_normal((M, 3)))
-    gamma = Run(build("gradient-tracking"), "quadratic", data=data, graph=graph).server.gamma
-
-    def spread(factor, rounds):
-        run = Run(build("gradient-tracking", {"gamma": factor * gamma}), "quadratic", data=data, graph=graph)
-        run.rounds(rounds)
-        return np.ptp(run.states().s)
-
-    assert spread(1.9, 300) < 0.1 * spread(1.9, 0)
-    assert spread(2.1, 300) > 10 * spread(2.1, 0)
-
-
-def test_fedepm_with_lambda_near_0_ends_where_a_linear_system_says():
-    """w_i = c_i − ∇f_i(c_i)/η and c = W²w, so (I − W²)c = −W²∇f(c)/η; on the complete graph that is the minimiser."""
-    ring, complete = (
-        solved(np.linalg.matrix_power(weights({"name": name}), 2), 1 / 2.0) for name in ("ring", "complete")
-    )
-    table = {"noise": "none", "lam": 1e-9, "eta": 2.0, "mu0": 15.0, "alpha": 1.0, "k0": 3, "step_scale": "one"}
-    assert np.allclose(begun("fedepm-graph", "ring", **table).rounds(300)[-1], ring, rtol=1e-5)
-    assert not np.allclose(ring, best(), rtol=1e-9)
-    assert np.allclose(complete, best(), rtol=1e-9)
-
-
-@pytest.mark.parametrize("options", [{"k0": 5}, {"k0": 1, "H": "gram"}], ids=str)
-def test_fedgia_with_the_plain_average_ends_where_a_linear_system_says_and_not_at_the_minimiser(options):
-    """(I − W)x = −γW∇f(x), γ = 1/(t max r_i), whatever k0, H and the selection."""
-    limit = solved(weights({"name": "ring"}), 1 / (2.0 * smoothness()))
-    run = begun("fedgia-graph", "ring", HALF, average="plain", mixes=1, t=2.0, **options)
-    assert np.allclose(run.rounds(350)[-1], limit, rtol=1e-6)
-    assert run.row()["consensus"] > 1e-3
-    assert np.linalg.norm(limit - best()) > 1e-2 * np.linalg.norm(best())
 
 
 @pytest.mark.parametrize("options", [{"H": "zero", "k0": 4}, {"H": "zero", "k0": 2, "mixes": 1}], ids=names)

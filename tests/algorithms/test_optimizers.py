@@ -7,10 +7,11 @@ import pytest
 from msgspec import Meta
 from msgspec.structs import replace
 
-from mpifed import Algorithm, UserError
+from mpifed import UserError
 from mpifed.algorithms import FedAvg, FedProx
 from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
 from mpifed.algorithms.parts.step_sizes import ConstantStep
+from mpifed.extend import Algorithm
 from mpifed.federation.participation.selection import UniformSelection
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms import APFL, Ditto, Flame
-from mpifed.algorithms.parts.step_sizes import ConstantStep
+from mpifed.algorithms import Flame
 from mpifed.federation.participation.selection import All
 from mpifed.problems.softmax import Softmax
-from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, minimiser, same
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser, same
 
 
 def moreau(run, lam):
@@ -39,26 +38,6 @@ def test_both_end_where_the_moreau_envelope_is_least(name, options, rounds):
     run.rounds(rounds)
     assert np.allclose(run.server.x, w, rtol=1e-5, atol=1e-6)
     assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
-
-
-def test_personal_models_of_ditto_end_at_their_proximal_points_of_the_minimiser():
-    """∇f_i(θ_i) + λ(θ_i − x*) = 0 where FedAvg of everyone with one step, gradient descent, has found x*."""
-    run = Run(Ditto(k0=1, step=ConstantStep(a=0.1), lam=0.7, lr=0.03), selection=All())
-    run.rounds(400)
-    assert distance(run) < 1e-4
-    theta = run.states().theta
-    assert np.abs(gradients(run, theta) + 0.7 * (theta - minimiser(run))).max() < 1e-3
-
-
-def test_personal_models_of_apfl_make_up_for_what_the_common_one_misses():
-    """∇f_i(α v_i + (1 − α) x) falls to 0 for every client, at the minimiser x of their mean, where no ∇f_i is 0."""
-    run = Run(APFL(alpha=0.6, k0=1, step=ConstantStep(a=0.1)), selection=All())
-    run.rounds(1000)
-    mixed = run.algorithm.mixture(run.states().v, run.server.x)
-    own, common = (np.linalg.norm(gradients(run, point), axis=1) for point in (mixed, run.server.x))
-    assert common.min() > 0.1
-    assert (own < 0.2 * common).all()
-    assert np.median(own / common) < 1e-2
 
 
 @pytest.mark.parametrize("problem", [Softmax(), Softmax(start="uniform")], ids=repr)

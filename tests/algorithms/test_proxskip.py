@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import Local, UserError, stream
+from mpifed import UserError
 from mpifed.algorithms.proxskip import ProxSkip
+from mpifed.extend import Local, stream
 from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import M, Run, build, quadratics, systems
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mpifed import UserError, steps
+from mpifed import steps
 from mpifed.algorithms.parts.step_sizes import Step
 from tests.helpers.algorithm_runs import Run, build
 
@@ -103,20 +103,3 @@ def test_a_warm_up_is_a_share_of_a_step_size_that_differs_between_clients_too():
     first = rule.gamma(0, 3, D)
     assert np.array_equal(first, 0.5 * steps.SqrtSamples(a=1.0).gamma(0, 3, D))
     assert np.array_equal(rule.gamma(6, 3, D), steps.SqrtSamples(a=1.0).gamma(0, 3, D))
-
-
-@pytest.mark.parametrize(
-    ("table", "sentence"),
-    [
-        (
-            {"name": "cosine", "a": 0.1, "least": 0.2},
-            r"step: least = 0\.2 is wrong: γ falls from a = 0\.1, so it must be at most that",
-        ),
-        ({"name": "step", "every": 0}, r"step\.every = 0 is wrong: .*"),
-        ({"name": "step", "by": "epoch"}, r'step\.by = "epoch" is wrong: it must be "round" or "step"'),
-        ({"name": "warmup", "then": "linear"}, r"unknown then 'linear'.*"),
-    ],
-)
-def test_a_schedule_that_cannot_be_is_refused(table, sentence):
-    with pytest.raises(UserError, match=rf"^{sentence}$"):
-        Step.build(table, "step")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import Pool, UserError, stream
-from mpifed.algorithms.parts.stochastic_solvers import SVRG, AdamSolver, SGDSolver
+from mpifed import UserError
+from mpifed.algorithms.parts.local_solvers import SVRG, AdamSolver, SGDSolver
+from mpifed.extend import Pool, stream
 from mpifed.problems.softmax import Softmax
 from tests.helpers.algorithm_runs import build, local
 

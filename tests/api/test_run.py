@@ -19,13 +19,13 @@ class Client(NamedTuple):
 
 
 class Server(NamedTuple):
-    x: mpifed.Array
+    x: mpifed.extend.Array
 
 
 def descent():
     """A method that only this program can name."""
 
-    class Descent(mpifed.Algorithm):
+    class Descent(mpifed.extend.Algorithm):
         gamma: float = 0.1
 
         def init_client(self, f):

@@ -51,7 +51,7 @@ def mnist(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("partition", ["contiguous", "classes"])
 def test_clients_train_on_the_training_images_and_test_on_the_others(mnist, partition):
-    data = MnistHalves(clients=4, partition=mpifed.Partition.build(partition, "partition")).load(0, "float64")
+    data = MnistHalves(clients=4, partition=mpifed.extend.Partition.build(partition, "partition")).load(0, "float64")
     X, y = data.rows(0, 4)
     assert sorted(map(tuple, X)) == sorted(map(tuple, mnist["train"][0]))
     for found, expected in zip(data.rows_test(0, 4), mnist["t10k"], strict=True):

@@ -159,7 +159,7 @@ def suitable(method: str, feature: str) -> list[str]:
 
 def made(method: str, feature: str, options: Table, problem: str) -> Table:
     """The settings of a method with a feature on a problem, for kernels of any kind."""
-    of_graphs = issubclass(methods()[method], mpifed.GraphAlgorithm)
+    of_graphs = issubclass(methods()[method], mpifed.extend.GraphAlgorithm)
     found = merged(BASE, PROBLEMS[problem], FEATURES[feature], {"algorithm": {"name": method, **options}})
     found["dtype"] = one_of(TYPES, feature, method)
     if feature == "columns":

@@ -115,7 +115,7 @@ def test_a_signal_lets_runs_finish_and_ends_every_other_command():
 
 def test_a_signal_ends_certify_at_once(tmp_path):
     (tmp_path / "slow.py").write_text(
-        'import pathlib, time\nimport mpifed\nclass Slow(mpifed.Data):\n    mark: str = ""\n'
+        'import pathlib, time\nimport mpifed\nclass Slow(mpifed.extend.Data):\n    mark: str = ""\n'
         "    def load(self, seed, dtype):\n        pathlib.Path(self.mark).touch()\n        time.sleep(300)\n"
     )
     ends = {"SIGTERM": -signal.SIGTERM, "SIGINT": 1}

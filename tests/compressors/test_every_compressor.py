@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpifed import Compressor, UserError, stream
+from mpifed import UserError
 from mpifed.compressors.sparse import TopK, find_largest
+from mpifed.extend import Compressor, stream
 from tests.compressors import codec
 
 MANY = 600  # draws of an expectation

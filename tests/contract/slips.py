@@ -10,16 +10,16 @@ from mpifed.graphs.graph import Edges
 
 
 class Client(NamedTuple):
-    z: mpifed.Array  # (c, n)
+    z: mpifed.extend.Array  # (c, n)
 
 
 class Server(NamedTuple):
-    x: mpifed.Array  # (n,) model
+    x: mpifed.extend.Array  # (n,) model
     rest: object = 0.0
 
 
 class Bare(NamedTuple):
-    y: mpifed.Array
+    y: mpifed.extend.Array
 
 
 class Mute(Exception):
@@ -39,7 +39,7 @@ TO = {  # clients that a call names
 RAISED = {"empty": RuntimeError(), "breaks": ValueError("\n\nGröße µ ist falsch\x07\ntwo"), "bad text": Mute()}
 
 
-class Method(mpifed.Algorithm):
+class Method(mpifed.extend.Algorithm):
     """Gradient descent, but for its slip."""
 
     slip: str = ""
@@ -119,12 +119,12 @@ class Method(mpifed.Algorithm):
         return client, f.grad(np.zeros(f.n))
 
 
-class Spoken(mpifed.Algorithm):
+class Spoken(mpifed.extend.Algorithm):
     """Gradient descent with hooks that return what they must not."""
 
     slip: str = ""
 
-    participation = mpifed.Participation.ALL
+    participation = mpifed.extend.Participation.ALL
 
     def init_client(self, f):
         return Client(f.zeros(f.n))
@@ -145,11 +145,11 @@ class Recording(Spoken):
         return {
             "none": None,
             "plain": {"snr": np.ones(c)},
-            "rows": {"snr": mpifed.Sum(np.ones(c + 1))},
-            "key": {1: mpifed.Sum(np.ones(c))},
-            "taken": {"objective": mpifed.Sum(np.ones(c))},
-            "by block": {f"snr{f.ids[0]}": mpifed.Sum(np.ones(c))},
-            "odd": {"größe": mpifed.Sum(np.ones(c, int))},
+            "rows": {"snr": mpifed.algorithms.parts.Sum(np.ones(c + 1))},
+            "key": {1: mpifed.algorithms.parts.Sum(np.ones(c))},
+            "taken": {"objective": mpifed.algorithms.parts.Sum(np.ones(c))},
+            "by block": {f"snr{f.ids[0]}": mpifed.algorithms.parts.Sum(np.ones(c))},
+            "odd": {"größe": mpifed.algorithms.parts.Sum(np.ones(c, int))},
         }[self.slip]
 
 
@@ -191,7 +191,7 @@ class Counting(Spoken):
 
 
 class Scoring(Spoken):
-    participation = mpifed.Participation.SELECTED
+    participation = mpifed.extend.Participation.SELECTED
 
     def round(self, fed, server):
         return Server(server.x - 0.1 * fed.mean(self.gradient, server.x, to=fed.select(server.x)))
@@ -202,9 +202,9 @@ class Scoring(Spoken):
 
 for name, wrong in {  # classes that differ from Spoken in one attribute
     "Requires": {"requires": ("lipschitz",)},
-    "RequiresOption": {"requires": (mpifed.Requirement("lipschitz", unless=("gama",)),)},
+    "RequiresOption": {"requires": (mpifed.extend.Requirement("lipschitz", unless=("gama",)),)},
     "TakesText": {"participation": "all"},
-    "UploadKind": {"upload": mpifed.Upload(content="modle")},
+    "UploadKind": {"upload": mpifed.extend.Upload(content="modle")},
     "RecordText": {"record": "a"},
     "BadDefault": {"__annotations__": {"gamma": float}, "gamma": "a"},
 }.items():
@@ -233,7 +233,7 @@ class Größe(Spoken):
     μ: float = 0.1
 
 
-class Nodes(mpifed.GraphAlgorithm):
+class Nodes(mpifed.extend.GraphAlgorithm):
     """Gradient descent on a graph, but for its slip."""
 
     slip: str = ""
@@ -270,7 +270,7 @@ class Nodes(mpifed.GraphAlgorithm):
         return client, None
 
 
-class Chosen(mpifed.Selection):
+class Chosen(mpifed.extend.Selection):
     """Clients 1, 2 and 3, but for its slip."""
 
     slip: str = ""
@@ -278,15 +278,15 @@ class Chosen(mpifed.Selection):
     def selector(self, seed, m, rounds):
         return {
             "list": [1, 2, 3],
-            "size": mpifed.Selector(m + 1, self.select),
-            "weights": mpifed.Selector(3, self.select, weights=np.ones(3)),
-        }.get(self.slip, mpifed.Selector(3, self.select))
+            "size": mpifed.extend.Selector(m + 1, self.select),
+            "weights": mpifed.extend.Selector(3, self.select, weights=np.ones(3)),
+        }.get(self.slip, mpifed.extend.Selector(3, self.select))
 
     def select(self, round, again):
         return {"few": [1, 2], "none": []}[self.slip]
 
 
-class Linear(mpifed.LinearModel):
+class Linear(mpifed.extend.LinearModel):
     """Least squares, but for its slip."""
 
     slip: str = ""
@@ -302,7 +302,7 @@ class Linear(mpifed.LinearModel):
         return 0.1 if self.slip == "weight" else np.zeros(len(d))
 
 
-class Quadratic(mpifed.Problem):
+class Quadratic(mpifed.extend.Problem):
     """Least squares from ``value_grad``, but for its slip."""
 
     slip: str = ""
@@ -328,7 +328,7 @@ class Quadratic(mpifed.Problem):
         return H
 
 
-class Ring(mpifed.Graph):
+class Ring(mpifed.extend.Graph):
     """A ring, but for its slip."""
 
     slip: str = ""
@@ -345,7 +345,7 @@ class Ring(mpifed.Graph):
         }[self.slip]
 
 
-class Half(mpifed.Compressor):
+class Half(mpifed.extend.Compressor):
     """C(x) = x/2: δ = 3/4, but for its slip."""
 
     slip: str = ""
@@ -363,7 +363,7 @@ class Half(mpifed.Compressor):
         return -1 if self.slip == "below" else None
 
 
-class Six(mpifed.Dataset):
+class Six(mpifed.extend.Dataset):
     def __init__(self, slip):
         self.m, self.n, self.slip = 6, 5, slip
         self.sizes = {"empty": np.array([4, 4, 0, 4, 4, 4]), "five": np.full(5, 4)}.get(slip, np.full(6, 4))
@@ -374,7 +374,7 @@ class Six(mpifed.Dataset):
         return {"y": (X, y[1:]), "alone": X}.get(self.slip, (X, y))
 
 
-class Source(mpifed.Data):
+class Source(mpifed.extend.Data):
     """Six clients of four samples, but for its slip."""
 
     slip: str = ""
@@ -386,7 +386,7 @@ class Source(mpifed.Data):
         return (np.ones((4, 3)), np.ones(4)) if self.slip == "tuple" else found
 
 
-class Deal(mpifed.Partition):
+class Deal(mpifed.extend.Partition):
     """Equal parts, but for its slip."""
 
     slip: str = ""
@@ -402,7 +402,7 @@ class Deal(mpifed.Partition):
         }[self.slip]
 
 
-class Rule(mpifed.Step):
+class Rule(mpifed.algorithms.parts.Step):
     """A step size that is none."""
 
     slip: str = ""
@@ -411,7 +411,7 @@ class Rule(mpifed.Step):
         return -1.0 if self.slip == "negative" else np.ones(3)
 
 
-class Direction(mpifed.Optimizer):
+class Direction(mpifed.algorithms.parts.Optimizer):
     """A direction that is none."""
 
     slip: str = ""
@@ -420,7 +420,7 @@ class Direction(mpifed.Optimizer):
         return {"alone": g, "shape": (g[0], memory)}[self.slip]
 
 
-class ServerStep(mpifed.ServerOptimizer):
+class ServerStep(mpifed.algorithms.parts.ServerOptimizer):
     """A server's step that is none."""
 
     slip: str = ""
@@ -432,14 +432,14 @@ class ServerStep(mpifed.ServerOptimizer):
         return delta
 
 
-class Inner(mpifed.Solver):
+class Inner(mpifed.algorithms.parts.Solver):
     """A solver that returns one point for all clients."""
 
     def minimise(self, f, Y, W, alpha, beta, share):
         return W[0] if W.ndim > 1 else W
 
 
-class Spread(mpifed.Distribution):
+class Spread(mpifed.extend.Distribution):
     """A property of devices that is none."""
 
     slip: str = ""

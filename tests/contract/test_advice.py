@@ -96,9 +96,9 @@ def test_clients_are_compared_where_what_the_sentence_names_asks_for_their_numbe
 
 
 def test_a_stream_takes_any_word_and_never_one_of_the_program():
-    own = mpifed.stream(1, "my own word", 2).random(4)
-    np.testing.assert_array_equal(own, mpifed.stream(1, "my own word", 2).random(4))
-    others = [mpifed.stream(1, word, 2).random(4) for word in ("data", "clients", "my other word")]
+    own = mpifed.extend.stream(1, "my own word", 2).random(4)
+    np.testing.assert_array_equal(own, mpifed.extend.stream(1, "my own word", 2).random(4))
+    others = [mpifed.extend.stream(1, word, 2).random(4) for word in ("data", "clients", "my other word")]
     assert all((own != other).any() for other in others)
 
 

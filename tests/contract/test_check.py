@@ -210,7 +210,7 @@ def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
         (["wrong.py:SelectsNobody", "rounds=2"], 1, "round: selects 0 times in round 1"),
         pytest.param(["adamw"], 0, "0 failed", marks=pytest.mark.slow),
         (["wrong.py:Squared"], 2, "wrong.py has no class Squared"),
-        (["wrong.py:Server"], 2, "it has no base class such as mpifed.Algorithm"),
+        (["wrong.py:Server"], 2, "it has no base class such as mpifed.extend.Algorithm"),
         (["fedavgg"], 2, "did you mean 'fedavg'"),
         (["fedavg", "selection.count=99"], 2, "selection.count = 99 is wrong"),
         (["fedavg", "data.clients=5", "rounds=2"], 0, "n = 5"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import Algorithm, Array, Graph, Selection, Selector
+from mpifed.extend import Algorithm, Array, Graph, Selection, Selector
 from mpifed.graphs.graph import Edges
 
 STUDY = {"data": {"clients": 7, "features": 5}, "rounds": 2}

@@ -149,10 +149,10 @@ def test_arrays_frames_and_data_of_ones_own_say_it_too(tmp_path):
     assert len(stated.x) == 5 * 3
 
     class Own(Data):
-        supports = mpifed.Supports.EVERYTHING
+        supports = mpifed.extend.Supports.EVERYTHING
 
         def load(self, seed, dtype):
-            return mpifed.Pool(X, y, None, np.full(4, 3), dtype)
+            return mpifed.extend.Pool(X, y, None, np.full(4, 3), dtype)
 
     assert told in notes(table | {"data": Own(clients=4)})
     assert "states it instead" not in notes(table | {"data": Own(clients=4)})

@@ -9,7 +9,7 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.parts.gaussian_mechanism import GaussianMechanism
+from mpifed.algorithms.parts.noise import GaussianMechanism
 from mpifed.core.discrete_noise import laplace_steps, minimum_epsilon
 from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns

@@ -56,7 +56,7 @@ class Told(Gaussian):
     blur: float = 0.0
     scale: float = 1.0
     supports = Supports.EVERYTHING
-    options = mpifed.supporting("scale")
+    options = mpifed.extend.supporting("scale")
 
 
 for base, what in (
@@ -183,10 +183,12 @@ def test_survival_and_devices_are_asked_for_by_the_run():
 
 def test_a_word_that_is_none_is_refused(tmp_path):
     (tmp_path / "own.py").write_text(
-        "import mpifed\nclass Own(mpifed.Selection):\n    supports = 'privacy'\n"
+        "import mpifed\nclass Own(mpifed.extend.Selection):\n    supports = 'privacy'\n"
         "    def selector(self, seed, m, rounds): ...\n"
     )
-    with pytest.raises(UserError, match=r"supports = 'privacy' is wrong: it must be of mpifed.Supports, such as"):
+    with pytest.raises(
+        UserError, match=r"supports = 'privacy' is wrong: it must be of mpifed.extend.Supports, such as"
+    ):
         experiment(BASE | {"selection": f"{tmp_path / 'own.py'}:Own"})
 
 

@@ -35,7 +35,8 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "method none": r"^uploads are asked for without a client method: fed\.send and fed\.arrivals must",
         "field": r"^round of FILE fails in line \d+: AttributeError: .*'model'",
         "sets": r"^round of FILE fails in line \d+: AttributeError: immutable type: 'Method'; no attribute of a",
-        "mix": r"^round of FILE .* no attribute 'mix'; a method on a graph is derived from mpifed.GraphAlgorithm$",
+        "mix": r"^round of FILE .* no attribute 'mix'; "
+        r"a method on a graph is derived from mpifed.extend.GraphAlgorithm$",
         "empty": r"^round of FILE fails in line \d+: RuntimeError$",
         "breaks": r"^round of FILE fails in line \d+: ValueError: Größe µ ist falsch\\x07$",
         "exits": r"^G gradient of FILE fails in line \d+: SystemExit: bye$",
@@ -227,7 +228,7 @@ def test_what_looks_odd_and_can_be_meant_works(where, slip):
 
 @pytest.mark.parametrize(("text", "sentence"), FILES.items(), ids=range(len(FILES)))
 def test_a_file_that_cannot_be_imported_is_one_sentence(text, sentence, capsys):
-    Path("file.py").write_text(f"from mpifed import Algorithm\n{text}\n")
+    Path("file.py").write_text(f"from mpifed.extend import Algorithm\n{text}\n")
     assert main(["run", "algorithm=file.py:A"]) == 2
     assert capsys.readouterr().err.strip().endswith(sentence)
 

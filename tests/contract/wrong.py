@@ -15,10 +15,10 @@ class Client(NamedTuple):
 
 
 class Server(NamedTuple):
-    x: mpifed.Array  # (n,) model
+    x: mpifed.extend.Array  # (n,) model
 
 
-class Descent(mpifed.Algorithm):
+class Descent(mpifed.extend.Algorithm):
     """x⁺ = x − γ mean of ∇f_i(x) over the selected clients."""
 
     gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.01
@@ -48,7 +48,7 @@ class AsksOthers(Descent):
 
 
 class AsksNobodyElse(Descent):
-    participation = mpifed.Participation.SELECTED_AND_ALL
+    participation = mpifed.extend.Participation.SELECTED_AND_ALL
 
 
 class SendsTwo(Descent):
@@ -77,7 +77,7 @@ class GetsMore(Descent):
 
 
 class KeepsElsewhere(Descent):
-    upload = mpifed.Upload(last_upload="z")
+    upload = mpifed.extend.Upload(last_upload="z")
 
 
 class NeedsMore(Descent):
@@ -87,7 +87,7 @@ class NeedsMore(Descent):
 
 
 class NeedsLess(Descent):
-    requires = (mpifed.Requirement("hessian"),)
+    requires = (mpifed.extend.Requirement("hessian"),)
 
 
 class LooksAside(Descent):
@@ -113,8 +113,8 @@ class Remembers(Descent):
 
 
 class Longer(NamedTuple):
-    x: mpifed.Array
-    path: mpifed.Array  # as many numbers as rounds
+    x: mpifed.extend.Array
+    path: mpifed.extend.Array  # as many numbers as rounds
 
 
 class Grows(Descent):
@@ -144,7 +144,7 @@ class Fails(Descent):
         return client, f.gradients(x)
 
 
-class Squares(mpifed.LinearModel):
+class Squares(mpifed.extend.LinearModel):
     """(z − b)²/2."""
 
     curvature = 1.0
@@ -173,7 +173,7 @@ class LowBound(Squares):
     curvature = 0.5
 
 
-class Written(mpifed.Problem):
+class Written(mpifed.extend.Problem):
     """Least squares from ``value_grad``, but for its slip."""
 
     slip: str = ""
@@ -202,7 +202,7 @@ class Written(mpifed.Problem):
         return lambda V: factor * block.vecmat(block.matvec(V) * block.w)
 
 
-class Half(mpifed.Compressor):
+class Half(mpifed.extend.Compressor):
     """C(x) = x/2 on average, but for its slip."""
 
     slip: str = ""
@@ -224,7 +224,7 @@ class Half(mpifed.Compressor):
         return 0.5 if self.slip == "omega" else None
 
 
-class InTurn(mpifed.Selection):
+class InTurn(mpifed.extend.Selection):
     """Half of the clients, by turns, but for its slip."""
 
     slip: str = ""
@@ -239,21 +239,21 @@ class InTurn(mpifed.Selection):
                 turn = 0
             return (np.arange(size) + turn) % m
 
-        return mpifed.Selector(size, select, weights=np.ones(m))
+        return mpifed.extend.Selector(size, select, weights=np.ones(m))
 
 
-class Noise(mpifed.Data):
+class Noise(mpifed.extend.Data):
     """Samples of 6 clients, but for its slip."""
 
     slip: str = ""
 
     def load(self, seed, dtype):
-        rng = np.random if self.slip == "draws" else mpifed.stream(seed, "noise")
+        rng = np.random if self.slip == "draws" else mpifed.extend.stream(seed, "noise")
         X = rng.standard_normal((24, 4))
-        return mpifed.Pool(X, X.sum(axis=1), None, np.full(6, 4), dtype)
+        return mpifed.extend.Pool(X, X.sum(axis=1), None, np.full(6, 4), dtype)
 
 
-class Shuffled(mpifed.Partition):
+class Shuffled(mpifed.extend.Partition):
     slip: str = ""
 
     def deal(self, y, m, rng):
@@ -261,28 +261,28 @@ class Shuffled(mpifed.Partition):
         return order, np.full(m, len(y) // m)
 
 
-class Relative(mpifed.Step):
+class Relative(mpifed.algorithms.parts.Step):
     slip: str = ""
 
     def gamma(self, k, k0, d):
         return 0.001 * d / (d.sum() if self.slip else 10)
 
 
-class Uphill(mpifed.Solver):
+class Uphill(mpifed.algorithms.parts.Solver):
     slip: str = ""
 
     def minimise(self, f, Y, W, alpha, beta, share):
         return W + {"": -1, "up": 1, "unknown": np.nan}[self.slip] / beta * (f.grad(W) - Y)
 
 
-class Coin(mpifed.Attack):
+class Coin(mpifed.extend.Attack):
     slip: str = ""
 
     def alone(self, u, draws):
         return u * (np.random.random() if self.slip else 0.5)  # noqa: NPY002
 
 
-class Path(mpifed.ServerOptimizer):
+class Path(mpifed.algorithms.parts.ServerOptimizer):
     slip: str = ""
 
     def rate(self, delta, spread):

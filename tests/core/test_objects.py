@@ -78,7 +78,7 @@ def test_a_class_of_a_module_is_named_by_it_and_found_again():
 
 
 def test_a_class_of_a_file_is_named_by_the_file(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text("from mpifed import Step\nclass Half(Step):\n    pass\n")
+    (tmp_path / "mine.py").write_text("from mpifed.algorithms.parts import Step\nclass Half(Step):\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     half = importlib.import_module("mine").Half
     assert study_name(half) == f"{tmp_path}/mine.py:Half"

@@ -134,7 +134,7 @@ def abstract(cls):
 
 def test_the_guide_names_what_each_kind_must_define_and_its_group_and_classes_of_mpifed_define_it():
     for family in describe.KINDS.values():
-        row = re.search(rf"\| `mpifed.{family.__name__}`[^|]* \| (.*) \|", REFERENCE).group(1)
+        row = re.search(rf"\| `{plugins.public_module(family)}.{family.__name__}`[^|]* \| (.*) \|", REFERENCE).group(1)
         # an attack is one of three methods, each of which may stay as it is
         assert abstract(family) or family.kind == "attacks"
         assert all(f"`{key}`" in row for key in abstract(family))
@@ -168,10 +168,10 @@ WRONG = {
     "algorithm=nowhere.py:X": "there is no file nowhere.py",
     "algorithm=my_methods.py:GradientDescend": "my_methods.py has no class GradientDescend; it defines GradientDescent",
     "algorithm=my_methods.py:join": "my_methods.py has no class join; it defines Client, Server, GradientDescent",
-    "algorithm=my_methods.py:Client": "Client of my_methods.py is not derived from mpifed.Algorithm",
-    "algorithm=broken.py:Algorithm": "Algorithm of broken.py is not derived from mpifed.Algorithm",
-    "problem=broken.py:Half": "Half of broken.py is not derived from mpifed.Problem",
-    "data=json:JSONDecoder": "JSONDecoder of json is not derived from mpifed.Data",
+    "algorithm=my_methods.py:Client": "Client of my_methods.py is not derived from mpifed.extend.Algorithm",
+    "algorithm=broken.py:Algorithm": "Algorithm of broken.py is not derived from mpifed.extend.Algorithm",
+    "problem=broken.py:Half": "Half of broken.py is not derived from mpifed.extend.Problem",
+    "data=json:JSONDecoder": "JSONDecoder of json is not derived from mpifed.extend.Data",
     "algorithm=broken.py:Half": "Half of broken.py does not define init_client, round",
     "problem=broken.py:Loss": "Loss of broken.py does not define value_grad",
     "algorithm=nowhere.methods:X": "nowhere.methods cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
@@ -201,7 +201,7 @@ def test_what_is_missing_is_told_in_one_sentence(folder):
     name = "algorithm=my_methods.py:GradientDescent"
     refused("unknown key 'algorithm.gama'; did you mean 'gamma'?", name, "algorithm.gama=1")
     refused("algorithm.gamma = 0 is wrong: it must be a number > 0.0", name, "algorithm.gamma=0")
-    underived = "it has no base class such as mpifed.Algorithm"
+    underived = "it has no base class such as mpifed.extend.Algorithm"
     for name, sentence in {"json:JSONDecoder": underived, "nowhere.py:X": "there is no file nowhere.py"}.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
             describe.describe_component(name)

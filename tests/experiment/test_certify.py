@@ -179,10 +179,10 @@ class Mine(mpifed.algorithms.FedAvg, tag="mine"):
     """FedAvg with a theorem of its own."""
 
     def certificate(self, known):
-        condition = mpifed.Condition.of("k0 >= m", self.k0, ">=", known.m, "here")
-        return mpifed.Certificate("my theorem", [condition], [mpifed.Bound("f", "1", 1.0, "here")], [])
+        condition = mpifed.theory.Condition.of("k0 >= m", self.k0, ">=", known.m, "here")
+        return mpifed.theory.Certificate("my theorem", [condition], [mpifed.theory.Bound("f", "1", 1.0, "here")], [])
 
 
 def test_a_method_of_a_user_has_a_certificate_of_its_own():
     result = mpifed.run(STUDY | {"algorithm.t": None}, algorithm=Mine(k0=7, certify=True))
-    assert result.certificate.conditions == [mpifed.Condition("k0 >= m", 7.0, ">=", 6.0, True, "here")]
+    assert result.certificate.conditions == [mpifed.theory.Condition("k0 >= m", 7.0, ">=", 6.0, True, "here")]

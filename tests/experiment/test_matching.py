@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import LinearModel
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import RunError, UserError
 from mpifed.experiment.config import experiment
+from mpifed.extend import LinearModel
 from mpifed.features.listed import refuse_study
 from mpifed.features.matching import build_matrix, describe_needs, missing_methods
 from mpifed.features.matching import explain_mismatch as sentence

@@ -21,7 +21,7 @@ SHARED = "over the training samples of all clients"
 class Claimed(GD):
     """Gradient descent that claims a guarantee; a method that has one may take proximal steps."""
 
-    supports = mpifed.Supports.PRIVACY
+    supports = mpifed.extend.Supports.PRIVACY
 
     def privacy(self):
         return Privacy(True, "each upload is ε-private with ε = 1")

@@ -19,10 +19,10 @@ STEP = {"name": "constant", "a": 0.01}
 
 
 class Server(NamedTuple):
-    x: mpifed.Array
+    x: mpifed.extend.Array
 
 
-class Plain(mpifed.Algorithm):
+class Plain(mpifed.extend.Algorithm):
     """FedAvg in a few lines, without work(d)."""
 
     k0: int = 5
@@ -67,7 +67,7 @@ class Wavering(Plain):
 
 
 class Curved(Plain):
-    requires = (mpifed.Requirement("hessian"),)
+    requires = (mpifed.extend.Requirement("hessian"),)
 
     def train(self, f, client, x):
         return client, x - self.gamma * f.hessian(x + f.zeros())(f.grad(x))
@@ -151,9 +151,9 @@ def test_the_counted_time_of_a_file_is_the_same_on_ranks_and_after_a_resume(tmp_
         import mpifed
 
         class Server(NamedTuple):
-            x: mpifed.Array
+            x: mpifed.extend.Array
 
-        class Own(mpifed.Algorithm):
+        class Own(mpifed.extend.Algorithm):
             def init_client(self, f):
                 return ()
             def init_server(self, fed):

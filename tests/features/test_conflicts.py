@@ -49,13 +49,13 @@ KRUM = {"robust": {"name": "krum", "share": 0.3}}
 class OneMean(mpifed.algorithms.DGD):
     """Nodes that say that their uploads are used in one mean."""
 
-    upload = mpifed.Upload(one_mean={})
+    upload = mpifed.extend.Upload(one_mean={})
 
 
 class Averaged(mpifed.algorithms.DGD):
     """Nodes that say that a server averages their models."""
 
-    upload = mpifed.Upload(averaged=True)
+    upload = mpifed.extend.Upload(averaged=True)
 
 
 ON_RING = {"algorithm": f"{__name__}:OneMean", "graph": "ring"}

@@ -190,7 +190,7 @@ def test_a_run_says_that_numpy_computes_and_why():
     assert "samples have offsets, which numpy reads: there are no compiled kernels for them" in result.summary()
 
 
-class Quartic(mpifed.LinearModel):
+class Quartic(mpifed.extend.LinearModel):
     """ℓ(z, b) = (z − b)⁴/4, a loss of a user's own."""
 
     def loss(self, Z, b):

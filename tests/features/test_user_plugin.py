@@ -15,7 +15,7 @@ from mpifed.features.conflict import Conflict
 
 {fail}
 
-class Saying(mpifed.Plugin):
+class Saying(mpifed.extend.Plugin):
     {hook}
 """
 FAIL = """

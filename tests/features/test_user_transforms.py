@@ -25,7 +25,7 @@ import numpy as np
 import mpifed
 
 
-class Rest(mpifed.Transform):
+class Rest(mpifed.extend.Transform):
     \"\"\"Uploads rounded to a tenth; clients add what was lost to the next one, the server counts.\"\"\"
 
     def encode_array(self, batch, name, rows):
@@ -41,12 +41,12 @@ class Rest(mpifed.Transform):
             reply.rows = reply.rows + seen / 64  # what the next round gets depends on this memory too
 
 
-class Rounded(mpifed.Plugin):
+class Rounded(mpifed.extend.Plugin):
     def transforms(self, setup, fed):
         return [Rest()]
 
 
-class Drift(mpifed.Plugin, mpifed.Callback):
+class Drift(mpifed.extend.Plugin, mpifed.extend.Callback):
     def on_evaluate(self, fed, x):
         return {"length": float(np.sqrt(x @ x)), "clients": {"share": np.arange(fed.m) / fed.m}}
 """
@@ -80,7 +80,7 @@ def test_natural_compression_is_unbiased_and_its_bits_are_in_the_ledger(files):
             self.draw = draw
 
         def streams(self, seed, name):
-            return [mpifed.stream(seed, name, self.draw)]
+            return [mpifed.extend.stream(seed, name, self.draw)]
 
     sent = np.array(
         [transform.encode_array(ClientBatch(Clients(k), slice(0, 1), None), "x", x)[0] for k in range(4000)]

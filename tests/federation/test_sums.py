@@ -234,7 +234,7 @@ def test_hosts_that_add_up_as_they_go_change_no_bit(cuts, room, monkeypatch):
     assert used
 
 
-class Vast(mpifed.Algorithm):
+class Vast(mpifed.extend.Algorithm):
     """Clients upload numbers whose squares are not finite."""
 
     def init_client(self, f):
@@ -252,7 +252,7 @@ class Vast(mpifed.Algorithm):
 
 
 class Model(NamedTuple):
-    x: mpifed.Array
+    x: mpifed.extend.Array
 
 
 VAST = 1e200

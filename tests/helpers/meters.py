@@ -14,6 +14,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from mpifed.core.members import stub_names
+
 import mpifed
 
 ROOT = Path(mpifed.__file__).parent
@@ -109,6 +111,23 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 def module(path: Path) -> str:
     """mpifed.kernels.blocks of mpifed/kernels/blocks.py."""
     return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+
+
+# Modules whose names come from elsewhere: name -> the module that has it.
+DOORS = {
+    name: stub_names(str(ROOT / file))
+    for name, file in (
+        ("mpifed", "__init__.py"),
+        ("mpifed.extend", "extend.py"),
+        ("mpifed.theory", "theory/__init__.py"),
+        ("mpifed.algorithms.parts", "algorithms/parts/__init__.py"),
+    )
+}
+
+
+def home(node: ast.ImportFrom, name: str) -> str:
+    """The module from which an import really takes a name, also where it goes through a door."""
+    return DOORS.get(node.module or "", {}).get(name, node.module or "")
 
 
 def package_imports(path: Path) -> set[str]:

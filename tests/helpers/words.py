@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.helpers.meters import ROOT, SOURCES, module, nodes, tree
+from tests.helpers.meters import DOORS, ROOT, SOURCES, home, module, nodes, tree
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 ODD = re.compile(r"(What|Whether|Which|The same)\b")
@@ -67,12 +67,26 @@ def odd_docstrings() -> list[str]:
 @cache
 def public_names() -> frozenset[str]:
     """The names that users and authors of plug-ins import."""
-    stubs = [path.read_text("utf-8") for path in (ROOT / "__init__.pyi", ROOT / "extend.pyi") if path.exists()]
-    return frozenset(name for text in stubs for name in re.findall(r"^from \S+ import (\w+)", text, re.M))
+    return frozenset(name for names in DOORS.values() for name in names)
+
+
+def is_public(node: ast.ImportFrom, name: str) -> bool:
+    """Whether a user may import a name from there: a door, a table of classes, the file of a method or of theorems."""
+    if node.module in DOORS:
+        return name in DOORS[node.module]
+    return bool(re.match(r"mpifed\.(algorithms|theory)\.(?!bases)\w+$|mpifed\.compressors$", node.module or ""))
 
 
 def private_imports(path: Path) -> set[str]:
-    """The names of the package that a file imports and no user could, but for those of its feature or of networks."""
+    """The names of the package, outside a feature's own folder, that a file imports and no user could."""
+    if path.parent.name == "algorithms":
+        return {
+            alias.name
+            for node in nodes(path)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mpifed.")
+            for alias in node.names
+            if not is_public(node, alias.name)
+        }
     own = re.match(r"mpifed\.(features\.\w+|networks)\.", module(path))
     return {
         alias.name
@@ -84,7 +98,9 @@ def private_imports(path: Path) -> set[str]:
 
 
 def private_names(folder: str) -> list[str]:
-    files = (ROOT / folder).glob("*.py" if folder == "algorithms" else "**/*.py")
+    files = [
+        path for path in (ROOT / folder).glob("*.py" if folder == "algorithms" else "**/*.py") if path.stem[0] != "_"
+    ]
     return sorted(set().union(*map(private_imports, files)))
 
 
@@ -168,6 +184,8 @@ def names_to_know(path: str = "algorithms/fedgia.py") -> list[str]:
         elif isinstance(node, ast.AnnAssign | ast.Assign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             known |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+        elif isinstance(node, ast.For | ast.comprehension):
+            known |= {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
         if isinstance(node, ast.Name):
             used.add(node.id)
         elif isinstance(node, ast.Attribute):
@@ -183,9 +201,11 @@ def importers() -> dict[str, set[str]]:
     for path in SOURCES:
         for node in nodes(path):
             if isinstance(node, ast.ImportFrom):
-                names = {f"{node.module}.{alias.name}" for alias in node.names} & found.keys()
-                for name in names or {node.module or ""} & found.keys():
-                    found[name].add(module(path))
+                for alias in node.names:
+                    source = home(node, alias.name)
+                    name = f"{source}.{alias.name}"
+                    for imported in {name} & found.keys() or {source} & found.keys():
+                        found[imported].add(module(path))
     return found
 
 

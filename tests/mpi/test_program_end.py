@@ -30,7 +30,7 @@ class Client(NamedTuple):
 class Server(NamedTuple):
     x: np.ndarray
 
-class Mine(mpifed.Algorithm):
+class Mine(mpifed.extend.Algorithm):
     def init_client(self, f):
         fail("join", 2, GeneratorExit)
         return Client()
@@ -46,12 +46,12 @@ class Mine(mpifed.Algorithm):
         fail("gradient", 1, asyncio.CancelledError)
         return client, f.grad(x)
 
-class Source(mpifed.Data):
+class Source(mpifed.extend.Data):
     def load(self, seed, dtype):
         fail("load", 1)
         return mpifed.data.Gaussian(clients=6, samples=60, features=5).load(seed, dtype)
 
-class Beside(mpifed.Plugin):
+class Beside(mpifed.extend.Plugin):
     def link_hosts(self, link):
         fail("link_hosts", 2)
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from mpifed import Algorithm
 from mpifed.core.errors import RunError
 from mpifed.experiment import config
+from mpifed.extend import Algorithm
 from mpifed.features.masks.masked_sums import MaskedSums
 from mpifed.features.masks.masks import Masks
 from mpifed.federation import sums

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import LinearModel, Pool, Problem, UserError
+from mpifed import UserError
+from mpifed.extend import LinearModel, Pool, Problem
 from mpifed.problems import LeastSquares, Quadratic
 from tests.helpers.problem_cases import dataset, one_block
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.fedadmm.iterates import weights
-from mpifed import Algorithm, StudyConstants, steps
+from mpifed import steps
 from mpifed.algorithms import GD, AccFedDCD, FedADMM, FedAvg, FedDCD, FedEPM, FedGiA, Flame
-from mpifed.algorithms.parts.local_solvers import GradientDescent, NewtonSolver
+from mpifed.algorithms.parts.local_solvers import SVRG, GradientDescent, NewtonSolver
 from mpifed.algorithms.parts.step_sizes import ConstantStep, Log2
-from mpifed.algorithms.parts.stochastic_solvers import SVRG
-from mpifed.theory import fedadmm, feddcd, fedepm, fedgia, flame
+from mpifed.extend import Algorithm
+from mpifed.theory import StudyConstants, fedadmm, feddcd, fedepm, fedgia, flame
 
 certificate = Algorithm.certificate
 

@@ -13,7 +13,9 @@ import numpy as np
 from msgspec import Meta
 
 import mpifed
-from mpifed import Algorithm, Array, Data, Federation, Graph, GraphFederation, Local, Result, Selection
+from mpifed import Result
+from mpifed.algorithms.parts import Max, Optimizer, ServerOptimizer, Solver, Step, Sum
+from mpifed.extend import Algorithm, Array, Data, Federation, Graph, GraphFederation, Local, Selection
 
 
 class Client(NamedTuple):
@@ -25,7 +27,7 @@ class Server(NamedTuple):
     k: int  # rounds so far
 
 
-class Harmonic(mpifed.Step):
+class Harmonic(Step):
     """γ_k = a/(1 + k)."""
 
     a: Annotated[float, Meta(gt=0, description="first step size")] = 1.0
@@ -34,14 +36,14 @@ class Harmonic(mpifed.Step):
         return self.a / (1 + k)
 
 
-class Sign(mpifed.Optimizer):
+class Sign(Optimizer):
     """d = sign(g)."""
 
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         return np.sign(g), memory
 
 
-class Halfway(mpifed.ServerOptimizer):
+class Halfway(ServerOptimizer):
     """x⁺ = x + Δ/2."""
 
     def rate(self, delta: Array, spread: float) -> float:
@@ -51,7 +53,7 @@ class Halfway(mpifed.ServerOptimizer):
         return delta, memory
 
 
-class FewSteps(mpifed.Solver):
+class FewSteps(Solver):
     """``steps`` gradient steps of size 1/β."""
 
     steps: Annotated[int, Meta(ge=1, description="number of gradient steps")] = 3
@@ -68,15 +70,15 @@ class FewSteps(mpifed.Solver):
 class Relaxed(Algorithm):
     """x⁺ = x + γ_k (mean of w_i − x), w_i near the minimiser of f_i."""
 
-    step: Annotated[mpifed.Step, Meta(description="step size γ_k of the server")] = Harmonic(a=0.9)
-    solver: Annotated[mpifed.Solver, Meta(description="how clients come near the minimiser")] = FewSteps()
+    step: Annotated[Step, Meta(description="step size γ_k of the server")] = Harmonic(a=0.9)
+    solver: Annotated[Solver, Meta(description="how clients come near the minimiser")] = FewSteps()
     beta: Annotated[float, Meta(gt=0, description="smoothness β")] = 4.0
 
-    requires = (mpifed.Requirement("lipschitz", unless=("beta",)),)
-    participation = mpifed.Participation.SELECTED
-    mean_estimate = mpifed.MeanEstimate.UNBIASED
-    upload = mpifed.Upload(content="model")
-    asynchronous = mpifed.Unsupported("it is an example")
+    requires = (mpifed.extend.Requirement("lipschitz", unless=("beta",)),)
+    participation = mpifed.extend.Participation.SELECTED
+    mean_estimate = mpifed.extend.MeanEstimate.UNBIASED
+    upload = mpifed.extend.Upload(content="model")
+    asynchronous = mpifed.extend.Unsupported("it is an example")
 
     def init_client(self, f: Local) -> Client:
         return Client(w=f.initial())
@@ -94,12 +96,12 @@ class Relaxed(Algorithm):
         w = self.solver.minimise(f, np.zeros_like(start), start, alpha=0.0, beta=self.beta, fraction=1.0)
         return client._replace(w=w), w
 
-    def record(self, f: Local, client: Client, x: Array) -> dict[str, mpifed.Sum | mpifed.Max]:
+    def record(self, f: Local, client: Client, x: Array) -> dict[str, Sum | Max]:
         drift = np.linalg.norm(client.w - x, axis=1)
-        return {"drift": mpifed.Sum(drift), "drift_max": mpifed.Max(drift)}
+        return {"drift": Sum(drift), "drift_max": Max(drift)}
 
 
-class Gossip(mpifed.GraphAlgorithm):
+class Gossip(mpifed.extend.GraphAlgorithm):
     """Nodes take gradient steps and move to the means of their neighbours, alone or with themselves."""
 
     gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.1
@@ -119,7 +121,7 @@ class Gossip(mpifed.GraphAlgorithm):
         net.mix("w")
         return server
 
-    def moved(self, f: Local, client: Client, near: mpifed.Neighbours) -> tuple[Client, None]:
+    def moved(self, f: Local, client: Client, near: mpifed.extend.Neighbours) -> tuple[Client, None]:
         sums = np.add.reduceat(near.rows, near.first[:-1])
         return Client(w=sums / f.neighbours), None
 
@@ -130,19 +132,19 @@ class Gossip(mpifed.GraphAlgorithm):
 class Wheel(Graph):
     """A ring, and node 0 beside every other node."""
 
-    def edges(self, m: int, rng: np.random.Generator) -> mpifed.Edges:
+    def edges(self, m: int, rng: np.random.Generator) -> mpifed.extend.Edges:
         rim = [(i, i + 1) for i in range(1, m - 1)] + [(1, m - 1)]
-        return mpifed.Edges(np.array(sorted({(0, i) for i in range(1, m)} | set(rim))))
+        return mpifed.extend.Edges(np.array(sorted({(0, i) for i in range(1, m)} | set(rim))))
 
 
-class Deaf(mpifed.Attack):
+class Deaf(mpifed.extend.Attack):
     """Nothing is sent but zeros."""
 
     def alone(self, u: Array, draws: Callable[[], Sequence[np.random.Generator]]) -> Array:
         return 0 * u
 
 
-class Middle(mpifed.RobustMean):
+class Middle(mpifed.extend.RobustMean):
     """Half-way between the least and the largest number of each coordinate."""
 
     by_column = True
@@ -151,7 +153,7 @@ class Middle(mpifed.RobustMean):
         return np.asarray((rows.min(axis=0) + rows.max(axis=0)) / 2)
 
 
-class Huber(mpifed.LinearModel):
+class Huber(mpifed.extend.LinearModel):
     """f_i(x) = (1/d_i) Σ_j h(⟨a_j, x⟩ − b_j), h(r) = r²/2 where |r| <= delta, else delta(|r| − delta/2)."""
 
     curvature = 1.0
@@ -166,7 +168,7 @@ class Huber(mpifed.LinearModel):
         return np.asarray(np.clip(Z - b, -self.delta, self.delta))
 
 
-class ByTurns(mpifed.Partition):
+class ByTurns(mpifed.extend.Partition):
     """Row j goes to client j mod m."""
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -177,20 +179,20 @@ class ByTurns(mpifed.Partition):
 class Outliers(Data, kw_only=True):
     """b = ⟨a, 1⟩ + noise, and every tenth sample is far away."""
 
-    supports = mpifed.Supports.PRIVACY | mpifed.Supports.SURVIVAL | mpifed.Supports.DEVICES
-    options = mpifed.supporting("features", "samples", "noise", "partition")
+    supports = mpifed.extend.Supports.PRIVACY | mpifed.extend.Supports.SURVIVAL | mpifed.extend.Supports.DEVICES
+    options = mpifed.extend.supporting("features", "samples", "noise", "partition")
 
     features: Annotated[int, Meta(ge=1, description="features n")] = 4
     samples: Annotated[int, Meta(ge=1, description="samples of all clients")] = 200
-    noise: Annotated[mpifed.Distribution, Meta(description="size of the noise of each client")]
-    partition: Annotated[mpifed.Partition, Meta(description="who owns which sample")] = ByTurns()
+    noise: Annotated[mpifed.extend.Distribution, Meta(description="size of the noise of each client")]
+    partition: Annotated[mpifed.extend.Partition, Meta(description="who owns which sample")] = ByTurns()
 
-    def load(self, seed: int, dtype: str) -> mpifed.Dataset:
-        rng = mpifed.stream(seed, "data")
+    def load(self, seed: int, dtype: str) -> mpifed.extend.Dataset:
+        rng = mpifed.extend.stream(seed, "data")
         X, noise = rng.standard_normal((self.samples, self.features)), rng.standard_normal(self.samples)
         noise[::10] *= 100
         order, sizes = self.partition.split(noise, self.clients, rng)
-        return mpifed.Pool(X, X.sum(axis=1) + self.noise.draw(rng, 1) * noise, order, sizes, dtype)
+        return mpifed.extend.Pool(X, X.sum(axis=1) + self.noise.draw(rng, 1) * noise, order, sizes, dtype)
 
 
 class InTurn(Selection):
@@ -198,18 +200,18 @@ class InTurn(Selection):
 
     count: Annotated[int, Meta(ge=1, description="clients a round")] = 2
 
-    def selector(self, seed: int, m: int, rounds: int) -> mpifed.Selector:
+    def selector(self, seed: int, m: int, rounds: int) -> mpifed.extend.Selector:
         if self.count > m:
             raise mpifed.UserError(f"selection.count = {self.count} is wrong: there are {m} clients")
-        return mpifed.Selector(
+        return mpifed.extend.Selector(
             self.count, lambda round, again: np.sort((np.arange(self.count) + (round - 1) * self.count) % m)
         )
 
 
-class MeanOfSamples(mpifed.Problem):
+class MeanOfSamples(mpifed.extend.Problem):
     """f_i(x) = ½‖x‖² − ⟨mean of the samples of client i, x⟩."""
 
-    def value_grad(self, block: mpifed.Block, X: Array) -> tuple[Array, Array]:
+    def value_grad(self, block: mpifed.extend.Block, X: Array) -> tuple[Array, Array]:
         mean = block.vecmat(block.w)
         return np.vecdot(X, X) / 2 - np.vecdot(mean, X), X - mean
 
@@ -228,21 +230,20 @@ def study(path: str | os.PathLike[str]) -> Result:
         {"rounds": 2, "data": {"clients": 4, "features": 3}, "problem": f"{here}:MeanOfSamples"}
         | {"algorithm": {"name": "fedavg", "optimizer": f"{here}:Sign"}}
     )
-    assert means is None or means.cr == 2
-    kept: Result | None = mpifed.run(config, path=path)
-    assert kept is not None, "every rank but the first gets None"
+    assert means.cr == 2
+    kept: Result = mpifed.run(config, path=path)
     assert kept.rounds["drift"].min() >= 0
     return mpifed.load(path)
 
 
-def of_a_frame(frame: Any) -> mpifed.Data:
+def of_a_frame(frame: Any) -> mpifed.extend.Data:
     """Data of a data frame by its columns."""
     return mpifed.table(frame, target="y", client="site", categories=["grade"], missing="drop")
 
 
 def in_memory(path: str | os.PathLike[str]) -> str:
     """The same from arrays and objects: stopped by a callback, continued, and seen from all sides."""
-    X = mpifed.stream(0, "data").standard_normal((40, 3))
+    X = mpifed.extend.stream(0, "data").standard_normal((40, 3))
 
     def enough(round: int, row: Mapping[str, float]) -> bool:
         return round == 2 or row["objective"] < 0
@@ -252,13 +253,10 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     begun = mpifed.run(
         {"algorithm": Relaxed(solver=FewSteps(steps=2))}, options, data=data, rounds=6, path=path, callback=enough
     )
-    assert begun is not None
     assert begun.status == "stopped"
     whole = mpifed.resume(path, {"rounds": 5}, progress=False, data=data)
-    assert whole is not None
     items = mpifed.datasets([[(row, row.sum()) for row in part] for part in (X[:10], X[10:])])
     own = mpifed.run(data=items, problem="least-squares", rounds=1)
-    assert own is not None
     assert own.m == 2
     figure = mpifed.plot([begun, whole], y=["objective", "grad_norm_sq"], log="y")
     assert len(figure.axes) == 2
@@ -269,7 +267,7 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     return mpifed.compare([whole], ["objective"], format="markdown") + whole.summary()
 
 
-class Rounds(mpifed.ServerTransform):
+class Rounds(mpifed.extend.ServerTransform):
     """How many rounds have ended."""
 
     count = 0
@@ -279,23 +277,25 @@ class Rounds(mpifed.ServerTransform):
         return server
 
 
-class CountsRounds(mpifed.Plugin):
+class CountsRounds(mpifed.extend.Plugin):
     """A plug-in that counts rounds."""
 
-    def transforms(self, setup: Any, fed: mpifed.Federation | None) -> list[mpifed.ServerTransform]:
+    def transforms(self, setup: Any, fed: mpifed.extend.Federation | None) -> list[mpifed.extend.ServerTransform]:
         return [Rounds()]
 
 
-def certified() -> mpifed.Certificate | None:
+def certified() -> mpifed.theory.Certificate | None:
     """A method of its own with a condition, a bound and their answers in the record."""
 
     class Careful(mpifed.algorithms.FedAvg, tag="careful"):
-        def certificate(self, known: mpifed.StudyConstants) -> mpifed.Certificate:
-            steps = mpifed.Condition.of("k0 <= m", self.k0, "<=", known.m, "notes, (1)")
-            return mpifed.Certificate("my notes", [steps], [mpifed.Bound("f", "f(x⁰)", known.f0, "notes, (2)")], [])
+        def certificate(self, known: mpifed.theory.StudyConstants) -> mpifed.theory.Certificate:
+            steps = mpifed.theory.Condition.of("k0 <= m", self.k0, "<=", known.m, "notes, (1)")
+            return mpifed.theory.Certificate(
+                "my notes", [steps], [mpifed.theory.Bound("f", "f(x⁰)", known.f0, "notes, (2)")], []
+            )
 
     result = mpifed.run(algorithm=Careful(k0=3, certify=True), rounds=1, data=mpifed.data.Gaussian(clients=4))
-    return None if result is None else result.certificate
+    return result.certificate
 
 
 def every_family() -> float:
@@ -310,24 +310,24 @@ def every_family() -> float:
         mpifed.algorithms.FedOpt(server=mpifed.server_optimizers.Yogi(lr=0.05)),
         mpifed.algorithms.FedDCD(solver=mpifed.solvers.NewtonSolver()),
     ]
-    assert isinstance(mpifed.partitions.Iid(), mpifed.Partition)
-    topk: mpifed.Compressor = mpifed.compressors.TopK(k="0.1n")
+    assert isinstance(mpifed.partitions.Iid(), mpifed.extend.Partition)
+    topk: mpifed.extend.Compressor = mpifed.compressors.TopK(k="0.1n")
     assert topk.compress(np.ones((2, 10)), list).sum() == 2
     options = {"problem": mpifed.problems.Logistic(mu=0.1), "system": {"speed": constant, "passes": 5}}
     selection = mpifed.selections.UniformSelection(share=0.5)
     try:
         for one in algorithms:
             result = mpifed.run(options, algorithm=one, data=data, selection=selection, rounds=2)
-            assert result is None or result.cr == 2
+            assert result.cr == 2
     except mpifed.RunError as trouble:
         raise AssertionError from trouble
     graphs: list[Graph] = [Wheel(loss=0.1), mpifed.graphs.Torus(rows=2)]
     done = [mpifed.run(algorithm=Gossip(), graph=graph, data=data, rounds=30) for graph in graphs]
     attack, robust = Deaf(clients=0.5), Middle(bucket=2)
-    assert mpifed.run(algorithm="gd", data=data, attack=attack, robust=robust, rounds=2) is not None
-    assert isinstance(mpifed.attacks.SignFlip(), mpifed.Attack)
-    assert isinstance(mpifed.robust_means.Median(), mpifed.RobustMean)
-    return max(float(one.rounds["consensus_max"][-1]) for one in done if one is not None)
+    assert mpifed.run(algorithm="gd", data=data, attack=attack, robust=robust, rounds=2).cr == 2
+    assert isinstance(mpifed.attacks.SignFlip(), mpifed.extend.Attack)
+    assert isinstance(mpifed.robust_means.Median(), mpifed.extend.RobustMean)
+    return max(float(one.rounds["consensus_max"][-1]) for one in done)
 
 
 if __name__ == "__main__":

@@ -5,34 +5,48 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mpifed
+from mpifed.algorithms import parts
 from mpifed.cli.describe import KINDS
 from tests.helpers.commands import ROOT, execute
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAM = Path(__file__).with_name("public_api.py")
+WRONG = Path(__file__).with_name("wrong_calls.py")
 
 
-def used():
-    """The public names that the program takes."""
+DOORS = [mpifed, mpifed.extend, mpifed.theory]
+
+
+def used(door):
+    """The names of a door that the program takes."""
     tree = ast.parse(PROGRAM.read_text("utf-8"))
-    (imports,) = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "mpifed")
-    imported = {alias.name for alias in imports.names}
-    attributes = {
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mpifed"
-    }
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == door.__name__]
+    imported = {alias.name for node in imports for alias in node.names}
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert imported <= called, f"imported and not used: {imported - called}"
-    return imported | attributes
+    return imported | {node.attr for node in attributes if ast.unparse(node.value) == door.__name__}
 
 
-def test_the_program_takes_every_public_name():
-    assert used() == set(mpifed.__all__)
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_the_program_takes_every_public_name(door):
+    assert used(door) == set(door.__all__)
+
+
+def test_authors_need_at_most_forty_names_of_the_engine():
+    assert len(mpifed.extend.__all__) <= 40
+
+
+def test_no_name_has_two_places():
+    places = Counter(name for door in [*DOORS, parts] for name in door.__all__)
+    assert [name for name, count in places.items() if count > 1] == []
 
 
 def test_it_runs(tmp_path):
@@ -47,13 +61,16 @@ def test_it_runs(tmp_path):
     assert "| objective |" in program.in_memory(tmp_path / "again.h5")
 
 
-def test_names_are_what_type_checkers_are_told():
-    """Every import of the stub is a name that a program finds."""
-    tree = ast.parse((ROOT / "mpifed" / "__init__.pyi").read_text("utf-8"))
+@pytest.mark.parametrize("door", [*DOORS, parts], ids=lambda door: door.__name__)
+def test_names_are_what_type_checkers_are_told(door):
+    """Every import of the stub is a name that a program finds, and is exported by that stub."""
+    tree = ast.parse(Path(door.__file__).with_suffix(".pyi").read_text("utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    assert {alias.asname: node.module for node in imports for alias in node.names} == mpifed.PUBLIC
-    for name, home in mpifed.PUBLIC.items():
-        assert getattr(mpifed, name) is getattr(importlib.import_module(home), name)
+    homes = {alias.asname: node.module for node in imports for alias in node.names}
+    assert homes.keys() == set(door.__all__) - {"__version__"}
+    assert all(alias.asname == alias.name for node in imports for alias in node.names)
+    for name, home in homes.items():
+        assert getattr(door, name) is getattr(importlib.import_module(home), name)
 
 
 def declaration(kind):
@@ -97,19 +114,31 @@ def test_importing_it_imports_neither_numpy_nor_mpi():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_programs_in_the_pages_import_public_names_only(page):
+    public = {door.__name__: set(door.__all__) for door in [*DOORS, parts]}
     for program in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
         for node in ast.walk(ast.parse(program)):
             if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "mpifed":
-                assert node.module == "mpifed", f"{page.name}: from {node.module} import"
-                assert {alias.name for alias in node.names} <= set(mpifed.__all__)
+                assert {alias.name for alias in node.names} <= public[node.module], f"{page.name}: {node.module}"
             if isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("mpifed.") for alias in node.names), page.name
 
 
+EXAMPLE = re.compile(r"^<!-- file: (\w+\.py) -->\n```python\n(.*?)^```$", re.M | re.S)
+
+
 @pytest.mark.slow
-def test_mypy_strict_accepts_the_program():
-    """As a user's program: without the settings of this repository."""
+def test_mypy_strict_accepts_the_program_and_the_examples_and_finds_wrong_calls(tmp_path):
+    """As a user's programs: without the settings of this repository."""
     pytest.importorskip("mypy", reason="mypy comes with the extra dev")
-    words = ["--config-file=", "--strict", "--follow-imports=silent", "--no-incremental", str(PROGRAM)]
-    done = subprocess.run([sys.executable, "-m", "mypy", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    for page in ("extending.md", "extending-reference.md"):
+        for name, text in EXAMPLE.findall((ROOT / "docs" / page).read_text("utf-8")):
+            (tmp_path / name).write_text(text, "utf-8")
+    files = [PROGRAM, WRONG, *sorted(tmp_path.iterdir())]
+    words = ["--config-file=", "--strict", "--follow-imports=silent", "--no-incremental"]
+    words += ["--disable-error-code=import-untyped"]  # scipy has no types
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *words, *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    found = {(Path(path).name, int(line)) for path, line in re.findall(r"^(.*?):(\d+): error", done.stdout, re.M)}
+    lines = enumerate(WRONG.read_text("utf-8").splitlines(), 1)
+    assert found == {(WRONG.name, k) for k, line in lines if line.endswith("# error")}, done.stdout + done.stderr

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
@@ -38,6 +39,8 @@ def to_tune(description: str, gt: float | None = None, lt: float | None = None) 
     return Meta(description=description, gt=gt, lt=lt, extra={"tuned": True})
 
 
+LocalIterations = Annotated[int, Meta(ge=1, description="local iterations a round")]
+BatchSize = Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")]
 StepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/max r_i)")]
 
 
@@ -89,7 +92,7 @@ class Queries(Component, kw_only=True):
         """Return the score of biased selection, ‖∇f_i(x)‖ on one mini-batch of ``size`` samples: (c,)."""
         batch = minibatch(f, size)
         g = batch.grad(x)
-        return client, f.xp.sqrt(f.xp.vecdot(g, g))
+        return client, row_norms(g)
 
     def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
         """Return the score of power-of-choice, f_i(x) on one mini-batch of ``size`` samples: (c,)."""
@@ -152,17 +155,17 @@ class Algorithm(Queries):
     the new state of those clients and what they upload: an array or a tuple of arrays whose leading axis is clients, or
     None. State goes in and comes out; no attribute of the algorithm is set.
 
-    The class variables below are its traits; their types are in ``mpifed.federation.traits``. A method runs without
-    them, but a feature that needs a missing trait is refused. Optional methods: ``personalised(f, client)`` returns
-    personal models (c, n), ``personal_from(f, x)`` those of clients that never train, and ``score_dual_move`` how far a
-    client's dual variables would move.
+    The class variables below are its traits; their types are in ``mpifed.extend``. A method runs without
+    them, but a feature that needs a missing trait is refused. Optional methods: ``personal_models(f, client)`` returns
+    personal models (c, n), ``newcomer_models(f, x)`` those of clients that never train, and ``score_dual_move`` how far
+    a client's dual variables would move.
     The option to change first where iterates diverge has extra={"tuned": True} in its Meta.
 
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
 
         >>> class Server(NamedTuple):
-        ...     x: mpifed.Array
-        >>> class Descent(mpifed.Algorithm):
+        ...     x: mpifed.extend.Array
+        >>> class Descent(mpifed.extend.Algorithm):
         ...     lr: float = 0.1
         ...     def init_client(self, f):
         ...         return ()
@@ -278,6 +281,16 @@ def minibatch(f: Local, size: int) -> Local:
     """Return f on a new mini-batch of ``size`` samples of each client; 0: on all samples."""
     _, batch, _ = next(f.steps(1, 0, size))
     return batch
+
+
+def squared_norms(V: Array) -> Array:
+    """Return ‖v_i‖² of rows V (c, n): (c,)."""
+    return namespace(V).vecdot(V, V)
+
+
+def row_norms(V: Array) -> Array:
+    """Return ‖v_i‖ of rows V (c, n): (c,)."""
+    return namespace(V).sqrt(squared_norms(V))
 
 
 def count_steps(d: Array, k0: int, epochs: int, batch_size: int) -> Array:

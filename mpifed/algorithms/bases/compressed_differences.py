@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Local, UnitFraction, count_gradients, minibatch
+from mpifed.algorithms.bases.algorithm import Array, BatchSize, Local, UnitFraction, count_gradients, minibatch
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, GraphFederation
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
@@ -22,7 +22,7 @@ class CompressedDifferences(GraphAlgorithm):
         None
     )
     compressor: Annotated[Compressor, Meta(description="contractive compressor C of messages")] = TopK(k="0.1n")
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    batch_size: BatchSize = 0
 
     requires = (Requirement("lipschitz", unless=("eta",)),)
     fixed_weights = "neighbours know a node's vector from all its messages, of which none may be lost"

@@ -12,7 +12,9 @@ from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.federation.traits import MeanEstimate, Requirement, Upload
 
-COMPRESSED = Upload(content="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"})
+COMPRESSED_UPLOAD = Upload(
+    content="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"}
+)
 
 
 class CompressedGradients(Algorithm):

@@ -1,6 +1,6 @@
 """Base of methods without a server, whose clients are nodes of a graph with a model each."""
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, PositiveFloat, to_tune
 from mpifed.federation.method import ServerState
@@ -8,11 +8,6 @@ from mpifed.federation.peers.graph_federation import GraphFederation as GraphFed
 from mpifed.federation.traits import Max, Participation, RecordValues, Sum, Unsupported
 
 GraphStepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: (1 + λ)/(2 max r_i))")]
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) mean of the nodes' models, for the record
-    gamma: float  # step size γ that all nodes have agreed on
 
 
 class GraphAlgorithm(Algorithm):
@@ -25,8 +20,8 @@ class GraphAlgorithm(Algorithm):
     where some are selected.
 
         >>> class Node(NamedTuple):
-        ...     x: mpifed.Array
-        >>> class Mixing(mpifed.GraphAlgorithm):
+        ...     x: mpifed.extend.Array
+        >>> class Mixing(mpifed.extend.GraphAlgorithm):
         ...     def init_client(self, f):
         ...         return Node(f.initial())
         ...     def init_server(self, net):

@@ -31,13 +31,17 @@ class InexactADMM(Algorithm):
 
     common: ClassVar[bool] = False  # whether the server's sigma is that of each client, not Σ σ_i
 
+    @property
+    def records_penalty(self) -> bool:
+        """True where σ changes from round to round and is a column of the result."""
+        return False
+
     def first_duals(self, f: Local) -> Array:
         """Return π_i before the first round: (c, n)."""
         return f.zeros() if self.first == "zero" else -f.grad(f.initial()) / f.m
 
     def first_model(self, fed: Federation, sigma: float) -> Array:
-        """Return the first model x⁰ + Σ π_i/σ, σ = Σ σ_i, the mean of first uploads of which only π_i travel."""
-        # all know x⁰, so only π_i travels, and nothing where it is 0
+        """Return the first model x⁰ + Σ π_i/σ, σ = Σ σ_i: all know x⁰, so only π_i travel, if they are not 0."""
         return fed.initial() if self.first == "zero" else fed.initial() + fed.sum(self.first_dual) / sigma
 
     def first_dual(self, f: Local, client: Any) -> tuple[Any, Array]:
@@ -63,4 +67,4 @@ class InexactADMM(Algorithm):
         columns = dict(row)
         if self.lagrangian:
             columns["lagrangian"] += (server.sigma if self.common else 1) * columns.pop("squares")
-        return columns
+        return columns | ({"penalty": server.sigma} if self.records_penalty else {})

@@ -13,7 +13,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.symmetric import add_diagonal, order_of_packed, packed_size, unpack
 from mpifed.federation.traits import MeanEstimate, Upload
 
-REGULAR = "a mean Hessian that is positive definite: columns that depend on each other need regularisation above 0"
+REGULAR_HESSIAN = (
+    "a mean Hessian that is positive definite: columns that depend on each other need regularisation above 0"
+)
 
 
 class LearnedHessians(Algorithm):

@@ -7,6 +7,7 @@ import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Client
 from mpifed.core.arrays import is_numpy_array, to_numpy
+from mpifed.core.component import Component
 from mpifed.core.guards import Guard, InvalidReturn, describe_value, require, require_array
 from mpifed.core.typing import Array
 from mpifed.federation.evaluation import COMMON, PERSONAL
@@ -33,8 +34,10 @@ LIKE_D = require_array(
 )
 
 
-def refuse_traits(cls: type[Algorithm]) -> None:
-    """Raise ValueError for a class whose traits have wrong types or values."""
+def refuse_traits(cls: type[Component]) -> None:
+    """Raise ValueError for a method whose traits have wrong types or values; step sizes and solvers have none."""
+    if not issubclass(cls, Algorithm):
+        return
     for name, expected in TRAITS.items():
         value = getattr(cls, name)
         if not isinstance(value, expected):
@@ -133,5 +136,5 @@ GUARDS: dict[str, dict[str, Guard]] = {
         "proximal_step": require(lambda t, *args: 0 < t < np.inf, ": it must return a number above 0"),
         "remember_upload": check_received,
         **dict.fromkeys(("score", "score_loss", "score_dual_move", "smoothness"), check_reply),
-    }
+    },
 }

@@ -5,9 +5,19 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, minibatch, to_tune
+from mpifed.algorithms.bases.algorithm import (
+    Algorithm,
+    Array,
+    BatchSize,
+    Federation,
+    Local,
+    Server,
+    minibatch,
+    row_norms,
+    squared_norms,
+    to_tune,
+)
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.arrays import namespace
 from mpifed.federation.method import ServerState
 from mpifed.federation.traits import RecordValues, Sum
 
@@ -19,7 +29,7 @@ class Personal(Algorithm):
     lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
+    batch_size: BatchSize = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
     envelope: Annotated[
         bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
@@ -56,7 +66,7 @@ class Personal(Algorithm):
         """Return ‖gradient of the local objective at θ_i‖ on one mini-batch, the score of biased selection: (c,)."""
         batch = minibatch(f, size)
         g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
-        return client, f.xp.sqrt(f.xp.vecdot(g, g))
+        return client, row_norms(g)
 
     def record(self, f: Local, client: Any, x: Array) -> RecordValues:
         """Return f_i(θ_i) + (λ/2)‖θ_i − w‖², at least the Moreau envelope of f_i at w."""
@@ -72,8 +82,3 @@ class Personal(Algorithm):
 
     def newcomer_models(self, f: Local, x: Array) -> Array:
         return self.train(f, f.xp.tile(x, (len(f), 1)), x)
-
-
-def squared_norms(V: Array) -> Array:
-    """Return ‖v_i‖² of rows V (c, n): (c,)."""
-    return namespace(V).vecdot(V, V)

@@ -8,7 +8,7 @@ from mpifed.core.errors import SingularHessian
 from mpifed.core.typing import Array
 
 ROUNDING = 4  # values of f that differ by fewer units of its last place count as the same
-SMALLEST = 2.0**-50  # no smaller step is tried
+SMALLEST_STEP = 2.0**-50  # no smaller step is tried
 PART = 0.01  # smallest entry of a null vector that counts, as a fraction of its largest entry
 SHOWN = 6  # coefficients named at most
 
@@ -87,6 +87,6 @@ def backtrack(f: Callable[[float], float], start: float, slope: float, c: float,
     step = 1.0
     # at the optimum f cannot fall by more than its rounding, and the search would go down to the smallest step
     slack = ROUNDING * np.spacing(abs(start))
-    while step > SMALLEST and f(step) > start + c * step * slope + slack:
+    while step > SMALLEST_STEP and f(step) > start + c * step * slope + slack:
         step *= shrink
     return step

@@ -36,7 +36,7 @@ class Optimizer(Component):
     memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more. With
     ``clip``, g is first scaled down to that length; g includes the corrections of FedProx, FedDyn and others.
 
-        >>> class Sign(mpifed.Optimizer):
+        >>> class Sign(mpifed.algorithms.parts.Optimizer):
         ...     def direction(self, memory, g, w):
         ...         return np.sign(g), memory
         >>> mpifed.run(algorithm=mpifed.algorithms.FedAvg(optimizer=Sign()), rounds=2).cr
@@ -53,7 +53,7 @@ class Optimizer(Component):
     }
     default: ClassVar[str] = "sgd"
     kind: ClassVar[str] = "optimizers"
-    checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
+    checks: ClassVar[str] = "mpifed.algorithms.bases.method_guards"
     refused: ClassVar[dict[str, str]] = {
         "lr": "the step size is an option of the algorithm, algorithm.step or algorithm.lr",
         "betas": "write beta1 and beta2",

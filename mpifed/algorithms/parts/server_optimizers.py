@@ -14,6 +14,8 @@ ServerStepSize = Annotated[float, Meta(gt=0, description="step size η of the se
 
 
 class Memory(NamedTuple):
+    """Memory of a server optimiser: of the steps before."""
+
     u: Array  # (n,) mean or sum of steps; (0,) where there is none
     v: Array  # (n,) mean or sum of their squares; (0,) where there is none
 
@@ -21,7 +23,7 @@ class Memory(NamedTuple):
 class ServerOptimizer(Component):
     """A rule for η and d of the server's step x⁺ = x + η d, given Δ = mean of w_i − x over the selected clients.
 
-    >>> class Halfway(mpifed.ServerOptimizer):
+    >>> class Halfway(mpifed.algorithms.parts.ServerOptimizer):
     ...     def rate(self, delta, spread):
     ...         return 0.5
     ...     def direction(self, memory, delta):
@@ -39,7 +41,7 @@ class ServerOptimizer(Component):
     }
     default: ClassVar[str] = "adam"
     kind: ClassVar[str] = "server_optimizers"
-    checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
+    checks: ClassVar[str] = "mpifed.algorithms.bases.method_guards"
     refused: ClassVar[dict[str, str]] = {"betas": "write beta1 and beta2", "eta": "write lr"}
     spread: ClassVar[bool] = False  # whether it needs the mean of ‖w_i − x‖², one number more from each client
 

@@ -1,10 +1,11 @@
-"""Rules for the step size γ."""
+"""Rules for the step size γ, and learning-rate schedules with the formulas of torch.optim.lr_scheduler."""
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from mpifed.core.arrays import is_number
 from mpifed.core.component import Component
@@ -17,7 +18,7 @@ Factor = Annotated[float, Meta(gt=0, description="factor a")]
 class Step(Component):
     """A rule for the step size of iteration k, counted over the whole run from 0.
 
-    >>> class Harmonic(mpifed.Step):
+    >>> class Harmonic(mpifed.algorithms.parts.Step):
     ...     a: float = 0.1
     ...     def gamma(self, k, k0, d):
     ...         return self.a / (1 + k)
@@ -29,13 +30,13 @@ class Step(Component):
         "log2": "mpifed.algorithms.parts.step_sizes:Log2",
         "constant": "mpifed.algorithms.parts.step_sizes:ConstantStep",
         "sqrt-samples": "mpifed.algorithms.parts.step_sizes:SqrtSamples",
-        "step": "mpifed.algorithms.parts.schedules:StepDecay",
-        "cosine": "mpifed.algorithms.parts.schedules:Cosine",
-        "warmup": "mpifed.algorithms.parts.schedules:Warmup",
+        "step": "mpifed.algorithms.parts.step_sizes:StepDecay",
+        "cosine": "mpifed.algorithms.parts.step_sizes:Cosine",
+        "warmup": "mpifed.algorithms.parts.step_sizes:Warmup",
     }
     default: ClassVar[str] = "log2"
     kind: ClassVar[str] = "steps"
-    checks: ClassVar[str] = "mpifed.algorithms.parts.part_guards"
+    checks: ClassVar[str] = "mpifed.algorithms.bases.method_guards"
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
@@ -85,3 +86,87 @@ class SqrtSamples(Step, tag="sqrt-samples"):
 
     def gamma(self, k: int, k0: int, d: Array) -> Array:
         return self.a * d / math.sqrt(2 * k0 + k // k0)
+
+
+class StepSchedule(Step):
+    """A step size that follows the time t: rounds, or local steps of the whole run."""
+
+    by: Annotated[
+        Literal["round", "step"] | None,
+        Meta(
+            description="unit of t: rounds, or local steps of the whole run, with algorithm.epochs local epochs "
+            "(default: round; in ``then`` that of the warm-up)"
+        ),
+    ] = None
+
+    def time(self, k: int, k0: int) -> int:
+        """Return t of iteration k, where a round has ``k0`` iterations."""
+        return k if self.by == "step" else k // k0
+
+    def within(self, by: str | None) -> Step:
+        return replace(self, by=by) if self.by is None else self
+
+
+class StepDecay(StepSchedule, tag="step"):
+    """γ_t = a · decay^⌊t/every⌋, with t counted from 0 in rounds or local steps.
+
+    Source: torch.optim.lr_scheduler.StepLR, whose gamma is ``decay`` and whose step_size is ``every``.
+    """
+
+    # γ follows from the round and from options.
+    supports = Supports.EVERYTHING
+
+    a: Factor = 0.01
+    decay: Annotated[float, Meta(gt=0, le=1, description="what γ is multiplied by")] = 0.1
+    every: Annotated[int, Meta(ge=1, description="rounds or local steps from one factor to the next")] = 30
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a * self.decay ** (self.time(k, k0) // self.every)
+
+
+class Cosine(StepSchedule, tag="cosine"):
+    """γ_t = least + (a − least)(1 + cos(π t/over))/2 until t = over, and ``least`` from then on.
+
+    Source: torch.optim.lr_scheduler.CosineAnnealingLR, whose T_max is ``over`` and whose eta_min is ``least``; it rises
+    again afterwards. I. Loshchilov, F. Hutter, "SGDR: Stochastic gradient descent with warm restarts", arXiv:1608.03983
+    (2017), (5).
+    """
+
+    # γ follows from the round and from options.
+    supports = Supports.EVERYTHING
+
+    a: Factor = 0.01
+    least: Annotated[float, Meta(ge=0, description="γ at the end")] = 0.0
+    over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is least")] = 100
+
+    def __post_init__(self) -> None:
+        if self.least > self.a:
+            raise ValueError(f"least = {self.least} is wrong: γ falls from a = {self.a}, so it must be at most that")
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        fraction = min(1.0, self.time(k, k0) / self.over)
+        return self.least + (self.a - self.least) * (1 + math.cos(math.pi * fraction)) / 2
+
+
+class Warmup(StepSchedule, tag="warmup"):
+    """γ_t = γ⁰ (first + (1 − first) t/over) before t = over, and from then on the rule ``then``, whose first γ is γ⁰.
+
+    ``by`` is about both, unless ``then`` has one of its own.
+
+    Source: torch.optim.lr_scheduler.LinearLR, whose start_factor is ``first`` and whose total_iters is ``over``, and
+    another schedule after it by SequentialLR.
+    """
+
+    # γ follows from the round, from options and from the rule ``then``, which has its own ``supports``.
+    supports = Supports.EVERYTHING
+
+    over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is that of the rule ``then``")] = 5
+    first: Annotated[float, Meta(gt=0, le=1, description="share of γ⁰ to begin with")] = 1 / 3
+    then: Annotated[Step, Meta(description="step sizes after the warm-up, counted from its end")] = ConstantStep()
+
+    def gamma(self, k: int, k0: int, d: Array) -> Array | float:
+        t = self.time(k, k0)
+        then = self.then.within(self.by)
+        if t < self.over:
+            return then.gamma(0, k0, d) * (self.first + (1 - self.first) * t / self.over)
+        return then.gamma(k - self.over * (1 if self.by == "step" else k0), k0, d)

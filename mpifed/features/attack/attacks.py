@@ -27,7 +27,7 @@ class Attack(Component):
     made ``jointly`` know the uploads of all honest clients that reply in the round, H, and the number of these: more
     than attackers may know, and so the worst case. In a round without honest ones they know their own instead.
 
-        >>> class Silence(mpifed.Attack):
+        >>> class Silence(mpifed.extend.Attack):
         ...     def alone(self, u, draws):
         ...         return 0 * u
         >>> mpifed.run(algorithm="gd", attack=Silence(clients=0.2), rounds=2).cr

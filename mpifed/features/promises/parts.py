@@ -145,7 +145,7 @@ def make_part(named: str, speaker: PromisingComponent) -> RunPart:
     if not is_user_class(type(speaker)):
         return part
     unsupported = speaker.unsupported if "supports" in vars(type(speaker)) else NO_REASONS
-    return part._replace(unsupported=unsupported, cure=OWN.format("supports = mpifed.Supports.{promise}"))
+    return part._replace(unsupported=unsupported, cure=OWN.format("supports = mpifed.extend.Supports.{promise}"))
 
 
 def options_of(data: Data) -> Iterator[RunPart]:
@@ -158,7 +158,7 @@ def options_of(data: Data) -> Iterator[RunPart]:
         if value != field.default:
             option = options.get(f"{key} = {value}", options.get(key, NO_PROMISES))
             part = RunPart(f"data.{key} = {toml_value(msgspec.to_builtins(value))}", *option)
-            cure = OWN.format(f'options = mpifed.supporting("{key}")')
+            cure = OWN.format(f'options = mpifed.extend.supporting("{key}")')
             yield part._replace(cure=cure) if is_user_class(type(data)) else part
 
 

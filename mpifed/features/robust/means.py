@@ -30,7 +30,7 @@ class RobustMean(Component):
     Source: of buckets S. P. Karimireddy, L. He, M. Jaggi, "Byzantine-robust learning on heterogeneous datasets via
     bucketing", arXiv:2006.09365 (2022).
 
-        >>> class Midrange(mpifed.RobustMean):
+        >>> class Midrange(mpifed.extend.RobustMean):
         ...     by_column = True
         ...     def mean(self, rows, uploads, before):
         ...         return (rows.min(axis=0) + rows.max(axis=0)) / 2

@@ -22,7 +22,7 @@ class Distribution(Component):
 
     A list has a number for each client, and so has a text file (.txt or .csv).
 
-        >>> class Two(mpifed.Distribution):
+        >>> class Two(mpifed.extend.Distribution):
         ...     def draw(self, rng, m):
         ...         return np.where(np.arange(m) % 2, 1e5, 1e4)
         >>> float(mpifed.run(system={"speed": Two()}, rounds=1).rounds["simulated_seconds"][-1])

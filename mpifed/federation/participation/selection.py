@@ -36,7 +36,7 @@ class Selector(NamedTuple):
     Rounds count from 1; ``again`` > 0 is a further selection in the round. ``learn`` makes the selector from the
     replies of all clients to ``importance`` of the algorithm; before that, it selects nobody.
 
-        >>> every_second = mpifed.Selector(2, lambda round, again: np.array([0, 2]))
+        >>> every_second = mpifed.extend.Selector(2, lambda round, again: np.array([0, 2]))
         >>> every_second.select(1, 0)
         array([0, 2])
     """
@@ -60,9 +60,9 @@ class Selector(NamedTuple):
 class Selection(Component):
     """A rule that selects the clients of every round, at the server.
 
-    >>> class First(mpifed.Selection):
+    >>> class First(mpifed.extend.Selection):
     ...     def selector(self, seed, m, rounds):
-    ...         return mpifed.Selector(2, lambda round, again: np.arange(2))
+    ...         return mpifed.extend.Selector(2, lambda round, again: np.arange(2))
     >>> mpifed.run(selection=First(), rounds=1).selected(1).tolist()
     [0, 1]
     """

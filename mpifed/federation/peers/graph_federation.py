@@ -1,14 +1,16 @@
 """The run of clients on a graph: nodes that exchange vectors with their neighbours, without a server."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, overload
 
 import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.ids import parse_client_argument
-from mpifed.federation.method import ClientMethod, ServerState
-from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE
+from mpifed.federation.local import Local
+from mpifed.federation.method import Args, ClientMethod, ServerState
+from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE, Neighbours
 from mpifed.federation.request import EVALUATE, FOR_THE_RECORD, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.sums import divide_sum
@@ -16,6 +18,7 @@ from mpifed.federation.transform import MessageCost
 from mpifed.graphs.weights import Weights
 
 Fields = str | tuple[str, ...]
+NodeCall = Callable[[Local, Any, *Args], tuple[Any, None]]  # nodes upload nothing
 
 
 class GraphFederation(Federation):
@@ -39,7 +42,7 @@ class GraphFederation(Federation):
     Rank 0 records the mean of the field ``x`` of the clients' state.
 
         >>> class Twice(mpifed.algorithms.DGD, tag="twice"):
-        ...     def round(self, net: mpifed.GraphFederation, server):
+        ...     def round(self, net: mpifed.extend.GraphFederation, server):
         ...         net.mix("x")
         ...         return super().round(net, server)
         >>> mpifed.run(algorithm=Twice(), graph="ring", rounds=2).cr
@@ -53,11 +56,40 @@ class GraphFederation(Federation):
         """Lower bound of the eigenvalues of W."""
         return self.weights.min_eigenvalue
 
-    def local(self, method: ClientMethod, *args: Any, to: Array | None = None) -> None:
+    def local(self, method: NodeCall[*Args], *args: *Args, to: Array | None = None) -> None:
         """Run method(f, client, *args) on the nodes ``to`` (rising numbers; None: all), each on its own state."""
         self._work(Request(method.__name__, args, to))
 
+    @overload
+    def mix(self, fields: Fields, *, of: Array | None = None, bits: int | None = None) -> None: ...
+    @overload
     def mix(
+        self,
+        fields: str,
+        method: NodeCall[Array, *Args],
+        *args: *Args,
+        of: Array | None = None,
+        bits: int | None = None,
+    ) -> None: ...
+    @overload
+    def mix(
+        self,
+        fields: tuple[str, str],
+        method: NodeCall[Array, Array, *Args],
+        *args: *Args,
+        of: Array | None = None,
+        bits: int | None = None,
+    ) -> None: ...
+    @overload
+    def mix(
+        self,
+        fields: tuple[str, str, str, *tuple[str, ...]],
+        method: Callable[..., tuple[Any, None]],
+        *args: Any,
+        of: Array | None = None,
+        bits: int | None = None,
+    ) -> None: ...
+    def mix(  # type: ignore[misc]  # mypy does not see that Any takes *Args
         self,
         fields: Fields,
         method: ClientMethod | None = None,
@@ -73,12 +105,31 @@ class GraphFederation(Federation):
         """
         self._exchange(graph_request(MIX, fields, method, args), of, bits)
 
-    def add(self, fields: Fields, method: ClientMethod | None = None, *args: Any, of: Array | None = None) -> None:
+    @overload
+    def add(self, fields: Fields, *, of: Array | None = None) -> None: ...
+    @overload
+    def add(self, fields: str, method: NodeCall[Array, *Args], *args: *Args, of: Array | None = None) -> None: ...
+    @overload
+    def add(
+        self,
+        fields: tuple[str, ...],
+        method: Callable[..., tuple[Any, None]],
+        *args: Any,
+        of: Array | None = None,
+    ) -> None: ...
+    def add(  # type: ignore[misc]  # mypy does not see that Any takes *Args
+        self, fields: Fields, method: ClientMethod | None = None, *args: Any, of: Array | None = None
+    ) -> None:
         """Give each node Σ_j z_j over its neighbours."""
         self._exchange(graph_request(ADD, fields, method, args), of)
 
     def gather(
-        self, field: str, method: ClientMethod, *args: Any, of: Array | None = None, to: Array | None = None
+        self,
+        field: str,
+        method: NodeCall[Neighbours, *Args],
+        *args: *Args,
+        of: Array | None = None,
+        to: Array | None = None,
     ) -> None:
         """Give each node (or only those ``to``) the rows z_j of its neighbours: method(f, client, near, *args)."""
         self._exchange(graph_request(GATHER, field, method, args, to), of)

@@ -27,7 +27,7 @@ class Neighbours(NamedTuple):
 
     Those of node k are ``rows[first[k]:first[k + 1]]``.
 
-        >>> near = mpifed.Neighbours(rows=np.ones((3, 2)), first=np.array([0, 2, 3]), weights=np.full(3, 0.5))
+        >>> near = mpifed.extend.Neighbours(rows=np.ones((3, 2)), first=np.array([0, 2, 3]), weights=np.full(3, 0.5))
         >>> np.add.reduceat(near.rows, near.first[:-1])
         array([[2., 2.],
                [1., 1.]])

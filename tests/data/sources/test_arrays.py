@@ -160,7 +160,7 @@ def test_what_the_sentence_on_a_mask_advises_gives_the_rows_without_one():
 def test_masks_of_data_of_ones_own_and_of_items_are_not_dropped():
     class Own(Data):
         def load(self, seed, dtype):
-            return mpifed.Pool(MASKED, y, None, SIZES, dtype)
+            return mpifed.extend.Pool(MASKED, y, None, SIZES, dtype)
 
     with pytest.raises(UserError, match=r"^rows\(0, 4\) of Pool returns a masked array"):
         mpifed.run(data=Own(clients=4), rounds=1, progress=None)

@@ -132,7 +132,7 @@ def test_samples_that_do_not_fit_on_the_device_and_cuda_without_a_gpu_are_one_se
 OWN = """
 from typing import NamedTuple
 import numpy as np
-from mpifed import Algorithm, Array, Supports
+from mpifed.extend import Algorithm, Array, Supports
 
 class Client(NamedTuple):
     g: Array

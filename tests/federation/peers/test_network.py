@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm, Server
-from mpifed.algorithms.dgd import DGD
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
+from mpifed.algorithms.dgd import DGD, Server
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.traits import Upload

@@ -196,7 +196,6 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 def show(one: Chosen, runs: list[Run], folder: Path, failed: dict[str, str]) -> None:
     """Print the tables of a benchmark and save its pictures."""
-
     found = outcome.collect(one.name, one.bench, one.seeds, runs, folder, failed)
     print(report.screen(found) + "\n")
     made, lack = report.save_pictures(found, folder)
@@ -208,7 +207,6 @@ def show(one: Chosen, runs: list[Run], folder: Path, failed: dict[str, str]) -> 
 
 def write(args: argparse.Namespace, chosen: list[Chosen], folder: Path, failed: dict[str, str]) -> None:
     """Write the report, and print one line for each benchmark as it is done."""
-
     tasks = [
         (*one, folder, {run: why for run, why in failed.items() if run.startswith(f"{one.name}/")}) for one in chosen
     ]

@@ -48,6 +48,13 @@ def by_block(clients: Clients, mask: Array) -> list[Array]:
     return np.split(mask[:, None], np.cumsum([len(block) for block in clients.blocks])[:-1])
 
 
+def duals(result: Result, clients: Clients, X: list[Array]) -> list[Array]:
+    """π_i⁰: 0, or −∇f_i(x⁰)/m, by block."""
+    if result.config["algorithm"]["start"] == "zero":
+        return [np.zeros_like(x) for x in X]
+    return [-clients.problem.grad(block, x) / len(clients.ids) for block, x in zip(clients.blocks, X, strict=True)]
+
+
 class Stationarity(NamedTuple):
     """What is 0 at a stationary point: norms of all ∇f_i(x_i)/m + π_i, of all x_i − x, of Σ π_i, and of Σ ∇f_i(x_i)/m.
 

@@ -83,9 +83,8 @@ def imports(path):
 def named(path):
     """The modules of mpifed that a file names in texts, as "module:Class": families and the public API import them."""
     texts = (node.value for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return {
-        text.partition(":")[0] for text in texts if text.startswith("mpifed.") and text.partition(":")[0] in MODULES
-    }
+    found = {text.partition(":")[0] for text in texts if text.startswith("mpifed.")}
+    return found & MODULES.keys() - meters.DOORS.keys()  # sentences name the doors
 
 
 def importers(package):
@@ -129,7 +128,7 @@ FROM_THE_ENGINE = {  # what plug-in rooms take from the engine beside public nam
     "checking.check": {"LAUNCHERS", "RANKS", "read_launcher"},
     "checking.trace": {
         *("FOR_THE_RECORD", "GradientCounter", "Host", "InProcess", "Reply"),
-        *("Request", "SCORES", "ServerState", "is_charged"),
+        *("Request", "SCORES", "ServerState", "is_charged", "wrap_methods"),
     },
     "sweeps.cost": {"required_methods"},
     "sweeps.rank_groups": {"Mailbox", "split_ranks"},
@@ -276,16 +275,16 @@ def test_functions_take_at_most_six_parameters():
 
 # What ties the house together, with the bound that each number keeps; a change that lowers one lowers its bound.
 BOUNDS = {
-    "imports of the widest module": 21,
+    "imports of the widest module": 20,
     "imports of experiment/prepare.py": 15,
     "classes derived from a seam": 3,
     "proxies": 0,
     "members of the house typed Any": 0,
-    "isinstance": 218,
+    "isinstance": 215,
     "lists and texts times a condition": 0,
-    "lines of mpifed": 52_560,
-    "lines of tests": 47_750,
-    "lines of benchmarks": 13_250,
+    "lines of mpifed": 52_250,
+    "lines of tests": 46_650,
+    "lines of benchmarks": 10_730,
 }
 
 
@@ -298,19 +297,19 @@ def test_the_house_is_no_wider_than_its_bounds():
 # What a newcomer has to learn, with the bound that each number keeps, and where it shall be.
 WORDS = {
     "homonyms": 0,  # 5
-    "names in -ed": 46,  # 60
+    "names in -ed": 45,  # 60
     "odd docstrings": 0,  # 30
-    "private names of methods": 79,  # 0
-    "private names of features": 205,  # 0
-    "private names of networks": 13,  # 0
-    "files with private names": 128,  # 0
-    "members of a plug-in": 19,  # 8
-    "slots of hosts and servers": 13,  # 5
-    "refusing lines": 4_063,  # 2,200
-    "names to know in fedgia.py": 56,  # 35
-    "modules": 491,  # 420
-    "modules with one importer": 86,  # 60
-    "modules below 40 lines": 93,  # 10
+    "private names of methods": 0,  # 0
+    "private names of features": 191,  # 0
+    "private names of networks": 14,  # 0
+    "files with private names": 61,  # 0
+    "members of a plug-in": 8,  # 8
+    "slots of hosts and servers": 7,  # 5
+    "refusing lines": 3_900,  # 2,200
+    "names to know in fedgia.py": 35,  # 35
+    "modules": 433,  # 420
+    "modules with one importer": 71,  # 60
+    "modules below 40 lines": 72,  # 10
 }
 
 

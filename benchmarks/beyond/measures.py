@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from benchmarks.feddcd.constants import theory
-from benchmarks.feddcd.theory import above_rounding
+from benchmarks.feddcd.theory import above_rounding, theory
 from mpifed import Result
 from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.experiment import config as configuration
 from mpifed.experiment.optimum import build_local_federation
 from mpifed.extend import Array, stream
+from mpifed.features.selection_laws.feature import Greedy
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.features.selection_laws.turns_and_scores import Greedy
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.features.simulated_time.distributions import ConstantDistribution, Lognormal

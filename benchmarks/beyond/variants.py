@@ -80,7 +80,8 @@ class Balanced(FedGiA):
         return Balance(z[:-1], sigma * factor, server.r)
 
     def and_residual(self, f: Local, client: Any, x: Array, sigma: float, selected: Array) -> tuple[Any, Array]:
-        client, z = self.update(f, client, x, sigma, selected)
+        new: Any = self.update(f, client, x, sigma, selected)
+        client, z = new
         away = z - client.pi / sigma - x
         return client, np.hstack([z, np.vecdot(away, away)[:, None]])
 

@@ -24,7 +24,7 @@ def main() -> int:
         else:
             from benchmarks.sites import flamby_page
 
-            page = flamby_page.page(versions("scipy"))
+            page = flamby_page.page(versions("scipy", "scikit-learn"))
     except UserError as error:
         print(f"benchmarks.sites: {error}", file=sys.stderr)
         return 2

@@ -77,41 +77,16 @@ def with_ones(A: Array, of: Array) -> Array:
 
 
 def stratified(y: Array, seed: int) -> tuple[Array, Array]:
-    """The rows for training and testing of scikit-learn's train_test_split(test_size=0.34, random_state=seed).
+    """Return the rows for training and testing as FLamby splits them, by scikit-learn.
 
-    It is stratified by y, as FLamby has it, where each class has more than two samples.
+    It is stratified by y where each class has more than two samples.
     """
-    rng = np.random.RandomState(seed)
-    held = int(np.ceil(0.34 * len(y)))
+    from sklearn.model_selection import train_test_split
+
     counts = np.unique(y, return_counts=True)[1]
-    if len(counts) < 2 or counts.min() <= 2:
-        mixed = rng.permutation(len(y))
-        return mixed[held:], mixed[:held]
-    members = [np.flatnonzero(y == value) for value in np.unique(y)]
-    kept = share(counts, int(np.floor(0.66 * len(y))), rng)
-    out = share(counts - kept, held, rng)
-    train: list[int] = []
-    test: list[int] = []
-    for rows, first, second in zip(members, kept, out, strict=True):
-        mixed = rows[rng.permutation(len(rows))]
-        train += mixed[:first].tolist()
-        test += mixed[first : first + second].tolist()
-    return rng.permutation(train), rng.permutation(test)
-
-
-def share(counts: Array, draws: int, rng: np.random.RandomState) -> Array:
-    """How many of each class: in proportion, what is left over to the largest remainders, equal ones by chance."""
-    exact = counts / counts.sum() * draws
-    found = np.floor(exact)
-    left = int(draws - found.sum())
-    for value in np.sort(np.unique(exact - np.floor(exact)))[::-1]:
-        if left == 0:
-            break
-        (equal,) = np.nonzero(exact - np.floor(exact) == value)
-        few = min(len(equal), left)
-        found[rng.choice(equal, size=few, replace=False)] += 1
-        left -= few
-    return found.astype(int)
+    by = y if len(counts) > 1 and counts.min() > 2 else None
+    train, test = train_test_split(np.arange(len(y)), train_size=0.66, test_size=0.34, random_state=seed, stratify=by)
+    return train, test
 
 
 def brca() -> Task:

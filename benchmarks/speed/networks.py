@@ -308,7 +308,7 @@ def passes(args: argparse.Namespace) -> None:
     """Print the table of where a round goes."""
     one_thread()
     names = ("products", "gradient", "kernels", "step", "rest")
-    table = Table({"network": 9, "round ms": 8, **dict.fromkeys(names, 5)}, args.to and args.to / "passes.csv")
+    table = Table({"network": 9, "round ms": 8, **dict.fromkeys(names, 7)}, args.to and args.to / "passes.csv")
     for case in cases(args):
         task = Task(case, args.rounds, settings=tuple(args.settings))
         whole = min(ours(task.study(), time.process_time).round for _ in range(args.repeat))

@@ -29,10 +29,6 @@ class Server(NamedTuple):
     x: Array  # (n,) model
     sigma: float  # penalty
 
-    @property
-    def penalty(self) -> float:
-        return self.sigma  # as it travels: a number, which clients know already
-
     def next_state(self, mean: Array) -> "Server":
         return Server(mean, self.sigma)
 
@@ -58,7 +54,7 @@ class OneGradientADMM(InexactADMM):
         r = float(fed.max(self.smoothness))
         sigma = (self.t or default_penalty_factor(fed)) * r / fed.m  # Table III
         x = self.first_model(fed, fed.m * sigma)  # (11) at k = 0
-        return AdaptiveServer.start(x, sigma, r / fed.m) if self.adaptive else Server(x, sigma)
+        return AdaptiveServer.initial(x, sigma, r / fed.m) if self.adaptive else Server(x, sigma)
 
     @property
     def records_penalty(self) -> bool:
@@ -82,8 +78,9 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
     participation = Participation.SELECTED_AND_ALL
 
     def round(self, fed: Federation, server: Server | AdaptiveServer) -> Server | AdaptiveServer:
+        sigma = server.penalty if self.adaptive else server.sigma  # type: ignore[union-attr]
         selected = fed.mask(fed.select(server.x))
-        return server.next_state(fed.mean(self.update, server.x, server.penalty, each=selected))  # (11)
+        return server.next_state(fed.mean(self.update, server.x, sigma, each=selected))  # (11)
 
     def update(
         self, f: Local, client: Client, x: Array, sigma: Array | float, selected: Array

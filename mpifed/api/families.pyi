@@ -36,10 +36,10 @@ class robust_means:
     from mpifed.features.robust.means import TrimmedMean as TrimmedMean
 
 class selections:
+    from mpifed.features.selection_laws.feature import Cyclic as Cyclic
+    from mpifed.features.selection_laws.feature import Greedy as Greedy
+    from mpifed.features.selection_laws.feature import PowerOfChoice as PowerOfChoice
     from mpifed.features.selection_laws.importance import Importance as Importance
-    from mpifed.features.selection_laws.turns_and_scores import Cyclic as Cyclic
-    from mpifed.features.selection_laws.turns_and_scores import Greedy as Greedy
-    from mpifed.features.selection_laws.turns_and_scores import PowerOfChoice as PowerOfChoice
     from mpifed.federation.participation.selection import All as All
     from mpifed.federation.participation.selection import Biased as Biased
     from mpifed.federation.participation.selection import Cover as Cover
@@ -54,16 +54,16 @@ class server_optimizers:
     from mpifed.algorithms.parts.server_optimizers import Yogi as Yogi
 
 class solvers:
+    from mpifed.algorithms.parts.local_solvers import SVRG as SVRG
+    from mpifed.algorithms.parts.local_solvers import AdamSolver as AdamSolver
     from mpifed.algorithms.parts.local_solvers import GradientDescent as GradientDescent
     from mpifed.algorithms.parts.local_solvers import NewtonSolver as NewtonSolver
-    from mpifed.algorithms.parts.stochastic_solvers import SVRG as SVRG
-    from mpifed.algorithms.parts.stochastic_solvers import AdamSolver as AdamSolver
-    from mpifed.algorithms.parts.stochastic_solvers import SGDSolver as SGDSolver
+    from mpifed.algorithms.parts.local_solvers import SGDSolver as SGDSolver
 
 class steps:
-    from mpifed.algorithms.parts.schedules import Cosine as Cosine
-    from mpifed.algorithms.parts.schedules import StepDecay as StepDecay
-    from mpifed.algorithms.parts.schedules import Warmup as Warmup
     from mpifed.algorithms.parts.step_sizes import ConstantStep as ConstantStep
+    from mpifed.algorithms.parts.step_sizes import Cosine as Cosine
     from mpifed.algorithms.parts.step_sizes import Log2 as Log2
     from mpifed.algorithms.parts.step_sizes import SqrtSamples as SqrtSamples
+    from mpifed.algorithms.parts.step_sizes import StepDecay as StepDecay
+    from mpifed.algorithms.parts.step_sizes import Warmup as Warmup

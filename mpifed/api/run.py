@@ -20,6 +20,7 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import build_experiment, fail, start
 from mpifed.mpi import launcher
 from mpifed.mpi.world import World
+from mpifed.results.recorder import Recorder
 
 PIECE = 1 << 30  # bytes of a message, of which older MPI libraries take 2 GB at most
 
@@ -122,13 +123,26 @@ def run_job(job: Callable[[World], Job], requested: ProgressOption, callback: Ro
         with world.agreeing():
             display = progress(requested, callback) if world.first else Progress(None)
         made = job(world)
-        recorder = start(made, world, display)
+        recorder = start_everywhere(made, world, display)
         with world.agreeing():
             recorded = [] if recorder is None else [Result.of(recorder.result())]
         (result,) = share_results(recorded, world) if world.size > 1 else recorded
         if made.config.data.held:
             result.held = get_held(made.config.data)
         return result
+
+
+def start_everywhere(made: Job, world: World, display: Progress) -> Recorder | None:
+    """Run a job like ``start``; a UserError that only rank 0 raises is raised on all, which wait for its result."""
+    recorder, mistake = None, None
+    try:
+        recorder = start(made, world, display)
+    except UserError as error:
+        mistake = error
+    text = world.agree(None if mistake is None else str(mistake))
+    if text is not None:
+        raise mistake or UserError(text)
+    return recorder
 
 
 def share_results(results: list[Result], world: World) -> list[Result]:

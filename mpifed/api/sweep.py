@@ -21,6 +21,7 @@ from mpifed.core.objects import to_plain
 from mpifed.core.toml import flatten, toml_value
 from mpifed.data.sources.held import IN_PROGRAM
 from mpifed.mpi import launcher
+from mpifed.mpi.world import World
 from mpifed.sweeps import grid as grids
 from mpifed.sweeps.grid import Point
 from mpifed.sweeps.runner import SweepLayout
@@ -66,10 +67,7 @@ def sweep(
         folder = Path(temporary if path is None else path)
         # cheapest first, as the command does; results come in the order of the grid, and the last line is a summary
         *lines, _ = carry_out(grids.order_points(points), folder, world, force, shown, layout)
-        failures = [line.text for line in lines if not line.fine]
-        with world.agreeing():
-            collected = collect_results(points, folder, path is None, failures) if world.first else []
-        return share_results(collected, world) if world.size > 1 else collected
+        return collect_results(points, folder, path is None, [line.text for line in lines if not line.fine], world)
 
 
 def assignments(grid: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
@@ -117,7 +115,16 @@ def choose_layout(jobs: int | None, points: Sequence[Point]) -> SweepLayout:
     return SweepLayout(1 if local else jobs)
 
 
-def collect_results(points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str]) -> list[Result]:
+def collect_results(
+    points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str], world: World
+) -> list[Result]:
+    """Return the results of the points that have one, on every rank."""
+    with world.agreeing():
+        loaded = load_results(points, folder, in_memory, failures) if world.first else []
+    return share_results(loaded, world) if world.size > 1 else loaded
+
+
+def load_results(points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str]) -> list[Result]:
     """Load the results of the points that have one; failures become a warning."""
     loaded = list[Result]()
     for file in (folder / point.file for point in points):
@@ -130,5 +137,5 @@ def collect_results(points: Sequence[Point], folder: Path, in_memory: bool, fail
     if failures and not loaded:
         raise UserError(failures[0])
     if failures:
-        warnings.warn("; ".join(failures), stacklevel=3)
+        warnings.warn("; ".join(failures), stacklevel=4)
     return loaded

@@ -68,8 +68,8 @@ def check_repeatable(case: Case) -> str:
         raise Inconclusive("its noise is secret: an option such as algorithm.noise_seed gives it a seed")
     if text:
         raise CheckFailure(
-            f"two runs with the same seed: {text}; random numbers come from f.rng, fed.rng or mpifed.extend.stream, and "
-            "what changes belongs to the state",
+            f"two runs with the same seed: {text}; random numbers come from f.rng, fed.rng or mpifed.extend.stream, "
+            "and what changes belongs to the state",
             *likely_methods(case),
         )
     return "the same bits"

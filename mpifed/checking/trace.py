@@ -15,7 +15,7 @@ from mpifed.experiment.housing import build_federation
 from mpifed.experiment.rounds import play_round
 from mpifed.federation.gradient_counter import GradientCounter
 from mpifed.federation.host import Host
-from mpifed.federation.method import ServerState, WrappedMethods
+from mpifed.federation.method import ServerState, wrap_methods
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request, is_charged
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
@@ -158,12 +158,12 @@ def trace_rounds(case: Case, rounds: int = ROUNDS) -> Trace:
 
 @contextmanager
 def count_gradients(host: Host, tally: GradientCounter) -> Iterator[None]:
-    algorithm = host.algorithm
-    host.algorithm = WrappedMethods(algorithm, tally.wrap)
+    find = host.find_method
+    host.find_method = wrap_methods(find, tally.wrap)
     try:
         yield
     finally:
-        host.algorithm = algorithm
+        host.find_method = find
 
 
 def summarise_round(

@@ -72,10 +72,9 @@ def is_user_class(cls: type) -> bool:
     return any(base.__module__.partition(".")[0] not in (PACKAGE, "msgspec", "builtins") for base in cls.__mro__)
 
 
-def guard_methods(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
-    """Wrap the methods of ``cls`` that a user has written and mpifed calls: name -> function with its check."""
-    bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] == PACKAGE]
-    declared = {name: value for base in reversed(bases) for name, value in vars(base).items()}
+def guard_methods(cls: type, family: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
+    """Wrap the methods of ``cls`` that a user has written and its ``family`` has: name -> function with its check."""
+    declared = {name: value for base in reversed(family.__mro__) for name, value in vars(base).items()}
     methods = {}
     # Statically, because getattr would return the function inside a staticmethod, which takes no component.
     for name, method in inspect.getmembers_static(cls):
@@ -128,10 +127,10 @@ def is_integer(value: Any, minimum: int) -> bool:
     return is_number(value, int | np.integer) and bool(value >= minimum)
 
 
-def require_declared(method: Any) -> Guard | None:
-    """Make a guard that accepts what a method of a base class declares that it returns; None where that is anything."""
+def require_declared(function: Any) -> Guard | None:
+    """Make a guard that accepts what a method of a base class declares that it returns; None if that is anything."""
     try:
-        classes = accepted_types(typing.get_type_hints(method)["return"])
+        classes = accepted_types(typing.get_type_hints(function)["return"])
     except (KeyError, NameError, TypeError):  # it declares nothing, or what only type checkers import
         return None
     if classes in ((), (type(None),)):  # what nobody uses may be anything

@@ -72,7 +72,7 @@ def label_class(family: Any, cls: Any, name: str) -> Any:
     try:
         check_defaults(cls)
         getattr(module, "refuse_traits", lambda cls: None)(cls)
-        body |= guard_methods(cls, family.guards if module is None else module.GUARDS[family.kind])
+        body |= guard_methods(cls, family, family.guards if module is None else module.GUARDS[family.kind])
     except ValueError as error:
         raise ValueError(f"{title}: {error}") from None
     return type(family)(cls.__name__, (cls,), body, tag=name)

@@ -37,6 +37,11 @@ def toml_value(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else repr(value)
 
 
+def wrong_value(key: str, value: Any, why: str) -> UserError:
+    """Return the error for a key whose value is wrong; ``why`` says what would be right."""
+    return UserError(f"{key} = {toml_value(value)} is wrong: {why}")
+
+
 def toml_key(key: str) -> str:
     """Write a key as TOML text, with quotes if it needs them."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)

@@ -11,12 +11,10 @@ from mpifed.experiment.warm_start import read_start_model
 from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
-from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.request import SAVE
 from mpifed.federation.saving import make_save_service
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.transform import ServerTransform
 from mpifed.federation.transport import Transport
 
 
@@ -37,10 +35,9 @@ def add_host(parts: PreparedRun, job: Job, clients: tuple[int, int], kernels: st
     division = HostDivision(parts.cuts, make, job.config.rounds - done)
     for feature in parts.features:
         for transform in feature.transforms(setup, None):
-            if not isinstance(transform, ServerTransform):
-                host.add_transform(transform)
-        if isinstance(feature, EnginePlugin):
-            feature.extend_host(host, division)
+            host.add_transform(transform)
+    for part in engine_plugins(parts):
+        part.extend_host(host, division)
     return parts._replace(setup=setup, host=host)
 
 
@@ -58,10 +55,9 @@ def build_federation(config: Experiment, transport: Transport, parts: PreparedRu
     fed.ledger.charge_preparation(*parts.data.exchanged)
     for feature in parts.features:
         for transform in feature.transforms(parts.setup, fed):
-            if not isinstance(transform, LocalTransform):
-                fed.add_transform(transform)
-        if isinstance(feature, EnginePlugin):
-            feature.extend_server(fed)
+            fed.add_transform(transform)
+    for part in engine_plugins(parts):
+        part.extend_server(fed)
     return fed
 
 

@@ -7,14 +7,14 @@ from mpifed.core.errors import UserError
 from mpifed.core.roles import left_out_note
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import StoredCheckpoint
-from mpifed.experiment.computers import (
+from mpifed.experiment.config import Job
+from mpifed.experiment.hardware import (
     FIELD,
     earlier_changes,
     hardware_attributes,
     hardware_changes,
     hardware_differences,
 )
-from mpifed.experiment.config import Job
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.resume import drop_last_evaluation
 from mpifed.features.feature import Plugin

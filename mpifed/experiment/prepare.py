@@ -11,9 +11,8 @@ from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.config import Job
 from mpifed.experiment.warm_start import split_start_model
-from mpifed.features.conflict import LoadedSettings, Moment
 from mpifed.features.feature import Plugin
-from mpifed.features.listed import make_data_features, make_features, refuse_large, refuse_study
+from mpifed.features.listed import make_data_features, make_features, refuse_large, refuse_loaded, refuse_study
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
@@ -76,7 +75,7 @@ def prepare(
     return PreparedRun(data, setup, selector, schedule, rank_offsets(data.sizes, max(1, ranks - 1)), block, features)
 
 
-def arriving(config: Experiment) -> Selector:
+def make_arriving(config: Experiment) -> Selector:
     """Return the selector of an asynchronous run, which takes those that arrive."""
     assert config.asynchronous is not None
     return Selector(config.asynchronous.arrivals, lambda round, again: None)
@@ -93,11 +92,10 @@ def refuse_ranks(ranks: int, m: int) -> None:
 
 def build_selector(config: Experiment, data: Dataset, features: list[Plugin]) -> Selector:
     """Return who of the clients takes part in each round, or how many arrive. UserError for conflicting settings."""
-    columns = () if data.columns is None else data.columns.names
-    waits = config.asynchronous is None
-    selector = config.selection.selector(config.seed, data.m, config.rounds) if waits else arriving(config)
-    refuse_study(LoadedSettings(config, selector, data.m, columns), Moment.DATA, features)
-    if not waits:
+    arrive = config.asynchronous is not None
+    selector = make_arriving(config) if arrive else config.selection.selector(config.seed, data.m, config.rounds)
+    refuse_loaded(config, selector, data, features)
+    if arrive:
         return selector
     config.algorithm.verify(selector.size)
     selections = config.algorithm.participation.selections

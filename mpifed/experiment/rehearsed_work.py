@@ -13,7 +13,7 @@ from mpifed.experiment.rounds import play_round
 from mpifed.features.settings import Checkpoint, Evaluate, Experiment, Objective, Record
 from mpifed.features.stop import StopRules
 from mpifed.federation.gradient_counter import GradientCounter
-from mpifed.federation.method import ServerState, WrappedMethods, declares_work
+from mpifed.federation.method import ServerState, declares_work, wrap_methods
 from mpifed.federation.participation.selection import All
 from mpifed.federation.request import Request
 from mpifed.federation.schedule import Schedule, SelectionDraw
@@ -116,7 +116,7 @@ def rehearse(config: Experiment, cache: Cache) -> tuple[Array, dict[str, None]]:
     host = parts.host
     assert host is not None
     tally = GradientCounter(host.setup.m)
-    host.algorithm = WrappedMethods(host.algorithm, tally.wrap)
+    host.find_method = wrap_methods(host.find_method, tally.wrap)
     host.join()
     schedule = CountingSchedule(host.setup.m, config)
     fed = build_federation(small, InProcess(host), parts._replace(schedule=schedule))

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from mpifed.experiment.checkpoint import CheckpointWriter, StoredCheckpoint
 from mpifed.experiment.checkpoint_errors import reporting_mismatch, rescue_checkpoint
 from mpifed.experiment.progress import Progress
 from mpifed.features.settings import Experiment
-from mpifed.federation.callback import Callback, ClientTable
+from mpifed.federation.callback import Callbacks, ClientTable
 from mpifed.federation.method import ServerState
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import divergence_advice
@@ -34,12 +33,7 @@ class RunOutcome(NamedTuple):
 
 
 def run_rounds(
-    config: Experiment,
-    fed: Federation,
-    recorder: Recorder,
-    bar: Progress,
-    saver: CheckpointWriter,
-    callbacks: Sequence[Callback],
+    config: Experiment, fed: Federation, recorder: Recorder, bar: Progress, saver: CheckpointWriter, hooks: Callbacks
 ) -> RunOutcome:
     """Run and record the rounds of ``config`` after the checkpoint; round 0 is the start. RunError if f diverges."""
     stop = config.stop
@@ -58,11 +52,9 @@ def run_rounds(
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
         by_client: dict[str, ClientTable] = {}
-        server = fed.transform_state(server)
-        for callback in callbacks:
-            callback.after_round(fed, server)
+        server = end_round(fed, server, hooks)
         if round % every == 0 or round == config.rounds:
-            values, by_client = evaluate_round(config, fed, server, callbacks)
+            values, by_client = evaluate_round(config, fed, server, hooks)
             row |= values
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name)
@@ -91,6 +83,14 @@ def play_round(
     # rules of features ensure that the method gets the federation or the network that it takes, and its own state
     server = algorithm.round(fed, server) if round else algorithm.replayed_rounds(algorithm.init_server(fed), replayed)  # type: ignore[arg-type]
     return server, time.perf_counter() - begun
+
+
+def end_round(fed: Federation, server: ServerState, hooks: Callbacks) -> ServerState:
+    """Return the state that a round ends with, once callbacks have seen it."""
+    server = fed.transform_state(server)
+    for callback in hooks:
+        callback.after_round(fed, server)
+    return server
 
 
 def record_round(recorder: Recorder, fed: Federation, row: dict[str, float], by_client: dict[str, ClientTable]) -> None:
@@ -168,7 +168,7 @@ def evaluate(algorithm: Algorithm, fed: Federation, server: ServerState) -> dict
 
 
 def evaluate_round(
-    config: Experiment, fed: Federation, server: ServerState, callbacks: Sequence[Callback]
+    config: Experiment, fed: Federation, server: ServerState, hooks: Callbacks
 ) -> tuple[dict[str, float], dict[str, ClientTable]]:
     """Evaluate a round with the gap to the optimum, if known, and the seconds; also numbers of clients by table."""
     begun = time.perf_counter()
@@ -176,7 +176,7 @@ def evaluate_round(
     if config.stop.optimum is not None:
         row["objective_gap"] = objective_gap(row["objective"], config.stop.optimum, fed.dtype)
     by_client: dict[str, ClientTable] = {}
-    for callback in callbacks:
+    for callback in hooks:
         for name, value in callback.on_evaluate(fed, server.x).items():
             if isinstance(value, dict):
                 by_client[name] = by_client.get(name, {}) | value

@@ -14,10 +14,9 @@ from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint, serving
 from mpifed.experiment.checkpoint import SUFFIX
 from mpifed.experiment.checkpoint_errors import check_rows, check_server, reporting_mismatch
-from mpifed.experiment.computers import gather_hardware
 from mpifed.experiment.config import Job, experiment
+from mpifed.experiment.hardware import choose_kernels, compiled_kernels, gather_hardware, load_kernels
 from mpifed.experiment.housing import add_host
-from mpifed.experiment.kernels import choose_kernels, compiled_kernels, load_kernels
 from mpifed.experiment.new_result import new_recorder
 from mpifed.experiment.prepare import PreparedRun, prepare
 from mpifed.experiment.progress import Progress

@@ -2,13 +2,14 @@
 
 import os
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import wrong_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import open_npz, reading
 from mpifed.features.settings import Experiment
@@ -28,7 +29,7 @@ def read_start_model(name: str) -> Array:
         if not np.isfinite(x).all():
             raise UserError(f"{np.count_nonzero(~np.isfinite(x))} of its {x.size} numbers are not finite")
     except UserError as error:
-        raise UserError(f"start = {toml_value(name)} is wrong: {error}") from None
+        raise wrong_value("start", name, str(error)) from None
     return x
 
 
@@ -57,20 +58,17 @@ def split_start_model(x: Array, shape: tuple[int, int], config: Experiment) -> t
     ``shape`` is (m, n), the numbers of clients and parameters. UserError for another shape or too large numbers.
     """
     m, n = shape
-    name = config.start or ""
+    wrong = partial(wrong_value, "start", config.start or "")
     if x.ndim == 2 and config.graph is None:
-        raise UserError(
-            f"start = {toml_value(name)} is wrong: its x has shape {x.shape}, a model for each node, and without a "
-            "table [graph] all clients start from one: x must be a vector"
+        raise wrong(
+            f"its x has shape {x.shape}, a model for each node, and without a table [graph] all clients start from "
+            "one: x must be a vector"
         )
     if x.shape[-1] != n:
-        raise UserError(
-            f"start = {toml_value(name)} is wrong: its model has {x.shape[-1]} parameters, but the model of this "
-            f"problem on these data has {n}"
-        )
+        raise wrong(f"its model has {x.shape[-1]} parameters, but the model of this problem on these data has {n}")
     if x.ndim == 2 and len(x) != m:
-        raise UserError(f"start = {toml_value(name)} is wrong: its x has {len(x)} rows, but the graph has {m} nodes")
+        raise wrong(f"its x has {len(x)} rows, but the graph has {m} nodes")
     converted = x.astype(config.dtype)
     if not np.isfinite(converted).all():
-        raise UserError(f"start = {toml_value(name)} is wrong: numbers of its model are too large for {config.dtype}")
+        raise wrong(f"numbers of its model are too large for {config.dtype}")
     return (converted, None) if x.ndim == 1 else (converted.mean(axis=0), converted)

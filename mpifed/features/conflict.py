@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.features.conditions import ONE, Violation
+from mpifed.features.conditions import ONE
 from mpifed.features.matching import default_algorithm
 from mpifed.features.settings import Experiment
 from mpifed.federation.method import has_proximal_step
@@ -24,18 +24,12 @@ class Moment(Enum):
 
 
 class LoadedSettings(NamedTuple):
-    """Settings, and what is known once data are loaded: ``m`` clients, ``selector`` of a round, ``columns`` of samples.
-
-    What is no field of its own is one of the settings.
-    """
+    """Settings with the ``m`` clients, the ``selector`` of a round and the ``columns`` of samples of loaded data."""
 
     config: Experiment
     selector: Selector
     m: int
     columns: tuple[str, ...] = ()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.config, name)
 
 
 class Conflict(NamedTuple):
@@ -46,9 +40,8 @@ class Conflict(NamedTuple):
     of the sentence are those of WORDS and the settings themselves, such as {system.least}; at Moment.DATA also
     {selector} and {m}.
 
-        >>> from mpifed.features.conflict import Conflict
         >>> class Log(mpifed.extend.Plugin):
-        ...     conflicts = [Conflict(("Log", "masks"), "Log cannot be used with masks", lambda c: c.masks)]
+        ...     conflicts = [mpifed.extend.Conflict(("Log", "masks"), "Log does not go with masks", lambda c: c.masks)]
     """
 
     parts: tuple[str, str]
@@ -69,7 +62,7 @@ def is_set(settings: Any, key: str) -> bool:
     return bool(value)
 
 
-def explain_conflicts(rows: Iterable[Conflict], settings: Any) -> Iterator[str]:
+def explain_conflicts(rows: Iterable[Conflict], settings: Experiment | LoadedSettings) -> Iterator[str]:
     """Yield the sentences of the conflicts that settings, or loaded settings, have."""
     for row in rows:
         violation = row.judge(settings)
@@ -86,9 +79,10 @@ def refuse_conflicts(rows: Iterable[Conflict], at: Moment, settings: Experiment 
 class SentenceWords(dict[str, Any]):
     """Words that a sentence may name: those of a violation, and others computed from settings when they are named."""
 
-    def __init__(self, settings: Any, violation: Violation) -> None:
-        super().__init__(violation if isinstance(violation, Mapping) else {})
-        self.settings = settings
+    def __init__(self, settings: Experiment | LoadedSettings, violation: Any) -> None:
+        loaded = settings._asdict() if isinstance(settings, LoadedSettings) else {"config": settings}
+        super().__init__(loaded | (dict(violation) if isinstance(violation, Mapping) else {}))
+        self.settings = loaded["config"]
 
     def __missing__(self, word: str) -> Any:
         return WORDS[word](self.settings) if word in WORDS else getattr(self.settings, word)

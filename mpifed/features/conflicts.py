@@ -19,7 +19,6 @@ from mpifed.features.conditions import (
 )
 from mpifed.features.conflict import Conflict, LoadedSettings, Moment
 from mpifed.features.matching import explain_mismatch
-from mpifed.features.message_conflicts import MESSAGES
 from mpifed.features.settings import Evaluate, Experiment
 from mpifed.federation.method import HasPersonalModels, has_proximal_step
 from mpifed.federation.traits import MeanEstimate, required_methods
@@ -248,7 +247,7 @@ PENALISED = [
 
 def same_sets(c: LoadedSettings) -> bool:
     """Return whether clients by turns always form the same sets, of a method that exchanges within these alone."""
-    return c.algorithm.mean_estimate is MeanEstimate.COUPLED and c.selection.repeats_sets(c.m)
+    return c.config.algorithm.mean_estimate is MeanEstimate.COUPLED and c.config.selection.repeats_sets(c.m)
 
 
 def missing_odds(c: Experiment) -> bool:
@@ -318,7 +317,7 @@ TIMED = [
     ),
 ]
 
-CONFLICTS = MESSAGES | {  # rows by the plug-in that names them
+CONFLICTS = {  # rows by the plug-in that names them
     "by_client": EVALUATED,
     "unseen": UNSEEN,
     "network_training": TRAINED,

@@ -9,16 +9,14 @@ from mpifed.features.conflict import Conflict
 from mpifed.features.settings import Experiment
 from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
-from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import HostLinks, Neighbourhood
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.transform import ServerTransform, Transform
+from mpifed.federation.transform import AnyTransform
 
 MakeHost = Callable[[RunSpec, Dataset, tuple[int, int], int], Host]  # …, clients lo <= i < hi, how many a round calls
-AnyTransform = Transform | LocalTransform | ServerTransform
 
 
 class HostDivision(NamedTuple):

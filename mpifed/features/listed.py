@@ -14,6 +14,7 @@ from mpifed.features.conflicts import METHODS
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.features.user_plugin import load_user_plugin
+from mpifed.federation.participation.selection import Selector
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.traits import required_methods
 
@@ -114,13 +115,16 @@ def load_class(reference: str) -> type[Plugin]:
 def refuse_study(
     c: Experiment | LoadedSettings, at: Moment = Moment.STUDY, features: Iterable[Plugin] | None = None
 ) -> None:
-    """Raise UserError where parts of a study conflict, as far as is known ``at`` a moment.
-
-    Asked are the rows of every study and those of its ``features``, made here unless they are given.
-    """
+    """Raise UserError where parts of a study, or its ``features`` that are made already, conflict at a moment."""
     refuse_conflicts(METHODS, at, c)
-    for feature in features or make_features(getattr(c, "config", c)):
+    for feature in features or make_features(c.config if isinstance(c, LoadedSettings) else c):
         refuse_conflicts(feature.conflicts, at, c)
+
+
+def refuse_loaded(c: Experiment, selector: Selector, data: Dataset, features: Iterable[Plugin]) -> None:
+    """Raise UserError where parts of a study conflict with the loaded data, or with the selector of a round."""
+    columns = () if data.columns is None else data.columns.names
+    refuse_study(LoadedSettings(c, selector, data.m, columns), Moment.DATA, features)
 
 
 def refuse_large(setup: RunSpec) -> None:

@@ -173,7 +173,7 @@ SINGLE = {  # what does not go with single uploads, and why
     'selection = "importance"': "it weighs uploads, as a plain mean can",
     "algorithm.certify": "theorems of methods are about plain means of honest uploads",
 }
-ODD = {  # of these: when they are there, where it is not told by their being set
+ODD: dict[str, Callable[[Experiment], Any]] = {  # of these: when they are there, where not by being set
     "compress": compressors,
     "objective.weights": has_weights,
     'selection = "importance"': lambda c: c.selection.weighs_replies,
@@ -213,10 +213,12 @@ def single_uploads(key: str, is_asked: Callable[[Experiment], Any]) -> list[Conf
 
 def too_few_uploads(c: LoadedSettings) -> Violation:
     """Return why a round may have too few uploads, also where clients are absent; else None."""
-    if c.robust is None:  # an attacker needs the uploads
+    robust = c.config.robust
+    system = c.config.system
+    if robust is None:  # an attacker needs the uploads
         return None
-    minimum = c.system.least if c.system is not None and may_be_absent(c.config) else c.selector.size
-    reasons = map(c.robust.lacks, range(minimum, c.selector.size + 1))
+    minimum = system.least if system is not None and may_be_absent(c.config) else c.selector.size
+    reasons = map(robust.lacks, range(minimum, c.selector.size + 1))
     return next(({"why": why} for why in reasons if why), None)
 
 
@@ -283,22 +285,23 @@ INEXACT = [
 
 def too_few_replies(c: LoadedSettings) -> Violation:
     """Return how many clients must reply for masks to cancel if fewer may, else None."""
-    if c.system is None or not c.system.absence():
+    masks, system = c.config.masks, c.config.system
+    if masks is None or system is None or not system.absence():
         return None
-    needed = c.masks.minimum_replies(c.selector.size)
-    return {"needed": needed} if c.system.least < needed else None
+    needed = masks.minimum_replies(c.selector.size)
+    return {"needed": needed} if system.least < needed else None
 
 
 def rounding_error(c: LoadedSettings) -> Violation:
     """Return the setting that adds up uploads without rounding, where only their exact sum is private; else None."""
     # A sum of uploads rounded one by one is no function of their exact sum, for which the noise is sized.
-    privacy = c.algorithm.privacy()
-    if c.masks.sums == "float" or privacy is None or not (privacy.holds and privacy.sums):
+    privacy, masks = c.config.algorithm.privacy(), c.config.masks
+    if masks is None or masks.sums == "float" or privacy is None or not (privacy.holds and privacy.sums):
         return None
     if privacy.grid is None:
         return {"right": 'masks.sums must be "float"'}
     needed = math.ceil(-math.log2(privacy.grid(c.m)))
-    return {"right": f"it must be at least {needed}"} if c.masks.fraction < needed else None
+    return {"right": f"it must be at least {needed}"} if masks.fraction < needed else None
 
 
 SCORES_SHOW = (
@@ -351,7 +354,7 @@ MASKED = [
     ),
 ]
 
-MESSAGES = {
+MESSAGES = {  # rows by the plug-in that names them
     "asynchrony": ASYNCHRONOUS,
     "graph": ON_GRAPH,
     "attack": ATTACKED,

@@ -39,7 +39,7 @@ def guard_class(cls: Any) -> Any:
         if method is not hook and inspect.isfunction(method):
             body[name] = wrap_hook(method, hook, f"{cls.__name__}.{name}")
     name = f"{cls.__name__}.conflicts"
-    body["conflicts"] = [row._replace(when=wrap_with_guard(row.judge, name=name)) for row in cls.conflicts]
+    body["conflicts"] = [row._replace(when=row.when and wrap_with_guard(row.when, name=name)) for row in cls.conflicts]
     return type(cls.__name__, (cls,), body)
 
 

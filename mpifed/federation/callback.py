@@ -1,6 +1,6 @@
 """Callbacks: what plug-ins do before, between and after rounds, at the server."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mpifed.core.typing import Array
@@ -11,7 +11,7 @@ ClientTable = dict[str, Array]  # numbers of each client (m,), by name
 
 
 class Callback:
-    """What is done at the server before the first round, after each and after the last; by default nothing.
+    """A hook at the server before the first round, after each and after the last; by default it does nothing.
 
     A callback lives on rank 0. It may read the server, ask its clients by ``fed.inspect``, which is charged to no
     ledger, and change neither.
@@ -47,3 +47,6 @@ class Callback:
         are models (m, n).
         """
         return {}
+
+
+Callbacks = Sequence[Callback]

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from mpifed.core import signals
 from mpifed.core.arrays import as_slice
+from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
@@ -18,7 +20,7 @@ from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
 from mpifed.federation.local_transform import LocalTransform
-from mpifed.federation.method import ClientMethod, Joinable
+from mpifed.federation.method import ClientMethod, MethodFinder, find_method
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
@@ -37,6 +39,8 @@ from mpifed.federation.setup import RunSpec
 from mpifed.federation.sums import TreeSum
 from mpifed.federation.traits import required_methods
 from mpifed.federation.transform import (
+    WEIGHTED,
+    AnyTransform,
     ClientBatch,
     Transform,
     UploadWeighting,
@@ -55,7 +59,7 @@ class Host:
 
     def __init__(self, setup: RunSpec, data: Dataset, lo: int, hi: int) -> None:
         self.setup = setup
-        self.algorithm: Joinable = setup.algorithm  # the object whose methods clients run
+        self.find_method: MethodFinder = partial(find_method, setup.algorithm)
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.find_subtrees(lo, hi, setup.m)
@@ -83,8 +87,7 @@ class Host:
         self.reductions = sums.ROW_REDUCTIONS | {
             "sum": lambda request, rows, ids: sums.sum_subtrees(rows, ids, lo, self.tree)
         }
-        self.transforms: dict[str, Transform] = {}  # of messages, by name
-        self.add_transform(UploadWeighting())
+        self.transforms: dict[str, Transform] = {WEIGHTED: UploadWeighting()}  # of messages, by name
         self.request_handlers: dict[str, Callable[[Request], ClientCall]] = {
             CALL[0]: self._method,
             EVALUATE[0]: self._evaluation,
@@ -102,15 +105,25 @@ class Host:
             (slice(a, b), block, self.ids[a:b]) for (a, b), block in zip(edges, self.blocks, strict=True)
         ]
 
-    def add_transform(self, transform: Transform | LocalTransform) -> None:
-        """Add a transform of messages, which requests name, or one of the clients' f."""
-        if isinstance(transform, LocalTransform):
-            changed = self.evaluation if transform.evaluation_only else self
-            changed.local_transforms.append(transform)
-            return
-        self.transforms[transform.name] = transform
-        transform.client_state.count = self.hi - self.lo
-        self.reductions |= transform.reductions(np.arange(self.lo, self.hi))
+    def add_transform(self, transform: AnyTransform) -> None:
+        """Add a transform of messages, which requests name, or one of the clients' f; others are for the server."""
+        match transform:
+            case LocalTransform():
+                changed = self.evaluation if transform.evaluation_only else self
+                changed.local_transforms.append(transform)
+            case Transform():
+                self.transforms[transform.name] = transform
+                transform.client_state.count = self.hi - self.lo
+                self.reductions |= transform.reductions(np.arange(self.lo, self.hi))
+
+    def find_transform(self, name: str) -> Transform:
+        """Return the clients' end of a transform; raise UserError where a plug-in has returned the server's alone."""
+        if name not in self.transforms:
+            raise UserError(
+                f"the transform {name} changes messages at the server, and clients do not have it: ``transforms`` of "
+                "its plug-in must return it for hosts too, where fed is None"
+            )
+        return self.transforms[name]
 
     def export_state(self) -> dict[str, Array]:
         """Return the state of the clients for a checkpoint, in client order: name -> (hi − lo, …)."""
@@ -122,12 +135,13 @@ class Host:
         """Return a client method as clients here run it, or with ``for_record`` a method that evaluates."""
         if for_record:
             return self.evaluation.evaluators.get(name) or getattr(self.setup.algorithm, name)
-        method: ClientMethod = getattr(self.algorithm, name)
+        method = self.find_method(name)
+        assert method is not None
         return method
 
     def then(self, request: Request, name: str) -> Callable[..., Array]:
         """Return the server's function of rows with this name, of a transform of the request or of the method."""
-        functions = (self.transforms[name].then(request) for name in request.transforms)
+        functions = (self.find_transform(name).then(request) for name in request.transforms)
         return next(filter(None, functions), None) or getattr(self.setup.algorithm, name)
 
     def join(self) -> None:
@@ -211,7 +225,7 @@ class Host:
             args = request.args if request.each is None else (*request.args, request.each[rows])
             new, reply = answer(batch, *args)
             for name in request.transforms:
-                new, reply = self.transforms[name].encode(request, batch, new, reply)
+                new, reply = self.find_transform(name).encode(request, batch, new, reply)
             if new is not batch.state:
                 for field, before, after in zip(self.state, batch.state, new, strict=True):
                     if after is not before:

@@ -10,6 +10,7 @@ from mpifed.federation.local import Local
 from mpifed.federation.traits import MeanEstimate, Participation, RecordValues, Requirement, Unsupported, Upload
 
 ClientMethod = Callable[..., Any]  # f, the state of clients and arguments -> new state, upload
+MethodFinder = Callable[[str], ClientMethod | None]  # name -> client method
 Args = TypeVarTuple("Args")  # the arguments of a call, which a type checker compares with those of the client method
 Row = TypeVar("Row")  # the argument of which each client gets a row of its own
 Called = Callable[[Local, Any, *Args], Any]
@@ -32,18 +33,14 @@ class Joinable(Protocol):
     def init_client(self, f: Local) -> Any: ...
 
 
-class WrappedMethods:
-    """The methods of an algorithm as ``wrap(name, method)`` returns them; ``method`` is None where there is none."""
+def find_method(algorithm: Joinable, name: str) -> ClientMethod | None:
+    """Return the client method of this name; None where there is none."""
+    return getattr(algorithm, name, None)
 
-    def __init__(self, algorithm: Joinable, wrap: Callable[[str, Any], ClientMethod]) -> None:
-        self._algorithm = algorithm
-        self._wrap = wrap
 
-    def init_client(self, f: Local) -> Any:
-        return self._wrap("init_client", self._algorithm.init_client)(f)
-
-    def __getattr__(self, name: str) -> ClientMethod:
-        return self._wrap(name, getattr(self._algorithm, name, None))
+def wrap_methods(find: MethodFinder, wrap: Callable[[str, Any], ClientMethod]) -> MethodFinder:
+    """Return a function that finds client methods as ``wrap(name, method)`` returns them."""
+    return lambda name: wrap(name, find(name))
 
 
 class FederatedMethod(Joinable, Protocol):

@@ -37,7 +37,12 @@ SCORES = (
 
 
 class Request(msgspec.Struct, eq=False):
-    """A request of the server to the clients ``to`` (None: all): a method to run, and how to reduce the replies."""
+    """A request of the server to the clients ``to`` (None: all): a method to run, and how to reduce the replies.
+
+    >>> class Counting(mpifed.extend.Transform):
+    ...     def begin(self, request: mpifed.extend.Request, cost):
+    ...         print(request.method, request.count(5))
+    """
 
     method: str  # a client method of the algorithm, or one that hosts have themselves
     args: tuple[Any, ...] = ()  # the same for all clients: numbers and arrays

@@ -23,6 +23,12 @@ class Schedule:
     ``selected`` are the clients that take part (None: all), ``requested_clients`` the selected ones including absent
     ones, ``times_selected`` (m,) the number of times that each has taken part, ``steps`` (c,) the local steps of the
     selected (None: all), ``seconds`` the simulated time, ``under_way`` the client method that runs beyond the round.
+
+        >>> class Alternating(mpifed.extend.Schedule):
+        ...     def select(self, draw, repeats):
+        ...         self.selected = np.arange(self.round % 2, self.m, 2)
+        ...         self.count()
+        ...         return self.selected
     """
 
     seconds = 0.0

@@ -18,7 +18,7 @@ from mpifed.federation.participation.selection import Selector, find_untaken
 from mpifed.federation.request import EVALUATE, EVALUATE_MAXIMA, EVALUATE_SUMS, SAVE, SERVICE, Request
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.transform import ServerTransform, Transform, export_states, restore_states
+from mpifed.federation.transform import AnyTransform, ServerTransform, Transform, export_states, restore_states
 from mpifed.federation.transport import Transport
 
 UNIFORM_PART = 2  # key of the random stream of a selection's uniform part
@@ -57,12 +57,13 @@ class Federation(ClientCaller):
         self._draw = make_draw(self, self.participants)
         self._rng: np.random.Generator | None = None
 
-    def add_transform(self, transform: Transform | ServerTransform) -> None:
-        """Add a transform of messages, after those that are there, or one of the server's state."""
-        if isinstance(transform, ServerTransform):
-            self.server_transforms.append(transform)
-        else:
-            self.transforms.append(transform)
+    def add_transform(self, transform: AnyTransform) -> None:
+        """Add a transform of messages, or one of the server's state, after others; those of f are for hosts."""
+        match transform:
+            case ServerTransform():
+                self.server_transforms.append(transform)
+            case Transform():
+                self.transforms.append(transform)
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""

@@ -22,6 +22,10 @@ class RunSpec(NamedTuple):
     """The problem and the algorithm of a run, its seed, the number of clients and the model that it starts from.
 
     ``block_bytes`` is the approximate size of a block of samples; no result depends on it.
+
+        >>> class FromOnes(mpifed.extend.Plugin):
+        ...     def prepare(self, setup: mpifed.extend.RunSpec, data):
+        ...         return setup._replace(start=np.ones_like(setup.start))
     """
 
     problem: Problem

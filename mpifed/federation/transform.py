@@ -10,6 +10,7 @@ import numpy as np
 from mpifed.core.promises import NO_REASONS, NOTHING_SUPPORTED, Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.method import ServerState
 from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Request, split_reply
 from mpifed.federation.sums import Reduction
@@ -28,7 +29,13 @@ class MessageCost(msgspec.Struct):
 
 
 class ClientBatch(NamedTuple):
-    """Clients of one block in a request, at ``picks`` in the host's arrays, with the ``state`` before it."""
+    """Clients of one block in a request, at ``picks`` in the host's arrays, with the ``state`` before it.
+
+    >>> class Signs(mpifed.extend.Transform):
+    ...     def encode_array(self, batch: mpifed.extend.ClientBatch, name, rows):
+    ...         assert len(batch.f) == len(rows)
+    ...         return np.sign(rows)
+    """
 
     f: Local
     picks: slice | Array
@@ -163,6 +170,9 @@ class ServerTransform:
     def transform_sums(self, x: Array, sums: dict[str, Array]) -> dict[str, Array]:
         """Return the evaluated sums over all clients at the model x (n,), by name."""
         return sums
+
+
+AnyTransform = Transform | LocalTransform | ServerTransform
 
 
 class UploadWeighting(Transform):

@@ -15,7 +15,7 @@ from mpifed.core.processor import DEFAULT_BLOCK_BYTES
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.compiled.compiling import CompiledProducts, CompiledSparseProducts
+from mpifed.kernels.compiling import CompiledProducts, CompiledSparseProducts
 from mpifed.kernels.plan import make_dense_block, pad_sizes, plan_blocks
 from mpifed.kernels.products import DENSE, DenseProducts
 from mpifed.kernels.sparse_products import CSR, make_sparse_block

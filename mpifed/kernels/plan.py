@@ -8,9 +8,8 @@ import numpy as np
 
 from mpifed.core.processor import DEFAULT_BLOCK_BYTES
 from mpifed.core.typing import Array
-from mpifed.kernels.blocks import Block
+from mpifed.kernels.blocks import Block, Unpadded, stores_unpadded
 from mpifed.kernels.products import DENSE, DenseProducts
-from mpifed.kernels.unpadded import Unpadded, stores_unpadded
 
 PAD = 4
 SPARSE_FACTOR = 4  # factor on the clients of a block with CSR samples, which store few of the numbers

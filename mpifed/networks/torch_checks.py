@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
@@ -72,7 +73,7 @@ class NetworkCopy:
             f"{front}.{name}".removeprefix("."): value
             for front, part in self.module.named_modules()
             for name, value in vars(part).items()
-            if isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if is_number(value, int | float | np.number)
         }
 
 

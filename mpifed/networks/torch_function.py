@@ -133,8 +133,7 @@ class ModuleFunction:
         try:
             return self.options.loss.of(scores, b, w), scores
         except Exception as error:  # the user's code may raise anything
-            wrong = f"problem.loss = {toml_value(self.options.loss.name)} is wrong:"
-            raise UserError(f"{wrong} it fails on {len(b)} samples of a client: {error_line(error)}") from None
+            raise self.options.loss.wrong(f"it fails on {len(b)} samples of a client: {error_line(error)}") from None
 
     def _call(self, P: dict[str, Any], samples: Any) -> Any:
         """Return the scores of samples at parameters P; raise UserError if the module fails."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError, error_line
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import toml_value, wrong_value
 from mpifed.kernels.torch_device import import_torch
 
 Targets = Literal["classes", "numbers"]
@@ -40,7 +40,6 @@ class Loss(NamedTuple):
 
     def is_mean(self, scores: Any, targets: Any) -> bool:
         """Return whether the function gives a mean for these scores; raise UserError if it cannot be used."""
-        wrong = f"problem.loss = {toml_value(self.name)} is wrong:"
         scores = scores.detach().requires_grad_()
         try:
             with import_torch().enable_grad():
@@ -51,11 +50,15 @@ class Loss(NamedTuple):
             raise
         except Exception as error:  # the user's code may raise anything
             shapes = f"scores {toml_value(tuple(scores.shape))} and targets {toml_value(tuple(targets.shape))}"
-            raise UserError(f"{wrong} it cannot take {shapes}: {error_line(error)}") from None
+            raise self.wrong(f"it cannot take {shapes}: {error_line(error)}") from None
         if not losses.requires_grad:
-            raise UserError(f"{wrong} it has no gradient: compute it from the scores with functions of torch alone")
+            raise self.wrong("it has no gradient: compute it from the scores with functions of torch alone")
         self.refuse_multiples(scores.detach(), targets)
         return not losses.ndim
+
+    def wrong(self, why: str) -> UserError:
+        """Return the error for a loss that cannot be used."""
+        return wrong_value("problem.loss", self.name, why)
 
     def refuse_writing(self, scores: Any, targets: Any) -> None:
         """Raise UserError if the function changes its scores or targets, which others read too."""
@@ -63,10 +66,7 @@ class Loss(NamedTuple):
         self.function(squeeze_scores(copies[0]), copies[1])
         for name, tensor, before in zip(("scores", "targets"), copies, (scores, targets), strict=True):
             if is_modified(tensor, before):
-                raise UserError(
-                    f"problem.loss = {toml_value(self.name)} is wrong: it changes its {name} in place: change a copy, "
-                    f"as in {name} = {name}.clone()"
-                )
+                raise self.wrong(f"it changes its {name} in place: change a copy, as in {name} = {name}.clone()")
 
     def refuse_multiples(self, scores: Any, targets: Any) -> None:
         """Raise UserError if the loss doubles, as a sum does, or halves when each sample comes twice."""
@@ -81,8 +81,7 @@ class Loss(NamedTuple):
             return
         if once.shape[1:] != twice.shape[1:]:
             shapes = " for 2 samples and ".join(f"an array {toml_value(tuple(one.shape))}" for one in (once, twice))
-            wrong = f"problem.loss = {toml_value(self.name)} is wrong: it gives {shapes} for 4"
-            raise UserError(f"{wrong}: one loss each, or their mean, is needed")
+            raise self.wrong(f"it gives {shapes} for 4: one loss each, or their mean, is needed")
         twice = twice[: len(once)] if once.ndim else twice
         right = 'return one loss for each sample (reduction="none"), or their mean'
         for factor, verb in ((2, "multiplies"), (0.5, "divides")):
@@ -90,7 +89,7 @@ class Loss(NamedTuple):
                 wrong = f"{verb} the loss of a sample by the number of samples"
                 if not once.ndim and factor == 2:
                     wrong = "gives the sum over the samples, and f_i is their mean"
-                raise UserError(f"problem.loss = {toml_value(self.name)} is wrong: it {wrong}: {right}")
+                raise self.wrong(f"it {wrong}: {right}")
 
 
 def make_loss(reference: str, targets: Targets | None) -> Loss:
@@ -99,7 +98,7 @@ def make_loss(reference: str, targets: Targets | None) -> Loss:
         return Loss(reference, load_function("loss", reference, LOSSES), targets or "classes")
     wanted, name = LOSSES[reference]
     if targets not in (None, wanted):
-        raise UserError(f"problem.targets = {toml_value(targets)} is wrong: the targets of {reference} are {wanted}")
+        raise wrong_value("problem.targets", targets, f"the targets of {reference} are {wanted}")
     if reference == "cross-entropy":
         return Loss(reference, cross_entropy, wanted)
     function = partial(getattr(import_torch().nn.functional, name), reduction="none")
@@ -122,14 +121,15 @@ class NetworkMetric(NamedTuple):
 
     def of(self, scores: Any, targets: Any) -> float:
         """Return the metric of a client, a mean over its samples if need be; raise UserError if it is not finite."""
-        wrong = f"problem.metric = {toml_value(self.name)} is wrong:"
         try:
             value = self.function(squeeze_scores(scores), targets)
             value = float(value.double().mean() if import_torch().is_tensor(value) else value)
         except Exception as error:  # the user's code may raise anything
-            raise UserError(f"{wrong} it fails on {len(targets)} samples of a client: {error_line(error)}") from None
+            why = f"it fails on {len(targets)} samples of a client: {error_line(error)}"
+            raise wrong_value("problem.metric", self.name, why) from None
         if value - value:
-            raise UserError(f"{wrong} it gives {value} for a client with {len(targets)} samples, not a finite number")
+            why = f"it gives {value} for a client with {len(targets)} samples, not a finite number"
+            raise wrong_value("problem.metric", self.name, why)
         return value
 
 
@@ -170,25 +170,25 @@ def make_metric(reference: str, targets: Targets) -> NetworkMetric:
     if reference not in METRICS:
         return NetworkMetric(reference, load_function("metric", reference, METRICS))
     if targets == "classes":
-        raise UserError(f'problem.metric = "{reference}" is wrong: it is for numbers, and the targets are classes')
+        raise wrong_value("problem.metric", reference, "it is for numbers, and the targets are classes")
     return NetworkMetric(reference, METRICS[reference])
 
 
 def load_function(key: str, reference: str, names: Any) -> Callable[[Any, Any], Any]:
     """Return the function that path.py:function or package.module:function names; of a class, an instance."""
-    wrong = f"problem.{key} = {toml_value(reference)} is wrong:"
+    key = f"problem.{key}"
     if ":" not in reference:
         near = difflib.get_close_matches(reference, names, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"it is {', '.join(names)} or path.py:function"
-        raise UserError(f"{wrong} {hint}")
+        raise wrong_value(key, reference, hint)
     try:
         made = plugins.load_class(reference, "function", Callable)
     except ValueError as error:
-        raise UserError(f"{wrong} {error}") from None
+        raise wrong_value(key, reference, str(error)) from None
     try:
         return made() if isinstance(made, type) else made
     except Exception as error:  # a class of the user may raise anything
-        raise UserError(f"{wrong} it cannot be made without arguments: {error_line(error)}") from None
+        raise wrong_value(key, reference, f"it cannot be made without arguments: {error_line(error)}") from None
 
 
 def is_modified(tensor: Any, before: Any) -> bool:

@@ -1,14 +1,15 @@
 """A PyTorch network of the user."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from mpifed.core import plugins
-from mpifed.core.errors import UserError, error_line
+from mpifed.core.errors import error_line
 from mpifed.core.promises import Supports
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import toml_value, wrong_value
 from mpifed.kernels.torch_device import import_torch
 from mpifed.networks.torch_problem import TorchProblem
 
@@ -38,23 +39,23 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
     )
 
     def make(self, n: int, classes: int) -> Any:
-        wrong = f"problem.module = {toml_value(self.module)} is wrong:"
+        wrong = partial(wrong_value, "problem.module", self.module)
         module = import_torch().nn.Module
         try:
             source, name, _ = plugins.parse_reference(self.module)
             factory = plugins.load_class(self.module, "class or function", Callable)
         except ValueError as error:
-            raise UserError(f"{wrong} {error}") from None
+            raise wrong(str(error)) from None
         if isinstance(factory, module):
             right = "name the class, or a function that returns it"
-            raise UserError(f"{wrong} {name} of {source} is an instance of {type(factory).__name__}: {right}")
+            raise wrong(f"{name} of {source} is an instance of {type(factory).__name__}: {right}")
         if isinstance(factory, type) and not issubclass(factory, module):
-            raise UserError(f"{wrong} {name} of {source} is not derived from torch.nn.Module")
+            raise wrong(f"{name} of {source} is not derived from torch.nn.Module")
         try:
             made = factory(**self.arguments)
         except Exception as error:  # the user's code may raise anything
             given = toml_value(self.arguments)
-            raise UserError(f"{wrong} arguments = {given} cannot be used: {error_line(error)}") from None
+            raise wrong(f"arguments = {given} cannot be used: {error_line(error)}") from None
         if not isinstance(made, module):
-            raise UserError(f"{wrong} {name} of {source} returns no torch.nn.Module, but a {type(made).__name__}")
+            raise wrong(f"{name} of {source} returns no torch.nn.Module, but a {type(made).__name__}")
         return made

@@ -155,7 +155,7 @@ class TorchProblem(Training):
         """Yield scores and targets of all samples of each client."""
         net, groups = self._built(block.n, X.shape[-1])
         results = groups.run(block, X, False)
-        if not isinstance(X, np.ndarray):
+        if net.torch.is_tensor(X):
             block, X = block.in_cpu_memory(), to_numpy(X)
         for i, (x, samples) in enumerate(self._clients(block, X)):
             b = samples.b
@@ -167,7 +167,7 @@ class TorchProblem(Training):
         results = groups.run(block, X, False)
         if results is not None:
             return groups.classes(block, results.scores)
-        if not isinstance(X, np.ndarray):
+        if net.torch.is_tensor(X):
             return block.xp.asarray(self.predict(block.in_cpu_memory(), to_numpy(X)))
         predicted = np.zeros(block.b.shape, np.intp)
         for i, (x, samples) in enumerate(self._clients(block, X)):
@@ -205,7 +205,7 @@ class TorchProblem(Training):
             G = results.f[:, None][:0] if results.gradient is None else results.gradient
             f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, G)
             return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, results.scores)
-        if not isinstance(X, np.ndarray):  # one at a time, from copies in memory
+        if net.torch.is_tensor(X):  # one at a time, from copies in memory
             f, G, predicted = self._run(block.in_cpu_memory(), to_numpy(X), gradient, seeds)
             return block.xp.asarray(f), block.xp.asarray(G), block.xp.asarray(predicted)
         f = np.empty(len(block), block.b.dtype)

@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core import plugins
 from mpifed.core.arrays import namespace
-from mpifed.core.errors import UserError, error_line
-from mpifed.core.toml import toml_value
+from mpifed.core.errors import error_line
+from mpifed.core.toml import toml_value, wrong_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.kernels.torch_device import import_torch
 from mpifed.networks.torch_layers import Normalisation, is_frozen, normalisation_layers, zero_samples
+from mpifed.networks.torch_losses import load_function
 from mpifed.problems.problem import Problem
 
 LISTED = 3  # most names in a message
@@ -44,7 +44,7 @@ class Images(NamedTuple):
             raise ValueError("augment is for dense samples, and these are a sparse matrix")
         for name in self.names:
             if name not in BUILT_IN:
-                load_function(name)
+                load_function("augment", name, BUILT_IN)
             elif len(self.shape) != 3:
                 raise ValueError(
                     f"augment = {toml_value(name)} is for images, and samples have the shape {toml_value(self.shape)}: "
@@ -87,8 +87,8 @@ class UserAugmentation:
     """
 
     def __init__(self, name: str) -> None:
-        self.wrong = f"problem.augment = {toml_value(name)} is wrong:"
-        self.function = load_function(name)
+        self.wrong = partial(wrong_value, "problem.augment", name)
+        self.function = load_function("augment", name, BUILT_IN)
 
     def __call__(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
         torch = import_torch()
@@ -112,23 +112,13 @@ class UserAugmentation:
             try:
                 changed = self.function(samples, torch.Generator().manual_seed(seed))
             except Exception as error:  # the user's code may raise anything
-                raise UserError(f"{self.wrong} it fails on {len(samples)} samples: {error_line(error)}") from None
+                raise self.wrong(f"it fails on {len(samples)} samples: {error_line(error)}") from None
         shape = getattr(changed, "shape", None)
         if not torch.is_tensor(changed) or shape != samples.shape:
             given = f"a {type(changed).__name__}" if shape is None else f"an array {toml_value(tuple(shape))}"
             taken = toml_value(tuple(samples.shape))
-            raise UserError(f"{self.wrong} it makes {given} of samples {taken}: it must return a tensor of that shape")
+            raise self.wrong(f"it makes {given} of samples {taken}: it must return a tensor of that shape")
         return changed
-
-
-def load_function(name: str) -> Callable[[Any, Any], Any]:
-    """Return the user's function; raise UserError if there is none."""
-    try:
-        function: Callable[[Any, Any], Any] = plugins.load_class(name, "function", Callable)
-    except ValueError as error:
-        right = "" if ":" in name else f"; built in are {' and '.join(BUILT_IN)}"
-        raise UserError(f"problem.augment = {toml_value(name)} is wrong: {error}{right}") from None
-    return function
 
 
 def pad_images(A: Any, by: int) -> Any:
@@ -153,9 +143,9 @@ def read_state(path: str) -> dict[str, Any]:
     Raise UserError if there is no such file, or something else in it. With weights_only=True no code in it runs.
     """
     file = os.path.expanduser(path)
-    wrong = f"problem.pretrained = {toml_value(path)} is wrong:"
+    wrong = partial(wrong_value, "problem.pretrained", path)
     if not os.path.isfile(file):
-        raise UserError(f"{wrong} there is no such file")
+        raise wrong("there is no such file")
     right = "save it with torch.save(module.state_dict(), PATH)"
     try:
         if file.endswith(".safetensors"):
@@ -164,14 +154,14 @@ def read_state(path: str) -> dict[str, Any]:
             load = partial(import_torch().load, map_location="cpu", weights_only=True)
         tensors = load(file)
     except ImportError:
-        raise UserError(f"{wrong} it needs safetensors: pip install safetensors") from None
+        raise wrong("it needs safetensors: pip install safetensors") from None
     except Exception as error:  # a file may hold anything
-        raise UserError(f"{wrong} it is no file of tensors alone ({error_line(error)[:80]}): {right}") from None
+        raise wrong(f"it is no file of tensors alone ({error_line(error)[:80]}): {right}") from None
     if not isinstance(tensors, Mapping):
-        raise UserError(f"{wrong} it holds a {type(tensors).__name__}, and not tensors by their names: {right}")
+        raise wrong(f"it holds a {type(tensors).__name__}, and not tensors by their names: {right}")
     others = [name for name, value in tensors.items() if not import_torch().is_tensor(value)]
     if others or not tensors:
-        raise UserError(f"{wrong} it holds {join_names(others) or 'nothing'}, and not tensors alone: {right}")
+        raise wrong(f"it holds {join_names(others) or 'nothing'}, and not tensors alone: {right}")
     return {name: value.detach() for name, value in tensors.items()}
 
 
@@ -191,19 +181,19 @@ def load_parameters(module: Any, path: str | None) -> Any:
         return module
     tensors = read_state(path)
     current = module.state_dict()
-    wrong = f"problem.pretrained = {toml_value(path)} is wrong:"
+    wrong = partial(wrong_value, "problem.pretrained", path)
     missing = [name for name in current if name not in tensors and name not in unused_statistics(module)]
     if missing:
-        raise UserError(f"{wrong} it lacks {join_names(missing)} of the network")
+        raise wrong(f"it lacks {join_names(missing)} of the network")
     more = [name for name in tensors if name not in current]
     if more:
-        raise UserError(f"{wrong} it has {join_names(more)}, which the network does not have")
+        raise wrong(f"it has {join_names(more)}, which the network does not have")
     for name, value in tensors.items():
         lazy = import_torch().nn.parameter.is_lazy(current[name])  # a lazy layer gets its shape from the file
         shape = value.shape if lazy else current[name].shape
         if value.shape != shape:
             shapes = f"shape {toml_value(tuple(value.shape))}, and that of the network {toml_value(tuple(shape))}"
-            raise UserError(f"{wrong} its {name} has {shapes}")
+            raise wrong(f"its {name} has {shapes}")
     module.load_state_dict(tensors, strict=False)
     return module
 

@@ -40,10 +40,14 @@ def draw_floor_arrows(axis: Any, x: Array, floor: float, colour: str) -> None:
 
 
 def set_y_scale(axis: Any, log: bool, floor: float | None) -> None:
-    """Make the y axis linear, or logarithmic with the floor line, named ≤ 0, and no numbers of ticks near it."""
+    """Make the y axis linear, or logarithmic with the floor line where there is one."""
     axis.set_yscale("log" if log else "linear")
-    if floor is None:
-        return
+    if floor is not None:
+        draw_floor_line(axis, floor)
+
+
+def draw_floor_line(axis: Any, floor: float) -> None:
+    """Draw the floor line, named ≤ 0, and remove the numbers of ticks near it."""
     # Numbers on the floor have no value, which ticks near it would suggest.
     formatter = axis.yaxis.get_major_formatter()
     axis.yaxis.set_major_formatter(

@@ -54,9 +54,8 @@ def runs_with_metric(runs: Sequence[RunRecord], who: str, name: str) -> list[Run
 
 def client_metric_names(results: Sequence[RunRecord], wanted: Sequence[str] | None) -> list[str]:
     """Return the numbers of clients in results, or those ``wanted``, at all models. UserError for one that none has."""
-    recorded = dict.fromkeys(
-        name for who in WHO for result in results for name in client_metrics(client_tables(result, who))
-    )
+    tables = [client_tables(result, who) for who in WHO for result in results]
+    recorded = dict.fromkeys(name for table in tables for name in client_metrics(table))
     if not recorded:
         raise UserError("no result has numbers of clients: evaluate.clients or evaluate.unseen asks for some")
     for name in wanted or ():
@@ -74,9 +73,8 @@ def compare_clients(results: Sequence[RunRecord], layout: TableOptions) -> str:
     evaluation; of several runs their mean ± standard deviation over ``layout.by``. UserError also where no run counts.
     """
     names = client_metric_names(results, layout.columns)
-    groups = group_runs(
-        results, layout.by, [*available_metrics(results), "n", "status", "clients", "number"], layout.rename
-    )
+    taken = [*available_metrics(results), "n", "status", "clients", "number"]
+    groups = group_runs(results, layout.by, taken, layout.rename)
     rows = [row for k, group in enumerate(groups.groups) for row in group_rows(k, group, names, layout)]
     if not rows:
         raise UserError("no run with numbers of clients has finished: --all counts the others too")
@@ -95,7 +93,7 @@ def compare_clients(results: Sequence[RunRecord], layout: TableOptions) -> str:
 
 
 def group_rows(number: int, group: RunGroup, names: Sequence[str], layout: TableOptions) -> list[ClientRow]:
-    runs = [run for run in group.runs if layout.everything or run.status == "finished"]
+    runs = group.runs_that_count(layout.everything)
     pairs = [(who, name) for who in WHO for name in names if any(name in client_tables(run, who) for run in runs)]
     return [ClientRow(number, who, name, final_spreads(runs, who, name, layout)) for who, name in pairs]
 
@@ -103,13 +101,12 @@ def group_rows(number: int, group: RunGroup, names: Sequence[str], layout: Table
 def final_spreads(runs: Sequence[RunRecord], who: str, name: str, layout: TableOptions) -> dict[str, Number]:
     """Return the spreads of a number in the last evaluation of the runs that have it."""
     runs_here = runs_with_metric(runs, who, name)
-    spreads = {id(run): summarise_clients(client_tables(run, who), name) for run in runs_here}
-    return {
-        key: mean_and_sd(
-            values_by_seed(runs_here, layout.by, {id(run): float(spreads[id(run)][key][-1]) for run in runs_here})
-        )
-        for key in SPREADS
-    }
+    found = [summarise_clients(client_tables(run, who), name) for run in runs_here]
+    spreads = {}
+    for key in SPREADS:
+        ends = {id(run): float(table[key][-1]) for run, table in zip(runs_here, found, strict=True)}
+        spreads[key] = mean_and_sd(values_by_seed(runs_here, layout.by, ends))
+    return spreads
 
 
 class GroupLine(NamedTuple):

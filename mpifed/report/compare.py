@@ -92,15 +92,13 @@ def unlike_ends(groups: RunGroups, names: Sequence[str], layout: TableOptions) -
             rows: dict[str, list[str]] = {}
             for group in groups.groups:
                 rows.setdefault(group.settings.get(key, "none"), []).append(group_label(group, groups))
-            parts = [
-                f"{value} ({of[0] if len(of) == 1 else format_count(len(of), 'row')})" for value, of in rows.items()
-            ]
+            who = {value: of[0] if len(of) == 1 else format_count(len(of), "row") for value, of in rows.items()}
+            parts = [f"{value} ({label})" for value, label in who.items()]
             sentences.append(f"rows differ in {key}: {', '.join(parts)}")
-    rounds = [run.cr for group in groups.groups for run in group.runs if layout.everything or run.status == "finished"]
+    rounds = [run.cr for group in groups.groups for run in group.runs_that_count(layout.everything)]
     if not sentences and "rounds" not in names and len(set(rounds)) > 1:
-        sentences.append(
-            f"runs of {min(rounds)} to {max(rounds)} rounds: the column rounds shows how many each row has"
-        )
+        span = f"{min(rounds)} to {max(rounds)} rounds"
+        sentences.append(f"runs of {span}: the column rounds shows how many each row has")
     return sentences
 
 
@@ -187,15 +185,13 @@ def make_leading_table(groups: RunGroups, results: Sequence[RunRecord], layout: 
             cells = [cell if cell == ABSENT else names.value(key, cell) for cell in cells]
         head = (names.setting(key, short), names.latex(key, short))
         table.add(head, short if key in available_metrics(results) else key, cells)
-    counts = [sum(layout.everything or run.status == "finished" for run in group.runs) for group in groups.groups]
+    counts = [len(group.runs_that_count(layout.everything)) for group in groups.groups]
     if for_csv or any(n != 1 for n in counts):
         table.add(("n", "$n$"), "n", map(str, counts))
     if any(result.status != "finished" for result in results):
         statuses = [Counter(escape_unprintable(run.status) or ABSENT for run in group.runs) for group in groups.groups]
-        texts = [
-            ", ".join(f"{n} {name}" if len(row) > 1 else name for name, n in sorted(row.items())) for row in statuses
-        ]
-        table.add(("status", "status"), "status", texts)
+        words = [[f"{n} {name}" if len(row) > 1 else name for name, n in sorted(row.items())] for row in statuses]
+        table.add(("status", "status"), "status", map(", ".join, words))
     return table
 
 
@@ -257,12 +253,9 @@ def explain_too_few(seeds: int, rows: int) -> str:
 
 def final_values(groups: RunGroups, name: str, by: Sequence[str], everything: bool) -> list[Ends]:
     """Return the last value of a metric in every run that counts, for each group."""
-    counted = [[run for run in group.runs if everything or run.status == "finished"] for group in groups.groups]
-    values = (
-        final_errors(counted)
-        if name == "error"
-        else {id(run): final_metric(run, name) for runs in counted for run in runs}
-    )
+    counted = [group.runs_that_count(everything) for group in groups.groups]
+    values = {id(run): math.nan if name == "error" else final_metric(run, name) for runs in counted for run in runs}
+    values |= final_errors(counted) if name == "error" else {}
     return [values_by_seed(runs, by, values) for runs in counted]
 
 

@@ -97,14 +97,10 @@ def time_row(setting: LeastTimeInputs, result: RunRecord | None, eps: float) -> 
     if result is None:
         return format_number(eps), format_value(least_seconds)
     seconds = seconds_to(result, eps)
-    seconds_text = format_number(seconds) if math.isfinite(seconds) else "not reached"
     ratio = seconds / least_seconds if least_seconds > 0 else math.nan
-    return (
-        format_number(eps),
-        seconds_text,
-        format_value(least_seconds),
-        format_number(ratio) if math.isfinite(ratio) else "—",
-    )
+    reached = format_number(seconds) if math.isfinite(seconds) else "not reached"
+    compared = format_number(ratio) if math.isfinite(ratio) else "—"
+    return format_number(eps), reached, format_value(least_seconds), compared
 
 
 def plot_least_time(setting: LeastTimeInputs, result: RunRecord) -> Any:

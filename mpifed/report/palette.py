@@ -85,14 +85,9 @@ def curve_styles(methods: Sequence[str]) -> list[dict[str, Any]]:
     colours = assign_colours(wanted, builtin) if len(set(methods)) > 1 else [look.colour for look in wanted]
     markers = assign_indices([look.marker for look in wanted], builtin, len(MARKERS), colours)
     lines = assign_indices([look.line for look in wanted], builtin, len(LINES), colours)
+    hollow = {"markerfacecolor": "white", "markeredgewidth": 0.8}
     return [
-        {
-            "color": colour,
-            "marker": MARKERS[marker],
-            "linestyle": LINES[line],
-            "markerfacecolor": "white",
-            "markeredgewidth": 0.8,
-        }
+        {"color": colour, "marker": MARKERS[marker], "linestyle": LINES[line], **hollow}
         for colour, marker, line in zip(colours, markers, lines, strict=True)
     ]
 

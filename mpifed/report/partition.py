@@ -105,9 +105,8 @@ def draw_map(figure: Any, axis: Any, counts: Any, edges: Array, names: Sequence[
     members = sp.csr_array((1 / width[column], (column, np.arange(len(column)))))
     means = (members @ counts).toarray()
     norm = PowerNorm(0.5, 0, means.max())
-    mesh = axis.pcolormesh(
-        edges - 0.5, np.arange(len(names) + 1) - 0.5, means.T, cmap="Blues", norm=norm, rasterized=True
-    )
+    cells = (edges - 0.5, np.arange(len(names) + 1) - 0.5)
+    mesh = axis.pcolormesh(*cells, means.T, cmap="Blues", norm=norm, rasterized=True)
     mean = " (mean of a column)" if len(means) < edges[-1] else ""
     bar = figure.colorbar(mesh, ax=axis, label=f"samples{mean}", pad=0.01, fraction=0.05)
     bar.locator = bar.ax.yaxis.get_major_locator()

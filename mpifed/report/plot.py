@@ -53,12 +53,8 @@ def plot_page(results: Sequence[RunRecord], **wishes: Unpack[PictureOptions]) ->
     results = picture.results
     gap = any("objective_gap" in result.rounds for result in results)
     error = "error" if gap or not any("grad_norm_sq" in result.rounds for result in results) else "grad_norm_sq"
-    pairs = [
-        ("round", curves.default_metric(results, picture.groups)),
-        ("exchanges", error),
-        ("bytes", error),
-        ("seconds", error),
-    ]
+    pairs = [("round", curves.default_metric(results, picture.groups))]
+    pairs += [(x, error) for x in ("exchanges", "bytes", "seconds")]
     if any("accuracy" in result.rounds for result in results):
         pairs += [("round", "accuracy"), ("seconds", "accuracy")]
     return draw_panels(picture, pairs, 2, check_width(wishes.get("width"), DOUBLE), wishes)
@@ -129,9 +125,8 @@ def draw_panel(axis: Any, picture: Picture, names: tuple[str, str], logs: tuple[
     axis.set(xlabel=escape_dollars(x_title), ylabel=escape_dollars(y_title))
     drawn = [curves.drawable_points(x, y, log_x) for x, y in zip(xs, ys, strict=True)]
     points = {id(run): curve for run, curve in zip(picture.results, drawn, strict=True) if curve is not None}
-    drawable = any(
-        all((one > 0).any() for one, log in zip(curve, logs, strict=True) if log) for curve in points.values()
-    )
+    on_logs = ([one for one, log in zip(curve, logs, strict=True) if log] for curve in points.values())
+    drawable = any(all((one > 0).any() for one in columns) for columns in on_logs)
     which = " that a logarithmic axis can show" if log_x or log_y else ""
     curves.require_drawable(drawable, f"no run has numbers of both {x_name} and {y_name}{which}")
     floor = axes.floor_level(y for _, y in points.values()) if log_y else None

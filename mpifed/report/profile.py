@@ -48,9 +48,8 @@ def plot_profile(costs: Costs, what: str, **wishes: Unpack[PictureOptions]) -> A
     width = check_width(wishes.get("width"), SINGLE)
     looks = palette.curve_styles(costs.methods)
     bands = "" if kind == "none" else "; bands: 95 % of bootstrap draws"
-    misses = (
-        f"did not finish and count as never there: {format_count(costs.unfinished, 'run')}" if costs.unfinished else ""
-    )
+    never = f"did not finish and count as never there: {format_count(costs.unfinished, 'run')}"
+    misses = never if costs.unfinished else ""
     words = (wishes.get("title"), f"{sum(map(len, costs.groups))} instances{bands}", misses)
     with figure_with_legend(width, (1, 1), costs.labels, looks, words) as (figure, panels):
         axis = panels[0, 0]
@@ -99,15 +98,12 @@ def collect_costs(results: Sequence[RunRecord], values: Sequence[float], rename:
     if incomplete or len(columns) < 2:
         which = f"{incomplete[0]} lacks some" if incomplete else "there is one method"
         raise UserError(f"a profile needs several methods with runs on the same data and seeds: {which}")
-    tasks = sorted({key[0] for key in instances})
-    rows = [
-        np.array(
-            [[value[id(column[key])] for column in columns.values()] for key in sorted(instances) if key[0] == data]
-        )
-        for data in tasks
-    ]
+    rows: dict[Any, list[list[float]]] = {}
+    for key in sorted(instances):
+        rows.setdefault(key[0], []).append([value[id(column[key])] for column in columns.values()])
     methods = [next(iter(column.values())).config["algorithm"]["name"] for column in columns.values()]
-    return Costs(list(columns), methods, rows, sum(run.status != "finished" for run in results))
+    unfinished = sum(run.status != "finished" for run in results)
+    return Costs(list(columns), methods, list(map(np.array, rows.values())), unfinished)
 
 
 def runs_by_method(groups: RunGroups) -> dict[str, dict[tuple[Any, str], RunRecord]]:

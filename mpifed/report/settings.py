@@ -26,6 +26,10 @@ class RunGroup(NamedTuple):
     settings: Settings
     runs: list[RunRecord]
 
+    def runs_that_count(self, everything: bool) -> list[RunRecord]:
+        """Return the runs that count: those that finished, or with ``everything`` all."""
+        return [run for run in self.runs if everything or run.status == "finished"]
+
 
 class RunGroups(NamedTuple):
     """Groups of runs, and the settings in which they differ (key -> short name), always with the algorithm."""

@@ -72,10 +72,9 @@ def figure_with_legend(
         lines = deep if len(broken) > 1 else 0
         figure, panels = make_canvas(matplotlib, width, *shape, heading, lines + below)
         yield figure, panels
-        handles = [
-            matplotlib.patches.Patch(**look) if "hatch" in look else matplotlib.lines.Line2D([], [], **look)
-            for look in looks
-        ]
+        bar = matplotlib.patches.Patch
+        line = matplotlib.lines.Line2D
+        handles = [bar(**look) if "hatch" in look else line([], [], **look) for look in looks]
         add_legend(figure, handles, broken, across, heading)
 
 

@@ -196,12 +196,8 @@ def client_cells(result: RunRecord) -> list[Cell]:
                 tenth = worst_tenth_mean(values, client_column_info(name).better)
                 extremes = f"{format_number(values[0])} … {format_number(values[-1])}"
                 spread_words = extremes if np.isnan(tenth) else f"worst tenth {format_number(tenth)}"
-                cells.append(
-                    (
-                        f"{whose}clients' {training}{name}",
-                        f"median {format_number(float(np.median(values)))}, {spread_words}",
-                    )
-                )
+                median = format_number(float(np.median(values)))
+                cells.append((f"{whose}clients' {training}{name}", f"median {median}, {spread_words}"))
     if len(cells) <= NUMBERS:
         return cells
     return [*cells[: NUMBERS - 1], ("numbers of clients", f"{len(cells)} in all: compare --clients")]

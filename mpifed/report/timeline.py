@@ -62,11 +62,8 @@ def plot_timeline(result: RunRecord, width: float | None = None, title: str | No
 
 def seconds(result: RunRecord) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return the seconds of each activity, by round (without round 0) and by rank. UserError without any round."""
-    rounds = {
-        part: np.nan_to_num(result.rounds[of][1:], posinf=0, neginf=0)
-        for part, (of, _) in PARTS.items()
-        if of in result.rounds
-    }
+    columns = {part: result.rounds[of][1:] for part, (of, _) in PARTS.items() if of in result.rounds}
+    rounds = {part: np.nan_to_num(values, posinf=0, neginf=0) for part, values in columns.items()}
     some = len(next(iter(rounds.values()), ())) > 0
     require_drawable(some, f"{result.path or 'the result'} has no times of a round")
     ranks = {part: np.array(result.ranks[of], float) for part, (_, of) in PARTS.items() if of in result.ranks}

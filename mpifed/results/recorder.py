@@ -153,9 +153,8 @@ class Recorder:
             parameter = require_dimension(group, "parameter", x.size)
             write_dataset(group, "x", x, (parameter,), MODEL["x"])
             if personal is not None:
-                write_dataset(
-                    group, "personal", personal, (require_scale(group, "client", self.m), parameter), MODEL["personal"]
-                )
+                axes = (require_scale(group, "client", self.m), parameter)
+                write_dataset(group, "personal", personal, axes, MODEL["personal"])
             self._growing.flush()
 
     def units(self, mean: Array, deviation: Array) -> None:
@@ -189,13 +188,8 @@ class Recorder:
                     self._rounds.finish()
                     if status == "finished" and "checkpoint" in self.file:
                         del self.file["checkpoint"]
-                    ended = {
-                        "reduction": reduction,
-                        "stop_reason": storable_text(reason),
-                        "finished": utc_now(),
-                        "status": status,
-                    }
-                    for name, value in (more | ended).items():
+                    ended = {"reduction": reduction, "stop_reason": storable_text(reason), "finished": utc_now()}
+                    for name, value in (more | ended | {"status": status}).items():
                         self.file.attrs.modify(name, value)
                 self._growing.flush()
                 self.lost = self._growing.describe_fate()

@@ -166,9 +166,8 @@ class RunRecord:
                 part.write_bytes(self.image)
             else:
                 assert self.path is not None
-                read_result_file(
-                    self.path, result_attributes
-                )  # an error where it is gone; one of the copy would name ``path``
+                # An error where it is gone; one of the copy would name ``path``.
+                read_result_file(self.path, result_attributes)
                 shutil.copyfile(self.path, part)
 
     def to_pandas(self) -> Any:

@@ -22,6 +22,11 @@ PRINTED = 100  # the constant of Theorem IV.3
 PROVED = 120  # what (78) and (23) give for it: 5 · 24
 
 
+def table_factor(logistic: bool, samples: int, n: int) -> float:
+    """Return t of Table III, with which σ = t·max r_i/m.  (Section V)"""
+    return max(0.025, 4 * math.log(samples) / n) if logistic else 0.15
+
+
 def gradient_bound(weight: float, gap: float, rounds: Any, constant: float = PRINTED) -> Any:
     """Return constant · mσ k0 (L − f*)/k after k = rounds · k0 iterations, ``weight`` = mσ.  (Theorem IV.3)"""
     return constant * weight * gap / rounds
@@ -90,7 +95,7 @@ def certificate(options: Any, known: StudyConstants) -> Certificate:
     if options.adaptive:
         return no_theorem("fedgia with algorithm.adaptive = true", "those of FedGiA are about one σ for all rounds")
     m = known.m
-    sigma = options.scale(known.logistic, int(known.d.sum()), known.n) * known.L_max / m
+    sigma = (options.t or table_factor(known.logistic, int(known.d.sum()), known.n)) * known.L_max / m
     H = 0.0 if options.H == "zero" else 1.0  # the largest ‖H_i‖/r_i
     start = 0.0 if options.first == "-gradient" else math.sqrt(float(known.g0.max())) / m
     extra = math.nan if known.r is None else largest_rise(m, sigma, known.r, known.g0)

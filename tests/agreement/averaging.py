@@ -42,7 +42,7 @@ class FedDyn(algorithms.FedDyn):
     def round(self, fed, server):
         selected = fed.select(server.x)
         theta = fed.mean(self.update, server.x, server.k, to=selected)
-        h = server.h + fed.share(selected) * (theta - server.x)
+        h = server.h + fed.fraction(selected) * (theta - server.x)
         return server._replace(x=theta + h, h=h)
 
     def update(self, f, client, x, k):

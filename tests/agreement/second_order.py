@@ -18,7 +18,7 @@ STORED = """
 import numpy as np
 
 from mpifed.features.feature import EnginePlugin
-from mpifed.federation.method import WrappedMethods
+from mpifed.federation.method import wrap_methods
 from mpifed.extend import Plugin
 
 NUMBERS = np.load({path!r})  # (rounds, m, …)
@@ -37,7 +37,7 @@ class Given:
 
 class Stored(EnginePlugin):
     def extend_host(self, host, division):
-        host.algorithm = WrappedMethods(host.algorithm, given)
+        host.find_method = wrap_methods(host.find_method, given)
 
 
 def given(name, method):

@@ -15,7 +15,7 @@ from mpifed import problems
 
 
 class Recording:
-    def of_clients(self):
+    def client_measures(self):
         return {"loss": self.value}
 
 

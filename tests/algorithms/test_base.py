@@ -1,7 +1,7 @@
 """What every algorithm says of itself, and its promises about bits, types and arguments in settings of all kinds."""
 
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Client, Server, count_gradients
 from mpifed.extend import Algorithm, Local
+from mpifed.federation.method import find_method
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import GRAPHED, SERVED
 from tests.helpers.algorithm_runs import Run, build, same
@@ -101,7 +102,8 @@ class Both(NamedTuple):
 
 def both(algorithm, row):
     alone, together = started(algorithm, row), started(algorithm, row, together=True)
-    alone.hosts[0].algorithm = watch = Watch(algorithm)
+    watch = Watch(algorithm)
+    alone.hosts[0].find_method = partial(find_method, watch)
     return Both(alone, together, watch, [run.rounds(ROUNDS) for run in (alone, together)], row["dtype"])
 
 

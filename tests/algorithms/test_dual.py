@@ -9,7 +9,7 @@ import mpifed
 from benchmarks.beyond import measures
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.features.selection_laws.turns_and_scores import Greedy
+from mpifed.features.selection_laws.feature import Greedy
 from mpifed.federation.participation.selection import UniformSelection, find_untaken
 from mpifed.federation.server import UNIFORM_PART
 from mpifed.theory import feddcd as theory

@@ -14,7 +14,7 @@ from mpifed.data.sources.gaussian import Gaussian
 from mpifed.extend import LinearModel
 from mpifed.federation.participation.selection import All
 from mpifed.problems.logistic import Logistic, LogisticLoss, NonconvexLogistic
-from mpifed.theory.fedgia import certificate
+from mpifed.theory.fedgia import certificate, table_factor
 from tests.helpers.algorithm_runs import M, N, Run, smoothness
 from tests.oracles import admm, event_loop
 from tests.oracles import problems as written_out
@@ -72,7 +72,9 @@ def test_a_logistic_loss_of_ones_own_has_the_iterates_of_mpifeds():
 
 def test_fedgia_takes_t_from_table_iii():
     def t(problem, n):
-        return default_penalty_factor(SimpleNamespace(problem=problem, samples=8992, n=n))
+        found = default_penalty_factor(SimpleNamespace(problem=problem, samples=8992, n=n))
+        assert found == table_factor(problem.logistic_loss, 8992, n)  # with which theorems are judged
+        return found
 
     assert t(Silent(), 1024) == 0.15
     assert t(Own(), 1024) == pytest.approx(4 * log(8992) / 1024)
@@ -136,7 +138,7 @@ STARTS = [0.002, 0.2, 20.0]
 
 def path_of(f, x, sigma, most, count):
     """States of x⁺ = x − f(x)/σ, f the gradient."""
-    path = AdaptiveServer.start(np.asarray(x, float), sigma, most)
+    path = AdaptiveServer.initial(np.asarray(x, float), sigma, most)
     paths = [path]
     for _ in range(count):
         path = follow_curvature(path, path.x - f(path.x) / path.sigma, 0.0)
@@ -164,10 +166,10 @@ def test_a_penalty_comes_to_twice_the_curvature(sigma, most, models, sigmas):
 
 def test_errors_make_the_penalty_larger_and_no_step_back():
     """f = ½ 8x², σ = 1/4; c is 8, give or take 2 · 248/4/32."""
-    path = follow_curvature(AdaptiveServer.start(np.ones(1), 0.25, 100.0), np.full(1, -31.0), 248.0)
+    path = follow_curvature(AdaptiveServer.initial(np.ones(1), 0.25, 100.0), np.full(1, -31.0), 248.0)
     assert path.error == 62.0
     assert follow_curvature(path, np.full(1, 961.0), 248.0).sigma == 8.0  # c − e = 4.125 is still more than 2σ
-    path = follow_curvature(AdaptiveServer.start(np.ones(1), 4.0, 100.0), -np.ones(1), 16.0)
+    path = follow_curvature(AdaptiveServer.initial(np.ones(1), 4.0, 100.0), -np.ones(1), 16.0)
     after = follow_curvature(path, np.ones(1), 16.0)
     assert (after.x, after.before, after.sigma) == (1.0, -1.0, 32.0)  # the one nearest to 2(8 + 4)
 

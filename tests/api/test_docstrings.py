@@ -29,7 +29,7 @@ NAMES = [
 EXTRAS = {"frame": "pandas", "table": "pandas", "plot": "matplotlib"}
 STUDY = 'rounds = 2\nalgorithm = "fedavg"\ndata = {name = "gaussian", clients = 4, samples = 9, features = 3}\n'
 SAYING = (
-    "from mpifed import Callback, Plugin\n\nclass Saying(Plugin, Callback):\n"
+    "from mpifed.extend import Callback, Plugin\n\nclass Saying(Plugin, Callback):\n"
     "    def notes(self):\n        return ['this run says so']\n"
 )
 X = mpifed.extend.stream(0, "examples").standard_normal((60, 3))

@@ -7,7 +7,7 @@ import pytest
 
 import mpifed
 from benchmarks import bench
-from benchmarks.fedadmm import iterates, theory
+from benchmarks.fedadmm import theory
 
 LINEAR = {"data": {"name": "linreg-noniid", "clients": 8, "features": 6}, "problem": "least-squares"}
 STUDY = {"data": {"clients": 8, "features": 5}, "rounds": 4, "stop": {"gradient": 0.0}}
@@ -26,7 +26,7 @@ def fedadmm(rounds=20, share=0.5, **algorithm):
 def test_the_iterates_are_those_of_the_run(options):
     """The record has 𝓛 at the next model, so that the first descent (7.13), (σ/2)‖Δw‖², lies between."""
     result = fedadmm(**options)
-    found, k0 = iterates.trace(result), result.config["algorithm"]["k0"]
+    found, k0 = theory.trace(result), result.config["algorithm"]["k0"]
     assert len(found.lagrangian) == 20 * k0 + 1
     assert found.objective[1::k0] == pytest.approx(result.rounds["objective"][:-1], rel=1e-10)
     assert (result.rounds["lagrangian"][:-1] <= found.lagrangian[:-1:k0] + 1e-10).all()

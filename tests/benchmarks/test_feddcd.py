@@ -7,8 +7,8 @@ import pytest
 
 import mpifed
 from benchmarks.feddcd import theory
-from benchmarks.feddcd.constants import theory as constants
 from benchmarks.feddcd.theory import gap_after_round_1
+from benchmarks.feddcd.theory import theory as constants
 from benchmarks.feddcd.variants import MnistHalves
 from tests.helpers.image_files import idx
 

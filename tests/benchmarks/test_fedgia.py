@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import mpifed
-from benchmarks.fedgia import iterates, pool, theory
+from benchmarks.fedadmm import theory as of_fedadmm
+from benchmarks.fedepm import theory as of_fedepm
+from benchmarks.fedgia import pool, theory
 from benchmarks.repeating import Key
 from tests.benchmarks.test_fedadmm import LINEAR, fedadmm
-from tests.benchmarks.test_fedadmm import iterates as of_fedadmm
 from tests.benchmarks.test_fedepm import fedepm
-from tests.benchmarks.test_fedepm import iterates as of_fedepm
 
 
 @cache
@@ -24,7 +24,7 @@ def fedgia(**algorithm):
 @pytest.mark.parametrize("H", ["diagonal", "gram", "zero"])
 def test_gradients_are_those_of_the_run(H):
     result = fedgia(H=H)
-    found = iterates.trace(result)
+    found = theory.trace(result)
     assert np.allclose(found.gradient, result.rounds["grad_norm_sq"][:-1], rtol=1e-8)
     assert len(found.moved) == len(found.lagrangian) - 1 == 12 * 3
 
@@ -42,7 +42,7 @@ def test_theorem_3_holds_and_its_lemma_but_for_the_start_from_zero():
 @pytest.mark.parametrize(
     ("trace", "run"),
     [
-        (iterates.trace, fedgia),
+        (theory.trace, fedgia),
         (of_fedadmm.trace, lambda: fedadmm(rounds=3)),
         (lambda result: of_fedepm.trace(Key(result)), lambda: fedepm(0.1)),
     ],

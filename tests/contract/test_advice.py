@@ -176,11 +176,11 @@ ELSEWHERE = {
     "results/": "descriptions of columns",
     "theory/": "conditions of theorems",
     "networks/": "they need PyTorch: tests/networks",
-    "features/network_training/": "they need PyTorch: tests/networks",
     "features/devices/": "they need a GPU: tests/features/devices",
     "data/sources/torch_dataset.py": "data sets of PyTorch: tests/data/sources/test_torch_dataset.py",
     "data/sources/frame.py": "frames of a program, as columns of files: tests/data/sources",
     "data/formats/parquet.py": "as those of CSV: tests/data/formats",
+    "data/tables/table.py: replace dates and times": "of frames and Parquet files, as those of CSV: tests/data/tables",
     "data/formats/csv.py": "how cells are written: tests/data/formats/test_csv.py",
     "data/formats/lines.py": "how texts are encoded: tests/data/formats/test_csv.py",
     "data/sources/file.py: data.encoding": "tests/data/formats/test_csv.py",
@@ -195,7 +195,10 @@ ELSEWHERE = {
     "experiment/config.py: {} is not an override": "words of commands: tests/cli",
     "experiment/config.py: data.client_weights": "a setting of files of earlier versions",
     "statistics/": "of a model at hand: tests/statistics",
-    "features/masks/feature.py: masks.sums must be": "of a class of one's own whose noise lies on no grid",
+    "features/conflicts.py: problem.augment": "they need PyTorch: tests/networks",
+    "features/conflicts.py: problem.autocast": "they need PyTorch: tests/networks",
+    "features/conflicts.py: objective.weights = {} is wrong: {} says": "a class of one's own: tests/features",
+    "features/message_conflicts.py: masks.sums must be": "of a class of one's own whose noise lies on no grid",
 }
 
 

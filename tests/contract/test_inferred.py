@@ -12,6 +12,7 @@ from mpifed.api.study import build_table as study_of
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
 from mpifed.experiment.config import Job, experiment
+from mpifed.experiment.new_result import list_callbacks
 from mpifed.experiment.new_result import study_notes as notes_of
 from mpifed.experiment.prepare import prepare
 from mpifed.problems.problem import Problem
@@ -81,7 +82,7 @@ def notes(table):
     """What a run says before its first round."""
     config = experiment(study_of(table, None, {}))
     parts = prepare(Job(config), 1)
-    return "\n".join(notes_of(config, parts.setup.m, parts.features))
+    return "\n".join(notes_of(config, parts.setup.m, list_callbacks(parts.features)))
 
 
 @pytest.mark.parametrize("what", INFERRED)

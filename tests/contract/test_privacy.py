@@ -14,7 +14,7 @@ from mpifed.core.discrete_noise import laplace_steps, minimum_epsilon
 from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns
 from mpifed.experiment.config import Job, experiment
-from mpifed.experiment.new_result import study_notes
+from mpifed.experiment.new_result import list_callbacks, study_notes
 from mpifed.experiment.run import start
 from mpifed.features.guarantee.notes import privacy_notes
 from mpifed.features.listed import make_features
@@ -202,10 +202,10 @@ def test_columns_that_all_clients_scale_together_are_named_where_a_guarantee_is_
     table = TABLE | {"rounds": 1, "algorithm": algorithm, "problem": "logistic"}
     config = experiment(table)
     config = msgspec.structs.replace(config, data=Scaled(clients=5))
-    assert told in " ".join(study_notes(config, 5, make_features(config)))
+    assert told in " ".join(study_notes(config, 5, list_callbacks(make_features(config))))
     plain = experiment(table | {"algorithm": {"name": "fedepm"}})
     plain = msgspec.structs.replace(plain, data=Scaled(clients=5))
-    assert told not in " ".join(study_notes(plain, 5, make_features(plain)))
+    assert told not in " ".join(study_notes(plain, 5, list_callbacks(make_features(plain))))
 
 
 @pytest.mark.parametrize(

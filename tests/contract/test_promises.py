@@ -80,7 +80,7 @@ class Installing(Plugin):
     supports = Supports.EVERYTHING
 
     def transforms(self, setup, fed):
-        return [SilentTransform()] if fed is not None else []
+        return [SilentTransform()]
 
 
 class InstallingAtHosts(Plugin):
@@ -156,11 +156,13 @@ def test_a_run_is_refused_before_round_one_where_its_method_guarantees_privacy(p
 
 
 @pytest.mark.parametrize("cls", [Installing, InstallingAtHosts])
-def test_a_stage_that_says_nothing_is_refused_where_a_feature_installs_it(cls, feature):
+def test_a_transform_that_says_nothing_is_refused_where_a_feature_installs_it(cls, feature):
     feature(cls)
-    with pytest.raises(UserError, match=r"^the stage Silent\w+ is wrong: it does not say that it keeps the privacy"):
+    with pytest.raises(
+        UserError, match=r"^the transform Silent\w+ is wrong: it does not say that it keeps the privacy"
+    ):
         mpifed.run(BASE, progress=None)
-    with pytest.raises(UserError, match=r"^--survive cannot be used with the stage Silent\w+: it does not say"):
+    with pytest.raises(UserError, match=r"^--survive cannot be used with the transform Silent\w+: it does not say"):
         start(Job(experiment(BASE | {"algorithm": "gd"}), survive=True), Mortal())
     assert mpifed.run(BASE | {"algorithm": "gd"}, progress=None).cr == 1
 

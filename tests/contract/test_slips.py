@@ -153,12 +153,12 @@ SLIPS = {  # options of a study and the class: slip -> sentence; FILE is slips.p
         "shape": r"^gamma of FILE returns an array of shape \(3,\): γ is one number, or has shape \(\d, 1\), one",
     },
     "algorithm=fedavg algorithm.optimizer:Direction": {
-        "alone": r"^direction of FILE returns an array of shape \(\d, 5\): it must return d \(c, n\) and the new",
+        "alone": r"^direction of FILE returns an array of shape \(\d, 5\): it must return a tuple$",
         "shape": r"^direction of FILE returns d as .*\(5,\): it has shape \(\d, 5\), as the gradients$",
     },
     "algorithm=fedopt algorithm.server:ServerStep": {
         "rate": r"^rate of FILE returns an array of shape \(5,\): η is one finite number$",
-        "": r"^direction of FILE returns an array of shape \(5,\): it must return d \(n,\) and the new memory$",
+        "": r"^direction of FILE returns an array of shape \(5,\): it must return a tuple$",
     },
     "algorithm=feddcd data=gaussian problem=logistic problem.mu=0.1 algorithm.solver:Inner": {
         "": r"^minimise of FILE returns an array of shape \(5,\): it must be an array \(c, n\), here \(\d, 5\)$"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mpifed
-from mpifed.core import output
+from mpifed import __main__ as output
 from tests.helpers.commands import execute
 
 PACKAGE = Path(mpifed.__file__).parent

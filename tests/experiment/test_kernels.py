@@ -11,10 +11,10 @@ import scipy.sparse as sp
 import mpifed as public
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import Job, experiment
-from mpifed.experiment.kernels import choose_kernels, load_kernels
+from mpifed.experiment.hardware import choose_kernels, load_kernels
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
-from mpifed.kernels.compiled import compiling
+from mpifed.kernels import compiling
 from mpifed.mpi.world import World
 from mpifed.report.summary import show
 from mpifed.results.result import load

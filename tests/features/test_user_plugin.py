@@ -7,6 +7,7 @@ import pytest
 
 from mpifed.cli.main import main
 from mpifed.features.feature import Plugin
+from mpifed.federation.callback import Callback
 
 STUDY = ["algorithm=gd", "data.clients=4", "data.features=3", "rounds=2", "kernels=numpy", "-q", "-o", "out.h5"]
 SAYING = """
@@ -15,23 +16,22 @@ from mpifed.features.conflict import Conflict
 
 {fail}
 
-class Saying(mpifed.extend.Plugin):
+class Saying(mpifed.extend.Plugin, mpifed.extend.Callback):
     {hook}
 """
 FAIL = """
 def fail(*args):
     raise TypeError("mine")
 """
-HOOKS = sorted(
-    {name for name in vars(Plugin) if callable(vars(Plugin)[name])} - {"link_hosts"}
-)  # tests/mpi: needs ranks
+HOOKS = sorted(name for cls in (Plugin, Callback) for name in vars(cls) if callable(vars(cls)[name]))
 WRONG = {  # hook: (what it returns, how the sentence goes on)
     "data": ("None", "returns None: it must return a Dataset"),
     "prepare": ("[]", "returns a list of 0: it must return a RunSpec"),
     "schedule": ("3", "returns the number 3: it must return a Schedule, or None"),
+    "transforms": ("3", "returns the number 3: it must return a Sequence"),
     "attributes": ("[3]", "returns a list of 1: it must return a dictionary"),
-    "evaluators": ("None", "returns None: it must return a dictionary"),
-    "after": ("None", "returns None: it must return a dictionary"),
+    "on_evaluate": ("None", "returns None: it must return a dictionary"),
+    "on_end": ("None", "returns None: it must return a dictionary"),
 }
 
 
@@ -55,9 +55,9 @@ def test_an_error_in_a_hook_is_a_sentence_with_its_class_and_line(name, monkeypa
     "hook",
     [
         "def notes(self):\n        yield 'a note'\n        fail()",
-        "def evaluators(self, fed):\n        return {'clients': lambda x: fail()}",
+        "def transforms(self, setup, fed):\n        yield fail()",
     ],
-    ids=["notes", "evaluators"],
+    ids=["notes", "transforms"],
 )
 def test_an_error_in_what_is_called_later_is_one_too(hook, monkeypatch, tmp_path, capsys):
     found = said(hook, FAIL, monkeypatch, tmp_path, capsys)

@@ -1,5 +1,6 @@
 """Hosts and the transport to one in the same process: replies, reports, and numbers that are not finite."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 from mpifed.core import signals
 from mpifed.core.errors import UserError
+from mpifed.features.selection_laws.feature import Greedy
 from mpifed.features.selection_laws.importance import Importance
-from mpifed.features.selection_laws.turns_and_scores import Greedy
+from mpifed.federation.method import find_method
 from mpifed.federation.participation.selection import Biased
 from mpifed.federation.request import EVALUATE, EVALUATE_SUMS, SAVE, HostReport, Request, add_report
 from mpifed.federation.saving import make_save_service
@@ -57,7 +59,8 @@ def test_a_request_is_charged_to_computing_or_to_evaluating_and_the_report_has_t
 def test_the_fault_is_the_first_client_whose_numbers_are_not_finite(host):
     own, to = np.zeros((M, N)), np.array([2, 9, 11])
     own[[7, 9], 3] = np.nan
-    host.algorithm = Client()
+    client = Client()
+    host.find_method = partial(find_method, client)
     asked = {M - 7: Request("echo", each=own), M - 9: Request("echo", to=to, each=own[to])}
     for fault, request in (asked | {0: Request("echo", each=np.ones((M, N)))}).items():
         assert host.handle(request)[1].fault == fault
@@ -85,7 +88,7 @@ def test_rows_are_in_client_order_on_any_number_of_hosts(to):
     ids = np.arange(M) if to is None else to
     own = np.arange(len(ids) * N, dtype=float).reshape(len(ids), N)
     for host, (lo, hi) in zip(Run(build("fedavg"), cuts=cuts).hosts, pairwise(cuts), strict=True):
-        host.algorithm = Client()
+        host.find_method = partial(find_method, Client())
         mine = (lo <= ids) & (ids < hi)
         rows.append(host.handle(Request("echo", to=to, each=own[mine]))[0].rows.reshape(-1, N))
     assert np.array_equal(np.concatenate(rows), own + ids[:, None])
@@ -93,10 +96,11 @@ def test_rows_are_in_client_order_on_any_number_of_hosts(to):
 
 def test_a_block_that_is_called_whole_is_not_copied():
     (host,) = Run(build("fedavg"), block_bytes=1).hosts  # one client a block
-    host.algorithm = Client()
+    client = Client()
+    host.find_method = partial(find_method, client)
     host.handle(Request("blocks", to=np.array([1, 4, 5])))
-    assert len(host.algorithm.seen) == 3
-    assert all(any(block is own for own in host.blocks) for block in host.algorithm.seen)
+    assert len(client.seen) == 3
+    assert all(any(block is own for own in host.blocks) for block in client.seen)
 
 
 def test_a_disk_that_refuses_a_checkpoint_is_the_number_of_its_error(host, tmp_path):
@@ -151,7 +155,8 @@ class Careless:
 
 def test_a_client_method_that_writes_into_what_it_received_is_told_to_copy():
     run, x, own = Run(build("fedavg")), np.ones(N), np.ones((M, N))
-    run.hosts[0].algorithm, transport = Careless(), InProcess(run.hosts[0])
+    run.hosts[0].find_method = partial(find_method, Careless())
+    transport = InProcess(run.hosts[0])
     with pytest.raises(UserError, match=r"method argument writes .* x\.copy\(\) \(.*test_host.py, line \d+\)$"):
         transport.send(Request("argument", (x,)))
     try:

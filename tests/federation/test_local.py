@@ -218,7 +218,7 @@ class Keeping(NamedTuple):
 def test_so_is_want_of_memory_for_what_clients_keep(monkeypatch):
     (host,) = newton().hosts
     short_of_memory(monkeypatch, 100_000)
-    monkeypatch.setattr(type(host.algorithm), "init_client", lambda self, f: Keeping(f.zeros(120, 120)))
+    monkeypatch.setattr(type(host.setup.algorithm), "init_client", lambda self, f: Keeping(f.zeros(120, 120)))
     host.state = None
     told = r"^what clients 0 to 39 keep would take 5 MB of memory, but only 0 MB are free$"
     with pytest.raises(UserError, match=told):

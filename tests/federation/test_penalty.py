@@ -206,9 +206,9 @@ def test_without_a_penalty_nothing_of_it_is_called():
         return columns | {"x": found.x.tobytes()}, files
 
     plain, called = bits({})
-    assert not called & {"penalty.py", "ending.py"}
+    assert not called & {"penalty.py", "proximal.py"}
     assert bits({"l1": 0.0, "l2": 0.0})[0] == plain
-    assert "ending.py" in bits(LASSO)[1]
+    assert "proximal.py" in bits(LASSO)[1]
     assert sys.getprofile() is None
 
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from mpifed.core.members import stub_names
-
 import mpifed
+from mpifed.core.members import stub_names
 
 ROOT = Path(mpifed.__file__).parent
 REPOSITORY = ROOT.parent
@@ -32,9 +31,9 @@ RUNS: dict[str, dict[str, Any]] = {
 # Files of features that none of these runs has. A file that is added to a feature is added here, or lies in its folder.
 FILES_OFF = r"""features/(?!(listed|settings|stop|conflicts?|matching)\.py|__init__)
 experiment/warm_start experiment/optimum data/sample_columns data/sources/held
-federation/local_transform federation/peers/ mpi/signs compressors/ graphs/
+federation/local_transform federation/transform federation/peers/ mpi/signs compressors/ graphs/
 algorithms/parts/decay algorithms/parts/budget algorithms/parts/noise
-kernels/compiled/ kernels/sparse kernels/tensor kernels/torch networks/torch"""
+kernels/compiled kernels/sparse kernels/tensor kernels/torch networks/torch"""
 OFF = re.compile("|".join(FILES_OFF.split()))
 
 SEAMS = ("Block", "Local", "Federation", "Evaluation", "Host")  # classes that a combination of features once derived

@@ -23,7 +23,7 @@ from mpifed.data.dataset import Data
 from mpifed.experiment.config import read_experiment
 from mpifed.features.settings import Evaluate, Experiment, Record
 from mpifed.features.stop import StopRules
-from mpifed.kernels.compiled import compiling
+from mpifed.kernels import compiling
 from tests.helpers import hostile_files as hostile
 
 SECONDS = 20

@@ -12,9 +12,9 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.housing import build_federation, prepare_in_process
 from mpifed.federation import sums
 from mpifed.federation.transport import InProcess
-from mpifed.kernels import fill, unpadded
+from mpifed.kernels import blocks, fill
+from mpifed.kernels.blocks import Unpadded
 from mpifed.kernels.plan import make_dense_block
-from mpifed.kernels.unpadded import Unpadded
 
 EQUAL = {"name": "synthetic", "features": 7, "classes": 3, "least": 5, "most": 5, "clients": 40, "test": 0.2}
 SOFTMAX, MIXED = {"data": EQUAL}, {"data": {**EQUAL, "least": 1, "most": 14}}
@@ -36,7 +36,7 @@ def test_the_padding_that_is_left_out_changes_no_bit(study, monkeypatch):
     made = []
     study = {"block_bytes": 1000, "stop": {"gradient": 0.0}, **study}
     before = mpifed.run(None, study, progress=False)
-    monkeypatch.setattr(unpadded, "LARGE", 0)
+    monkeypatch.setattr(blocks, "LARGE", 0)
     monkeypatch.setattr(Unpadded, "padded", lambda self, of=Unpadded.padded: made.append(self) or of(self))
     after = mpifed.run(None, study, progress=False)
     assert made
@@ -48,7 +48,7 @@ def test_the_padding_that_is_left_out_changes_no_bit(study, monkeypatch):
 def test_a_part_of_a_part_is_one_of_the_whole(monkeypatch):
     whole = make_dense_block(np.full(12, 5), 3, float)
     assert whole.unpadded is None
-    monkeypatch.setattr(unpadded, "LARGE", 0)
+    monkeypatch.setattr(blocks, "LARGE", 0)
     whole = make_dense_block(np.full(12, 5), 3, float)
     stored = whole.unpadded.A
     stored[:] = np.random.default_rng(0).normal(size=(12, 5, 3))
@@ -65,14 +65,14 @@ def test_a_part_of_a_part_is_one_of_the_whole(monkeypatch):
 
 def test_padding_is_left_out_only_where_it_is_much_of_the_memory():
     many = (10**6, 8, 20)
-    assert [unpadded.stores_unpadded(d, many, 4) for d in (1, 5, 6, 7, 8)] == [True, True, True, False, False]
-    assert not unpadded.stores_unpadded(5, (10**5, 8, 20), 4)
+    assert [blocks.stores_unpadded(d, many, 4) for d in (1, 5, 6, 7, 8)] == [True, True, True, False, False]
+    assert not blocks.stores_unpadded(5, (10**5, 8, 20), 4)
 
 
 def test_many_clients_of_few_samples_take_little_more_memory_than_their_samples(monkeypatch):
     # what does not grow with the clients is made small, so that few of them show what does
     for module, name, value in (
-        *((unpadded, "LARGE", 0), (fill, "CHUNK_BYTES", 1 << 16)),
+        *((blocks, "LARGE", 0), (fill, "CHUNK_BYTES", 1 << 16)),
         *((synthetic, "AT_ONCE", 1 << 14), (pool, "AT_ONCE", 64), (sums, "ROOM", 1 << 16)),
     ):
         monkeypatch.setattr(module, name, value)

@@ -51,12 +51,14 @@ class Source(mpifed.extend.Data):
         fail("load", 1)
         return mpifed.data.Gaussian(clients=6, samples=60, features=5).load(seed, dtype)
 
-class Beside(mpifed.extend.Plugin):
-    def link_hosts(self, link):
-        fail("link_hosts", 2)
+class Beside(mpifed.extend.Plugin, mpifed.extend.Callback):
+    def transforms(self, setup, fed):
+        fail("transforms", 2)
+        return []
 
-    def server(self, fed):
-        fail("server", 0)
+    def on_start(self, fed):
+        fail("on_start", 0)
+        return {}
 """
 PROGRAM = """
 import os, sys, time
@@ -71,7 +73,7 @@ def again():
 """
 PLACES = """
 own = {"algorithm": "failing.py:Mine", "data": "failing.py:Source", "plugins": ["failing.py:Beside"]}
-for place in ("join", "round", "gradient", "load", "link_hosts", "server", "nowhere"):
+for place in ("join", "round", "gradient", "load", "transforms", "on_start", "nowhere"):
     os.environ["PLACE"] = place
     try:
         mpifed.run({**own, **quick, "data": own["data"], "data.clients": None, "data.features": None}, progress=False)
@@ -87,8 +89,8 @@ TOLD = [
     "round of failing.py fails in line 14: CancelledError: here",
     "the client method gradient of failing.py fails in line 14: CancelledError: here",
     "load of failing.py fails in line 14: Own: here",
-    "Beside.link_hosts of failing.py fails in line 14: Own: here",
-    "Beside.server of failing.py fails in line 14: Own: here",
+    "Beside.transforms of failing.py fails in line 14: Own: here",
+    "Beside.on_start of failing.py fails in line 14: Own: here",
 ]
 ENDS = {  # what follows PROGRAM: what standard error says once
     "all with the same error after a run": (  # rank 0 may be late on a busy machine

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpifed.mpi.tree_messages import REPORT
 
 from mpifed.federation import sums
 from mpifed.mpi.plan import BIG
+from mpifed.mpi.rank_trees import REPORT
 from mpifed.mpi.reduction_choice import Link, ReductionChoice, predict_gather, predict_reduce_scatter
 
 LINK = Link(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11)

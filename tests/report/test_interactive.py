@@ -72,7 +72,10 @@ def test_a_mean_is_geometric_on_a_logarithmic_axis_and_what_is_not_positive_stan
     ((_, _, y),) = lines(page)
     assert y[:2] == pytest.approx([8, 1e-3])
     assert 0 < y[2] < 1e-3
-    assert numbers(page.figure["data"][0]["customdata"]) == pytest.approx([8, 1e-3, 0]), "the pointer shows the number"
+    (trace,) = page.figure["data"]
+    assert numbers(trace["customdata"]) == pytest.approx([8, 1e-3, 0])
+    assert "%{customdata:" in trace["hovertemplate"], "the pointer shows the number, not the floor"
+    assert "%{y:" in menus(page)[0]["y: objective"][0]["hovertemplate"][0]
     assert [note["text"] for note in page.figure["layout"]["annotations"] if note["visible"]] == ["≤ 0"]
 
 
@@ -80,6 +83,11 @@ def test_a_mean_is_geometric_on_a_logarithmic_axis_and_what_is_not_positive_stan
 def test_a_mean_keeps_the_last_value_of_a_run_that_finished_alone(status, ends):
     runs = [recorded(objective=(8.0, 4.0, 2.0)), recorded(seed=1, objective=(8.0, 6.0), status=status)]
     assert lines(make_page(runs, everything=True))[0][2] == ends
+
+
+def test_a_mean_begins_where_all_runs_have_begun():
+    runs = [recorded(seed=s, columns={"accuracy": (first, 0.5, 0.5)}) for s, first in enumerate((NAN, 0.1))]
+    assert np.isnan(lines(make_page(runs, y=["accuracy"]))[0][2]).tolist() == [True, False, False]
 
 
 def test_names_unfinished_runs_and_settings_are_as_in_pictures():
@@ -109,14 +117,17 @@ def test_the_first_axes_are_those_asked_for_and_a_wrong_one_is_told():
 
 def test_the_file_loads_nothing_from_elsewhere_and_obeys_no_text_of_a_run():
     run = recorded(config={"data": {"path": "</script><!--<script> <b>%{x}&amp;.h5"}})
-    text = make_page([run, recorded()], title="a <!--<script> title").to_html()
+    page = make_page([run, recorded()], title="a <!--<script> title")
+    text = page.to_html()
     library = max(re.findall(r"<script>(.*?)</script>", text, re.DOTALL), key=len)
     shell = text.replace(library, "")
     assert len(library) > 1_000_000
     assert not re.search(r"https?://|src=|<link|@import|url\(|<!--", shell)
     assert len(re.findall("<script", shell)) == len(re.findall("</script", shell))
     assert "<p>a &lt;!--&lt;script&gt; title</p>" in shell
-    assert "%{x}&" not in shell
+    (text,) = (trace["text"] for trace in page.figure["data"] if "script" in trace["text"])
+    assert "&lt;b&gt;&#37;{x}&amp;amp;.h5" in text.replace("<br>\u00a0\u00a0\u00a0\u00a0", "")
+    assert "<b>" not in text
     assert '<meta name="viewport"' in shell
 
 

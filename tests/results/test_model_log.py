@@ -65,6 +65,11 @@ def test_a_file_from_elsewhere_is_refused_where_they_are_no_models_and_so_is_one
             file["models"][name] = wrong
         with pytest.raises(UserError, match=f"out.h5 is not a valid result: models/{words}"):
             _ = load(path).models
+    grown(path, 2, force=True)
+    with h5py.File(path, "r+") as file:
+        file["models/stored_round"][:] = [0, 2, 1]
+    with pytest.raises(UserError, match=r"out\.h5 is not a valid result: the numbers in models/round must rise"):
+        _ = load(path).models
     result = load(path)
     path.unlink()
     with pytest.raises(UserError, match=r"out\.h5 cannot be read: no such file"):

@@ -1,6 +1,7 @@
 """What is no result, or a damaged one, is refused in one sentence."""
 
 import h5py
+import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
@@ -51,6 +52,26 @@ def test_what_is_no_result_is_told_in_one_sentence(path, spoil, told):
         load(path)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("ranks/mpi_calls", np.zeros(5, int), "the columns of ranks differ in length"),
+        ("clients/times_selected", np.full(8, -1), "clients/times_selected has numbers below 0"),
+        ("clients/samples", np.ones((8, 1), int), "clients/samples has type int64 and shape \\(8, 1\\), but must be a"),
+        ("rounds/round", np.array([0, 1, 1, 2, 3]), "rounds/round must count 0, 1, 2 …"),
+        ("selection", np.full((5, 2), 8), "selection names clients that are not among its 8"),
+        ("selection", np.zeros((5, 0), int), "selection has no columns"),
+    ],
+)
+def test_a_column_that_cannot_be_is_named(path, name, values, told):
+    run(path)
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        file[name] = values
+    with pytest.raises(UserError, match=f"out.h5 is not a valid result: {told}"):
+        load(path)
 
 
 def test_a_configuration_that_is_no_toml_is_told():

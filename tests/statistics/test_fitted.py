@@ -352,23 +352,16 @@ def test_a_model_of_private_uploads_is_published_without_means_of_the_data_and_e
     close(result.fit().x, result.x / A[:, :2].std(axis=0))
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "told"),
-    [
-        (
-            "mpifed.data.sources.file.File.common",
-            "columns are scaled",
-            "^columns are scaled: estimates are for these col",
-        ),
-        (
-            "mpifed.problems.linear_model.LinearModel.linear",
-            "",
-            "^estimates are for a standard deviation of each feature, ",
-        ),
-    ],
-)
-def test_estimates_that_stay_in_units_of_the_run_say_so(place, value, told, tmp_path, monkeypatch):
-    monkeypatch.setattr(place, value)
+UNITS_OF_THE_RUN = {
+    "data.sources.file.File.common": ("columns are scaled", "^columns are scaled: estimates are for these col"),
+    "problems.linear_model.LinearModel.linear": ("", "^estimates are for a standard deviation of each feature, "),
+}
+
+
+@pytest.mark.parametrize("place", UNITS_OF_THE_RUN)
+def test_estimates_that_stay_in_units_of_the_run_say_so(place, tmp_path, monkeypatch):
+    value, told = UNITS_OF_THE_RUN[place]
+    monkeypatch.setattr(f"mpifed.{place}", value)
     fit = standardised(tmp_path, source={"ones": True}).fit()
     assert re.search(told, fit.notes[-1])
     close(fit.x, mpifed.load(tmp_path / "out.h5").x)

@@ -106,7 +106,7 @@ def test_a_fit_is_that_of_statsmodels_on_all_samples(name):
     assert fit.law == ("t" if name == "least-squares" else "z")
 
 
-@pytest.mark.parametrize(("name", "how"), zip(REFERENCE, ["pooled", "federated"] * 2, strict=True))
+@pytest.mark.parametrize(("name", "how"), [*zip(REFERENCE, ["pooled", "federated"] * 2, strict=True)])
 def test_a_fit_of_standardised_features_is_in_the_units_of_the_table(name, how, tmp_path):
     problem, labels = PROBLEMS[name]
     np.savez(tmp_path / "a.npz", X=A[:, :2], y=labels, sizes=np.array(SIZES))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.fedadmm.iterates import weights
+from benchmarks.fedadmm.theory import weights
 from mpifed import steps
 from mpifed.algorithms import GD, AccFedDCD, FedADMM, FedAvg, FedDCD, FedEPM, FedGiA, Flame
 from mpifed.algorithms.parts.local_solvers import SVRG, GradientDescent, NewtonSolver

@@ -277,11 +277,56 @@ class Rounds(mpifed.extend.ServerTransform):
         return server
 
 
-class CountsRounds(mpifed.extend.Plugin):
-    """A plug-in that counts rounds."""
+class Tenths(mpifed.extend.Transform):
+    """Uploads rounded to tenths, a byte each; the server counts the requests that it changes."""
 
-    def transforms(self, setup: Any, fed: mpifed.extend.Federation | None) -> list[mpifed.extend.ServerTransform]:
-        return [Rounds()]
+    def begin(self, request: mpifed.extend.Request, cost: Any) -> None:
+        super().begin(request, cost)
+        self.server_state["count"] = self.server_state.get("count", np.zeros(1)) + (self.name in request.transforms)
+
+    def encode_array(self, batch: mpifed.extend.ClientBatch, name: str, rows: Array) -> Array:
+        assert len(batch.f) == len(rows)
+        return np.round(rows, 1)
+
+    def bits(self, shapes: Sequence[tuple[int, ...]]) -> int:
+        return 8 * sum(int(np.prod(shape)) for shape in shapes)
+
+
+class Doubled(mpifed.extend.LocalTransform):
+    """Local steps with twice the gradient."""
+
+    def gradient(self, f: Any, before: Any) -> Any:
+        return lambda block, X: 2 * before(block, X)
+
+
+class Clockwork(mpifed.extend.Schedule):
+    """Rounds that take a second each."""
+
+    def begin(self, round: int) -> None:
+        super().begin(round)
+        self.seconds = float(round)
+
+
+class CountsRounds(mpifed.extend.Plugin, mpifed.extend.Callback):
+    """A plug-in that counts rounds, rounds uploads, doubles gradients and says so."""
+
+    conflicts = (mpifed.extend.Conflict(("CountsRounds", "masks"), "masks hide what it counts", lambda c: c.masks),)
+
+    def prepare(self, setup: mpifed.extend.RunSpec, data: mpifed.extend.Dataset) -> mpifed.extend.RunSpec:
+        return setup._replace(seed=setup.seed + 1)
+
+    def schedule(
+        self, setup: mpifed.extend.RunSpec, data: mpifed.extend.Dataset, selector: mpifed.extend.Selector
+    ) -> mpifed.extend.Schedule | None:
+        return Clockwork(setup.m)
+
+    def transforms(
+        self, setup: mpifed.extend.RunSpec, fed: mpifed.extend.Federation | None
+    ) -> list[mpifed.extend.Transform | mpifed.extend.LocalTransform | mpifed.extend.ServerTransform]:
+        return [Rounds(), Tenths(), Doubled()]
+
+    def on_evaluate(self, fed: mpifed.extend.Federation, x: Array) -> dict[str, float | dict[str, Array]]:
+        return {"length": float(np.sqrt(x @ x))}
 
 
 def certified() -> mpifed.theory.Certificate | None:
@@ -321,6 +366,8 @@ def every_family() -> float:
             assert result.cr == 2
     except mpifed.RunError as trouble:
         raise AssertionError from trouble
+    counted = mpifed.run(options, data=data, algorithm="fedavg", plugins=[f"{__file__}:CountsRounds"], rounds=2)
+    assert (counted.rounds["bits_up"][1:] == 8 * 3 * counted.rounds["uploads"][1:]).all()
     graphs: list[Graph] = [Wheel(loss=0.1), mpifed.graphs.Torus(rows=2)]
     done = [mpifed.run(algorithm=Gossip(), graph=graph, data=data, rounds=30) for graph in graphs]
     attack, robust = Deaf(clients=0.5), Middle(bucket=2)

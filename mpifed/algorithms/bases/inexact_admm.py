@@ -41,7 +41,7 @@ class InexactADMM(Algorithm):
         return f.zeros() if self.first == "zero" else -f.grad(f.initial()) / f.m
 
     def first_model(self, fed: Federation, sigma: float) -> Array:
-        """Return the first model x⁰ + Σ π_i/σ, σ = Σ σ_i: all know x⁰, so only π_i travel, if they are not 0."""
+        """Return the first model x⁰ + Σ π_i/σ, σ = Σ σ_i; all know x⁰, so only π_i travel, or nothing where 0."""
         return fed.initial() if self.first == "zero" else fed.initial() + fed.sum(self.first_dual) / sigma
 
     def first_dual(self, f: Local, client: Any) -> tuple[Any, Array]:

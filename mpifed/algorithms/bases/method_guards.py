@@ -1,4 +1,4 @@
-"""Checks of a user's own method where a mistake would give other numbers in silence: traits, shapes and names."""
+"""Checks of a user's own method, step size, optimiser or solver: what would give other numbers in silence."""
 
 from typing import Any, get_args
 
@@ -120,6 +120,26 @@ def check_clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
     return result
 
 
+def check_gamma(step: Any, result: Any, k: int, k0: int, d: Array) -> Any:
+    """Return the step size of an iteration; raise InvalidReturn unless it is finite, not negative and of d's shape."""
+    numbers = to_numpy(result)
+    if np.shape(result) not in ((), np.shape(d)) or numbers.dtype.kind not in "fiu":
+        raise InvalidReturn(
+            f"returns {describe_value(result)}: γ is one number, or has shape {np.shape(d)}, one for each client"
+        )
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
+        raise InvalidReturn(f"returns γ = {np.min(numbers):g} in iteration {k}: it must be finite and not negative")
+    return result
+
+
+def check_direction(optimizer: Any, result: Any, memory: Any, g: Array, *args: Any) -> Any:
+    """Return d, with the shape of the gradients, and the new memory."""
+    d, _ = result
+    if np.shape(d) != np.shape(g):
+        raise InvalidReturn(f"returns d as {describe_value(d)}: it has shape {np.shape(g)}, as the gradients")
+    return result
+
+
 GUARDS: dict[str, dict[str, Guard]] = {
     "algorithms": {
         "init_server": check_server_state,
@@ -136,5 +156,16 @@ GUARDS: dict[str, dict[str, Guard]] = {
         "proximal_step": require(lambda t, *args: 0 < t < np.inf, ": it must return a number above 0"),
         "remember_upload": check_received,
         **dict.fromkeys(("score", "score_loss", "score_dual_move", "smoothness"), check_reply),
+    },
+    "steps": {"gamma": check_gamma},
+    "optimizers": {"direction": check_direction},
+    "server_optimizers": {
+        "rate": require(
+            lambda rate, *args: np.shape(rate) == () and bool(np.isfinite(rate)), ": η is one finite number"
+        ),
+        "direction": check_direction,
+    },
+    "solvers": {
+        "minimise": require_array(lambda solver, f, *args: (len(f), f.n), ": it must be an array (c, n), here {shape}"),
     },
 }

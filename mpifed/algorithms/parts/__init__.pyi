@@ -60,7 +60,7 @@ from mpifed.algorithms.parts.step_sizes import Log2 as Log2
 from mpifed.algorithms.parts.step_sizes import SqrtSamples as SqrtSamples
 from mpifed.algorithms.parts.step_sizes import Step as Step
 from mpifed.core.arrays import namespace as namespace
-from mpifed.core.soft_threshold import soft as soft
+from mpifed.core.arrays import soft as soft
 from mpifed.core.symmetric import add_diagonal as add_diagonal
 from mpifed.core.symmetric import frobenius as frobenius
 from mpifed.core.symmetric import pack as pack

@@ -52,13 +52,13 @@ class AdaptiveServer(NamedTuple):
         return follow_curvature(self, *mean)
 
     @classmethod
-    def start(cls, x: Array, sigma: float, L: float) -> "AdaptiveServer":
+    def initial(cls, x: Array, sigma: float, L: float) -> "AdaptiveServer":
         """Return the state before the first round; ``L`` is max r_i/m."""
         return cls(x, float(x.dtype.type(sigma)), x, np.zeros_like(x), 0.0, L)
 
     @property
     def penalty(self) -> Array:
-        """The penalty as it travels: an array, which is charged."""
+        """The penalty as it travels: an array, which is charged, for clients do not know it."""
         return np.asarray(self.sigma, self.x.dtype)
 
 

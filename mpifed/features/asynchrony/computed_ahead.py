@@ -28,7 +28,7 @@ class ComputedAhead(Transform):
     def rest(self, request: Request) -> Callable[..., tuple[Any, None]]:
         """Return the client call of REST: each client computes from its own start, and its host keeps the reply."""
         method = self.host.client_method(request.method)
-        transforms = [self.host.transforms[name] for name in request.transforms]
+        transforms = [self.host.find_transform(name) for name in request.transforms]
 
         def compute(batch: ClientBatch, keys: Array, *table: Array) -> tuple[Any, None]:
             *columns, start = table

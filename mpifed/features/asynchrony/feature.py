@@ -1,11 +1,11 @@
-"""Feature of asynchronous runs, and the rules of the table [asynchronous]."""
+"""Feature of asynchronous runs: the table [asynchronous]."""
 
 from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.asynchrony.arrivals import Arrivals
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
-from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import EnginePlugin, HostDivision
+from mpifed.features.message_conflicts import MESSAGES
 from mpifed.features.simulated_time.feature import make_devices
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector
@@ -19,7 +19,7 @@ class Asynchrony(EnginePlugin):
 
     # As [system]: who arrives first follows from seed and numbers of samples. A sum lacks the others.
     supports = Supports.EVERYTHING & ~Supports.SUMS
-    conflicts = CONFLICTS["asynchrony"]
+    conflicts = MESSAGES["asynchrony"]
 
     def schedule(self, setup: RunSpec, data: Dataset, selector: Selector) -> Schedule:
         assert self.config.asynchronous is not None

@@ -1,4 +1,4 @@
-"""Feature of clients that attack, its transform, and the rules of the table [attack]."""
+"""Feature of clients that attack, and its transform: the table [attack]."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +11,8 @@ from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import Dataset, DatasetWrapper
 from mpifed.features.attack.attacks import BITS_AND_RESUME, Attack
 from mpifed.features.attack.changes import brings_uploads, check_vectors, find_origin
-from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
+from mpifed.features.message_conflicts import MESSAGES
 from mpifed.federation.callback import Callback
 from mpifed.federation.request import Request
 from mpifed.federation.server import Federation
@@ -79,7 +79,7 @@ class ClientAttacks(Plugin, Callback):
     # As the attacks themselves, which say so too.
     supports = BITS_AND_RESUME
     unsupported = Attack.unsupported
-    conflicts = CONFLICTS["attack"]
+    conflicts = MESSAGES["attack"]
 
     bad: Array  # (m,) bool: who attacks
 

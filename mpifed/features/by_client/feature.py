@@ -1,16 +1,94 @@
-"""Feature that evaluates numbers of each client, and sends them."""
+"""Feature of numbers of each client that are not added up: those that a problem has, and how hosts send them."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.arrays import is_real_array
+from mpifed.core.errors import UserError
+from mpifed.core.guards import describe_value
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
-from mpifed.features.by_client.client_numbers import (
-    ClientEvaluation,
-    fill_missing,
-)
 from mpifed.features.conflicts import CONFLICTS, select_numbers
 from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host
+from mpifed.federation.local import Local
+from mpifed.federation.method import FederatedMethod, HasPersonalModels
 from mpifed.federation.server import Federation
+from mpifed.kernels.blocks import Block
+
+HAS = "has "  # prefix of a name, for a number that clients may lack: 1 where a client has it, else 0
+
+
+def compute_numbers(f: Local, X: Array, names: Sequence[str], label: str = "{}") -> dict[str, Array]:
+    """Compute the numbers ``names`` of each client at X (n,) or (c, n), on evaluation samples: (c,) each, by ``label``.
+
+    A number that a client may lack is followed by an array under the prefix HAS: 1 where the client has it, else 0.
+    """
+    problem = f.problem
+    has_samples = f.evaluate_on_test(lambda block, X: (f.xp.ones(len(block)),), 1, X)[
+        0
+    ]  # 0: a client without such samples
+    functions = problem.client_measures()
+    measured = (
+        dict(zip(problem.measure_names(), f.measure(X), strict=True)) if {*names} & {*problem.measure_names()} else {}
+    )
+    values = {}
+    for name in names:
+        key = label.format(name)
+        if name in functions and name != "accuracy":
+            (computed,) = f.evaluate_on_test(as_tuple(name, functions[name]), 1, X)
+            missing = f.xp.isnan(computed)
+            # 0, not NaN: a run takes replies that are not finite for diverging iterates, and ends
+            values[key] = f.xp.where(missing, 0.0, computed)
+            values[HAS + key] = f.xp.astype(~missing, computed.dtype) * has_samples
+            continue
+        values[key] = f.accuracy(X)[0] if name == "accuracy" else measured[name]
+        if f.role.missing:
+            values[HAS + key] = has_samples
+    return values
+
+
+def as_tuple(name: str, compute: Callable[[Block, Array], Array]) -> Callable[[Block, Array], tuple[Array]]:
+    """Return a function with the checked values of ``compute`` in a tuple; it raises UserError for a wrong shape."""
+
+    def checked(block: Block, X: Array) -> tuple[Array]:
+        values = compute(block, X)
+        if not is_real_array(values) or values.shape != (len(block),):
+            raise UserError(
+                f"the function that client_measures of the problem has for {name!r} returns {describe_value(values)}: "
+                "it must return "
+                f"an array (c,), here ({len(block)},)"
+            )
+        return (values,)
+
+    return checked
+
+
+def fill_missing(rows: dict[str, Array]) -> dict[str, Array]:
+    """Return the numbers of ``rows``, NaN where a client has none, without their HAS columns."""
+    numbers = {name: values for name, values in rows.items() if not name.startswith(HAS)}
+    return {name: np.where(rows.get(HAS + name, 1) == 0, np.nan, values) for name, values in numbers.items()}
+
+
+class ClientEvaluation:
+    """Evaluation of the numbers ``names`` of each client, for any method; they are not added up over clients."""
+
+    def __init__(self, method: FederatedMethod, names: Sequence[str]) -> None:
+        self.method = method
+        self.names = names
+
+    def by_client(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
+        """Compute each client's numbers at the server's model x (n,), by name: (c,) each.
+
+        A method with personal models also has the numbers at these: personal_….
+        """
+        values = compute_numbers(f, x, self.names)
+        if isinstance(self.method, HasPersonalModels):
+            values |= compute_numbers(f, self.method.personal_models(f, client), self.names, "personal_{}")
+        return values
 
 
 class ClientNumbers(EnginePlugin, Callback):

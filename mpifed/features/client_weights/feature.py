@@ -1,4 +1,4 @@
-"""Feature of weights p_i of clients, f = Σ p_i f_i in place of (1/m) Σ f_i, and its rules.
+"""Feature of weights p_i of clients, f = Σ p_i f_i in place of (1/m) Σ f_i.
 
 Most methods are given f_i' = m p_i f_i, whose plain mean is f, so that all they compute is exact for f. Methods that
 average models (``Upload.averaged``) keep f_i in their local steps; the server's means of uploads have the weights.
@@ -14,13 +14,13 @@ from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.conflicts import CONFLICTS
-from mpifed.features.feature import AnyTransform, Plugin
+from mpifed.features.feature import Plugin
 from mpifed.federation.local_transform import LocalClients, LocalTransform
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, split_reply
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.sums import ROW_REDUCTIONS, Reduction, find_subtrees, sum_subtrees
-from mpifed.federation.transform import ClientBatch, MessageCost, Transform, scale_rows
+from mpifed.federation.transform import AnyTransform, ClientBatch, MessageCost, Transform, scale_rows
 
 
 class WeightedObjectives(LocalTransform):

@@ -1,4 +1,4 @@
-"""Feature of compressed messages, and the rules of the table [compress]."""
+"""Feature of compressed messages: the table [compress]."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.transform import MessageCompression
-from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
+from mpifed.features.message_conflicts import MESSAGES
 from mpifed.federation.callback import Callback
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
@@ -20,7 +20,7 @@ class Compression(Plugin, Callback):
 
     # Its compressors and its transform speak for themselves.
     supports = Supports.EVERYTHING
-    conflicts = CONFLICTS["compression"]
+    conflicts = MESSAGES["compression"]
 
     numbers = 0
 

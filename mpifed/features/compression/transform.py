@@ -40,7 +40,7 @@ class MessageCompression(Transform):
 
     # It comes after the method, so uploads have their noise already; C itself says whether it keeps sums private.
     supports = Supports.EVERYTHING
-    name = "compressed"
+    name = "compress"
 
     def __init__(self, setup: RunSpec, table: Compress) -> None:
         self.setup = setup

@@ -1,4 +1,4 @@
-"""Feature of clients as nodes of a graph, and the rules of the table [graph]."""
+"""Feature of clients as nodes of the graph of the table [graph]."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -8,9 +8,9 @@ import numpy as np
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.features.graph.node_clocks import NodeClocks
+from mpifed.features.message_conflicts import MESSAGES
 from mpifed.features.simulated_time.feature import make_devices
 from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
@@ -43,7 +43,7 @@ class OnGraph(EnginePlugin, Callback):
     # Neighbours see single vectors; a guarantee for sums does not protect these.
     supports = Supports.EVERYTHING & ~(Supports.SUMS | Supports.SURVIVAL)
     unsupported: ClassVar[Reasons] = {Supports.SURVIVAL: "ranks exchange vectors with each other, also with a dead one"}
-    conflicts = CONFLICTS["graph"]
+    conflicts = MESSAGES["graph"]
 
     federation = GraphFederation
     neighbourhood: Neighbourhood

@@ -1,10 +1,10 @@
-"""Feature of secure aggregation, and the rules of the table [masks]."""
+"""Feature of secure aggregation: the table [masks]."""
 
 from mpifed.core.promises import Supports
-from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
 from mpifed.features.masks.masked_sums import MaskedSums
 from mpifed.features.masks.masks import Masks
+from mpifed.features.message_conflicts import MESSAGES
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 
@@ -14,7 +14,7 @@ class SecureAggregation(Plugin):
 
     # Its transform speaks for itself.
     supports = Supports.EVERYTHING
-    conflicts = CONFLICTS["masks"]
+    conflicts = MESSAGES["masks"]
 
     @property
     def table(self) -> Masks:

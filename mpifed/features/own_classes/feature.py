@@ -12,7 +12,7 @@ from mpifed.core.promises import Supports
 from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
-from mpifed.federation.method import ClientMethod, FederatedMethod, WrappedMethods
+from mpifed.federation.method import ClientMethod, FederatedMethod, wrap_methods
 from mpifed.federation.peers.neighbourhood import Neighbours
 from mpifed.federation.reply_guards import CLIENT, check_reply, describe_layout, upload_layout
 from mpifed.federation.request import ReplyLayout, make_read_only, refuse_arguments
@@ -79,4 +79,4 @@ class UserClasses(EnginePlugin):
     supports = Supports.EVERYTHING
 
     def extend_host(self, host: Host, division: HostDivision) -> None:
-        host.algorithm = WrappedMethods(host.algorithm, MethodChecker(self.config.algorithm, Algorithm))
+        host.find_method = wrap_methods(host.find_method, MethodChecker(self.config.algorithm, Algorithm))

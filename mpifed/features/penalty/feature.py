@@ -1,4 +1,4 @@
-"""Feature of a penalty h beside f, and the rules about methods that take it into account."""
+"""Feature of a penalty h beside f."""
 
 from collections.abc import Iterable, Iterator
 from typing import cast

@@ -113,7 +113,7 @@ def as_words(refusal: str) -> Violation:
 class Promises(EnginePlugin):
     """Promises that a study asks for; this feature comes last, so that the transforms of all others are there."""
 
-    # It has rules and computes nothing.
+    # It refuses and computes nothing.
     supports = Supports.EVERYTHING
 
     conflicts = (

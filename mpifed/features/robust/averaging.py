@@ -66,7 +66,7 @@ class RobustRows(Transform):
 
     # Each row is a function of the client's own upload; the last mean, which the next round reads, is in checkpoints.
     supports = BITS_AND_RESUME
-    name = "rows"
+    name = "robust"
 
     def __init__(self, setup: RunSpec, averaging: RobustAveraging) -> None:
         self.setup = setup

@@ -1,9 +1,9 @@
-"""Feature of robust means of single uploads and of attackers that know other uploads; rules of the table [robust]."""
+"""Feature of robust means of single uploads and of attackers that know other uploads: the table [robust]."""
 
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
+from mpifed.features.message_conflicts import MESSAGES
 from mpifed.features.robust.averaging import RobustAveraging, RobustRows
 from mpifed.features.robust.means import BITS_AND_RESUME, RobustMean
 from mpifed.federation.server import Federation
@@ -16,7 +16,7 @@ class Robust(Plugin):
     # As the means themselves, which say so too.
     supports = BITS_AND_RESUME
     unsupported = RobustMean.unsupported
-    conflicts = CONFLICTS["robust"]
+    conflicts = MESSAGES["robust"]
 
     bad: Array | None = None  # (m,) bool: who attacks
 

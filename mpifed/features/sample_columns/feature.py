@@ -1,4 +1,4 @@
-"""Feature of weights and offsets of samples, and the rules about problems, methods and kernels that take them.
+"""Feature of weights and offsets of samples, and which problems, methods and kernels take them.
 
 Blocks have them from the start, and the problem itself computes with them.
 """
@@ -19,7 +19,7 @@ PLAIN_ALONE = "clipped_grad"  # for samples without columns alone: bounds of pri
 
 def refused_column(c: LoadedSettings) -> Violation:
     """Return the first column that the problem does not take, with the problems that do; else None."""
-    problem = c.problem
+    problem = c.config.problem
     refused = next((name for name in c.columns if not problem.takes_column(name)), None)
     if refused is None:
         return None
@@ -31,7 +31,7 @@ def refused_column(c: LoadedSettings) -> Violation:
 
 def missing_function(c: LoadedSettings) -> Violation:
     """Return what the method needs and a problem has only for samples without columns, or None."""
-    return {"needs": describe_needs([PLAIN_ALONE])} if PLAIN_ALONE in required_methods(c.algorithm) else None
+    return {"needs": describe_needs([PLAIN_ALONE])} if PLAIN_ALONE in required_methods(c.config.algorithm) else None
 
 
 class SampleColumnRules(Plugin):
@@ -57,7 +57,7 @@ class SampleColumnRules(Plugin):
         Conflict(
             ("weights or offsets of samples", "kernels"),
             'kernels = "{kernels}" is wrong: numpy alone reads weights and offsets of samples, so it must be "auto"',
-            lambda c: c.kernels not in ("auto", "numpy"),
+            lambda c: c.config.kernels not in ("auto", "numpy"),
             Moment.DATA,
         ),
     )

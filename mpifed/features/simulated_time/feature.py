@@ -1,4 +1,4 @@
-"""Feature of slow and absent clients, and the rules of the table [system]."""
+"""Feature of slow and absent clients: the table [system]."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Feature of clients that never train and are only evaluated, and the rules of evaluate.unseen.
+"""Feature of clients that never train and are only evaluated: evaluate.unseen.
 
 They are taken out of the data set, whose other clients keep their order. Each rank with clients evaluates some of them
 beside its host, as a service of that.
@@ -6,6 +6,7 @@ beside its host, as a service of that.
 
 import difflib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, ReorderedDataset
 from mpifed.data.labels import join_words
-from mpifed.features.by_client.client_numbers import compute_numbers, fill_missing
+from mpifed.features.by_client.feature import compute_numbers, fill_missing
 from mpifed.features.conflicts import CONFLICTS, select_numbers
 from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.guarantee.prepared_data import unseen_notes
@@ -25,7 +26,7 @@ from mpifed.features.network_training.feature import training_transforms
 from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
-from mpifed.federation.method import FederatedMethod, TrainsPersonalModels
+from mpifed.federation.method import FederatedMethod, TrainsPersonalModels, find_method
 from mpifed.federation.request import EVALUATE, HostReport, Reply, ReplyLayout, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
@@ -218,7 +219,7 @@ class Unseen(EnginePlugin, Callback):
             host.add_transform(transform)
         names = select_numbers(c.problem, c.evaluate.clients or True)
         methods = UnseenMethods(setup.algorithm, names, c.evaluate.unseen_steps, c.evaluate.unseen_step)
-        host.algorithm = methods
+        host.find_method = partial(find_method, methods)
         host.evaluation.evaluators[TESTED] = methods.tested
         host.join()
         return host

@@ -71,11 +71,11 @@ class Selection(Component):
         "all": "mpifed.federation.participation.selection:All",
         "uniform": "mpifed.federation.participation.selection:UniformSelection",
         "cover": "mpifed.federation.participation.selection:Cover",
-        "cyclic": "mpifed.features.selection_laws.turns_and_scores:Cyclic",
+        "cyclic": "mpifed.features.selection_laws.feature:Cyclic",
         "importance": "mpifed.features.selection_laws.importance:Importance",
         "biased": "mpifed.federation.participation.selection:Biased",
-        "power-of-choice": "mpifed.features.selection_laws.turns_and_scores:PowerOfChoice",
-        "greedy": "mpifed.features.selection_laws.turns_and_scores:Greedy",
+        "power-of-choice": "mpifed.features.selection_laws.feature:PowerOfChoice",
+        "greedy": "mpifed.features.selection_laws.feature:Greedy",
         "replay": "mpifed.federation.participation.selection:Replay",
     }
     default: ClassVar[str] = "uniform"

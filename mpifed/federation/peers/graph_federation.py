@@ -80,15 +80,6 @@ class GraphFederation(Federation):
         of: Array | None = None,
         bits: int | None = None,
     ) -> None: ...
-    @overload
-    def mix(
-        self,
-        fields: tuple[str, str, str, *tuple[str, ...]],
-        method: Callable[..., tuple[Any, None]],
-        *args: Any,
-        of: Array | None = None,
-        bits: int | None = None,
-    ) -> None: ...
     def mix(  # type: ignore[misc]  # mypy does not see that Any takes *Args
         self,
         fields: Fields,
@@ -109,14 +100,6 @@ class GraphFederation(Federation):
     def add(self, fields: Fields, *, of: Array | None = None) -> None: ...
     @overload
     def add(self, fields: str, method: NodeCall[Array, *Args], *args: *Args, of: Array | None = None) -> None: ...
-    @overload
-    def add(
-        self,
-        fields: tuple[str, ...],
-        method: Callable[..., tuple[Any, None]],
-        *args: Any,
-        of: Array | None = None,
-    ) -> None: ...
     def add(  # type: ignore[misc]  # mypy does not see that Any takes *Args
         self, fields: Fields, method: ClientMethod | None = None, *args: Any, of: Array | None = None
     ) -> None:

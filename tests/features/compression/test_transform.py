@@ -130,7 +130,7 @@ def test_feddyn_keeps_the_mean_of_its_linear_terms_but_for_what_is_not_sent_yet(
     run = Run(build("feddyn", {"alpha": 1.0, **STEP}), compress={"up": TOPK})
     run.rounds(30)
     (host,) = run.hosts
-    error = host.transforms["compressed"].client_state["update 0"][host.slot].mean(axis=0)
+    error = host.transforms["compress"].client_state["update 0"][host.slot].mean(axis=0)
     assert np.abs(error).max() > 1e-4
     assert np.allclose(run.server.h, run.states().h.mean(axis=0) + error, atol=1e-12)
 

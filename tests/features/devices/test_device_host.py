@@ -116,5 +116,5 @@ def test_sums_on_a_device_have_the_bits_of_those_in_memory(m, dtype):
 def test_what_is_not_known_of_the_bits_of_sparse_products_on_a_gpu_is_said(kernels, sparse, count):
     feature = DeviceKernels(experiment({}))
     feature.prepare(None, SimpleNamespace(sparse=sparse))
-    feature.hosts(kernels)
+    feature.host_maker(kernels)
     assert len(list(feature.notes())) == count

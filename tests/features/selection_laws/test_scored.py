@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mpifed.features.selection_laws.turns_and_scores import Greedy, PowerOfChoice
+from mpifed.features.selection_laws.feature import Greedy, PowerOfChoice
 from mpifed.federation.participation.selection import Biased
 from mpifed.federation.request import Request
 from tests.helpers.algorithm_cases import SETTINGS, VECTORS, Still, start

@@ -215,6 +215,3 @@ def test_what_is_simulated_is_recorded_and_told_on_the_screen():
     text, plain = show(flaky), show(run(rounds=1))
     assert all(f"  {word} " in text for word in words)
     assert not any(f"  {word} " in plain for word in words)
-
-
-LISTED = '{name = "list", values = [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]}'

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.features.selection_laws.turns_and_scores import Cyclic, Greedy
+from mpifed.features.selection_laws.feature import Cyclic, Greedy
 from mpifed.federation.participation import selection as module
 from mpifed.federation.participation.selection import All, Biased, Cover, Replay, UniformSelection
 

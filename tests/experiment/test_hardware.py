@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.experiment import computers
-from mpifed.experiment.computers import hardware_changes, hardware_differences
+from mpifed.experiment import hardware
+from mpifed.experiment.hardware import hardware_changes, hardware_differences
 from tests.experiment.conftest import run
 
 H100 = "NVIDIA H100 80GB HBM3, CUDA 12.8"
@@ -67,7 +67,7 @@ def test_a_run_that_goes_on_elsewhere_says_so_and_the_file_keeps_both_devices(wo
     first = mpifed.load(path)
     assert first.attrs["device"] == here
     assert first.attrs["torch"] == torch_device.import_torch().__version__
-    assert computers.FIELD not in first.attrs
+    assert hardware.FIELD not in first.attrs
 
     monkeypatch.setattr(torch_device, "describe_device", lambda device: H100)
     sentence = f"from round 3 {OTHERWISE} device ({here} → {H100})"
@@ -75,10 +75,10 @@ def test_a_run_that_goes_on_elsewhere_says_so_and_the_file_keeps_both_devices(wo
     assert mpifed.load(path).attrs["device"] == H100
     assert "otherwise" not in run("resume", path, "rounds=4").err
     result = mpifed.load(path)
-    assert result.attrs[computers.FIELD] == sentence
+    assert result.attrs[hardware.FIELD] == sentence
     assert sentence in result.attrs["notes"]
 
     monkeypatch.undo()
     run("resume", path, "rounds=5")
     back = f"from round 5 {OTHERWISE} device ({H100} → {here})"
-    assert mpifed.load(path).attrs[computers.FIELD].splitlines() == [sentence, back]
+    assert mpifed.load(path).attrs[hardware.FIELD].splitlines() == [sentence, back]

@@ -20,7 +20,7 @@ from mpifed.kernels.plan import PAD
 from mpifed.kernels.products import BlockSamples, DenseProducts
 from mpifed.kernels.sparse_products import SparseProducts, to_canonical
 
-MODULES = {"one_pass": "kernels", "pairs": "gram_kernels", "grams": "gram_kernels"}  # kernel -> module here
+MODULES = {"one_pass": "compiled_pass", "pairs": "compiled_grams", "grams": "compiled_grams"}  # kernel -> module
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 
 NONE = 0  # the mean μ(z) in one_pass: none …
@@ -64,7 +64,7 @@ def compile_kernel(name: str, cache: Path | None, which: str) -> Kernel:
     """Load or compile a kernel for the dtype ``name`` in the folder ``place``; None: for this process only."""
     import numba
 
-    module = importlib.import_module(f"mpifed.kernels.compiled.{MODULES[which]}")
+    module = importlib.import_module(f"mpifed.kernels.{MODULES[which]}")
     function = getattr(module, which)
     signatures = getattr(module, f"{which}_types")(name)
     before = numba.config.CACHE_DIR
@@ -91,8 +91,10 @@ def cache_folder(name: str, which: str = "one_pass") -> Path | None:
 
     facts = [numba.__version__, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
     facts += [str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES)]
-    # Kernels of both modules are built of the loops in ``kernels``.
-    facts += [Path(__file__).with_name(f"{module}.py").read_text("utf-8") for module in (MODULES[which], "kernels")]
+    # Kernels of both modules are built of the loops in ``compiled_pass``.
+    facts += [
+        Path(__file__).with_name(f"{module}.py").read_text("utf-8") for module in (MODULES[which], "compiled_pass")
+    ]
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     path = cache_root() / f"{name}-{digest}"
     try:

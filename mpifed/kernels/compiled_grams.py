@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from mpifed.kernels.compiled.kernels import VECTOR, Loops
+from mpifed.kernels.compiled_pass import VECTOR, Loops
 
 
 def grams(A: Any, W: Any) -> Any:

@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
-from mpifed.kernels.compiled.compiling import LOGISTIC, NONE
+from mpifed.kernels.compiling import LOGISTIC, NONE
 
 NARROW = 32  # bytes of a vector for few features
 FEW = 64  # features; with fewer, narrow vectors are faster

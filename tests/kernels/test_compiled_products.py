@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.compiled.compiling import CompiledProducts, CompiledSparseProducts, get_kernel
+from mpifed.kernels.compiling import CompiledProducts, CompiledSparseProducts, get_kernel
 from mpifed.kernels.fill import SameSizeBlocks, cut_blocks
 from mpifed.kernels.plan import make_dense_block
 from mpifed.kernels.products import DENSE

@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from mpifed.kernels.compiled import compiling
+from mpifed.kernels import compiling
 
 pytestmark = pytest.mark.fast
 
 COMPUTE = """
 import numpy as np
 from mpifed.kernels.blocks import Block
-from mpifed.kernels.compiled import compiling
-from mpifed.kernels.compiled.compiling import CompiledProducts
+from mpifed.kernels import compiling
+from mpifed.kernels.compiling import CompiledProducts
 from mpifed.problems.logistic import Logistic
 print(compiling.is_cached("float64"))
 block = Block(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3, products=Compiled())

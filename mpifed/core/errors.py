@@ -101,8 +101,8 @@ def failure_message(rank: int, error: BaseException) -> str:
             return f"{here} has no memory left: {reason(error)}".removesuffix(": ")
     # With the traceback: users who report an error of the program often cannot make it happen again.
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
-    if last_result.text:
-        here = f"{last_result.text}, and then {here}"
+    if returned := vars(error).get("last_result"):
+        here = f"{returned}, and then {here}"
         what += "; `python -m mpifed check` examines a class of your own"
     where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
     return f"{here} failed: {what}\n{where}"

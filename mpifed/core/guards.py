@@ -171,8 +171,7 @@ def accepted_types(declared: Any) -> tuple[type, ...]:
 
 def name_type(cls: type) -> str:
     """Return the noun of a class in a sentence."""
-    noun = TYPE_NOUNS.get(cls.__name__, cls.__name__)
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+    return with_article(TYPE_NOUNS.get(cls.__name__, cls.__name__))
 
 
 def wrap_with_guard(

@@ -216,7 +216,7 @@ def read_checkpoint(path: FilePath) -> StoredCheckpoint | None:
         saved = msgspec.json.decode(text, type=StoredCheckpoint)
         if saved.cuts[0] or any(b < a for a, b in pairwise(saved.cuts)):
             raise ValueError(f"cuts are {saved.cuts}, but must rise from 0")
-    except ValueError as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         raise UserError(f"checkpoint {file} cannot be read: {str(error).splitlines()[0]}") from None
     saved.folder = str(file.parent)
     return saved

@@ -60,10 +60,8 @@ def apply_client_weights(config: Experiment) -> Experiment:
     column = config.objective.column
     old = getattr(config.data, "client_weights", None)
     if column is None and old is not None:
-        raise UserError(
-            f"data.client_weights = {toml_value(old)} is read for objective.weights = {toml_value(old)}: write that "
-            "alone"
-        )
+        value = toml_value(old)
+        raise UserError(f"data.client_weights = {value} is read for objective.weights = {value}: write that alone")
     if column is None or old == column:
         return config
     if not hasattr(config.data, "client_weights") or old is not None:

@@ -29,10 +29,7 @@ from mpifed.problems.problem import Problem
 from mpifed.results import provenance
 from mpifed.results.result import RunRecord
 
-UNEQUAL = {
-    "blas": "BLAS and its kernels, which depend on the processor,",
-    "device": "devices of PyTorch",
-}
+UNEQUAL = {"blas": "BLAS and its kernels, which depend on the processor,", "device": "devices of PyTorch"}
 COMPARED = {  # attribute of a result file -> its name in a note
     "kernels": "kernels",
     "numba": "numba",

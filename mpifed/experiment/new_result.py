@@ -1,7 +1,5 @@
 """Attributes and notes of a run before its first round, for its result file and for the user."""
 
-from collections.abc import Iterable
-
 from mpifed.compressors.compressor import note_large_k
 from mpifed.core.errors import UserError
 from mpifed.core.roles import left_out_note
@@ -17,9 +15,8 @@ from mpifed.experiment.hardware import (
 )
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.resume import drop_last_evaluation
-from mpifed.features.feature import Plugin
+from mpifed.features.feature import Callbacks
 from mpifed.features.settings import Experiment
-from mpifed.federation.callback import Callback
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.traits import Participation, required_methods
 from mpifed.mpi.world import World
@@ -48,8 +45,6 @@ def new_recorder(job: Job, world: World, parts: PreparedRun) -> Recorder:
     if before is not None:
         past = earlier_changes(before)
         new = hardware_changes(hardware, before, job.saved)
-    callbacks = list_callbacks(parts.features)
-    extra = {name: value for callback in callbacks for name, value in callback.attributes(replayed).items()}
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
@@ -61,21 +56,20 @@ def new_recorder(job: Job, world: World, parts: PreparedRun) -> Recorder:
         "block_bytes_reason": parts.block.reason,
         **hardware,
         "changed": " ".join(job.config.changed_keys()),
-        **extra,
         **({FIELD: "\n".join([*past, *new])} if past or new else {}),
-        "notes": "\n".join([*study_notes(job.config, parts.setup.m, callbacks), *past, *run_notes(job, parts)]),
+        "notes": "\n".join([*study_notes(job.config, parts.setup.m, parts.callbacks), *past, *run_notes(job, parts)]),
     }
+    for callback in parts.callbacks:
+        for name, value in callback.attributes(replayed).items():
+            if name in attributes:
+                raise UserError(f"{type(callback).__name__} has the attribute {name}, which results have: rename it")
+            attributes[name] = value
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
         drop_last_evaluation(before, job.config, last)
     recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
     recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
     return recorder
-
-
-def list_callbacks(features: Iterable[Plugin]) -> list[Callback]:
-    """Return the callbacks of a run, in the order of its plug-ins."""
-    return [callback for feature in features for callback in feature.callbacks()]
 
 
 def evaluation_attributes(parts: PreparedRun) -> dict[str, str | int]:
@@ -96,7 +90,7 @@ def run_notes(job: Job, parts: PreparedRun) -> list[str]:
     return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 
-def study_notes(config: Experiment, m: int, callbacks: Iterable[Callback]) -> list[str]:
+def study_notes(config: Experiment, m: int, callbacks: Callbacks) -> list[str]:
     """Return the notes of a run with m clients: those of the theory, of callbacks, and of [selection]."""
     notes = [note for callback in callbacks for note in callback.notes()]
     return [*filter(None, [config.algorithm.advice(m)]), *notes, *selection_notes(config)]
@@ -121,7 +115,7 @@ def selection_notes(config: Experiment) -> list[str]:
     return [] if effect is None else [f"{subject}{effect}"]
 
 
-def initial_notes(config: Experiment, m: int, callbacks: Iterable[Callback]) -> list[str]:
+def initial_notes(config: Experiment, m: int, callbacks: Callbacks) -> list[str]:
     """Return the notes at the start of a run; those on selection only if the user changed that table."""
     changed = any(key.partition(".")[0] == "selection" for key in config.changed_keys())
     return [note for note in study_notes(config, m, callbacks) if changed or note not in selection_notes(config)]

@@ -11,7 +11,7 @@ from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.config import Job
 from mpifed.experiment.warm_start import split_start_model
-from mpifed.features.feature import Plugin
+from mpifed.features.feature import Callbacks, Plugin
 from mpifed.features.listed import make_data_features, make_features, refuse_large, refuse_loaded, refuse_study
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
@@ -33,6 +33,7 @@ class PreparedRun(NamedTuple):
     cuts: list[int]
     block: BlockSize
     features: list[Plugin]
+    callbacks: Callbacks = ()  # at rank 0
     host: Host | None = None
     blas: tuple[str, ...] = ()  # of each rank, at rank 0; devices likewise
     devices: tuple[str, ...] = ()  # of PyTorch; "" where it does not compute

@@ -12,8 +12,9 @@ from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, StoredCheckpoint
 from mpifed.experiment.checkpoint_errors import reporting_mismatch, rescue_checkpoint
 from mpifed.experiment.progress import Progress
+from mpifed.features.feature import Callbacks
 from mpifed.features.settings import Experiment
-from mpifed.federation.callback import Callbacks, ClientTable
+from mpifed.federation.callback import ClientTable
 from mpifed.federation.method import ServerState
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import divergence_advice
@@ -54,8 +55,7 @@ def run_rounds(
         by_client: dict[str, ClientTable] = {}
         server = end_round(fed, server, hooks)
         if round % every == 0 or round == config.rounds:
-            values, by_client = evaluate_round(config, fed, server, hooks)
-            row |= values
+            by_client = evaluate_round(config, fed, server, hooks, row)
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name)
         record_round(recorder, fed, row, by_client)
@@ -168,11 +168,11 @@ def evaluate(algorithm: Algorithm, fed: Federation, server: ServerState) -> dict
 
 
 def evaluate_round(
-    config: Experiment, fed: Federation, server: ServerState, hooks: Callbacks
-) -> tuple[dict[str, float], dict[str, ClientTable]]:
-    """Evaluate a round with the gap to the optimum, if known, and the seconds; also numbers of clients by table."""
+    config: Experiment, fed: Federation, server: ServerState, hooks: Callbacks, row: dict[str, float]
+) -> dict[str, ClientTable]:
+    """Add to the row of a round f, the gap to the optimum, if known, and more; return numbers of clients by table."""
     begun = time.perf_counter()
-    row = evaluate(config.algorithm, fed, server)
+    row |= evaluate(config.algorithm, fed, server) | {"evaluate_seconds": 0.0}  # set last; callbacks may not add it
     if config.stop.optimum is not None:
         row["objective_gap"] = objective_gap(row["objective"], config.stop.optimum, fed.dtype)
     by_client: dict[str, ClientTable] = {}
@@ -180,9 +180,12 @@ def evaluate_round(
         for name, value in callback.on_evaluate(fed, server.x).items():
             if isinstance(value, dict):
                 by_client[name] = by_client.get(name, {}) | value
+            elif name in row:
+                raise UserError(f"{type(callback).__name__} records {name}, which is there already: rename its column")
             else:
                 row[name] = value
-    return row | {"evaluate_seconds": time.perf_counter() - begun}, by_client
+    row["evaluate_seconds"] = time.perf_counter() - begun
+    return by_client
 
 
 def objective_gap(f: float, optimum: float, dtype: Any) -> float:

@@ -21,6 +21,7 @@ from mpifed.experiment.new_result import new_recorder
 from mpifed.experiment.prepare import PreparedRun, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.warm_start import read_start_model
+from mpifed.features.listed import list_callbacks
 from mpifed.features.settings import Experiment
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
@@ -35,6 +36,7 @@ def build_experiment(table: dict[str, Any], world: World) -> Experiment:
     return config
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # numbers that are not finite end the run
 def start(
     job: Job, world: World | None = None, progress: Progress | None = None, cache: Cache | None = None
 ) -> Recorder | None:
@@ -44,20 +46,18 @@ def start(
     the first round.
     """
     world, progress = world or World(), progress or Progress(None)
-    last_result.text = ""
-    if job.survive and not world.is_fault_tolerant():
-        raise UserError(
-            "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
-            "resume goes on from the last checkpoint everywhere"
-        )
     if job.survive:
         from mpifed.features.promises.feature import refuse_dying
 
-        refuse_dying(job.config)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
+        refuse_dying(job.config, world.is_fault_tolerant())
+    last_result.text = ""
+    try:
         if job.survive:
             return attempt_until_done(job, world, progress, cache)
         return attempt(job, world, progress, cache, [])
+    except BaseException as error:
+        vars(error)["last_result"] = last_result.text
+        raise
 
 
 def attempt_until_done(job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
@@ -100,10 +100,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, beg
 def prepare_and_run(
     job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder], watch: Any = None
 ) -> Recorder | None:
-    """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies.
-
-    Rank 0 puts the recorder into ``begun`` before the first round.
-    """
+    """Prepare and run a job; rank 0 puts its recorder into ``begun``. Raises an error of MPI where a rank dies."""
     x = None
     if job.config.start is not None and job.saved is None:
         with world.agreeing():
@@ -126,6 +123,8 @@ def prepare_and_run(
         load_kernels(job.config.dtype, compiled_kernels(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
         initialise_clients(parts, job, world.first)
+        if world.first:
+            parts = parts._replace(callbacks=list_callbacks(parts.features))
     parts = gather_hardware(parts, world)
     recorder = open_recorder(job, world, parts, watch)
     if recorder is None:

@@ -8,13 +8,13 @@ from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.checkpoint_errors import guard_resumed_rounds, lost_file_error
 from mpifed.experiment.config import Job
 from mpifed.experiment.housing import build_federation, engine_plugins
-from mpifed.experiment.new_result import initial_notes, list_callbacks, replayed_rounds, run_notes
+from mpifed.experiment.new_result import initial_notes, replayed_rounds, run_notes
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import block_attributes, collect_reports, write_reports
 from mpifed.experiment.rounds import RunOutcome, run_rounds
+from mpifed.features.feature import Callbacks
 from mpifed.features.settings import Experiment
-from mpifed.federation.callback import Callback
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
@@ -53,10 +53,9 @@ def serve(
         recorders.append(recorder)  # from now on a checkpoint beside the file belongs to this run
         try:
             fed = build_federation(config, transport, parts)
-            callbacks = list_callbacks(parts.features)
-            for note in [*initial_notes(config, fed.m, callbacks), *run_notes(job, parts)]:
+            for note in [*initial_notes(config, fed.m, parts.callbacks), *run_notes(job, parts)]:
                 progress.note(note)
-            outcome, tables = run_and_store(job, fed, callbacks, recorder, progress, checkpoints)
+            outcome, tables = run_and_store(job, fed, parts.callbacks, recorder, progress, checkpoints)
         except SingularHessian as error:
             transport.stop(collect=False)
             raise explain_singular(error, parts) from None
@@ -81,21 +80,21 @@ def serve(
 def run_and_store(
     job: Job,
     fed: Federation,
-    callbacks: list[Callback],
+    callbacks: Callbacks,
     recorder: Recorder,
     progress: Progress,
     checkpoints: CheckpointWriter,
 ) -> tuple[RunOutcome, dict[str, Any]]:
     """Run the rounds; write the final model, and return the tables of callbacks from before and after the rounds."""
-    tables = store_results(recorder, [callback.on_start(fed) for callback in callbacks])
+    results = store_results(recorder, {}, [callback.on_start(fed) for callback in callbacks])
     # a resumed run may fail because of what is in its checkpoint
     with nullcontext() if job.saved is None else guard_resumed_rounds(job):
         outcome = run_rounds(job.config, fed, recorder, progress, checkpoints, callbacks)
     x = outcome.server.x
-    results = store_results(recorder, [callback.on_end(fed, x) for callback in callbacks])
+    results = store_results(recorder, results, [callback.on_end(fed, x) for callback in callbacks])
     recorder.model(x, results.pop("personal", None))
     recorder.write_snapshot(x, job.config.record.models, last=True)
-    return outcome, tables | results
+    return outcome, results
 
 
 def explain_singular(error: SingularHessian, parts: PreparedRun) -> RunError:
@@ -112,15 +111,14 @@ def record_units(recorder: Recorder, config: Experiment, parts: PreparedRun) -> 
         recorder.units(*parts.data.units)
 
 
-def store_results(recorder: Recorder, results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Write the certificate that a callback has returned; return the tables by name, and "personal" models."""
-    tables: dict[str, Any] = {}
-    for result in results:
+def store_results(recorder: Recorder, results: dict[str, Any], more: list[dict[str, Any]]) -> dict[str, Any]:
+    """Write the certificate among what callbacks return; return the rest by name, with the columns of all tables."""
+    for result in more:
         for name, value in result.items():
-            tables[name] = tables.get(name, {}) | value if isinstance(value, dict) else value
-    if "certificate" in tables:
-        recorder.certificate(tables.pop("certificate"))
-    return tables
+            results[name] = results.get(name, {}) | value if isinstance(value, dict) else value
+    if "certificate" in results:
+        recorder.certificate(results.pop("certificate"))
+    return results
 
 
 def make_transport(config: Experiment, world: World, parts: PreparedRun) -> Transport:

@@ -9,13 +9,15 @@ from mpifed.features.conflict import Conflict
 from mpifed.features.settings import Experiment
 from mpifed.federation.callback import Callback
 from mpifed.federation.host import Host
+from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import HostLinks, Neighbourhood
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
-from mpifed.federation.transform import AnyTransform
+from mpifed.federation.transform import ServerTransform, Transform
 
+Callbacks = Sequence[Callback]
 MakeHost = Callable[[RunSpec, Dataset, tuple[int, int], int], Host]  # …, clients lo <= i < hi, how many a round calls
 
 
@@ -67,15 +69,17 @@ class Plugin:
         """Return the schedule of participation and simulated time, or None for that of a plain run."""
         return None
 
-    def transforms(self, setup: RunSpec, fed: Federation | None) -> Sequence[AnyTransform]:
+    def transforms(
+        self, setup: RunSpec, fed: Federation | None
+    ) -> Sequence[Transform | LocalTransform | ServerTransform]:
         """Return the transforms that the server ``fed`` gets, or a host, where ``fed`` is None.
 
         The server takes those of messages and of its state, a host those of messages and of the clients' f.
         """
         return ()
 
-    def callbacks(self) -> Sequence[Callback]:
-        """Return the callbacks of the run; rank 0 alone asks."""
+    def callbacks(self) -> Callbacks:
+        """Return the callbacks of the run; rank 0 alone asks, once."""
         return [self] if isinstance(self, Callback) else []
 
 

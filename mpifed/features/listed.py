@@ -14,6 +14,7 @@ from mpifed.features.conflicts import METHODS
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.features.user_plugin import load_user_plugin
+from mpifed.federation.callback import Callback
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.traits import required_methods
@@ -98,6 +99,11 @@ def make_features(c: Experiment, survive: bool = False) -> list[Plugin]:
     # the user's come first: the last features of mpifed examine all that is installed before them
     features += [load_class(reference)(c) for reference, is_on in FEATURES.items() if is_on(c)]
     return [*features, load_class(SURVIVED)(c)] if survive else features
+
+
+def list_callbacks(features: Iterable[Plugin]) -> list[Callback]:
+    """Return the callbacks of a run, in the order of its plug-ins."""
+    return [callback for feature in features for callback in feature.callbacks()]
 
 
 def make_data_features(c: Experiment, data: Dataset) -> list[Plugin]:

@@ -202,11 +202,7 @@ def single_uploads(key: str, is_asked: Callable[[Experiment], Any]) -> list[Conf
         ),
     ]
     return rows + [
-        Conflict(
-            (key, other),
-            f"{wrong}{other} cannot be used with it, because {why}",
-            both(is_asked, other),
-        )
+        Conflict((key, other), f"{wrong}{other} cannot be used with it, because {why}", both(is_asked, other))
         for other, why in SINGLE.items()
     ]
 

@@ -45,13 +45,9 @@ class StopRules(StudyTable):
             raise ValueError("objective_gap needs optimum, the least value of f")
 
     def reason(self, history: Mapping[str, Sequence[float]], m: int, n: int, role: str = TEST) -> str | None:
-        """Return why to stop after the rounds recorded so far (columns of evaluated rounds), or None.
-
-        ``role``: the samples that accuracies are over.
-        """
+        """Return why to stop after these columns of evaluated rounds, or None; accuracies are of ``role`` samples."""
         f, errors = history["objective"], history["grad_norm_sq"]
-        reason = self.small_gradient(errors[0], errors[-1], m)
-        if reason is not None:
+        if reason := self.small_gradient(errors[0], errors[-1], m):
             return reason
         if self.objective_gap and self.optimum is not None and f[-1] - self.optimum <= self.objective_gap:
             return f"objective_gap: f − f* {f[-1] - self.optimum:.3g} <= {self.objective_gap:.3g}"

@@ -1,6 +1,6 @@
 """Callbacks: what plug-ins do before, between and after rounds, at the server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from mpifed.core.typing import Array
@@ -47,6 +47,3 @@ class Callback:
         are models (m, n).
         """
         return {}
-
-
-Callbacks = Sequence[Callback]

@@ -112,6 +112,8 @@ class Host:
                 changed = self.evaluation if transform.evaluation_only else self
                 changed.local_transforms.append(transform)
             case Transform():
+                if transform.name in self.transforms:
+                    raise UserError(f"two transforms have the name {transform.name}: give one of them another name")
                 self.transforms[transform.name] = transform
                 transform.client_state.count = self.hi - self.lo
                 self.reductions |= transform.reductions(np.arange(self.lo, self.hi))

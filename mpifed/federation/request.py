@@ -178,6 +178,13 @@ def split_reply(reply: Any) -> tuple[tuple[Array, ...], tuple[str, ...]]:
     return (reply if isinstance(reply, tuple) else (reply,)), ()
 
 
+def join_reply(reply: Any, arrays: tuple[Array, ...]) -> Any:
+    """Return arrays in the structure of a reply, which ``split_reply`` has taken apart."""
+    if isinstance(reply, dict):
+        return dict(zip(reply, arrays, strict=True))
+    return arrays if isinstance(reply, tuple) else arrays[0]
+
+
 def unpack_reply(reply: Reply) -> Any:
     """Return replies in the structure that the client method returned: rows or a reduction for each of its arrays."""
     rows, layout = reply.rows, reply.layout

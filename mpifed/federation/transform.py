@@ -7,12 +7,13 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.promises import NO_REASONS, NOTHING_SUPPORTED, Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.method import ServerState
-from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Request, split_reply
+from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Request, join_reply, split_reply
 from mpifed.federation.sums import Reduction
 
 WEIGHTED = "weighted"
@@ -119,16 +120,15 @@ class Transform:
         """
         if upload is None:
             return new, upload
-        arrays, names = split_reply(upload)
-        encoded = tuple(
-            [
-                self.encode_array(batch, f"{request.method} {k}", array) if array.ndim > 1 else array
-                for k, array in enumerate(arrays)
-            ]
-        )
-        if names:
-            return new, dict(zip(names, encoded, strict=True))
-        return new, encoded if isinstance(upload, tuple) else encoded[0]
+        arrays = split_reply(upload)[0]
+        encoded = [
+            self.encode_array(batch, f"{request.method} {k}", array) if array.ndim > 1 else array
+            for k, array in enumerate(arrays)
+        ]
+        for before, after in zip(arrays, encoded, strict=True):
+            if after.shape != before.shape:  # the server would add up other numbers
+                raise UserError(f"{self.name} makes an upload of shape {after.shape} of one of shape {before.shape}")
+        return new, join_reply(upload, tuple(encoded))
 
     def encode_array(self, batch: ClientBatch, name: str, rows: Array) -> Array:
         """Return an array (c, …) of uploads as the server receives it; ``name`` tells the arrays of a run apart."""
@@ -186,7 +186,7 @@ class UploadWeighting(Transform):
         weights = request.transforms[WEIGHTED]
         if upload is None or weights is None or request.to is None:
             return new, upload
-        return new, scale_rows(split_reply(upload)[0], weights[request.to.searchsorted(batch.f.ids)])
+        return new, scale_upload(upload, weights[request.to.searchsorted(batch.f.ids)])
 
 
 def carries_uploads(request: Request, cost: MessageCost) -> bool:
@@ -195,9 +195,11 @@ def carries_uploads(request: Request, cost: MessageCost) -> bool:
     return request.key[0] > 0 and not (is_free or request.reduce == "max" or request.method in SCORES)
 
 
-def scale_rows(parts: tuple[Array, ...], weights: Array) -> tuple[Array, ...]:
-    """Multiply arrays (c, …) of c clients by the weights (c,)."""
-    return tuple([part * weights.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])
+def scale_upload(upload: Any, weights: Array) -> Any:
+    """Multiply the arrays (c, …) of the upload of c clients by the weights (c,)."""
+    arrays = split_reply(upload)[0]
+    scaled = [part * weights.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in arrays]
+    return join_reply(upload, tuple(scaled))
 
 
 def export_states(transforms: Sequence[Transform], end: str) -> dict[str, Array]:

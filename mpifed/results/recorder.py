@@ -127,6 +127,8 @@ class Recorder:
 
     def by_client(self, table: str, rows: Mapping[str, Array]) -> None:
         """Write numbers of each client (m,) in the last row's round to /clients or /unseen, by name."""
+        if table == "clients":
+            require_length(rows, self.m)
         with self._clock():
             self._write()
             self._by_client[table].add(self._rounds.last, rows)
@@ -137,6 +139,7 @@ class Recorder:
         with self._clock():
             columns = {key: np.asarray(values) for key, values in table.items()}
             length = max(map(len, columns.values()), default=0)
+            require_length(columns, length)
             self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
             group = self.file.require_group(name)
             row_axis = require_scale(group, axis, length)
@@ -274,3 +277,10 @@ def copy_models(log: RowLog, every: int, last: int, file: h5py.File, name: str) 
     for round, x in zip(numbers.tolist(), models or (), strict=False):
         if round <= last and round % every == 0:
             log.add(round, {"x": x})
+
+
+def require_length(columns: Mapping[str, Array], length: int) -> None:
+    """Raise ValueError unless all columns of a table have so many numbers."""
+    for name, values in columns.items():
+        if len(values) != length:
+            raise ValueError(f"{name} has {len(values)} numbers, and its table {length} rows")

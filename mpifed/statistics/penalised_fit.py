@@ -13,7 +13,7 @@ from mpifed.experiment.prepare import PreparedRun
 from mpifed.features.guarantee.notes import guarantee_fit_notes
 from mpifed.features.penalty.coefficients import coefficient_names
 from mpifed.features.penalty.feature import get_penalty
-from mpifed.features.penalty.penalty import ElasticNetPenalty
+from mpifed.features.penalty.proximal import ElasticNetPenalty
 from mpifed.features.settings import Experiment
 from mpifed.federation.local import Local
 from mpifed.problems.problem import Problem

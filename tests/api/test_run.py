@@ -1,44 +1,23 @@
 """Runs started, stopped and continued by a Python program, in one process and on several ranks."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 import mpifed
 from mpifed.core import plugins
 from tests.api.conftest import TABLE
+from tests.contract import wrong
 from tests.helpers.commands import execute, mpirun
 from tests.helpers.commands import mpifed as command
 
 LONGER = TABLE | {"rounds": 9}
 
 
-class Client(NamedTuple):
-    pass
-
-
-class Server(NamedTuple):
-    x: mpifed.extend.Array
-
-
 def descent():
     """A method that only this program can name."""
 
-    class Descent(mpifed.extend.Algorithm):
-        gamma: float = 0.1
-
-        def init_client(self, f):
-            return Client()
-
-        def init_server(self, fed):
-            return Server(x=fed.initial())
-
-        def round(self, fed, server):
-            return Server(x=server.x - self.gamma * fed.mean(self.gradient, server.x))
-
-        def gradient(self, f, client, x):
-            return client, f.grad(x)
+    class Descent(wrong.Descent):
+        pass
 
     return Descent
 

@@ -20,10 +20,7 @@ from tests.helpers.commands import ROOT
 # benchmark -> measure, and methods with the number that is chosen: the rows of a block that differ in it alone
 GRIDS = {
     "beyond/adaptive": ("rounds at objective_gap <= 1e-3", {"fedgia": "t"}),
-    "beyond/graphs": (
-        "rounds at objective_gap <= 1e-6",
-        {"extra": "gamma", "lt-admm": "gamma", "fedgia-graph": "t"},
-    ),
+    "beyond/graphs": ("rounds at objective_gap <= 1e-6", {"extra": "gamma", "lt-admm": "gamma", "fedgia-graph": "t"}),
     "beyond/secondorder": (
         "rounds at grad_norm_sq <= 1e-6",
         {"gd": "gamma", "fedavg": "step.a", "scaffold": "step.a", "fedgia": "t"},

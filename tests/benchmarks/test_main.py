@@ -178,10 +178,7 @@ def test_new_runs_are_those_without_a_row_of_the_same_settings(results, tiny, co
         (["run", "fedgia"], "there is no benchmark 'fedgia'"),
         (["run", "fedgia/tiny", "--seeds", "0"], "--seeds 0 is wrong"),
         (["run", "fedgia/tiny", "--processes", "0"], "--processes 0 is wrong"),
-        (
-            ["run", "fedgia/tiny", "--only", "V.3"],
-            "--only V.3 is wrong: it must be a part of a block and its row",
-        ),
+        (["run", "fedgia/tiny", "--only", "V.3"], "--only V.3 is wrong: it must be a part of a block and its row"),
         (["run", "fedgia/tiny", "--part", "2/2"], "--part 2/2 is wrong"),
         (["report", "fedpd"], "there is no benchmark 'fedpd'"),
     ],

@@ -39,11 +39,7 @@ METHODS = [
         "computes 2 gradients of each sample for a selection, and sample_gradients(d) says 1",
     ),
     (wrong.KeepsElsewhere, "fields of upload", "upload.last_upload = 'z'"),
-    (
-        wrong.NeedsMore,
-        "requires",
-        'calls f.lipschitz, and requires does not name it: Requirement("lipschitz")',
-    ),
+    (wrong.NeedsMore, "requires", 'calls f.lipschitz, and requires does not name it: Requirement("lipschitz")'),
     (wrong.NeedsLess, "requires", "requires names hessian, and 3 rounds did not call it"),
     (wrong.LooksAside, "blocks of other sizes", "gradient: with block_bytes = 1"),
     (wrong.DrawsAnywhere, "two runs, same bits", "random numbers come from f.rng"),

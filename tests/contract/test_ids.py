@@ -1,13 +1,12 @@
 """Clients may be named in any order, as a list or by a mask: the result is that of the numbers in rising order."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 import mpifed
-from mpifed.extend import Algorithm, Array, Graph, Selection, Selector
+from mpifed.extend import Graph, Selection, Selector
 from mpifed.graphs.graph import Edges
+from tests.contract.wrong import Descent, Server
 
 STUDY = {"data": {"clients": 7, "features": 5}, "rounds": 2}
 WAYS = {
@@ -18,25 +17,11 @@ WAYS = {
 }
 
 
-class Client(NamedTuple):
-    z: Array
-
-
-class Server(NamedTuple):
-    x: Array
-
-
-class Named(Algorithm):
+class Named(Descent):
     """Calls the clients of WAYS[way], with ``each`` in that order."""
 
     way: str = "a list"
     kind: str = "call"
-
-    def init_client(self, f):
-        return Client(f.zeros(f.n))
-
-    def init_server(self, fed):
-        return Server(fed.initial())
 
     def round(self, fed, server):
         to = WAYS[self.way]
@@ -63,9 +48,6 @@ class Named(Algorithm):
     def own(self, f, client, x, e):
         assert (e[:, 0] == 10 * f.ids).all()
         return client, (f.ids.astype(float), f.grad(x), e[:, 0])
-
-    def gradient(self, f, client, x):
-        return client, f.grad(x)
 
 
 class Chosen(Selection):

@@ -14,10 +14,10 @@ from mpifed.core.discrete_noise import laplace_steps, minimum_epsilon
 from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns
 from mpifed.experiment.config import Job, experiment
-from mpifed.experiment.new_result import list_callbacks, study_notes
+from mpifed.experiment.new_result import study_notes
 from mpifed.experiment.run import start
 from mpifed.features.guarantee.notes import privacy_notes
-from mpifed.features.listed import make_features
+from mpifed.features.listed import list_callbacks, make_features
 from mpifed.federation.host import Host
 from mpifed.report.summary import show
 from tests.helpers.killed_runs import content

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import mpifed
 from mpifed.cli.main import main
 from mpifed.features.feature import Plugin
 from mpifed.federation.callback import Callback
@@ -79,3 +80,90 @@ def test_a_wrong_value_is_refused(name, monkeypatch, tmp_path, capsys):
     value, words = WRONG[name]
     found = said(f"def {name}(self, *args):\n        return {value}", "", monkeypatch, tmp_path, capsys)
     assert found.startswith(f"mpifed: Saying.{name} of saying.py {words}")
+
+
+INSTALLED = """
+import numpy as np
+from mpifed.extend import Callback, Plugin, Transform
+
+class Changing(Transform):
+    {transform}
+
+class Told(Callback):
+    {callback}
+
+class Saying(Plugin):
+    def transforms(self, setup, fed):
+        return {transforms}
+
+    def callbacks(self):
+        return [Told()]
+"""
+PASS = {"transform": "pass", "callback": "pass", "transforms": "[]"}
+ENCODE = {"transforms": "[Changing()]"}
+MINE = {  # how the sentence goes on: what the plug-in installs
+    r"Changing\.encode_array of saying\.py fails in line \d+: TypeError: mine": ENCODE
+    | {"transform": "def encode_array(self, *args): raise TypeError('mine')"},
+    r"Changing makes an upload of shape \(1, 1\) of one of shape \(1, 3\)": ENCODE
+    | {"transform": "def encode_array(self, batch, name, rows): return rows[:, :1]"},
+    "the transform Changing changes messages at the server, and clients do not have it: ``transforms`` of its": {
+        "transforms": "[] if fed is None else [Changing()]"
+    },
+    "two transforms have the name Changing: give one of them another": {"transforms": "[Changing(), Changing()]"},
+    r"Told\.after_round of saying\.py fails in line \d+: TypeError: mine": {
+        "callback": "def after_round(self, *args): raise TypeError('mine')"
+    },
+    "Told records bytes_up, which is there already: rename its column": {
+        "callback": "def on_evaluate(self, fed, x): return {'bytes_up': 1.0}"
+    },
+    "Told has the attribute seed, which results have: rename it": {
+        "callback": "def attributes(self, replayed): return {'seed': 3}"
+    },
+}
+
+
+def install(parts, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("saying.py").write_text(INSTALLED.format(**PASS | parts), "utf-8")
+    return main(["run", 'plugins=["saying.py:Saying"]', *STUDY])
+
+
+@pytest.mark.parametrize("words", MINE)
+def test_a_mistake_in_what_a_plug_in_installs_is_a_sentence(words, monkeypatch, tmp_path, capsys):
+    assert install(MINE[words], monkeypatch, tmp_path) == 2
+    assert re.match(rf"mpifed: {words}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["{'a/b': 1.0}", "{'mine': 'x'}", "{'mine': {}}", "{'clients': {'mine': np.ones(2)}}"]
+)
+def test_what_no_result_takes_names_the_hook_that_returned_it(wrong, monkeypatch, tmp_path, capsys):
+    assert install({"callback": f"def on_evaluate(self, fed, x): return {wrong}"}, monkeypatch, tmp_path) == 1
+    told = capsys.readouterr().err
+    assert re.match(r"mpifed: Told\.on_evaluate of saying\.py \(line \d+\) returned a dict of 1, and then rank 0", told)
+
+
+RIGHT = {  # what the sentences above advise
+    "both ends": ENCODE,
+    "another name": {"transforms": "[Changing(), type('Other', (Changing,), {})()]"},
+    "another column": {
+        "callback": "def on_evaluate(self, fed, x): return {'mine': 2.0, 'clients': {'mine': np.ones(fed.m)}}"
+    },
+    "another attribute": {"callback": "def attributes(self, replayed): return {'mine': 3}"},
+}
+
+
+@pytest.mark.parametrize("cure", RIGHT)
+def test_what_these_sentences_advise_runs(cure, monkeypatch, tmp_path):
+    assert install(RIGHT[cure], monkeypatch, tmp_path) == 0
+    result = mpifed.load("out.h5")
+    assert result.status == "finished"
+    assert cure != "another column" or (result.rounds["mine"] == 2).all()
+
+
+def test_callbacks_are_asked_for_once(monkeypatch, tmp_path):
+    """What one of them learns from its notes is there after the rounds."""
+    callback = "def notes(self):\n        self.told = 5\n        return []\n\n"
+    callback += "    def on_end(self, fed, x):\n        return {'clients': {'told': np.full(fed.m, self.told)}}"
+    assert install({"callback": callback}, monkeypatch, tmp_path) == 0
+    assert (mpifed.load("out.h5").clients["told"] == 5).all()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.core.toml import flatten
 from mpifed.federation.transform import ClientBatch
 from tests.helpers.commands import mpifed as mpifed_command
 
@@ -108,14 +109,6 @@ def test_the_bits_are_the_same_on_three_ranks(plugin, files):
     ranks = mpifed.load("ranks.h5")
     assert ranks.x.tobytes() == whole.x.tobytes()
     assert (ranks.rounds["bits_up"] == whole.rounds["bits_up"]).all()
-
-
-def flatten(table, front=""):
-    """The keys of a study in one table: "algorithm.k0": 2."""
-    flat = {}
-    for key, value in table.items():
-        flat |= flatten(value, f"{front}{key}.") if isinstance(value, dict) else {front + key: value}
-    return flat
 
 
 def test_what_a_callback_returns_is_stored(files):

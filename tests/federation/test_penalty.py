@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mpifed
 from mpifed.core.errors import UserError
-from mpifed.features.penalty.penalty import ElasticNetPenalty
+from mpifed.features.penalty.proximal import ElasticNetPenalty
 from tests.helpers.meters import traced
 
 SIZES = (40, 25, 60, 31, 44)

@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -15,6 +14,7 @@ from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.federation import sums
 from mpifed.federation.request import RowBuffer
 from mpifed.federation.sums import TreeSum, find_subtrees, sum_subtrees
+from tests.contract.wrong import Descent
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 MOST = 70  # clients in random cases
@@ -234,14 +234,8 @@ def test_hosts_that_add_up_as_they_go_change_no_bit(cuts, room, monkeypatch):
     assert used
 
 
-class Vast(mpifed.extend.Algorithm):
+class Vast(Descent):
     """Clients upload numbers whose squares are not finite."""
-
-    def init_client(self, f):
-        return ()
-
-    def init_server(self, fed):
-        return Model(fed.initial())
 
     def round(self, fed, server):
         assert (fed.mean(self.vast, server.x) == VAST).all()
@@ -249,10 +243,6 @@ class Vast(mpifed.extend.Algorithm):
 
     def vast(self, f, client, x):
         return client, f.zeros(f.n) + VAST
-
-
-class Model(NamedTuple):
-    x: mpifed.extend.Array
 
 
 VAST = 1e200

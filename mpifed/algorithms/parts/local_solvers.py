@@ -63,8 +63,7 @@ class NewtonSolver(Solver, tag="newton"):
     tol: Annotated[float, Meta(gt=0, description="bound of the 2-norm of ∇f_i − y_i")] = 1e-10
     steps: Annotated[int, Meta(ge=1, description="largest number of Newton steps")] = 100
     economical: Annotated[
-        bool,
-        Meta(description="solve Newton systems no further than tol asks: a quarter less work where tol is loose"),
+        bool, Meta(description="solve Newton systems no further than tol asks: a quarter less work where tol is loose")
     ] = False
 
     shrink: Annotated[float, Meta(gt=0, le=1, description="factor of tol a round, down to 1e-14 of it")] = 1.0

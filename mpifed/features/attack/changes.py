@@ -4,17 +4,16 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.federation.request import CALL, SCORES, Request
+from mpifed.federation.request import CALL, Request
 from mpifed.federation.setup import RunSpec
+from mpifed.federation.transform import MessageCost, carries_uploads
 
 NOWHERE = 0.0  # the origin of uploads that are no models
 
 
 def brings_uploads(request: Request) -> bool:
     """Return whether a request brings uploads of a round, not evaluations, scores or values before round one."""
-    return (
-        request.key[0] > 0 and request.request_type == CALL and request.reduce != "max" and request.method not in SCORES
-    )
+    return request.request_type == CALL and carries_uploads(request, MessageCost())
 
 
 def find_origin(request: Request, setup: RunSpec) -> Array | float:

@@ -8,8 +8,7 @@ from scipy.optimize import Bounds, minimize
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
-from mpifed.features.penalty.penalty import ElasticNetPenalty
-from mpifed.features.penalty.proximal import find_penalty
+from mpifed.features.penalty.proximal import ElasticNetPenalty, find_penalty
 from mpifed.federation.server import Federation
 
 GRADIENT = 1e-9  # largest entry of the gradient at the optimum

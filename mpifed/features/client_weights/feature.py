@@ -4,7 +4,7 @@ Most methods are given f_i' = m p_i f_i, whose plain mean is f, so that all they
 average models (``Upload.averaged``) keep f_i in their local steps; the server's means of uploads have the weights.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +16,11 @@ from mpifed.data.dataset import Dataset
 from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
 from mpifed.federation.local_transform import LocalClients, LocalTransform
-from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, split_reply
+from mpifed.federation.request import FOR_THE_RECORD, Reply, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.sums import ROW_REDUCTIONS, Reduction, find_subtrees, sum_subtrees
-from mpifed.federation.transform import AnyTransform, ClientBatch, MessageCost, Transform, scale_rows
+from mpifed.federation.transform import ClientBatch, MessageCost, Transform, scale_upload
 
 
 class WeightedObjectives(LocalTransform):
@@ -68,9 +68,7 @@ class WeightedAverages(Transform):
         # sums of last uploads include clients that are not called: there the reduction multiplies by the factors
         if upload is None or request.last is not None:
             return new, upload
-        arrays, names = split_reply(upload)
-        arrays = scale_rows(arrays, self.factors[batch.f.ids])
-        return new, dict(zip(names, arrays, strict=True)) if names else arrays
+        return new, scale_upload(upload, self.factors[batch.f.ids])
 
     def reductions(self, ids: Array) -> dict[str, Reduction]:
         own = ids
@@ -125,7 +123,7 @@ class ClientWeights(Plugin):
             setup = setup._replace(client_weights=self.factors)
         return setup
 
-    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[AnyTransform]:
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> Sequence[Transform | LocalTransform]:
         return [self.local, WeightedAverages(self.factors)] if self.local.evaluation_only else [self.local]
 
 

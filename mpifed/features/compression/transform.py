@@ -12,7 +12,7 @@ from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.compression.compress import Compress
-from mpifed.federation.request import Request, entry_count, is_charged, split_reply
+from mpifed.federation.request import Request, entry_count, is_charged, join_reply, split_reply
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.transform import ClientBatch, MessageCost, Transform
 
@@ -109,7 +109,7 @@ class MessageCompression(Transform):
             ]
         )
         new = self.algorithm.remember_upload(f, new, parts)
-        return new, parts if isinstance(upload, tuple) else parts[0]
+        return new, join_reply(upload, parts)
 
     def refuse_feedback(self) -> None:
         """Raise UserError for feedback other than memory, where the server keeps the last uploads of all."""

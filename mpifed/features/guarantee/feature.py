@@ -7,8 +7,7 @@ from mpifed.core.promises import Supports
 from mpifed.data.dataset import Dataset
 from mpifed.features.conditions import guarantees_privacy
 from mpifed.features.feature import Plugin
-from mpifed.features.guarantee.notes import privacy_notes
-from mpifed.features.guarantee.prepared_data import inference_notes
+from mpifed.features.guarantee.notes import inference_notes, privacy_notes
 from mpifed.federation.callback import Callback
 from mpifed.federation.setup import RunSpec
 

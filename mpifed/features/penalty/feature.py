@@ -8,8 +8,7 @@ from mpifed.data.dataset import Dataset
 from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
 from mpifed.features.penalty.coefficients import select_penalised
-from mpifed.features.penalty.penalty import ElasticNetPenalty
-from mpifed.features.penalty.proximal import ProximalStep
+from mpifed.features.penalty.proximal import ElasticNetPenalty, ProximalStep
 from mpifed.federation.callback import Callback
 from mpifed.federation.method import Proximal
 from mpifed.federation.server import Federation

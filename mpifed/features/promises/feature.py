@@ -37,10 +37,7 @@ class Refusal(NamedTuple):
 
 REFUSALS = {
     Supports.PRIVACY: Refusal(
-        "{part}{wrong}",
-        "",
-        "it does not say that it keeps the privacy that {name} guarantees here: {cure}",
-        "PRIVACY",
+        "{part}{wrong}", "", "it does not say that it keeps the privacy that {name} guarantees here: {cure}", "PRIVACY"
     ),
     Supports.SURVIVAL: Refusal(
         "--survive cannot be used with {part}: ",
@@ -154,8 +151,13 @@ class Survival(Promises):
     promises = Supports.SURVIVAL
 
 
-def refuse_dying(c: Experiment) -> None:
-    """Raise UserError where a part of a study does not say that it survives a rank that dies."""
+def refuse_dying(c: Experiment, is_fault_tolerant: bool) -> None:
+    """Raise UserError where MPI, or a part of a study, does not say that it survives a rank that dies."""
+    if not is_fault_tolerant:
+        raise UserError(
+            "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
+            "resume goes on from the last checkpoint everywhere"
+        )
     for sentence in explain_refusals(Supports.SURVIVAL, list_parts(c, make_features(c)), c):
         raise UserError(sentence)
 

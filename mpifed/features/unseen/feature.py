@@ -21,7 +21,7 @@ from mpifed.data.labels import join_words
 from mpifed.features.by_client.feature import compute_numbers, fill_missing
 from mpifed.features.conflicts import CONFLICTS, select_numbers
 from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
-from mpifed.features.guarantee.prepared_data import unseen_notes
+from mpifed.features.guarantee.notes import unseen_notes
 from mpifed.features.network_training.feature import training_transforms
 from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host

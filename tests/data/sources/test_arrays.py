@@ -117,10 +117,7 @@ MASK = r"has a mask over \d+ numbers?, of which nothing is known: leave"
         ((X, y, np.ma.masked_equal(OWNERS, "a")), rf"^clients {MASK}"),
         ((X, y, SIZES, {"weight": np.ma.masked_equal(np.arange(10.0), 3)}), rf"^weight {MASK}"),
         ((X, y, SIZES, {"test": (MASKED[:3], y[:3], [2, 0, 0, 1])}), rf"^X_test {MASK}"),
-        (
-            (X, y, SIZES, {"classes": 2}),
-            r"the arrays has the label 2, which is none of data\.classes = 2: name",
-        ),
+        ((X, y, SIZES, {"classes": 2}), r"the arrays has the label 2, which is none of data\.classes = 2: name"),
         (
             (X, y, SIZES, {"classes": [1, 1, 2]}),
             r"data\.classes = \[1, 1, 2\] is wrong: it must be a number of classes ",

@@ -195,11 +195,7 @@ def test_clients_know_the_model_that_a_run_starts_from_before_the_first_message(
         ("fedavg", {"up": TOPK}, math.ceil(3 * 68 / 8) / 10 + 96 / 40),
         ("fedavg", {"up": TOPK, "down": "natural"}, math.ceil(3 * 68 / 8) / 10 + 12 * 12 / 8 / 40),
         # two vectors each way are two messages
-        (
-            "scaffold",
-            {"up": TOPK, "down": "natural"},
-            2 * math.ceil(3 * 68 / 8) / 10 + 2 * math.ceil(12 * 12 / 8) / 40,
-        ),
+        ("scaffold", {"up": TOPK, "down": "natural"}, 2 * math.ceil(3 * 68 / 8) / 10 + 2 * math.ceil(12 * 12 / 8) / 40),
         ({"name": "diana", "compressor": RANDK, "gamma": 0.01}, None, (3 * 8 + 8) / 10 + 96 / 40),  # its own
     ],
 )

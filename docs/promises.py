@@ -90,6 +90,6 @@ def settings() -> Iterator[Row]:
 def features() -> Iterator[Row]:
     """All features, by the keys for which they speak."""
     for place in FEATURES:
-        folder = place.split(":")[0].split(".")[-2]
-        keys = ", ".join(f"`{key}`" for key, speaks in SPEAKS.items() if speaks == folder)
-        yield keys or folder.replace("_", " "), load_class(place).supports
+        name = place.split(":")[0].split(".")[2]
+        keys = ", ".join(f"`{key}`" for key, speaks in SPEAKS.items() if speaks == name)
+        yield keys or name.replace("_", " "), load_class(place).supports

@@ -282,7 +282,7 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 215,
     "lists and texts times a condition": 0,
-    "lines of mpifed": 52_230,
+    "lines of mpifed": 52_200,
     "lines of tests": 46_650,
     "lines of benchmarks": 10_730,
 }
@@ -302,14 +302,14 @@ WORDS = {
     "private names of methods": 0,  # 0
     "private names of features": 191,  # 0
     "private names of networks": 14,  # 0
-    "files with private names": 58,  # 0
+    "files with private names": 55,  # 0
     "members of a plug-in": 8,  # 8
     "slots of hosts and servers": 7,  # 5
     "refusing lines": 3_900,  # 2,200
     "names to know in fedgia.py": 35,  # 35
-    "modules": 429,  # 420
-    "modules with one importer": 70,  # 60
-    "modules below 40 lines": 71,  # 10
+    "modules": 414,  # 420
+    "modules with one importer": 67,  # 60
+    "modules below 40 lines": 16,  # 10
 }
 
 

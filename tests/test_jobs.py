@@ -36,6 +36,15 @@ def launcher():
     return {"PATH": f"{Path(mpirun(1)[0]).parent}:{Path(sys.executable).parent}:{os.environ['PATH']}", "VENV": ""}
 
 
+def playing(folder, **programs):
+    """The same, with programs of these lines of bash before them."""
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/usr/bin/env bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    found = launcher()
+    return found | {"PATH": f"{folder}:{found['PATH']}"}
+
+
 def ranks(path):
     with h5py.File(path) as file:
         return file.attrs["status"], file.attrs["ranks"], len(file["rounds/round"]) - 1
@@ -86,29 +95,32 @@ def test_the_example_of_such_a_file_can_be_sourced(tmp_path):
     assert done.out == "/home/x/mpifed/.venv srun --mpi=pmix\n"
 
 
-def test_pbs_one_rank_for_each_line_of_its_file_of_nodes(tmp_path):
+@pytest.mark.parametrize("ranks_started", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_pbs_one_rank_for_each_line_of_its_file_of_nodes(ranks_started, tmp_path):
+    """With an mpirun that starts one process, or with the real one."""
     (tmp_path / "nodes").write_text("localhost\n" * 3)
+    played = {"mpirun": 'echo "$*" > launched; shift 4; exec "$@"'} if ranks_started == 1 else {}
     job = {"PBS_O_WORKDIR": str(tmp_path), "PBS_NODEFILE": str(tmp_path / "nodes"), "PBS_JOBID": "12.server"}
     words = f"{STUDY} algorithm='{{name = \"fedavg\", k0 = 2}}'"
     script = ["bash", ROOT / "jobs" / "single.pbs"]
-    done = execute(script, cwd=Path("/"), MPIFED_ARGS=words, **job, **launcher())
+    done = execute(script, cwd=Path("/"), MPIFED_ARGS=words, **job, **playing(tmp_path, **played))
     assert done.code == 0, done
-    assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
+    assert ranks(tmp_path / "out.h5") == ("finished", ranks_started, 2)
+    if played:
+        launched = (tmp_path / "launched").read_text()
+        assert launched.startswith(f"--hostfile {tmp_path}/nodes -n 3 python -m mpifed run data.clients=5 ")
 
 
 def test_lsf_one_rank_for_each_slot_and_a_checkpoint_at_its_limit(tmp_path):
-    job = {"LSB_DJOB_NUMPROC": "3", "LSB_JOBID": "12", **launcher()}
+    job = {"LSB_DJOB_NUMPROC": "2", "LSB_JOBID": "12", **launcher()}
     words = "algorithm=fedavg data.clients=5 rounds=100000 stop.gradient=0.0 -q -o long.h5"
     variables = {"MPIFED_ARGS": words, "PYTHONPATH": str(ROOT), **job}
     stopped(["bash", ROOT / "jobs" / "single.lsf"], tmp_path / "long.h5", signal.SIGUSR2, tmp_path, **variables)
-    assert ranks(tmp_path / "long.h5")[:2] == ("stopped", 3)
+    assert ranks(tmp_path / "long.h5")[:2] == ("stopped", 2)
 
 
 def test_flux_one_rank_for_each_core(tmp_path):
-    (tmp_path / "flux").write_text('#!/usr/bin/env bash\n[ "$1" != resource ] || { echo 3; exit; }\necho "$@"\n')
-    (tmp_path / "flux").chmod(0o755)
-    variables = launcher()
-    variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
+    variables = playing(tmp_path, flux='[ "$1" != resource ] || { echo 3; exit; }\necho "$@"')
     script = ["bash", ROOT / "jobs" / "single.flux", "rounds=1"]
     for given, said in (
         ({}, "run -n 3 python -m mpifed run rounds=1\n"),
@@ -146,7 +158,7 @@ def begun(path):
 def test_a_job_that_is_stopped_comes_back_unless_it_was_cancelled_also_where_squeue_fails(
     fails, state, requeued, said, tmp_path
 ):
-    package.run({"data": {"clients": 3}, "rounds": 1}, path=tmp_path / "out.h5", progress=None)
+    package.run({"data": {"clients": 3, "features": 2}, "rounds": 0}, path=tmp_path / "out.h5", progress=None)
     with h5py.File(tmp_path / "out.h5", "a") as file:
         file.attrs.modify("status", "stopped")
     programs = {
@@ -154,12 +166,9 @@ def test_a_job_that_is_stopped_comes_back_unless_it_was_cancelled_also_where_squ
         "sleep": "echo naps >&2",
         "squeue": f'echo >> calls; [ "$(wc -l < calls)" -gt {fails} ] && echo "{state}"',
         "launch": "exit 0",
-    }
-    for name, text in programs.items():
-        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{text}\n")
-        (tmp_path / name).chmod(0o755)
-    variables = launcher() | {"SLURM_NTASKS": "2", "SLURM_JOB_ID": "7", "MPIFED_LAUNCH": "launch"}
-    variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
+    } | ({} if state == "COMPLETED TimeLimit" else {"python": "echo stopped"})  # once the real one reads the file
+    variables = playing(tmp_path, **programs)
+    variables |= {"SLURM_NTASKS": "2", "SLURM_JOB_ID": "7", "MPIFED_LAUNCH": "launch"}
     done = execute(["bash", ROOT / "jobs" / "restart.sbatch", "-o", "out.h5"], cwd=tmp_path, **variables)
     assert (done.code, done.err) == (0 if requeued else 1, said)
     assert (tmp_path / "queue").exists() == requeued
@@ -176,11 +185,9 @@ LONG += ["--grid", "seed=0:2", "-o", "out"]
     ("name", "queue"), [(signal.SIGUSR1, "requeue 7\n"), (signal.SIGTERM, "")], ids=["limit", "preempted"]
 )
 def test_a_task_of_an_array_that_is_stopped_writes_checkpoints_and_goes_on(written, name, queue, tmp_path):
-    (tmp_path / "scontrol").write_text('#!/usr/bin/env bash\necho "$*" >> queue\n')
-    (tmp_path / "scontrol").chmod(0o755)
-    variables = launcher() | {"SLURM_NTASKS": "1", "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_ID": "7"}
-    variables |= {"SLURM_CPUS_ON_NODE": "2", "SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "1"}
-    variables |= {"PYTHONPATH": str(ROOT), "PATH": f"{tmp_path}:{variables['PATH']}"}
+    variables = playing(tmp_path, scontrol='echo "$*" >> queue') | {"PYTHONPATH": str(ROOT), "SLURM_JOB_ID": "7"}
+    variables |= {"SLURM_NTASKS": "1", "SLURM_CPUS_PER_TASK": "2", "SLURM_CPUS_ON_NODE": "2"}
+    variables |= {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "1"}
     command = ["bash", ROOT / "jobs" / "array.sbatch", *LONG]
     if written:
         assert mpifed("sweep", *LONG, "--slurm", "--tasks", "1", cwd=tmp_path).code == 0
@@ -333,8 +340,7 @@ def test_the_parts_of_the_container_are_valid_for_its_shell(tmp_path):
 
 def test_python_in_the_container_gets_the_host_mpi(tmp_path):
     said = "$APPTAINERENV_MPI4PY_LIBMPI $APPTAINERENV_LD_LIBRARY_PATH"
-    (tmp_path / "apptainer").write_text(f'#!/bin/sh\necho "$*"\necho "{said}"\n')
-    (tmp_path / "apptainer").chmod(0o755)
+    playing(tmp_path, apptainer=f'echo "$*"\necho "{said}"')
     place = {"PATH": f"{tmp_path}:/usr/bin:/bin", "LD_LIBRARY_PATH": "/opt/fabric"}
     command = [RECIPES / "bin" / "python", "-m", "mpifed", "--version"]
     done = execute(command, MPIFED_IMAGE="m.sif", MPIFED_HOST_MPI="/opt/mpi", **place)

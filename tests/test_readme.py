@@ -98,8 +98,7 @@ SLOW_TORCH = (pytest.mark.slow, pytest.mark.torch)
 
 
 @pytest.mark.parametrize(
-    "page",
-    [*(pytest.param(page, marks=pytest.mark.slow) for page in PAGES), pytest.param(TORCH, marks=SLOW_TORCH)],
+    "page", [*(pytest.param(page, marks=pytest.mark.slow) for page in PAGES), pytest.param(TORCH, marks=SLOW_TORCH)]
 )
 def test_blocks_run_in_order_as_copied(page, tmp_path, monkeypatch):
     if page == TORCH:

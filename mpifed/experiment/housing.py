@@ -1,7 +1,12 @@
 """The host of a rank and the federation of the server, with what plug-ins add to each."""
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
+import numpy as np
+
+from mpifed.core import checksummed
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
 from mpifed.experiment.checkpoint import checkpoint_folder, part_path
@@ -11,11 +16,28 @@ from mpifed.experiment.warm_start import read_start_model
 from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
-from mpifed.federation.request import SAVE
-from mpifed.federation.saving import make_save_service
+from mpifed.federation.request import SAVE, HostReport, Reply, ReplyLayout, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.transport import Transport
+
+
+def make_save_service(host: Host, place: Callable[[int], Path]) -> Callable[[Request], tuple[Reply, HostReport]]:
+    """Return the service that writes the state of a host's clients to ``place`` of a checkpoint's serial number.
+
+    The reply is the system's error number, or 0.
+    """
+
+    def write_state(request: Request) -> tuple[Reply, HostReport]:
+        error_number = 0
+        # an exception would end all ranks; as a number the error reaches rank 0, which reports it
+        try:
+            checksummed.write(place(int(request.args[0])), host.export_state())
+        except OSError as error:
+            error_number = error.errno or 1
+        return Reply(np.full((1, 1), error_number, host.dtype), ReplyLayout(((),))), HostReport()
+
+    return write_state
 
 
 def add_host(parts: PreparedRun, job: Job, clients: tuple[int, int], kernels: str) -> PreparedRun:

@@ -53,34 +53,34 @@ PROMISED = "mpifed.features.promises.feature:Promises"
 # "module:Class" of a feature -> whether a study has it; modules of features that it lacks are not imported.
 FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.asynchrony.feature:Asynchrony": attrgetter("asynchronous"),
-    "mpifed.features.by_client.feature:ClientNumbers": lambda c: c.evaluate.clients or c.evaluate.unseen,
-    "mpifed.features.unseen.feature:Unseen": attrgetter("evaluate.about_unseen"),
+    "mpifed.features.by_client:ClientNumbers": lambda c: c.evaluate.clients or c.evaluate.unseen,
+    "mpifed.features.unseen:Unseen": attrgetter("evaluate.about_unseen"),
     "mpifed.features.devices.feature:DeviceKernels": lambda c: c.kernels in DEVICES or wants_gpu(c),
-    "mpifed.features.network_training.feature:NetworkTraining": training,
-    "mpifed.features.gradient_noise.feature:GradientNoise": lambda c: getattr(c.problem, "noise", 0),
-    "mpifed.features.personal_models.feature:PersonalModels": attrgetter("record.personal"),
-    "mpifed.features.client_weights.feature:ClientWeights": lambda c: c.objective.weights != "clients",
+    "mpifed.features.network_training:NetworkTraining": training,
+    "mpifed.features.gradient_noise:GradientNoise": lambda c: getattr(c.problem, "noise", 0),
+    "mpifed.features.personal_models:PersonalModels": attrgetter("record.personal"),
+    "mpifed.features.client_weights:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:PenalisedObjective": lambda c: (
         c.objective.penalised or c.objective.unpenalised is not None
     ),
-    "mpifed.features.graph.feature:OnGraph": attrgetter("graph"),
-    "mpifed.features.guarantee.feature:Guarantee": lambda c: c.algorithm.privacy(),
+    "mpifed.features.graph:OnGraph": attrgetter("graph"),
+    "mpifed.features.guarantee:Guarantee": lambda c: c.algorithm.privacy(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
     "mpifed.features.attack.feature:ClientAttacks": attrgetter("attack"),
     "mpifed.features.robust.feature:Robust": one_by_one,
     "mpifed.features.compression.feature:Compression": attrgetter("compress"),
     "mpifed.features.masks.feature:SecureAggregation": attrgetter("masks"),
     "mpifed.features.simulated_time.feature:SimulatedTime": attrgetter("system"),
-    "mpifed.features.weight_decay.feature:WeightDecay": decays,
+    "mpifed.features.weight_decay:WeightDecay": decays,
     "mpifed.features.certificate.feature:RunCertificate": attrgetter("algorithm.certify"),
-    "mpifed.features.own_classes.feature:UserClasses": lambda c: is_user_class(type(c.algorithm)),
+    "mpifed.features.own_classes:UserClasses": lambda c: is_user_class(type(c.algorithm)),
     # after those that add transforms, which it examines
     PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
     # last: it puts clocks around the verbs of all others
     "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
 
-SAMPLE_COLUMNS = "mpifed.features.sample_columns.feature:SampleColumnRules"
+SAMPLE_COLUMNS = "mpifed.features.sample_columns:SampleColumnRules"
 
 
 def list_features() -> list[type[Plugin]]:

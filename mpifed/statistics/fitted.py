@@ -19,8 +19,8 @@ from mpifed.data.sources.held import SHORT
 from mpifed.experiment.housing import prepare_in_process
 from mpifed.experiment.prepare import PreparedRun
 from mpifed.experiment.resume import check_sizes
-from mpifed.features.client_weights.feature import get_client_weights
-from mpifed.features.guarantee.notes import guarantee_fit_notes
+from mpifed.features.client_weights import get_client_weights
+from mpifed.features.guarantee import guarantee_fit_notes
 from mpifed.features.penalty.coefficients import coefficient_names
 from mpifed.features.settings import Experiment
 from mpifed.results.coefficients import LEVEL, Fit, total_bytes

@@ -10,7 +10,7 @@ from mpifed.core.arrays import soft
 from mpifed.core.typing import Array
 from mpifed.data.sample_columns import count_samples
 from mpifed.experiment.prepare import PreparedRun
-from mpifed.features.guarantee.notes import guarantee_fit_notes
+from mpifed.features.guarantee import guarantee_fit_notes
 from mpifed.features.penalty.coefficients import coefficient_names
 from mpifed.features.penalty.feature import get_penalty
 from mpifed.features.penalty.proximal import ElasticNetPenalty

@@ -67,7 +67,7 @@ def test_the_border_falls_to_a_quarter_as_the_condition_grows(condition, border)
     assert growth(border - 0.002, 1 / condition) < 1 < growth(border + 0.002, 1 / condition)
 
 
-@pytest.mark.parametrize(("delta", "grows"), [(0.3, False), (0.42, True)])
+@pytest.mark.parametrize(("delta", "grows"), [pytest.param(0.3, False, marks=pytest.mark.slow), (0.42, True)])
 def test_with_all_clients_duals_diverge_beyond_the_border_and_the_model_does_not_show_it(delta, grows):
     """f_0 and f_1 have the curvatures 1 and 100, and opposite linear terms: x* = 0 is the mean of w_0 and w_1."""
     dual = Dual(quadratics(np.tile(np.diag([1.0, 100.0]), (2, 1, 1)), np.array([[1.0, 0.0], [-1.0, 0.0]])))
@@ -150,6 +150,7 @@ def ends(sets):
     return dual(x) / dual(np.zeros((M, N))), dual(y) / dual(np.zeros((M, N)))
 
 
+@pytest.mark.slow  # of no code of the package
 @pytest.mark.parametrize(("sigma", "diverges"), [(0.0, False), (2.0, True)])
 def test_momentum_needs_selections_that_are_uniform(sigma, diverges):
     plain, accelerated = ends(arriving(sigma, 6000))

@@ -131,6 +131,7 @@ def gap(kind, rho):
     return (end - least) / start
 
 
+@pytest.mark.slow  # of no code of the package
 @pytest.mark.parametrize("rho", [0.3, 1.0])
 def test_duals_that_the_server_moves_diverge_where_those_of_the_clients_converge(rho):
     assert abs(gap(admm.ADADMM, rho)) < 1e-2

@@ -106,8 +106,8 @@ def test_the_limit_of_fedbuff_weighs_clients_by_how_often_they_arrive(a, right, 
     assert run.rounds(400)[-1] == pytest.approx(right, abs=within)
 
 
-@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("q", [12.0, 300.0, 1e5])
+@pytest.mark.parametrize("q", [12.0, pytest.param(300.0, marks=pytest.mark.slow), 1e5])
+@pytest.mark.parametrize("unit", [1e-3, pytest.param(1.0, marks=pytest.mark.slow), 1e3])
 def test_a_large_q_is_computed_from_the_losses_over_the_largest(q, unit):
     """Against a loop whose powers have the same divisor; ‖d‖ and f have units, which must not matter."""
     rng = np.random.default_rng(0)

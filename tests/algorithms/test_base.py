@@ -1,8 +1,8 @@
 """What every algorithm says of itself, and its promises about bits, types and arguments in settings of all kinds."""
 
 import re
-from functools import cache, partial
-from typing import Annotated, NamedTuple
+from functools import partial
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -85,61 +85,36 @@ def test_passes_counts_the_gradients_of_local_steps(k0, epochs, batch_size, monk
     assert not np.delete(counted, selected).any()
 
 
-ROUNDS = 4
-COVER = [*rows(covering, WITH_SERVER), *rows(covering, ON_GRAPHS)]
-covered = pytest.mark.parametrize("place", range(len(COVER)), ids=["-".join(row.values()) for _, row in COVER])
+# not by default: "plain" is "small blocks" on one side, and "cover" and "star" are no other paths than those left
+FEW = {
+    "feature": ["small blocks", "compressed", "unreliable", "asynchronous"],
+    "selection": ["uniform", "all", "biased"],
+}
+FEW_GRAPHS = {"feature": ["small blocks", "timed"], "graph": ["ring", "lossy", "redrawn"]}
+COVER = [*rows(covering, WITH_SERVER | FEW), *rows(covering, ON_GRAPHS | FEW_GRAPHS)]
 
 
-class Both(NamedTuple):
+def check_bits_and_types(algorithm, row, rounds):
     """The same run on one host, whose client methods cannot write to their arguments, and on several."""
-
-    alone: Run
-    together: Run
-    watch: Watch
-    models: list[np.ndarray]  # of either, (rounds, n)
-    dtype: str
-
-
-def both(algorithm, row):
     alone, together = started(algorithm, row), started(algorithm, row, together=True)
     watch = Watch(algorithm)
     alone.hosts[0].find_method = partial(find_method, watch)
-    return Both(alone, together, watch, [run.rounds(ROUNDS) for run in (alone, together)], row["dtype"])
+    models = [run.rounds(rounds) for run in (alone, together)]
+    states = [run.states() for run in (alone, together)]
+    found = [run.fed.evaluate(run.server.x) for run in (alone, together)]
+    assert models[0].tobytes() == models[1].tobytes(), row
+    assert same(*states), row
+    assert same(*([*one.sums.values(), *one.maxima.values()] for one in found)), row
+    assert vars(alone.fed.ledger) == vars(together.fed.ledger), row
+    assert np.array_equal(alone.fed.times_selected, together.fed.times_selected), row
+    assert watch.kept, row
+    assert watch.models == {np.dtype(row["dtype"])}, row
+    assert {alone.server.x.dtype, *(v.dtype for v in states[0] if v.ndim > 1)} == watch.models, row
 
 
-@cache
-def of_the_cover(place):
-    return both(*COVER[place])
-
-
-def evaluated(*runs):
-    return [run.fed.evaluate(run.server.x) for run in runs]
-
-
-def same_bits(runs):
-    one, other = runs.alone, runs.together
-    return (
-        runs.models[0].tobytes() == runs.models[1].tobytes()
-        and same(one.states(), other.states())
-        and same(*([*found.sums.values(), *found.maxima.values()] for found in evaluated(one, other)))
-        and vars(one.fed.ledger) == vars(other.fed.ledger)
-        and np.array_equal(one.fed.times_selected, other.fed.times_selected)
-    )
-
-
-def same_types(runs):
-    models = runs.watch.models == {np.dtype(runs.dtype)} and runs.alone.server.x.dtype == runs.dtype
-    return models and runs.watch.kept and all(v.dtype == runs.dtype for v in runs.alone.states() if v.ndim > 1)
-
-
-@covered
-def test_the_bits_do_not_depend_on_hosts_nor_on_blocks_nor_on_arguments_that_can_be_written_to(place):
-    assert same_bits(of_the_cover(place))
-
-
-@covered
-def test_models_and_states_keep_their_type(place):
-    assert same_types(of_the_cover(place))
+@pytest.mark.parametrize("place", range(len(COVER)), ids=["-".join(row.values()) for _, row in COVER])
+def test_bits_and_types_depend_neither_on_hosts_nor_on_blocks_nor_on_arguments_that_can_be_written_to(place):
+    check_bits_and_types(*COVER[place], rounds=2)
 
 
 @pytest.mark.slow
@@ -147,6 +122,4 @@ def test_models_and_states_keep_their_type(place):
 def test_bits_and_types_are_kept_in_every_setting(method):
     factors = (ON_GRAPHS if method in GRAPHED else WITH_SERVER) | {"method": [method]}
     for algorithm, row in rows(every_row, factors):
-        runs = both(algorithm, row)
-        assert same_bits(runs), row
-        assert same_types(runs), row
+        check_bits_and_types(algorithm, row, rounds=4)

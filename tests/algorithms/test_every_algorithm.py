@@ -28,18 +28,24 @@ ROUNDS = 4
 PENALISED = {"fedepm-graph"}  # it ends at the minimiser of f with penalties
 EVERY = [(build(*case), None) for case in CASES]
 EVERY += [(build(name, options), graph) for name, options, graph in GRAPH_CASES]
+FIRST = {algorithm.label(): k for k, (algorithm, _) in reversed([*enumerate(EVERY)])}.values()  # one of each method
 
 
-def cases(wanted):
-    """Parameters ``place``: the cases of EVERY whose algorithm and graph are wanted."""
-    places = [(k, *case) for k, case in enumerate(EVERY) if wanted(*case)]
-    ids = [f"{algorithm.label()}-{graph['name']}-{k}" if graph else algorithm.label() for k, algorithm, graph in places]
-    return pytest.mark.parametrize("place", [k for k, _, _ in places], ids=ids)
+def cases(wanted, few=False):
+    """Parameters ``place``: the cases of EVERY whose algorithm and graph are wanted; ``few``: by default the FIRST."""
+    params = []
+    for k, (algorithm, graph) in enumerate(EVERY):
+        if wanted(algorithm, graph):
+            marks = pytest.mark.slow if few and k not in FIRST else ()
+            name = f"{algorithm.label()}-{graph['name']}-{k}" if graph else algorithm.label()
+            params.append(pytest.param(k, id=name, marks=marks))
+    return pytest.mark.parametrize("place", params)
 
 
 every = cases(lambda algorithm, graph: True)
+one_of_each = cases(lambda algorithm, graph: True, few=True)
 with_a_server = cases(lambda algorithm, graph: graph is None)
-precise = pytest.mark.parametrize("dtype", ["float64", "float32"])
+precise = pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 
 
 class Path(NamedTuple):
@@ -75,17 +81,17 @@ def least_value(run):
     return run.fed.evaluate(best).sums["objective"] / M
 
 
-@every
+@one_of_each
 def test_some_rounds_bring_f_and_its_gradient_down(place):
     before = path(place)
     run = start(EVERY[place][0], graph=EVERY[place][1])
-    run.rounds(60 if EVERY[place][1] else 20)
+    run.rounds((40 if place in FIRST else 60) if EVERY[place][1] else 20)
     f, g = run.measure()
     assert f < before.f - 0.5 * (before.f - least_value(run))
     assert g < 0.2 * before.g
 
 
-@cases(lambda algorithm, graph: graph is None and traits.selections(algorithm))
+@cases(lambda algorithm, graph: graph is None and traits.selections(algorithm), few=True)
 def test_another_seed_gives_other_bits(place):
     models = start(EVERY[place][0], seed=8).rounds(ROUNDS)
     assert models.tobytes() != np.array(path(place).models).tobytes()
@@ -105,7 +111,7 @@ def test_a_server_state_is_left_as_it_is(place):
         assert same([np.asarray(value) for value in server], copied)
 
 
-@every
+@one_of_each
 def test_single_precision_is_double_precision_to_rounding(place):
     single, double = (path(place, dtype).models[2] for dtype in ("float32", "float64"))
     assert np.allclose(single, double, rtol=2e-3, atol=2e-4)
@@ -180,13 +186,13 @@ def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorit
             refuse_study(config)
 
 
-@cases(lambda algorithm, graph: graph is not None and algorithm.label() not in PENALISED)
+@cases(lambda algorithm, graph: graph is not None and algorithm.label() not in PENALISED, few=True)
 def test_one_node_alone_ends_at_its_own_minimiser(place):
     """Without neighbours the method is a local one, whatever the graph."""
     A = np.random.default_rng(0).standard_normal((400, N))
     data = Pool(A, A @ np.arange(1.0, N + 1), None, np.array([400]))
     run = Run(EVERY[place][0], graph={"name": "ring"}, data=data)
-    run.rounds(800)
+    run.rounds(100 if place in FIRST else 800)
     assert np.allclose(run.server.x, np.arange(1, N + 1), atol=1e-3)
 
 

@@ -76,7 +76,7 @@ def test_theorem_5_2_inexact_gradients_still_contract(place):
     assert (gaps.mean(axis=0) <= bound + 5 * gaps.std(axis=0) / math.sqrt(40) + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
+@pytest.mark.parametrize("name", ["feddcd", pytest.param("accfeddcd", marks=pytest.mark.slow)])
 def test_the_random_model_is_that_of_a_selected_client(name):
     """Of any of them, equally often; duals and traffic are those of the mean."""
     dual = duals()[1]

@@ -133,9 +133,6 @@ def test_fedgia_itself_says_which_method_is_asynchronous():
         mpifed.run(table)
 
 
-STARTS = [0.002, 0.2, 20.0]
-
-
 def path_of(f, x, sigma, most, count):
     """States of x⁺ = x − f(x)/σ, f the gradient."""
     path = AdaptiveServer.initial(np.asarray(x, float), sigma, most)
@@ -193,7 +190,7 @@ def test_one_step_of_all_clients_does_not_lead_to_no_penalty_at_all():
         assert run.server.sigma > 0.01 * (smoothness(run).max() / M)
 
 
-@pytest.mark.parametrize("t", STARTS)
+@pytest.mark.parametrize("t", [0.002, 0.2, 20.0])
 def test_it_comes_to_a_t_of_its_own_whatever_the_first(t):
     run = Run(FedGiA(adaptive=True, t=t), selection=All())
     found = []

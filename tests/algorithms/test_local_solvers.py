@@ -71,8 +71,11 @@ convex = pytest.mark.parametrize("problem", CONVEX, ids=repr)
 
 
 @convex
-@pytest.mark.parametrize("tol", [1e-4, 1e-10])
-@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize(
+    ("tol", "kind"),
+    [(1e-10, "dense"), (1e-4, "csr")]
+    + [pytest.param(*case, marks=pytest.mark.slow) for case in [(1e-4, "dense"), (1e-10, "csr")]],
+)
 def test_newton_reaches_its_tolerance(problem, tol, kind):
     f = clients(problem, kind)
     rng = np.random.default_rng(1)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mpifed.federation.traits import required_methods
-from tests.helpers.algorithm_cases import CASES, GRAPH_CASES, start
-from tests.helpers.algorithm_runs import build
+from tests.algorithms.test_every_algorithm import EVERY, cases
+from tests.helpers.algorithm_cases import start
 
 torch = pytest.importorskip("torch")
 from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
@@ -14,10 +14,6 @@ pytestmark = pytest.mark.torch
 
 SECOND = {"hess", "hessian"}  # what devices do not have
 ROUNDS = 3
-EVERY = [(build(*case), None) for case in CASES]
-EVERY += [(build(name, options), graph) for name, options, graph in GRAPH_CASES]
-ABLE = [case for case in EVERY if not SECOND & {*required_methods(case[0])}]
-IDS = [f"{algorithm.label()}-{k}" for k, (algorithm, _) in enumerate(ABLE)]
 
 
 def on_device(setup, data, lo, hi):
@@ -32,9 +28,9 @@ def near(found, right, rtol):
     return np.array_equal(found[~finite], right[~finite]) and np.allclose(found[finite], right[finite], 0, rtol * scale)
 
 
-@pytest.mark.parametrize("case", ABLE, ids=IDS)
-def test_a_method_gives_the_same_models_states_and_records_on_a_device(case):
-    algorithm, graph = case
+@cases(lambda algorithm, graph: not SECOND & {*required_methods(algorithm)}, few=True)
+def test_a_method_gives_the_same_models_states_and_records_on_a_device(place):
+    algorithm, graph = EVERY[place]
     here, there = (start(algorithm, graph=graph, **options) for options in ({}, {"host": on_device}))
     assert near(there.rounds(ROUNDS), here.rounds(ROUNDS), 1e-12)
     for name, right in here.states()._asdict().items():

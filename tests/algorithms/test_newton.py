@@ -149,9 +149,12 @@ SINGULAR = {  # samples, labels, the advice, and samples and options that follow
 }
 TOLD = [*product(SINGULAR, ["newton", "fednl"])]
 TOLD.remove(("without events", "fednl"))  # whose shift l > 0 keeps the Hessian regular
+SLOW = [("given twice", "fednl"), ("only zeros", "fednl"), ("of other sizes", "fednl")]
 
 
-@pytest.mark.parametrize(("kind", "method"), TOLD)
+@pytest.mark.parametrize(
+    ("kind", "method"), [pytest.param(*case, marks=[pytest.mark.slow] * (case in SLOW)) for case in TOLD]
+)
 def test_a_hessian_that_is_singular_is_told_with_what_helps_and_that_helps(kind, method):
     samples, labels, advice, better, mu = SINGULAR[kind]
     halves = [len(labels) // 2] * 2

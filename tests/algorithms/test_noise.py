@@ -1,15 +1,21 @@
-"""Noise on uploads: its law, its scales, and what the clipped one really guarantees."""
+"""Noise on uploads: its law, scales and guarantee; clipped gradients of local steps, in every method that has them."""
 
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from mpifed.algorithms import FedEPM, SFedAvg
+import mpifed
+from mpifed import UserError
+from mpifed.algorithms import FedAvg, FedEPM, SFedAvg
+from mpifed.algorithms.parts import local_solvers
 from mpifed.algorithms.parts.noise import draw_laplace, log_signal_to_noise
+from mpifed.algorithms.parts.optimizers import SGD, clip_gradients
 from mpifed.algorithms.parts.step_sizes import ConstantStep
 from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
 from mpifed.problems import LeastSquares, Logistic
+from tests.algorithms.test_optimizers import TAKES
+from tests.helpers.algorithm_cases import SETTINGS
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, local
 
 
@@ -141,7 +147,7 @@ def neighbours(pairs, d, n, rng, binary):
     return Pool(X, y, None, np.full(2 * pairs, d))
 
 
-@pytest.mark.parametrize("k0", [1, 2, 5])
+@pytest.mark.parametrize("k0", [1, pytest.param(2, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("step_scale", ["samples", "one"])
 @pytest.mark.parametrize("problem", [LeastSquares(), Logistic(mu=0.5), Logistic(mu=0.1, regulariser="whole")], ids=repr)
 def test_reach_bounds_how_far_one_sample_moves_a_client(problem, step_scale, k0):
@@ -246,3 +252,36 @@ def test_the_record_tells_epsilon_and_the_smallest_ratio(name, options):
         assert ("epsilon_accounted" in row) == (options.get("noise") == "clipped")
         assert row.get("epsilon_accounted", 0) <= row["epsilon"]
     assert not {"snr", "epsilon"} & Run(build(name, {"noise": "none"})).row().keys()
+
+
+def test_a_client_is_clipped_by_its_own_norm_alone():
+    g = np.random.default_rng(1).standard_normal((5, 40)) * np.array([[0.01], [1], [5], [0], [100]])
+    together = clip_gradients(g, 2.0)
+    assert together.tobytes() == np.concatenate([clip_gradients(g[i : i + 1].copy(), 2.0) for i in range(5)]).tobytes()
+    assert np.array_equal(together[[0, 3]], g[[0, 3]])
+    assert np.allclose(np.linalg.norm(together[[1, 2, 4]], axis=1), 2.0, rtol=1e-6)
+    assert clip_gradients(g.astype(np.float32), 2.0).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", [name for name in TAKES if name != "fednova"])
+def test_every_method_with_an_optimizer_clips(name):
+    both = ({"name": "sgd", "clip": clip} for clip in (0.0, 1e-3))
+    plain, cut = (Run(build(name, SETTINGS.get(name, {}) | {"optimizer": one})).rounds(2)[-1] for one in both)
+    assert not np.array_equal(plain, cut)
+
+
+@pytest.mark.parametrize("kind", [local_solvers.SGDSolver, local_solvers.AdamSolver])
+def test_stochastic_solvers_of_dual_methods_clip_too(kind):
+    assert kind(clip=0.3).rule().clip == 0.3
+
+
+def test_a_bound_that_no_gradient_reaches_changes_no_bit():
+    some, none = (Run(FedAvg(optimizer=SGD(clip=clip))).rounds(3)[-1] for clip in (1e9, 0.0))
+    assert some.tobytes() == none.tobytes()
+
+
+def test_fednova_refuses_it_and_no_theorem_covers_it():
+    with pytest.raises(UserError, match=r"^algorithm: optimizer = sgd is wrong: fednova .*, and without clip$"):
+        build("fednova", {"optimizer": {"name": "sgd", "clip": 1.0}})
+    study = {"algorithm": {"name": "fedavg", "k0": 1, "step": 0.01, "certify": True, "optimizer": {"clip": 1.0}}}
+    assert not mpifed.run(study, rounds=2, selection="all", progress=False).certificate.bounds

@@ -24,7 +24,7 @@ def moreau(run, lam):
         ("flame", {"rho": 1.0}, 200),
         pytest.param("flame", {"rho": 1.0, "center": "local"}, 400, marks=pytest.mark.slow),
         pytest.param("flame", {"rho": 2.0}, 400, marks=pytest.mark.slow),
-        ("pfedme", {"eta": 0.1}, 200),
+        ("pfedme", {"eta": 0.1}, 120),
     ],
     ids=str,
 )

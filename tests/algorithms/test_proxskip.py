@@ -11,6 +11,7 @@ from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import M, Run, build, quadratics, systems
 
 CERTIFIED = {"data": {"name": "quadratic", "clients": 6, "features": 5}, "selection": "all", "rounds": 1}
+CLASSES = {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9}
 CERTIFIED["algorithm"] = {"name": "proxskip", "certify": True}
 
 
@@ -77,9 +78,9 @@ def test_without_strong_convexity_it_needs_p():
         mpifed.run({"algorithm": "proxskip", "data.clients": 4, "rounds": 1})
     flat = {"name": "softmax", "lam": 0.0}
     with pytest.raises(UserError, match=r"^proxskip cannot run on softmax as it stands: it needs algorithm\.p where "):
-        mpifed.run({"algorithm": "proxskip", "problem": flat, "data": "digits", "rounds": 1})
+        mpifed.run({"algorithm": "proxskip", "problem": flat, "data": CLASSES, "rounds": 1})
     with pytest.raises(UserError, match=r"it needs .*; with algorithm\.p and algorithm\.gamma it can, and so can "):
-        mpifed.run({"algorithm": "proxskip", "problem": "mlp", "data": "digits", "rounds": 1})
+        mpifed.run({"algorithm": "proxskip", "problem": "mlp", "data": CLASSES, "rounds": 1})
 
 
 def test_the_certificate_states_its_rate_a_step():

@@ -29,8 +29,12 @@ class Same(NamedTuple):
 
 
 def same(names, shared=({},), one=None, other=None, rounds=6, rtol=1e-12, own=None, **where):
-    """A case for each of the ``shared`` options: those of either method and settings of the run are the others."""
-    return [Same(names, (one or {}) | more, (other or {}) | more, rounds, rtol, where, own or {}) for more in shared]
+    """A case for each of the ``shared`` options: those of either method and settings of the run are the others.
+
+    By default the first of them alone is run.
+    """
+    found = [Same(names, (one or {}) | more, (other or {}) | more, rounds, rtol, where, own or {}) for more in shared]
+    return [pytest.param(case, id=str(case), marks=[pytest.mark.slow] * (k > 0)) for k, case in enumerate(found)]
 
 
 ALL, HALF = {"selection": All()}, {"selection": UniformSelection(share=0.5)}
@@ -130,7 +134,7 @@ EQUAL = [
 ]
 
 
-@pytest.mark.parametrize("case", EQUAL, ids=str)
+@pytest.mark.parametrize("case", EQUAL)
 def test_a_method_is_another_one(case):
     first, second = case.names.split(" is ")
     one = Run(build(first, case.one), **case.where, **case.own)

@@ -14,18 +14,21 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.checking import check as checking
 
 INLINE = re.compile(r"``(mpifed\.\w[^`]*\))``")
-ELSEWHERE = (
-    "__version__",
-    "extend.Array",
-)  # a text and an alias have no docstring: that of their module speaks of them
+ELSEWHERE = ("__version__", "extend.Array")  # a text and an alias: the docstrings of their modules speak of them
 NAMES = [
     *(name for name in mpifed.__all__ if name not in ("extend", "theory")),
     *(f"extend.{name}" for name in mpifed.extend.__all__),
     *(f"theory.{name}" for name in mpifed.theory.__all__),
     *(f"algorithms.parts.{name}" for name in ("Optimizer", "ServerOptimizer", "Solver", "Step")),
 ]
+LIKE_OTHERS = {  # whose examples run a study as those of other names do
+    *(f"extend.{name}" for name in ("Block", "Distribution", "Federation", "Graph", "GraphFederation", "LinearModel")),
+    *(f"algorithms.parts.{name}" for name in ("Optimizer", "ServerOptimizer", "Solver", "Step")),
+    *("extend.Local", "extend.RobustMean", "theory.StudyConstants"),
+}
 EXTRAS = {"frame": "pandas", "table": "pandas", "plot": "matplotlib"}
 STUDY = 'rounds = 2\nalgorithm = "fedavg"\ndata = {name = "gaussian", clients = 4, samples = 9, features = 3}\n'
 SAYING = (
@@ -58,8 +61,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def names(folder, monkeypatch):
-    """What examples speak of: arrays, items and a data frame; in the folder with files."""
+    """What examples speak of: arrays, items and a data frame; in the folder with files.
+
+    A check starts no ranks and no other process here, as it does in tests/contract.
+    """
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(checking, "EVERY", checking.EVERY[:3])
     parts = [[(row, row.sum()) for row in part] for part in (X[:9], X[9:])]
     found = {"mpifed": mpifed, "np": np, "NamedTuple": NamedTuple, "X": X, "y": X.sum(axis=1)}
     if importlib.util.find_spec("pandas"):
@@ -69,16 +76,14 @@ def names(folder, monkeypatch):
     return found | {"clients": [10, 20, 30], "train": parts, "test": parts}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_it_has_an_example_that_holds(name, names):
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LIKE_OTHERS else ()) for name in NAMES]
+)
+def test_its_example_holds(name, names):
     if name in EXTRAS:
         pytest.importorskip(EXTRAS[name])
-    examples, inline = blocks(name), INLINE.findall(text(name))
-    sources = [*(one.source for one in examples), *inline]
-    assert any(re.search(rf"\bmpifed\.{re.escape(name)}\b", source) for source in sources), (
-        f"{name} has no example of its use"
-    )
-    for source in inline:
+    examples = blocks(name)
+    for source in INLINE.findall(text(name)):
         eval(source.replace("\n", " "), dict(names))
     said = []
     test = doctest.DocTest(examples, names | {"__name__": "__main__"}, name, None, None, None)
@@ -86,7 +91,10 @@ def test_it_has_an_example_that_holds(name, names):
     assert not failed, "".join(said)
 
 
-def test_examples_are_short():
+def test_every_name_has_a_short_example_of_its_use():
     for name in NAMES:
-        lines = sum(len(one.source.splitlines()) for one in blocks(name))
+        sources = [one.source for one in blocks(name)]
+        lines = sum(len(source.splitlines()) for source in sources)
+        own = re.compile(rf"\bmpifed\.{re.escape(name)}\b")
+        assert any(map(own.search, [*sources, *INLINE.findall(text(name))])), f"{name} has no example of its use"
         assert lines <= 13, f"{name}: {lines} lines"

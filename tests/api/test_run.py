@@ -1,10 +1,18 @@
-"""Runs started, stopped and continued by a Python program, in one process and on several ranks."""
+"""Runs started, stopped, continued and watched by a Python program, in one process and on several ranks."""
+
+import io
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mpifed
+from mpifed.api import progress as module
+from mpifed.api.progress import Bar, ProgressWithCallback, progress
 from mpifed.core import plugins
+from mpifed.core.errors import UserError
+from mpifed.experiment.progress import Progress
 from tests.api.conftest import TABLE
 from tests.contract import wrong
 from tests.helpers.commands import execute, mpirun
@@ -50,8 +58,7 @@ def test_the_callback_stops_the_run_and_resume_goes_on_with_the_same_bits(tmp_pa
     stopped = mpifed.run(LONGER, path=path, callback=lambda round, row: np.bool_(round == 3))
     assert (stopped.status, stopped.cr) == ("stopped", 3)
     assert stopped.stop_reason == "the callback returned True after round 3; resume goes on"
-    whole = mpifed.run(LONGER)
-    assert np.array_equal(mpifed.resume(path).x, whole.x)
+    assert np.array_equal(mpifed.resume(path).x, mpifed.run(LONGER).x)
     at_once = mpifed.run(LONGER, callback=lambda round, row: True)
     assert at_once.stop_reason == "the callback returned True after round 0"
 
@@ -108,7 +115,8 @@ print(repr(result))
 """
 
 
-@pytest.mark.parametrize("callback", ["lambda round, row: round == 2", pytest.param("None", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("callback", ["lambda round, row: round == 2", "None"])
 def test_several_ranks_give_the_same_result_to_every_rank(tmp_path, monkeypatch, callback):
     (tmp_path / "study.py").write_text(PROGRAM.format(seed=0, callback=callback))
     done = execute(mpirun(3, "study.py"), cwd=tmp_path)
@@ -133,3 +141,65 @@ def test_ranks_with_other_arrays_are_refused_and_an_error_in_the_callback_ends_a
         assert done.code != 0
         assert told in done.err
         assert done.err.count("ZeroDivisionError: ") == (seed == 0)
+
+
+ROW = {"objective": 0.5, "grad_norm_sq": 1e-3}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal as stderr of the module alone: pytest sets sys.stderr itself."""
+    stream = Terminal()
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=stream, modules=sys.modules))
+    return stream
+
+
+def test_false_and_none_are_silent_and_the_line_is_that_of_the_command(terminal):
+    for wish in (False, None):
+        assert progress(wish).stream is None
+    for wish in (True, "line"):
+        assert type(progress(wish)) is Progress
+        assert progress(wish).stream is terminal
+
+
+def test_auto_is_a_bar_where_somebody_looks_and_tqdm_is_installed_else_the_line(monkeypatch, terminal):
+    with monkeypatch.context() as other:
+        other.setattr(module, "tqdm", lambda: None)
+        assert type(progress("auto")) is Progress
+    with monkeypatch.context() as other:
+        other.setattr(module, "sys", SimpleNamespace(stderr=io.StringIO(), modules={}))
+        assert type(progress("auto")) is Progress
+    pytest.importorskip("tqdm", reason="tqdm comes with the extra notebook")
+    monkeypatch.setattr(module, "DELAY", 0)
+    shown = progress("auto")
+    assert isinstance(shown, Bar)
+    shown.show(0, 8, ROW)
+    shown.show(1, 8, {})
+    shown.bar.refresh()
+    assert "1/8" in terminal.getvalue()
+    assert "f 0.5, ‖∇f‖² 1.00e-03" in terminal.getvalue()
+    shown.note("a note")
+    shown.close()
+    assert "mpifed: a note\n" in terminal.getvalue()
+
+
+def test_a_callback_that_returns_true_asks_to_stop(terminal):
+    heard = []
+    shown = progress(False, lambda round, row: heard.append(row) or round == 2)
+    assert isinstance(shown, ProgressWithCallback)
+    shown.show(1, 8, ROW)
+    assert (shown.stop, heard) == ("", [ROW])
+    shown.show(2, 8, ROW)
+    assert shown.stop == "the callback returned True"
+
+
+def test_other_wishes_are_refused():
+    with pytest.raises(UserError, match=r"^progress = 'bar' is wrong: it must be \"auto\", \"line\", True or False$"):
+        progress("bar")
+    with pytest.raises(UserError, match=r"^callback = 3 is wrong: it must be a function of a round and its row$"):
+        progress(False, 3)

@@ -144,15 +144,17 @@ def test_tries_stay_in_their_ranges_whose_unit_is_r_and_a_longer_list_begins_wit
             assert isinstance(options[key], int) == (key == "k0")
 
 
-@pytest.mark.parametrize("label", ["GD", "ProxSkip", "Newton", "FedAvg"])
-@pytest.mark.parametrize("absent", [{}, {"dropout": 0.2}])
+LOST = {"dropout": 0.2}
+MORE = [("GD", LOST), ("ProxSkip", {}), ("ProxSkip", LOST), ("FedAvg", {})]
+SYSTEMS = [("GD", {}), ("Newton", {}), ("FedAvg", LOST), *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE)]
+
+
+@pytest.mark.parametrize(("label", "absent"), SYSTEMS)
 def test_the_seconds_of_all_systems_are_those_that_runs_on_them_record(label, absent):
     """From one run on equal devices: who is selected and replies is known, and how often the work was done.
 
     Where nobody replies the server waits for the fastest, who is another on other devices: not so with this seed.
     """
-    if absent and label == "Newton":
-        pytest.skip("it needs all clients")
     data = {"name": "gaussian", "clients": 6, "samples": 5, "features": 3, "seed": 1}
     study = {"data": data, "selection": {"name": "uniform", "share": 0.5}} | ({"system": absent} if absent else {})
     workload = plan.Workload("w", "", "plain", study, rounds=5)
@@ -214,7 +216,19 @@ def test_where_nothing_is_drawn_there_is_one_run_and_seeds_draw_devices_alone():
         assert (first[score] == second[score]) == costs.one_of_each(score, False)
 
 
-def test_a_small_study_resumes_refuses_and_tells(small, capsys):
+OWN = """
+from mpifed.algorithms.gd import GD
+
+
+class Twice(GD, tag="twice"):
+    '''Gradient descent.'''
+"""
+
+
+def test_a_small_study_resumes_refuses_and_tells_and_a_class_of_a_users_own_enters_by_the_rules(
+    small, monkeypatch, capsys
+):
+    pytest.importorskip("matplotlib")
     assert done(small, "tune") == 2
     assert "goals.toml is missing" in capsys.readouterr().err
     assert done(small, "goals") == done(small, "tune") == 0
@@ -251,21 +265,6 @@ def test_a_small_study_resumes_refuses_and_tells(small, capsys):
     found = study.final(Table(small / "runs.jsonl"), "full", "held-out")
     assert {key[0] for key in found} == {judge}
     assert {key[3] for key in found} == {scores.CARRIED, scores.OWN}
-
-
-OWN = """
-from mpifed.algorithms.gd import GD
-
-
-class Twice(GD, tag="twice"):
-    '''Gradient descent.'''
-"""
-
-
-def test_a_class_of_a_users_own_enters_by_the_rules(small, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
-    for step in ("goals", "tune", "decide", "lock", "all"):
-        assert done(small, step) == 0
     (small / "own.py").write_text(OWN)
     monkeypatch.chdir(small)
     assert done(small, "run", "--plan", "full", "--method", "own.py:Twice", "--range", "gamma=0.3..3 / r") == 0

@@ -221,11 +221,14 @@ def test_the_answer_is_the_table_or_that_one_method_is_enough(apart, rows, words
     assert ("No method is enough, and no table is better than one: A, and B" in poor) == (apart is not BETTER)
 
 
-def test_the_page_is_written_whole_and_briefly(study):
-    pytest.importorskip("matplotlib")
+@pytest.mark.parametrize("checked", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_page_is_written_whole_and_briefly(study, checked, monkeypatch):
+    """``checked``: with the mixed model, which needs statsmodels and takes long."""
+    pytest.importorskip("statsmodels" if checked else "matplotlib")
     from benchmarks.arena import page
 
     folder, of = study
+    monkeypatch.setattr(mixed, "installed", lambda: checked)
     told = dict.fromkeys(plan.rules().plan["quick"].__struct_fields__, 2)
     path = page.written(of, told | {"called": "full", "runs": "9", "hours": "1.0", "made": " here"}, folder / "to")
     text = path.read_text("utf-8")
@@ -238,10 +241,10 @@ def test_the_page_is_written_whole_and_briefly(study):
     assert len([word for line in text.splitlines() if not line.startswith("|") for word in line.split()]) < 1800
     assert all((path.parent / target).exists() for target in re.findall(r"\]\(((?:pictures|arena)[^)]*)\)", text))
     assert "| FedGiA | " in text.split("## Pairs")[1].split("##")[0]
-    assert (page.WITHOUT in text) == (not mixed.installed())
+    assert (page.WITHOUT in text) == (not checked)
     counts = re.search(r"Of (\d+) such tests .* are significant .* for all\n(\d+) tests", text)
     assert int(counts[1]) == 5 * 6
-    assert int(counts[2]) == 5 * 6 + 5 * 4 * mixed.installed()
+    assert int(counts[2]) == 5 * 6 + 5 * 4 * checked
 
 
 @pytest.mark.slow

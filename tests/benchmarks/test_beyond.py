@@ -1,4 +1,4 @@
-"""Measures and variants of the comparison of all methods."""
+"""Measures, variants and the plan of tuning of the comparison of all methods."""
 
 from copy import copy
 
@@ -7,16 +7,20 @@ import pytest
 
 import mpifed
 from benchmarks.beyond import measures
+from benchmarks.beyond.tuning import plan
 from benchmarks.beyond.variants import Balanced, SlowTail
 from benchmarks.expressions import paper_measures, value
 from benchmarks.running import minimum
+from mpifed import UserError
 from mpifed.algorithms.fedgia import FedGiA
+from mpifed.core.toml import flatten
 from mpifed.data.cache import Cache
-from mpifed.experiment import optimum
+from mpifed.experiment import config, optimum
 from mpifed.experiment.config import experiment
 from mpifed.federation.participation.selection import UniformSelection
 from mpifed.report.least_time import seconds_to
 from mpifed.theory.least_time import lower_bound
+from tests.helpers.algorithm_cases import SERVED
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 
 STUDY = {
@@ -179,3 +183,37 @@ def test_the_least_time_of_a_study_is_what_certify_says_of_it():
         assert np.allclose(setting.tau, np.sqrt(np.arange(1, 6)))
         own = value(run, "over_least", paper_measures("beyond"))
         assert own == pytest.approx(seconds_to(run, 1e-3) / lower_bound(setting, 1e-3), rel=1e-6)
+
+
+UNITS = plan.Units(L=4.0, kappa=0.01, n=20, D=50, mean=10.0, X=0.5, optimum=0.1)
+TUNING = plan.read()
+LEFT_OUT = {"flame-dp", "ditto", "apfl"}  # noise; the server's model is that of FedAvg
+# not tuned yet
+LEFT_OUT |= {"ef21-hb", "ef21-bc", "ef21-sgd", "ef21-page", "fednew", "fedns", "lbfgs", "nesterov", "q-fedavg"}
+LEFT_OUT |= {"ringmaster", "rennala", "malenia", "ringleader"}  # asynchronous: in beyond/leasttime
+LEFT_OUT |= {"ad-admm", "fedbuff", "fedgia-async"}  # asynchronous: in beyond/asynchronous
+
+
+def test_values_are_multiples_of_units():
+    texts = {"1..8 / L": "0.25..2", "0.5 * L": 2.0, "10 / LD": 0.05, "2 * kappa": 0.02, "0.1 * X": 0.05}
+    texts |= {"0.01 * nXX": 0.05, "5e-4 * LX": 0.001, "constant": "constant", 1.5: 1.5}
+    assert {text: UNITS.scaled(text) for text in texts} == texts
+
+
+def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_settings_on_the_same_devices():
+    assert set(SERVED) - LEFT_OUT <= {table["name"] for table in TUNING.method}
+    labels = [table["label"] for table in TUNING.method]
+    assert len(set(labels)) == len(labels)
+    for number, table in enumerate(TUNING.method):
+        tries = plan.settings(table, TUNING.settings, number, UNITS).tries
+        ranges = any(isinstance(value, str) and ".." in value for value in flatten(table).values())
+        assert len(tries) == TUNING.settings if ranges else 1 < len(tries) < TUNING.settings, table["label"]
+        for one in tries:
+            config.experiment({"algorithm": one.algorithm})  # names and values are right
+    with pytest.raises(UserError, match="no method on a9a is called 'nowhere': there are GD; "):
+        plan.plans(TUNING, "a9a", ["nowhere"])
+    # equal clients of 10 samples: 0.2 s for a pass, 0.2 s for a model one way, 0.1 s for a message one way
+    system = plan.devices(UNITS)
+    assert 10 / system["speed"] == pytest.approx(0.2)
+    assert 8 * 20 / system["bandwidth_up"] == 8 * 20 / system["bandwidth_down"] == pytest.approx(0.2)
+    assert system["latency"] == pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""A claim holds, does not hold, is a tie, or is undecided because runs hit a limit or seeds are too few."""
+"""A claim holds, does not hold, is a tie, or is undecided, and what became of it can be read alone."""
 
 import math
 
@@ -6,10 +6,23 @@ import numpy as np
 import pytest
 
 from benchmarks.bench import Bench, Block, Claim, Columns
-from benchmarks.claims import FAILS, HOLDS, TIE, alike, below, chance, difference, examine, falling, steady
+from benchmarks.claims import (
+    FAILS,
+    HOLDS,
+    TIE,
+    Case,
+    Finding,
+    alike,
+    below,
+    chance,
+    difference,
+    examine,
+    falling,
+    steady,
+)
 from benchmarks.grid import Cell
-from benchmarks.tally import held
-from benchmarks.verdict import Sample
+from benchmarks.tally import held, literal, sentence
+from benchmarks.verdict import OTHER, Sample
 
 INF = math.inf
 LIMIT = "is not decided: runs hit a limit"
@@ -122,3 +135,58 @@ def test_kendalls_probabilities_are_exact_and_a_trend_of_equal_laws_is_rarely_se
     found = [falling([Sample(tuple(draw.normal(20.0, 1.0, 10))) for _ in range(5)]) for _ in range(300)]
     assert found.count(HOLDS) <= 0.05 * 300
     assert found.count(FAILS) <= 0.08 * 300
+
+
+CLAIM = Claim(text="A is fast.", where="page 1", measure="rounds", order=["A", "B"])
+YES = [Case(f"Example {k}, k₀ = 5", {"A": 3.0, "B": 100.0 + k}) for k in range(5)]
+TIES = [Case("Example 8", {"A": 7.0, "B": 7.0})]
+NO = [Case("Example 9", {"A": 7.0, "B": math.inf})]
+SAID = "“A is fast”, page 1, "
+TESTED = ", tested as CR of A < B: "
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "ties", "open", "text"),
+    [
+        (YES[:1], [], [], 0, f"✓ {SAID}holds in the only case{TESTED}Example 0, k₀ = 5 (A 3, B 100)."),
+        (YES[:2], [], [], 1, f"holds in both cases, 1 not decided{TESTED}Example 0, k₀ = 5 (A 3, B 100); Example 1"),
+        (YES, [], [], 0, "; Example 2, k₀ = 5 (A 3, B 102); and 2 more."),
+        (YES[:1], NO, [], 0, "(A 3, B 100); but not Example 9 (A 7, B never)."),
+        ([], NO * 3, [], 0, f"✗ {SAID}does not hold in any of 3 cases{TESTED}Example 9 (A 7, B never)"),
+        (YES[:1], NO, TIES, 0, f"~ {SAID}holds in 1 of 3 cases, 1 tie, "),
+        ([], NO, TIES, 0, f"✗ {SAID}fails in 1 of 2 cases, 1 tie, "),
+        ([], [], TIES, 0, f"≈ {SAID}is a tie in the only case{TESTED}Example 8 (A 7, B 7)."),
+        ([], [], [], 2, f"? {SAID}is not decided: runs hit a limit."),
+        ([], [], [], 0, f"? {SAID}is not available."),
+    ],
+)
+def test_a_claim_is_a_sentence_with_its_numbers(yes, no, ties, open, text):
+    assert text in sentence(Finding(CLAIM, yes, no, ties, ["runs hit a limit"] * open), "k₀")
+
+
+def test_cases_on_other_data_do_not_count_beside_those_on_the_papers_and_what_fails_says_why():
+    other = [case._replace(other=True) for case in NO]
+    assert Finding(CLAIM, YES, other).kind == HOLDS
+    assert sentence(Finding(CLAIM, YES[:1], other), "").startswith(f"✓ {SAID}holds in 1 of 2 cases")
+    assert Finding(CLAIM, [], other).kind == OTHER
+    assert Finding(CLAIM, [case._replace(other=True) for case in YES], NO).kind == FAILS
+    # a claim that does not hold says why
+    claim = Claim(text="A is fast.", measure="rounds", order=["A", "B"], why="B is a gradient method.")
+    assert sentence(Finding(claim, [], NO), "").endswith("(A 7, B never). Why: B is a gradient method.")
+    assert "Why" not in sentence(Finding(claim, YES), "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ({"falls": ["A"]}, "tested as CR falling with k₀: A (k₀ = 1: 9, k₀ = 5: 3)."),
+        ({"rises": ["A"]}, "tested as CR rising with k₀"),
+        ({"flat": ["A"], "within": 0.1}, "tested as CR the same up to 10 % with k₀"),
+        ({"equal": ["A"], "within": 0.02}, "tested as equal CR up to 2 %"),
+        ({"below": ["A"], "bound": 12.5}, "tested as CR of at most 12.5"),
+    ],
+)
+def test_it_says_what_was_tested(kind, text):
+    claim = Claim(text="A", measure="rounds", **kind)
+    assert text in sentence(Finding(claim, [Case("A", {"k₀ = 1": 9.0, "k₀ = 5": 3.0})], []), "k₀")
+    assert literal("f* of FedGiA_D < [0, 1]") == r"f\* of FedGiA_D \< \[0, 1]"  # nothing for Markdown to interpret

@@ -74,7 +74,8 @@ def test_the_program_of_2022_divides_r0_by_a_logarithm_and_that_of_2023_takes_a_
     assert other.x == pytest.approx(1.25 * one.x, rel=1e-12)
 
 
-PROGRAMS = [(", program of 2022", 32, 5e-3), (", program of 2022", 160, 5e-3), (", program of 2023", 32, 0.2 * 32)]
+PROGRAMS = [(", program of 2022", 160, 5e-3), (", program of 2023", 32, 0.2 * 32)]
+PROGRAMS += [pytest.param(", program of 2022", 32, 5e-3, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("reading", "clients", "expected"), [(" as printed", 32, 5e-2), *PROGRAMS])

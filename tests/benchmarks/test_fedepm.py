@@ -81,6 +81,6 @@ def test_the_epsilon_of_the_fifteenth_upload(algorithm, times):
 
 @pytest.mark.parametrize(("name", "each"), [("sfedavg", 1), ("sfedprox", 3), ("fedepm", 0)])
 def test_gradients_of_a_round_are_counted_from_the_settings_alone(name, each):
-    study = NOISY | {"rounds": 1, "problem": "logistic"}
+    study = NOISY | {"rounds": 1, "problem": "logistic", "data": NOISY["data"] | {"clients": 5}}
     found = [gradients(mpifed.run(study | {"algorithm": {"name": name, "k0": k0, "epsilon": 0.1}})) for k0 in (2, 5)]
     assert found == [2 * each + 1, 5 * each + 1]

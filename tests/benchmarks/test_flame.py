@@ -1,5 +1,7 @@
 """What Theorems 1 and 2 and Lemma 1 of FLAME say of runs, and the runs that record it."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ CHECKED = "benchmarks.flame.variants:Checked"
 LAM, L, CLIENTS = 4.35, 1.0, 100
 
 
+@cache
 def run(rho, clients=CLIENTS, lam=LAM, largest=L, **options):
     """FLAME with Algorithm 1's centre and accurate personal models on quadratic functions; λ/m = 0.0435."""
     algorithm = {"name": CHECKED, "rho": rho, "lam": lam, "center": "local", "batch_size": 0, "epochs": 60, **options}

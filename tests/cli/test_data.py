@@ -5,6 +5,7 @@ import pytest
 
 from mpifed.data.dataset import Data
 from mpifed.data.public import PUBLIC
+from tests.experiment.conftest import chosen
 from tests.helpers.commands import mpifed
 from tests.helpers.data_files import X, write, y
 from tests.helpers.image_files import idx
@@ -83,7 +84,7 @@ def test_words_as_labels_are_named_and_how_a_file_divides_its_samples_is_said(tm
     assert value(said(tmp_path / "users.csv", "data.client=user"), "partition") == 'by the column "user"'
 
 
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", chosen(GENERATED, "synthetic", "quadratic", "images", "gaussian"))
 def test_every_generated_data_set_is_described_and_drawn(tmp_path, name):
     picture = tmp_path / "partition.svg"
     text = said(name, "data.clients=5", *SMALL.get(name, []), "-o", picture)

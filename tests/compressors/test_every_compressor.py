@@ -112,7 +112,7 @@ def test_over_all_choices_of_places_the_mean_is_the_message_and_the_error_is_ome
 
 @pytest.mark.parametrize(("name", "options"), VECTORS)
 @pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 def test_an_unbiased_compressor_has_the_right_mean_and_an_error_of_at_most_omega(name, options, symmetric, dtype):
     C = build(name, **options)
     omega = C.omega(6, symmetric)

@@ -23,31 +23,25 @@ from tests.helpers.commands import mpifed as command
 
 HERE = Path(__file__).parent
 OUTSIDE = ("1 and 3 ranks", "stopped and resumed")  # they start processes
-METHODS = [
-    (
-        wrong.SelectsNobody,
-        "participation",
-        "round: selects 0 times in round 1, and participation = Participation.SELECTED says 1",
-    ),
-    (wrong.AsksOthers, "participation", "asks client"),
-    (wrong.AsksNobodyElse, "participation", "asks the selected clients alone in 3 rounds"),
-    (wrong.SendsTwo, "upload and message_size", "10 numbers travel up for each client and selection in round 1"),
-    (wrong.GetsMore, "upload and message_size", "10 numbers travel down for each client and selection in round 1"),
-    (
-        wrong.WorksMore,
-        "sample_gradients",
-        "computes 2 gradients of each sample for a selection, and sample_gradients(d) says 1",
-    ),
-    (wrong.KeepsElsewhere, "fields of upload", "upload.last_upload = 'z'"),
-    (wrong.NeedsMore, "requires", 'calls f.lipschitz, and requires does not name it: Requirement("lipschitz")'),
-    (wrong.NeedsLess, "requires", "requires names hessian, and 3 rounds did not call it"),
-    (wrong.LooksAside, "blocks of other sizes", "gradient: with block_bytes = 1"),
-    (wrong.DrawsAnywhere, "two runs, same bits", "random numbers come from f.rng"),
-    (wrong.Grows, "state that stays in size", "the field path of the server's state has 1, 2, 3 numbers"),
-    (wrong.FirstOfAll, "permuted clients", "in the opposite order"),
-    (wrong.Shrinks, "fixed point", "6 rounds take it"),
-    (wrong.Fails, "what it returns", "AttributeError: 'Local' object has no attribute 'gradients'"),
-]
+LONG = ("two runs, same bits", "blocks of other sizes", "permuted clients", "fixed point")  # they run a study again
+EVERY = pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "every"])
+METHODS = """\
+SelectsNobody | participation | round: selects 0 times in round 1, and participation = Participation.SELECTED says 1
+AsksOthers | participation | asks client
+AsksNobodyElse | participation | asks the selected clients alone in 3 rounds
+SendsTwo | upload and message_size | 10 numbers travel up for each client and selection in round 1
+GetsMore | upload and message_size | 10 numbers travel down for each client and selection in round 1
+WorksMore | sample_gradients | computes 2 gradients of each sample for a selection, and sample_gradients(d) says 1
+KeepsElsewhere | fields of upload | upload.last_upload = 'z'
+NeedsMore | requires | calls f.lipschitz, and requires does not name it: Requirement("lipschitz")
+NeedsLess | requires | requires names hessian, and 3 rounds did not call it
+LooksAside | blocks of other sizes | gradient: with block_bytes = 1
+DrawsAnywhere | two runs, same bits | random numbers come from f.rng
+Grows | state that stays in size | the field path of the server's state has 1, 2, 3 numbers
+FirstOfAll | permuted clients | in the opposite order
+Shrinks | fixed point | 6 rounds take it
+Fails | what it returns | AttributeError: 'Local' object has no attribute 'gradients'
+"""  # class of wrong.py | check | words
 OTHERS = [
     (wrong.WrongSlope(), "gradient", "slope: ∂f/∂x_0 of client"),
     (wrong.WrongBend(), "Hessian", "∇²f v of client 0 is off by 0.1 of its length"),
@@ -72,8 +66,6 @@ OTHERS = [
     (wrong.Coin(slip="draws"), "two runs, same bits", "alone: two runs with the same seed"),
     (wrong.Path(slip="grows"), "memory", "numbers after steps 1 to 3"),
 ]
-
-
 RIGHT = [wrong.Descent, wrong.Squares, wrong.Written, wrong.Half, wrong.InTurn, wrong.Noise, wrong.Shuffled]
 RIGHT += [wrong.Relative, wrong.Uphill, wrong.Coin, wrong.Path]
 
@@ -100,12 +92,12 @@ OWN = {cls.kind for cls in RIGHT}  # of which classes that are right are in wron
 FIRST = list({kind: (kind, name) for kind, name in reversed(MEMBERS) if kind not in OWN}.values())
 
 
-def rows(component, but=OUTSIDE, options=None, only=None):
+def rows(component, but=OUTSIDE, options=None, only=None, **table):
     """The rows of all checks of a component, or of those ``only``, without those ``but``, by name."""
     cls = component if isinstance(component, type) else type(component)
     own = to_plain(component, "component") | (options or {})
     with tempfile.TemporaryDirectory() as folder:
-        case = make_case(cls, own, build_table(None, None, {}), Path(folder))
+        case = make_case(cls, own, build_table(None, None, table), Path(folder))
         some = [one for one in checks_of(cls) if one[0] not in but and (only is None or one[0] in only)]
         return {row.check: row for row in run_checks(some, case)}
 
@@ -114,17 +106,21 @@ def failing(found):
     return {name: row.about for name, row in found.items() if row.outcome == FAILED}
 
 
-@pytest.mark.parametrize(("method", "check", "words"), METHODS, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_mistake_of_a_method_is_found_by_its_check_alone(method, check, words):
-    found = failing(rows(method))
+@EVERY
+@pytest.mark.parametrize("line", METHODS.splitlines(), ids=lambda line: line.partition(" ")[0])
+def test_a_mistake_of_a_method_is_found_by_its_check_alone(line, every):
+    """By default among those that run the study once."""
+    method, check, words = line.split(" | ")
+    found = failing(rows(getattr(wrong, method), OUTSIDE if every else {*OUTSIDE, *LONG} - {check}))
     assert list(found) == [check]
     assert words in found[check]
     assert "wrong.py" in found[check]
 
 
+@EVERY
 @pytest.mark.parametrize(("component", "check", "words"), OTHERS, ids=lambda value: str(value)[:40])
-def test_a_mistake_of_another_component_is_found_by_its_check(component, check, words):
-    found = failing(rows(component))
+def test_a_mistake_of_another_component_is_found_by_its_check(component, check, words, every):
+    found = failing(rows(component, only=None if every else [check]))
     assert words in found[check]
     assert found[check].startswith("wrong.py:")
 
@@ -141,9 +137,11 @@ def test_a_file_in_a_folder_called_mpifed_is_still_a_users(tmp_path):
     assert re.match(r"mine\.py:\d+ gradient: AttributeError", describe_error(error.value))
 
 
+@EVERY
 @pytest.mark.parametrize("cls", RIGHT)
-def test_a_class_that_is_right_passes(cls):
-    assert not failing(rows(cls))
+def test_a_class_that_is_right_passes(cls, every):
+    """By default a method in all checks, and others in those that run the study once."""
+    assert not failing(rows(cls, OUTSIDE if every or cls is wrong.Descent else (*OUTSIDE, *LONG)))
 
 
 @pytest.mark.slow
@@ -174,7 +172,7 @@ def test_a_class_of_a_program_is_checked_as_far_as_this_process_goes():
     class Mine(wrong.Descent):
         """Of this function alone."""
 
-    found = {row.check: row for row in mpifed.check(Mine).rows}
+    found = {row.check: row for row in mpifed.check(Mine, rounds=2).rows}
     assert not failing(found)
     for name in OUTSIDE:
         assert found[name].outcome == OPEN
@@ -186,7 +184,7 @@ def test_steps_that_are_too_long_and_noise_with_a_seed_are_no_mistake_of_the_fix
     alone = ("fixed point", "permuted clients")
     long = rows(mpifed.algorithms.FedOpt(step=mpifed.steps.ConstantStep(a=0.02), server=server), only=alone[:1])
     assert (long["fixed point"].outcome, "steps are too long" in long["fixed point"].about) == (OPEN, True)
-    drawn = rows(mpifed.algorithms.FlameDP(noise_seed=4), only=alone)
+    drawn = rows(mpifed.algorithms.FlameDP(noise_seed=4), only=alone, rounds=2)
     assert {drawn[name].about for name in alone} == {"it draws random numbers, or the problem does"}
 
 
@@ -215,8 +213,11 @@ def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
     ],
 )
 def test_the_exit_code_is_1_where_a_check_failed_and_2_for_a_mistake_in_the_command(words, code, said, monkeypatch):
-    inside = [one for one in checking.EVERY if one[0] not in OUTSIDE]
+    inside = [one for one in checking.EVERY if one[0] not in (*OUTSIDE, *LONG)]
     monkeypatch.setattr(checking, "EVERY", inside)
+    monkeypatch.setattr(checking, "LAST", [])  # the test of devices imports PyTorch
+    brief = [one for one in checking.FAMILIES["algorithms"] if one[0] not in LONG]
+    monkeypatch.setitem(checking.FAMILIES, "algorithms", brief)
     done = command("check", *words, cwd=HERE)
     assert (done.code, said in done.out + done.err) == (code, True), done.out + done.err
 
@@ -227,15 +228,15 @@ def test_ranks_are_refused(monkeypatch):
         mpifed.check(wrong.Descent)
 
 
-def passes(kind, name, but):
-    found = rows(KINDS[kind].member(name, "name"), but, NEEDED.get(kind, {}).get(name))
+def passes(kind, name, but, **table):
+    found = rows(KINDS[kind].member(name, "name"), but, NEEDED.get(kind, {}).get(name), **table)
     assert not failing(found)
     assert PASSED in {row.outcome for row in found.values()}
 
 
 @pytest.mark.parametrize(("kind", "name"), FIRST)
 def test_one_of_every_other_family_passes(kind, name):
-    passes(kind, name, OUTSIDE)
+    passes(kind, name, (*OUTSIDE, *LONG, "on tensors"), rounds=2)
     assert kind in checking.ROUTINES, "where a mistake of its members is"
 
 

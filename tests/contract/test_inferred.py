@@ -31,12 +31,8 @@ def numbered(labels):
     return [f"{label} 1:{k + 1} 2:0.5" for k, label in enumerate(labels)]
 
 
-def cells(rows, head="a,b,y"):
-    return [head, *rows] if head else rows
-
-
 HEADLESS = [f"{k},{2 + k % 3},yes" if k % 2 else f"{k},{3 + k % 2},no" for k in range(ROWS)]
-GRADES = [f"{k % 3},{k % 5},{k % 2}" for k in range(ROWS)]
+GRADES = ["a,b,y", *(f"{k % 3},{k % 5},{k % 2}" for k in range(ROWS))]
 
 # what, suffix, lines, line 0 or 1 that is changed and what it becomes, the note, keys that state it, problem
 INFERRED = {
@@ -50,8 +46,8 @@ INFERRED = {
         *({"classes": ["a", "b", "c"]}, "softmax"),
     ),
     "header": ("csv", HEADLESS, {0: "0,1,no"}, "the first line is a header", {"header": False}, "logistic"),
-    "levels": ("csv", cells(GRADES), {1: "7,0,0"}, "the levels of 'a'", None, "logistic"),
-    "texts": ("csv", cells(GRADES), {1: "0,0,0"}, "which columns hold texts", None, "logistic"),
+    "levels": ("csv", GRADES, {1: "7,0,0"}, "the levels of 'a'", None, "logistic"),
+    "texts": ("csv", GRADES, {1: "0,0,0"}, "which columns hold texts", None, "logistic"),
 }
 OPTIONS = {"levels": {"categories": ["a"]}}
 
@@ -121,14 +117,14 @@ def test_a_study_that_states_all_of_it_has_no_such_note_and_refuses_samples_of_a
 def test_texts_in_a_column_of_numbers_make_levels_of_it(study):
     """The effect of the row "texts": the first cell of a column of a CSV file says what it holds."""
     words = ["x", *"yzx" * 3, "y", "z"]
-    rows = [f"{word},{k % 5},{k % 2}" for k, word in enumerate(words)]
-    assert outside(study("csv", cells(rows), "logistic"))[0] > outside(study("csv", cells(GRADES), "logistic"))[0]
+    rows = ["a,b,y", *(f"{word},{k % 5},{k % 2}" for k, word in enumerate(words))]
+    assert outside(study("csv", rows, "logistic"))[0] > outside(study("csv", GRADES, "logistic"))[0]
 
 
 def test_the_mark_between_cells_is_a_samples_where_there_is_no_header(study):
     told = notes(study("csv", HEADLESS, "logistic", header=False))
     assert f"the mark between cells is found from the first line, which is a sample{AFTER}" in told
-    assert "the mark between" not in notes(study("csv", cells(GRADES), "logistic", header=True))
+    assert "the mark between" not in notes(study("csv", GRADES, "logistic", header=True))
 
 
 @pytest.mark.parametrize("partition", ["shards", "classes", {"name": "dirichlet", "alpha": 5.0}])

@@ -1,5 +1,6 @@
 """What a guarantee withstands, refuses, says and counts; and what a run without one must not suggest."""
 
+import itertools
 from pathlib import Path
 
 import h5py
@@ -16,7 +17,7 @@ from mpifed.data.sources.public_tables import UnitColumns
 from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.new_result import study_notes
 from mpifed.experiment.run import start
-from mpifed.features.guarantee.notes import privacy_notes
+from mpifed.features.guarantee import privacy_notes
 from mpifed.features.listed import list_callbacks, make_features
 from mpifed.federation.host import Host
 from mpifed.report.summary import show
@@ -100,7 +101,7 @@ EVERY_THIRD = {"checkpoint": {"every_rounds": 3, "every_seconds": 0.0}}
 @pytest.mark.parametrize(
     ("deaths", "settings", "on_disk", "redrawn"),
     [
-        ([8, 3], {}, True, 8 + 3),  # before the first checkpoint
+        pytest.param([8, 3], {}, True, 8 + 3, marks=pytest.mark.slow),  # before the first checkpoint
         ([8, 3], {}, False, 8 + 3),
         ([2, 8, 8], EVERY_THIRD, True, 2 + 2 + 2),  # lost are round 2, then 7 and 8, then 8 again
     ],
@@ -263,12 +264,11 @@ def test_a_run_with_a_guarantee_says_what_it_is_and_which_stop_rules_and_starts_
     assert "the privacy that it spent is not counted here" in told(start="out.h5")
 
 
-@pytest.mark.parametrize("noise", ["released", "matched"])
-@pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])
-def test_other_noise_is_said_to_guarantee_nothing(name, noise):
-    text = told(algorithm={"name": name, "noise": noise})
-    assert text.startswith("no privacy is guaranteed: ")
-    assert "|" not in text
+def test_other_noise_is_said_to_guarantee_nothing():
+    for name, noise in itertools.product(["fedepm", "sfedavg", "sfedprox"], ["released", "matched"]):
+        text = told(algorithm={"name": name, "noise": noise})
+        assert text.startswith("no privacy is guaranteed: ")
+        assert "|" not in text
     assert told(algorithm={"name": "fedepm", "noise": "none"}) == told(algorithm={"name": "fedavg"}) == ""
 
 
@@ -307,28 +307,24 @@ def cut_off(monkeypatch, path, rounds, action):
         assert len(file["rounds/round"]) == rounds + 1  # every round is in the file as soon as it is over
 
 
-def test_uploads_that_are_drawn_again_count_again_also_after_several_crashes(monkeypatch, tmp_path):
-    """Checkpoints after rounds 3, 6 …; uploads of lost rounds, and of the round under way, may have left the client."""
-    path, table = tmp_path / "out.h5", TABLE | {"checkpoint": {"every_rounds": 3}}
-    cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))  # lost: 4, 5 and the one under way
-    cut_off(monkeypatch, path, 4, lambda: mpifed.resume(path))  # from round 3 again; lost: 4 and the one under way
-    cut_off(monkeypatch, path, 7, lambda: mpifed.resume(path))  # past the checkpoint of round 6; lost: 7 and 8
-    result = mpifed.resume(path)
-    assert result.status == "finished"
-    assert result.attrs["rounds_redrawn"] == 3 + 2 + 2
-    counts = uploads(result)
-    assert counts[:4] == [0, 1, 2, 3]
-    assert counts[4:7] == [4 + 5, 5 + 5, 6 + 5]  # as the third run recorded them
-    assert counts[7:] == [round + 7 for round in range(7, 13)]
-
-
-def test_without_a_checkpoint_all_rounds_are_drawn_again(monkeypatch, tmp_path):
-    """1 to 5 and the one under way."""
+@pytest.mark.parametrize(
+    ("checkpoint", "cuts", "redrawn", "counts"),
+    [  # lost are 4, 5 and the round under way; from round 3 again, 4 and that one; past round 6, 7 and 8; then all
+        ({"every_rounds": 3}, [5, 4, 7], 3 + 2 + 2, [0, 1, 2, 3, 4 + 5, 5 + 5, 6 + 5, *range(7 + 7, 13 + 7)]),
+        ({"every_seconds": 0.0}, [5], 6, [*range(6, 13 + 6)]),
+    ],
+)
+def test_uploads_that_are_drawn_again_count_again_also_after_several_crashes(
+    checkpoint, cuts, redrawn, counts, monkeypatch, tmp_path
+):
+    """Uploads of lost rounds, and of the round under way, may have left the client; others are as a run recorded."""
     path = tmp_path / "out.h5"
-    cut_off(monkeypatch, path, 5, lambda: mpifed.run(TABLE | {"checkpoint": {"every_seconds": 0.0}}, path=path))
+    cut_off(monkeypatch, path, cuts[0], lambda: mpifed.run(TABLE | {"checkpoint": checkpoint}, path=path))
+    for rounds in cuts[1:]:
+        cut_off(monkeypatch, path, rounds, lambda: mpifed.resume(path))
     result = mpifed.resume(path)
-    assert result.attrs["rounds_redrawn"] == 6
-    assert uploads(result)[1:] == [round + 6 for round in range(1, 13)]
+    assert (result.status, result.attrs["rounds_redrawn"]) == ("finished", redrawn)
+    assert uploads(result) == counts
 
 
 def test_a_run_that_is_stopped_in_order_goes_on_counting(tmp_path):

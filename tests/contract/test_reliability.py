@@ -26,7 +26,8 @@ from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute
 from tests.helpers.commands import mpifed as mpifed_command
 
-LONG = ["rounds=12", "stop.gradient=0", "checkpoint.every_rounds=3", "-o", "o/out.h5"]
+SMALL = ["algorithm=gd", "data.clients=4", "data.features=3", "kernels=numpy"]
+LONG = [*SMALL, "rounds=12", "stop.gradient=0", "checkpoint.every_rounds=3", "-o", "o/out.h5"]
 ENDS = "while the run wrote to it, and the run ends after 9 rounds: "
 FATES = {  # what happens to the file after round 7: (the sentence, round of the checkpoint left, what resume says)
     "removed": (f"was removed {ENDS}run it again; ", 9, "back, or run"),
@@ -114,7 +115,7 @@ def test_a_run_whose_file_another_program_changes_ends_with_a_sentence_and_leave
         show(self, round, *rest)
 
     monkeypatch.setattr(Progress, "show", spoil)
-    study = ["data=gaussian", "data.clients=4", "problem=logistic", "algorithm=gd", "kernels=numpy"]
+    study = ["data=gaussian", "problem=logistic"]
     assert main(["run", *LONG, *study, "record.models=1", "evaluate.clients=true", "-q"]) == 1
     did = "written over" if how == "written over" else "truncated"
     said = capsys.readouterr().err
@@ -123,12 +124,12 @@ def test_a_run_whose_file_another_program_changes_ends_with_a_sentence_and_leave
 
 
 def test_a_full_disk_behind_standard_output_or_error_is_told_and_ends_no_run(here):
-    quick = ("data.clients=4", "data.features=3", "rounds=2", "kernels=numpy")
+    quick = (*SMALL, "rounds=2")
     command = shlex.join([sys.executable, "-m", "mpifed"])
     told = "mpifed: what this command prints cannot be written: no space left on device\n"
     for words, code, err in (
         (f"{command} run {' '.join(quick)} -q -o o/a.h5 2> /dev/full", 0, ""),
-        (f"{command} sweep {' '.join(quick)} --grid seed=0:3 -j 2 -o o > /dev/full", 1, told),
+        (f"{command} sweep {' '.join(quick)} --grid seed=0:3 -j 1 -o o > /dev/full", 1, told),
     ):
         done = execute(["sh", "-c", words])
         assert (done.code, done.out, done.err.splitlines(True)[-1:]) == (code, "", [err] if err else []), words
@@ -139,11 +140,11 @@ def test_checkpoints_go_through_a_link_to_another_disk_which_stays(here):
     scratch, link = Path("scratch"), Path("o/out.h5.checkpoint")
     link.symlink_to(scratch.absolute())
     for _ in range(2):  # the second run removes the checkpoint of the first
-        assert main(["run", *LONG, "kernels=numpy", "--force", "-q"]) == 0
+        assert main(["run", *LONG, "--force", "-q"]) == 0
         assert read_checkpoint("o/out.h5").round == 12
     (scratch / "mine.txt").write_text("of the user")
     assert main(["resume", "o/out.h5", "rounds=15", "-q"]) == 0
-    assert main(["run", *LONG, "kernels=numpy", "checkpoint.keep=false", "--force", "-q"]) == 0
+    assert main(["run", *LONG, "checkpoint.keep=false", "--force", "-q"]) == 0
     assert link.is_symlink()
     assert os.listdir(scratch) == ["mine.txt"]
 
@@ -153,26 +154,25 @@ def test_the_name_of_a_result_leaves_room_for_those_beside_it(here, capsys):
     for length in (most, most + 1, 250):
         name = f"o/{'a' * (length - 3)}.h5"
         if length == most:
-            assert main(["run", *LONG[:-1], name, "kernels=numpy", "checkpoint.keep=false", "-q"]) == 0
+            assert main(["run", *LONG[:-1], name, "checkpoint.keep=false", "-q"]) == 0
         else:
             assert main(["run", *LONG[:-1], name, "-q"]) == 2
             assert capsys.readouterr().err.endswith(f"is wrong: the name of a result has at most {most} bytes here\n")
 
 
-def test_a_result_that_the_program_itself_holds_open_is_read(here):
-    xarray = pytest.importorskip("xarray")
-    mpifed.run(rounds=3, record={"models": 1}, path="o/out.h5", progress=False)
-    for hold, more in (
-        (h5py.File, {"mode": "r"}),
-        (h5py.File, {"mode": "a"}),
-        (xarray.open_dataset, {"group": "rounds", "engine": "h5netcdf"}),  # as docs/results.md says
-    ):
-        held = hold("o/out.h5", **more)
-        assert mpifed.load("o/out.h5").cr == 3
-        assert len(mpifed.load("o/out.h5").models["x"]) == 4
-        held.close()
+@pytest.mark.parametrize("mode", ["r", "a", pytest.param("xarray", marks=pytest.mark.slow)])
+def test_a_result_that_the_program_itself_holds_open_is_read(mode, here):
+    mpifed.run(rounds=3, data={"clients": 4}, record={"models": 1}, path="o/out.h5", progress=False)
+    if mode == "xarray":  # as docs/results.md says
+        held = pytest.importorskip("xarray").open_dataset("o/out.h5", group="rounds", engine="h5netcdf")
+    else:
+        held = h5py.File("o/out.h5", mode)
+    result = mpifed.load("o/out.h5")
+    assert (result.cr, len(result.models["x"])) == (3, 4)
+    held.close()
 
 
+@pytest.mark.slow
 def test_the_file_has_the_blas_of_the_run_and_resume_says_where_it_changes(here):
     """OPENBLAS_CORETYPE makes OpenBLAS compute as on another processor."""
     if platform.machine() != "x86_64" or not provenance.describe_blas().startswith("openblas"):
@@ -231,6 +231,7 @@ if any("mpifed.sweeps.workers" in word for word in sys.orig_argv):
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_interrupted_while_its_workers_import_ends_with_one_line(here):
     Path("sitecustomize.py").write_text(INTERRUPTING)
     words = ("sweep", "--grid", "seed=0:4", "-j", "2", "rounds=2", "-o", "points")
@@ -247,13 +248,14 @@ def test_a_line_break_cannot_put_a_command_into_the_script_of_slurm(words, here,
 
 def test_names_of_a_sweep_over_objects_have_what_differs_from_the_defaults(here):
     methods = [mpifed.algorithms.FedAvg(k0=3), mpifed.algorithms.FedAvg(), mpifed.algorithms.FedGiA(H="gram")]
-    base = {"name": "fedavg", "k0": 7}
-    found = mpifed.sweep({"algorithm": base}, {"algorithm": methods}, path="o", progress=False, rounds=1, jobs=1)
+    base = {"algorithm": {"name": "fedavg", "k0": 7}, "data": {"clients": 4}, "rounds": 1}
+    found = mpifed.sweep(base, {"algorithm": methods}, path="o", progress=False, jobs=1)
     names = ["algorithm=fedavg-k0=3.h5", "algorithm=fedavg.h5", "algorithm=fedgia-H=gram.h5"]
     assert [Path(result.path).name for result in found] == names
     assert [result.config["algorithm"]["k0"] for result in found[:2]] == [3, 5]  # an object stands for its whole table
 
 
+@pytest.mark.slow
 def test_the_estimate_of_a_sweep_is_as_near_as_it_says(here, capsys):
     study = ["data=synthetic", "data.clients=6", "problem=softmax", "algorithm=fedprox", "rounds=6", "stop.gradient=0"]
     (point,) = points({}, study, ["seed=0"])
@@ -283,6 +285,7 @@ def test_the_script_of_slurm_asks_for_memory_or_says_why_not(data, asked, told, 
     assert any(line.startswith("#   --mem-per-cpu ") and told in line for line in lines)
 
 
+@pytest.mark.slow
 def test_memory_asked_for_is_enough(here):
     study = ["data.clients=200", "data.features=200", "rounds=2", "stop.gradient=0"]
     (point,) = points({}, study, ["seed=0"])

@@ -1,11 +1,16 @@
-"""Messages of errors in one line, and signals that stop a run, with the numbers by which ranks exchange them."""
+"""Messages of errors, signals that stop a run, and output whose encoding lacks the marks of mathematics."""
 
 import errno
+import io
 import os
 import sys
+import unicodedata
+from pathlib import Path
 
 import pytest
 
+import mpifed
+from mpifed import __main__ as output
 from mpifed.core import signals
 from mpifed.core.errors import LONGEST, UserError, escape_unprintable, failure_message, reason, to_one_line
 from tests.helpers.commands import execute
@@ -59,3 +64,50 @@ def test_numbers_and_names_of_signals_agree(monkeypatch):
 def test_the_first_signal_is_noted_and_a_later_one_ends_the_process(pauses, code, said):
     done = execute([sys.executable, "-c", PROGRAM, *pauses], 20)
     assert (done.code, done.out) == (code, said), done.err
+
+
+PACKAGE = Path(mpifed.__file__).parent
+
+
+def written(text, encoding):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=output.ERRORS)
+    stream.write(text)
+    stream.flush()
+    return stream.buffer.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "wanted"),
+    [
+        ("‖∇f‖² 1.5 → 2e−3", "ascii", "||grad f||^2 1.5 -> 2e-3"),
+        ("‖∇f‖² 1.5 → 2e−3", "latin-1", "||grad f||² 1.5 -> 2e-3"),
+        ("10⁻¹², x₁₀, (λ/2)‖x̄ − ŵ‖", "ascii", "10^-12, x_10, (lambda/2)||x - w||"),
+        ("γ ≤ Γ, ½", "ascii", "gamma <= Gamma, 1/2"),
+        ("Zoë, 東", "ascii", "Zoe, \\u6771"),
+    ],
+)
+def test_what_is_written(text, encoding, wanted):
+    assert written(text, encoding) == wanted
+
+
+def test_every_mark_of_the_package_has_some_ascii():
+    found = {c for path in PACKAGE.rglob("*.py") for c in path.read_text("utf-8") if not c.isascii()}
+    assert len(found) > 50
+    for c in found:
+        text = written(c, "ascii")
+        assert text.isascii()
+        assert "\\" not in text, c
+        assert text or unicodedata.combining(c), c
+
+
+ASCII = pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, ASCII])
+def test_a_run_under_a_locale_without_utf_8_ends_with_its_summary(variables, tmp_path):
+    words = ["run", "data.clients=4", "data.features=3", "rounds=1", "kernels=numpy", "-o", tmp_path / "out.h5"]
+    binary = {name: value for name, value in os.environ.items() if name != "LANG"} | {"LC_ALL": "C"}
+    done = execute([sys.executable, "-m", "mpifed", *words], **binary | variables)
+    assert (done.code, done.err) == (0, "")
+    assert "||grad f||" in done.out
+    assert done.out.endswith("written to {}\n".format(tmp_path / "out.h5"))

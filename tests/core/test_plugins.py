@@ -1,14 +1,17 @@
-"""Algorithms, problems, data and selections from outside mpifed: by file, by module, by entry point."""
+"""Classes from outside mpifed: by file, by module, by entry point; what a value is in a sentence about them."""
 
 import re
 import sys
 
+import numpy as np
 import pytest
 
 from mpifed import load
 from mpifed.cli import describe
 from mpifed.core import plugins
+from mpifed.core.arrays import is_real_array
 from mpifed.core.errors import UserError
+from mpifed.core.guards import describe_value
 from mpifed.experiment import config
 from tests.helpers.commands import ROOT, mpifed
 
@@ -216,3 +219,29 @@ def test_two_files_of_one_name_do_not_meet(folder):
     assert [cls.where for cls in found] == ["one", "two"]
     assert "Own" not in vars(sys.modules["json"])
     assert plugins.load_class(f"{folder}/one/json.py:Own") is found[0]
+
+
+ROWS = np.ones((2, 3))
+REAL = [(ROWS, "an array of shape (2, 3)"), (ROWS > 0, "an array bool of shape (2, 3)")]
+OTHERS = [
+    (None, "None"),
+    (True, "the number True"),
+    (1j, "the number 1j"),
+    (np.float64(2), "a single number"),
+    ("three", "a str"),
+    (ROWS.tolist(), "a list of 2"),
+    ({"a": 1}, "a dict of 1"),
+    ((row for row in ROWS), "a generator"),
+    (OSError, "a type"),
+    (OSError(), "an OSError"),
+    (ROWS * 1j, "an array complex128 of shape (2, 3)"),
+    (ROWS.astype(object), "an array object of shape (2, 3)"),
+    (np.array(["a"]), "an array <U1 of shape (1,)"),
+    (np.ma.masked_less(ROWS, 0), "a MaskedArray of shape (2, 3)"),
+]
+
+
+@pytest.mark.parametrize(("value", "words"), REAL + OTHERS, ids=[words for _, words in REAL + OTHERS])
+def test_a_value_is_told_by_its_type_and_shape(value, words):
+    assert describe_value(value) == words
+    assert is_real_array(value) == any(value is real for real, _ in REAL)

@@ -99,7 +99,7 @@ def test_a_network_runs_with_the_threads_of_its_rank(monkeypatch):
     asked = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    data, problem = {"name": "images", "clients": 2, "size": 16}, {"name": "cnn", "device": "cpu"}
+    data, problem = {"name": "images", "clients": 2, "size": 10}, {"name": "cnn", "device": "cpu"}
     mpifed.run(data=data, problem=problem, algorithm="fedavg", rounds=1)
     assert set(asked) == {3}
 

@@ -1,17 +1,21 @@
-"""The experiment file: every key has a default, what is written is read back, and mistakes are told in one sentence."""
+"""The experiment file and its JSON schema: keys have defaults, what is written is read back, mistakes are told."""
 
+import re
 import tomllib
 from copy import deepcopy
 
+import jsonschema
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.core.component import Component, StudyTable, walk_type
+from mpifed.cli.editors import experiment_schema
+from mpifed.core.component import Component, StudyTable, fields_of, walk_type
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flatten, from_toml, toml_value
 from mpifed.experiment.config import DEFAULT_STUDY, FAMILIES, experiment, override, read_experiment
+from tests.helpers.commands import ROOT
 
 
 def told(assignment, table=None):
@@ -260,3 +264,50 @@ def test_a_mistake_is_told_with_its_key_its_value_and_what_would_be_right(assign
 )
 def test_what_is_not_at_its_default_is_known(words, keys):
     assert sorted(experiment(override({}, words)).changed_keys()) == sorted(keys.split())
+
+
+SCHEMA = experiment_schema()
+CHECK = jsonschema.Draft202012Validator(SCHEMA)
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("key", FAMILIES)
+def test_every_name_is_valid_alone_and_as_a_table_of_its_own_keys(key):
+    for name in FAMILIES[key].choices:
+        assert CHECK.is_valid({key: name})
+        fields = fields_of(FAMILIES[key].member(name, key)).values()
+        assert CHECK.is_valid({key: {"name": name}}) == (not any(field.required for field in fields)), name
+        assert not CHECK.is_valid({key: {"name": name, "no such key": 1}}), name
+
+
+def test_the_complete_configuration_of_a_run_and_experiment_files_in_the_pages_are_valid():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    solver = {"name": "gd", "steps": 3}
+    table = experiment({"algorithm": {"name": "feddcd", "solver": solver}, "system": {"speed": 1e4}})
+    CHECK.validate(msgspec.to_builtins(table))
+    CHECK.validate(from_toml(table.toml(), "it"))
+    for path in PAGES:
+        for block in re.findall(r"<!-- file: \S+\.toml -->\n```toml\n(.*?)```", path.read_text("utf-8"), re.S):
+            if not re.search(r"^\[(project|env|tune)", block, re.M):
+                CHECK.validate(tomllib.loads(block))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"round": 3},
+        {"rounds": -1},
+        {"rounds": "many"},
+        {"dtype": "float16"},
+        {"algorithm": {"name": "fedgia", "k0": 0}},
+        {"algorithm": {"k": 3}},
+        {"problem": {"lamb": 0.1}},
+        {"data": {"name": "digits", "partition": {"name": "dirichlet", "alfa": 1}}},
+        {"stop": {"gradient_scale": "m"}},
+    ],
+    ids=str,
+)
+def test_what_a_run_refuses_is_refused_but_plugins_may_have_any_keys(table):
+    assert not CHECK.is_valid(table)
+    for fine in ({}, {"algorithm": "mine.py:Mine"}, {"algorithm": {"name": "mine.py:Mine", "a": 1}}):
+        CHECK.validate(fine)

@@ -1,4 +1,4 @@
-"""What computes a run is recorded, and a run that goes on with something else says so once."""
+"""What computes a run is recorded, by rank too, and a run that goes on with something else says so once."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,12 @@ import pytest
 import mpifed
 from mpifed.experiment import hardware
 from mpifed.experiment.hardware import hardware_changes, hardware_differences
+from mpifed.experiment.rank_reports import collect_reports, report, report_tables
+from mpifed.federation.transport import RankTraffic
+from mpifed.mpi.world import World
+from mpifed.results.columns import RANKS
 from tests.experiment.conftest import run
+from tests.helpers.algorithm_runs import M, Run, build
 
 H100 = "NVIDIA H100 80GB HBM3, CUDA 12.8"
 CPU = "CPU, AVX2, 1 thread"
@@ -82,3 +87,24 @@ def test_a_run_that_goes_on_elsewhere_says_so_and_the_file_keeps_both_devices(wo
     run("resume", path, "rounds=5")
     back = f"from round 5 {OTHERWISE} device ({H100} → {here})"
     assert mpifed.load(path).attrs[hardware.FIELD].splitlines() == [sentence, back]
+
+
+def test_a_rank_reports_its_clients_seconds_and_traffic_under_the_columns_of_ranks():
+    run, traffic = Run(build("fedavg")), RankTraffic()
+    run.rounds(2)
+    traffic.count(100, 200, 3)
+    traffic.shared = 4096
+    found = report(run.hosts[0], traffic)
+    assert set(found) == set(RANKS)
+    assert (found["clients"], found["samples"]) == (M, run.data.sizes.sum())
+    assert found["compute_seconds"] == run.hosts[0].computed > 0
+    assert (found["mpi_calls"], found["mpi_bytes_sent"], found["mpi_bytes_received"]) == (1, 100, 200)
+    assert found["mpi_messages_received"] == 3
+    assert found["max_rss_bytes"] > 1 << 20
+    assert found["shared_bytes"] == 4096
+    assert report(None, traffic)["clients"] == 0
+    ranks, clients = report_tables(*collect_reports(World(), run.hosts[0], RankTraffic()), run.data, run.fed)
+    assert {len(column) for column in ranks.values()} == {1}
+    assert {len(column) for column in clients.values()} == {M}
+    assert np.array_equal(clients["times_selected"], run.fed.times_selected)
+    assert clients["compute_seconds"].sum() > 0

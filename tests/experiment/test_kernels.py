@@ -25,7 +25,7 @@ from tests.helpers.studies import endless
 fast = pytest.mark.fast
 GAUSSIAN = {"name": "gaussian", "clients": 5, "features": 4}
 SMALL = {"data": GAUSSIAN, "problem": "logistic", "algorithm": "fedavg", "rounds": 2}
-LINEAR = ["fedgia", "fedgia, adaptive", "feddcd", "fedepm", "fedavg, mini-batches", "scaffold, float32"]
+LINEAR = ["fedadmm", "fedgia", "fedgia, adaptive", "feddcd", "fedepm", "fedavg, mini-batches", "scaffold, float32"]
 
 
 @pytest.mark.parametrize("kernels", [*(pytest.param(name, marks=fast) for name in ("auto", "compiled")), "numpy"])
@@ -76,8 +76,10 @@ def test_without_a_numba_that_works_auto_is_numpy_and_compiled_says_why(monkeypa
 
 
 @fast
-@pytest.mark.parametrize("name", ["fedadmm", *(pytest.param(name, marks=pytest.mark.slow) for name in LINEAR)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LINEAR)
 def test_neither_ranks_nor_a_stop_change_a_bit_of_compiled_kernels(name, tmp_path):
+    """By default test_resume.py and tests/mpi/test_parity.py show it."""
     study = [*endless(name), "kernels=compiled"]
     several, alone = tmp_path / "ranks.h5", goes_on(tmp_path, study)
     run("run", *study, "rounds=6", "-q", "-o", several, ranks=2)
@@ -110,6 +112,9 @@ def test_a_run_keeps_its_kernels_when_it_is_resumed(tmp_path, monkeypatch):
 def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
     said = []
     for folder in (tmp_path, tmp_path, "/proc/none"):
+        if folder == "/proc/none":  # where tests/kernels/test_compiling.py compiles
+            kernel = compiling.loaded_kernels["one_pass", np.dtype("float32")]
+            monkeypatch.setattr(compiling, "compile_kernel", lambda *_, kernel=kernel: kernel)
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
         monkeypatch.setattr(compiling, "loaded_kernels", {})
         stream = io.StringIO()
@@ -122,8 +127,10 @@ def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
 
 
 @fast
-@pytest.mark.parametrize("mistake", [("data.features=100000000",), ("-o", "there.h5"), ("-o", "no/folder.h5")])
+@pytest.mark.parametrize("mistake", [("data.features=10000",), ("-o", "there.h5"), ("-o", "no/folder.h5")])
 def test_a_study_is_refused_before_anything_is_compiled(mistake, tmp_path, monkeypatch):
+    monkeypatch.setattr("mpifed.core.memory.free", lambda: 10**6)
+    monkeypatch.setattr("mpifed.core.memory.SMALL", 10**6)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(compiling, "loaded_kernels", {})
     monkeypatch.chdir(tmp_path)

@@ -20,21 +20,8 @@ def started(table):
 
 
 FEDGIA = "fedgia asks all clients; selection decides what each computes, not which ones reply"
-
-
-ASKING = (
-    "fedgia",
-    "newton",
-    "fednl",
-    "marina",
-    "ef21-bc",
-    "fednew",
-    "fedns",
-    "lbfgs",
-    "nesterov",
-    "malenia",
-    "ringleader",
-)
+ASKING = ["fedgia", "newton", "fednl", "marina", "ef21-bc", "fednew", "fedns", "lbfgs", "nesterov"]
+ASKING += ["malenia", "ringleader"]
 
 
 def test_a_method_that_asks_all_clients_says_what_selection_decides_where_the_user_set_it():

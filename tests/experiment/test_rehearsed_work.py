@@ -143,7 +143,8 @@ def test_what_cannot_be_counted_is_said_and_what_the_note_advises_gives_the_righ
     np.testing.assert_allclose(curved["simulated_seconds"][-1], 4 * 2 * 11 / 1000)
 
 
-def test_the_counted_time_of_a_file_is_the_same_on_ranks_and_after_a_resume(tmp_path):
+def test_the_counted_time_of_a_file_is_the_same_after_a_resume(tmp_path):
+    """And on ranks: tests/mpi/test_commands.py."""
     file = tmp_path / "own.py"
     file.write_text(
         textwrap.dedent("""
@@ -168,10 +169,8 @@ def test_the_counted_time_of_a_file_is_the_same_on_ranks_and_after_a_resume(tmp_
     )
     words = ["data.clients=40", "data.features=5", "data.least=6", "data.most=60", "selection.count=7"]
     words += ["system.speed=1000", f"algorithm={file}:Own"]
-    one, three = tmp_path / "one.h5", tmp_path / "three.h5"
-    run("run", *words, "rounds=2", "-q", "-o", one)
-    run("resume", one, "rounds=4", "-q")
-    run("run", *words, "rounds=4", "-q", "-o", three, ranks=3)
+    path = tmp_path / "out.h5"
+    run("run", *words, "rounds=2", "-q", "-o", path)
+    run("resume", path, "rounds=4", "-q")
     seconds, _ = timed(Stated())
-    for path in (one, three):
-        np.testing.assert_array_equal(mpifed.load(path).rounds["simulated_seconds"], seconds["simulated_seconds"])
+    np.testing.assert_array_equal(mpifed.load(path).rounds["simulated_seconds"], seconds["simulated_seconds"])

@@ -1,5 +1,6 @@
-"""One way to start a run, its rounds and how they end, and the world of a single rank that agrees with itself."""
+"""One way to start a run, its rounds, their progress and their end; a world of one rank that agrees with itself."""
 
+import io
 import re
 from itertools import pairwise
 
@@ -8,9 +9,11 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.core.processor import choose_block_size
+from mpifed.experiment import progress
 from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.housing import add_host
 from mpifed.experiment.prepare import prepare
+from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build_experiment, start
 from mpifed.mpi.world import World
@@ -131,3 +134,54 @@ def test_models_are_stored_after_every_so_many_rounds_and_the_last():
         short = start(Job(experiment(study | {"rounds": int(round)}))).result()
         assert short.x.tobytes() == x.tobytes()
         assert len(short.models["round"]) == 0
+
+
+ROW = {"objective": 0.5, "grad_norm_sq": 1e-3}
+
+
+@pytest.fixture
+def always(monkeypatch):
+    for name in ("SECONDS_TERMINAL", "SECONDS_LOG"):
+        monkeypatch.setattr(progress, name, 0.0)
+
+
+def test_a_log_has_a_line_a_round_and_a_terminal_one_line_that_is_cleared_at_the_end(always):
+    log = io.StringIO()
+    shown = Progress(log)
+    shown.show(1, 4, ROW)
+    shown.show(2, 4, {})  # a round without evaluation repeats the last values
+    shown.close()
+    lines = log.getvalue().splitlines()
+    assert len(lines) == 2
+    for k, line in enumerate(lines, 1):
+        assert line.startswith(f"round {k} of at most 4  f 0.5  ‖∇f‖² 1.00e-03  at most ")
+
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    shown = Progress(terminal)
+    shown.show(1, 4, ROW)
+    shown.show(2, 4, ROW)
+    shown.close()
+    assert "\n" not in terminal.getvalue()
+    assert terminal.getvalue().count("\r") == 3
+    assert terminal.getvalue().endswith("\r\033[K")
+
+
+def test_the_time_left_of_a_resumed_run_counts_its_own_rounds(always, monkeypatch):
+    clock = iter([100.0, 110.0, 120.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    log = io.StringIO()
+    shown = Progress(log)
+    shown.show(51, 60, ROW)  # the first ten seconds had one round, the first twenty have two
+    shown.show(52, 60, ROW)
+    assert [line.rpartition("at most ")[2] for line in log.getvalue().splitlines()] == ["90 s left", "80 s left"]
+
+
+def test_without_a_stream_nothing_is_written_and_otherwise_not_too_often(capsys):
+    log = io.StringIO()
+    for shown in (Progress(log), Progress(None)):
+        for k in range(100):
+            shown.show(k, 100, ROW)
+        shown.close()
+    shown.note("x")
+    assert (log.getvalue(), capsys.readouterr()) == ("", ("", ""))

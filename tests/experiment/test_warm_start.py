@@ -92,7 +92,7 @@ def test_what_is_no_model_of_the_problem_is_refused(arrays, words, tmp_path):
 
 
 # fedepm-graph starts from a proximal step on the first uploads
-@pytest.mark.parametrize("name", [name for name in GRAPHED if name != "fedepm-graph"])
+@pytest.mark.parametrize("name", chosen([name for name in GRAPHED if name != "fedepm-graph"], "dgd", "choco", "motef"))
 def test_nodes_of_a_graph_start_from_rows_of_their_own(name, tmp_path):
     X = np.random.default_rng(0).standard_normal((6, 5))
     np.savez(tmp_path / "own.npz", x=X)

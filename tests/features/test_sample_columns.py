@@ -1,7 +1,5 @@
 """Runs whose samples have weights and offsets: f_i is what it says, and a frequency is so many rows of one kind."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -105,7 +103,12 @@ METHODS: list = [
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [*product(["logistic", "least-squares"], METHODS), *product(["poisson"], ["newton", "fednl", "fedavg"])],
+    [
+        *[("logistic", method) for method in METHODS],
+        *[pytest.param("least-squares", method, marks=pytest.mark.slow) for method in METHODS],
+        ("poisson", "newton"),
+        *[pytest.param("poisson", method, marks=pytest.mark.slow) for method in ("fednl", "fedavg")],
+    ],
     ids=str,
 )
 def test_a_frequency_is_a_row_that_stands_there_as_often(name, method):

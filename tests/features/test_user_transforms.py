@@ -17,6 +17,7 @@ STUDY = {
     "data": {"name": "gaussian", "clients": CLIENTS, "samples": 8, "features": N},
     "problem": "least-squares",
     "algorithm": {"name": "fedavg", "k0": 2},
+    "kernels": "numpy",
     "rounds": 6,
 }
 EXAMPLES = Path(__file__).parents[2] / "docs/extending-reference.md"
@@ -62,34 +63,57 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(plugin, **settings):
-    return mpifed.run(STUDY, settings, plugins=[plugin], progress=False, path=settings.pop("path", None))
+def run(*plugins, **settings):
+    return mpifed.run(STUDY, settings, plugins=[*plugins], progress=False, path=settings.pop("path", None))
+
+
+class Clients:
+    """One client, with the stream of a draw."""
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def streams(self, seed, name):
+        return [mpifed.extend.stream(seed, name, self.draw)]
+
+
+def send_powers(x, draws):
+    """The transform of the page, and what it makes of an upload x (1, N) in so many draws: (draws, N)."""
+    scope = {}
+    exec(compile(Path("powers.py").read_text("utf-8"), "powers.py", "exec"), scope)
+    transform = scope["NaturalCompression"](0, x.dtype)
+    batches = [ClientBatch(Clients(k), slice(0, 1), None) for k in range(draws)]
+    return transform, np.concatenate([transform.encode_array(batch, "x", x) for batch in batches])
 
 
 def test_natural_compression_is_unbiased_and_its_bits_are_in_the_ledger(files):
     result = run("powers.py:Powers")
     rounds = result.rounds
-    assert (rounds["bits_up"][1:] == 9 * N * rounds["uploads"][1:]).all()
+    assert (rounds["bits_up"][1:] == 12 * N * rounds["uploads"][1:]).all()
     assert (rounds["bits_down"][1:] == 64 * N * rounds["downloads"][1:]).all()
-    scope = {}
-    exec(compile(Path("powers.py").read_text("utf-8"), "powers.py", "exec"), scope)
-    transform = scope["NaturalCompression"](0)
     x = np.array([[0.7, -3.1, 0.0, 1e-3, 8.0]])
-
-    class Clients:
-        def __init__(self, draw):
-            self.draw = draw
-
-        def streams(self, seed, name):
-            return [mpifed.extend.stream(seed, name, self.draw)]
-
-    sent = np.array(
-        [transform.encode_array(ClientBatch(Clients(k), slice(0, 1), None), "x", x)[0] for k in range(4000)]
-    )
+    _, sent = send_powers(x, 4000)
     assert np.isin(np.unique(np.abs(sent[:, 0])), [0.5, 1.0]).all()
-    assert (np.log2(np.abs(sent[sent != 0])) % 1 == 0).all()  # so that a sign and an exponent tell each number
     spread = np.abs(x) / np.sqrt(8)  # the standard deviation is at most that: ω = 1/8
     assert (np.abs(sent.mean(axis=0) - x[0]) <= 5 * spread[0] / math.sqrt(len(sent))).all()
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float64", 12), ("float32", 9)])
+def test_codes_as_long_as_the_ledger_says_hold_every_number_that_is_sent(dtype, width, files):
+    """A codec of signs and exponents, also for zeros, for the least normal numbers and for the largest powers."""
+    info = np.finfo(dtype)
+    x = np.array([[0.7, -3.1, 0.0, -0.0, 1e-3, info.tiny, -info.tiny / 2, -info.max / 3]], dtype)
+    transform, sent = send_powers(x, 3)
+    assert sent.dtype == dtype
+    assert transform.bits([(x.size,), (2, 1)]) == width * (x.size + 2)
+    least = 2 - info.minexp - 1  # so that the code of the least normal number is 1, and that of 0 is 0
+    exponents = np.where(sent == 0, 0, np.frexp(sent)[1] + least - 1)
+    assert (exponents >= 0).all()
+    text = "".join(f"{s:d}{e:0{width - 1}b}" for s, e in zip(np.signbit(sent).ravel(), exponents.ravel(), strict=True))
+    assert len(text) == width * sent.size
+    codes = [text[k : k + width] for k in range(0, len(text), width)]
+    read = [math.copysign(math.ldexp(0.5, int(c[1:], 2) - least + 1) * (int(c[1:], 2) > 0), -int(c[0])) for c in codes]
+    assert np.array(read, dtype).tobytes() == sent.tobytes()
 
 
 def test_what_a_transform_keeps_is_resumed_to_the_bit(files):
@@ -100,11 +124,12 @@ def test_what_a_transform_keeps_is_resumed_to_the_bit(files):
     assert mpifed.resume("half.h5", rounds=6, progress=False).x.tobytes() == whole.x.tobytes()
 
 
-@pytest.mark.parametrize("plugin", ["powers.py:Powers", "memory.py:Rounded"])
-def test_the_bits_are_the_same_on_three_ranks(plugin, files):
-    whole = run(plugin)
+def test_the_bits_are_the_same_on_three_ranks(files):
+    whole = run("powers.py:Powers", "memory.py:Rounded")
     words = [f"{key}={value}" for key, value in flatten(STUDY).items()]
-    done = mpifed_command("run", f'plugins=["{plugin}"]', *words, "-q", "-o", "ranks.h5", ranks=3)
+    done = mpifed_command(
+        "run", 'plugins=["powers.py:Powers", "memory.py:Rounded"]', *words, "-q", "-o", "ranks.h5", ranks=3
+    )
     assert (done.code, done.err) == (0, "")
     ranks = mpifed.load("ranks.h5")
     assert ranks.x.tobytes() == whole.x.tobytes()

@@ -8,12 +8,12 @@ import pytest
 
 from mpifed.core import signals
 from mpifed.core.errors import UserError
+from mpifed.experiment.housing import make_save_service
 from mpifed.features.selection_laws.feature import Greedy
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.federation.method import find_method
 from mpifed.federation.participation.selection import Biased
 from mpifed.federation.request import EVALUATE, EVALUATE_SUMS, SAVE, HostReport, Request, add_report
-from mpifed.federation.saving import make_save_service
 from mpifed.federation.transport import InProcess
 from tests.helpers.algorithm_cases import SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same

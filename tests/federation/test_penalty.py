@@ -86,12 +86,15 @@ def test_the_residual_is_zero_exactly_where_the_subgradient_has_zero():
     np.testing.assert_allclose(smooth.residual(x, np.ones(5)), 1 + 2 * x)
 
 
-SOME = {("least-squares", "lasso"), ("logistic", "open")}  # by default
-ALL = [pytest.param(*case, marks=() if case in SOME else pytest.mark.slow) for case in LEARNT]
+DEFAULT = [("gd", ("logistic", "open"))] + [(one["name"], ("least-squares", "lasso")) for one in METHODS]
+ALL = [
+    pytest.param(one, *case, marks=() if (one["name"], case) in DEFAULT else pytest.mark.slow)
+    for one in METHODS
+    for case in LEARNT
+]
 
 
-@pytest.mark.parametrize(("problem", "penalty"), ALL)
-@pytest.mark.parametrize("algorithm", METHODS, ids=str)
+@pytest.mark.parametrize(("algorithm", "problem", "penalty"), ALL)
 def test_the_minimiser_is_that_of_scikit_learn_and_meets_its_conditions(algorithm, problem, penalty):
     objective = PENALTIES[penalty]
     found = run(algorithm, objective, **(LOGISTIC if problem == "logistic" else {}))
@@ -166,6 +169,7 @@ def test_the_model_that_a_run_starts_from_is_recorded_as_it_is(tmp_path):
     assert warm.rounds["objective"][0] == pytest.approx(objective, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_local_solvers_with_mini_batches_come_near_the_minimiser():
     solver = {"name": "svrg", "batch_size": 5, "epochs": 3, "lr": 0.05}
     found = run({"name": "ad-admm", "solver": solver}, LASSO, rounds=200)

@@ -1,8 +1,12 @@
-"""The server's side: verbs, rounds, what goes wrong on a host, and what is charged to the ledger."""
+"""The server: verbs, rounds, what goes wrong on a host, what is charged to the ledger, and how narrow its seams are."""
+
+from typing import ClassVar, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core import signals
 from mpifed.core.errors import RunError
 from mpifed.federation.ledger import Ledger
@@ -83,3 +87,31 @@ def test_arrays_are_charged_numbers_and_selections_not_and_bits_are_those_of_the
     assert (ledger.bits_up, ledger.bytes_up, ledger.uploads) == (8 * 1240 + 6 * 33, 1240 + 6 * 5, 18)
     ledger.charge(Request("update", (np.zeros(5),)), 2, 0, MessageCost(down=(17, 6)))  # sent to all six
     assert (ledger.bits_down, ledger.bytes_down, ledger.downloads) == (8 * 454 + 6 * 17, 454 + 6 * 3, 12)
+
+
+TRAITS = ("requires", "participation", "mean_estimate", "upload", "asynchronous")
+FAMILIES = (Algorithm, GraphAlgorithm)
+METHODS = [Algorithm.member(name, "algorithm") for name in Algorithm.choices]
+
+
+def test_requests_and_algorithms_have_few_fields_traits_and_methods():
+    own = vars(Algorithm)
+    hints = get_type_hints(Algorithm)
+    traits = {key for key in own["__annotations__"] if get_origin(hints[key]) is ClassVar}
+    methods = [name for name, value in own.items() if callable(value) and not name.startswith("_")]
+    assert len(Request.__struct_fields__) <= 11
+    assert len(traits - {"choices", "default", "kind"}) <= 11
+    assert len(methods) <= 16
+
+
+def test_no_method_says_otherwise_what_one_of_its_bases_has_said():
+    families = {*FAMILIES, *(base for family in FAMILIES for base in family.__mro__)}
+    classes = {cls for method in METHODS for cls in method.__mro__} - families
+    again = [
+        f"{cls.__name__}.{trait} is {base.__name__}'s already"
+        for cls in classes
+        for trait in TRAITS
+        for base in cls.__mro__[1:]
+        if trait in vars(cls) and base not in families and trait in vars(base)
+    ]
+    assert not again, "\n".join(sorted(again))

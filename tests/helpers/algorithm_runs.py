@@ -18,7 +18,7 @@ from mpifed.features.asynchrony.asynchronous import Asynchronous
 from mpifed.features.asynchrony.computed_ahead import ComputedAhead
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.transform import MessageCompression
-from mpifed.features.graph.feature import NeighbourCounts, NodeClocks
+from mpifed.features.graph import NeighbourCounts, NodeClocks
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.features.simulated_time.system import System

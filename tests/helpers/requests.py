@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from mpifed.features.masks.masked_sums import MaskedSums
+from mpifed.features.masks.feature import MaskedSums
 from mpifed.federation.request import EVALUATE, EVALUATE_SUMS, MASKED, Request
 
 

@@ -424,17 +424,24 @@ def listing(folder):
     return found
 
 
-SINGLE = [pytest.param([k], id=k, marks=[pytest.mark.slow] * costly(k)) for k in CASES if k not in KEYS]
-TOGETHER = [pytest.param(KEYS[::3], id="a third of the keys"), pytest.param(KEYS, id="keys", marks=pytest.mark.slow)]
+ROOMS = dict.fromkeys(name.split()[0] for name in CASES)
+TOGETHER = {room: [name for name in CASES if name.split()[0] == room and not costly(name)] for room in ROOMS}
+TOGETHER["key"] = KEYS[::9]
+MORE = {name: [name] for name in CASES if costly(name)} | {"all keys": KEYS}
 
 
-@pytest.mark.parametrize("names", TOGETHER + SINGLE)
+@pytest.mark.parametrize(
+    "names",
+    [pytest.param(names, id=room) for room, names in TOGETHER.items()]
+    + [pytest.param(names, id=name, marks=pytest.mark.slow) for name, names in MORE.items()],
+)
 def test_a_sentence_and_nothing_else(names, folder, monkeypatch, capsys):
     before = listing(folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("MPIFED_DATA", str(folder / names[0].split()[-1]))
     monkeypatch.setattr(compiling, "compile_note", lambda *_: None)
-    for words, told in (CASES[name] for name in names):
+    for name in names:
+        words, told = CASES[name]
+        monkeypatch.setenv("MPIFED_DATA", str(folder / name.split()[-1]))
         begun = time.process_time()
         code = main(words)
         assert time.process_time() - begun < SECONDS
@@ -458,8 +465,10 @@ print(codes, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_bombs_take_no_memory(folder):
-    names = [name for name in DATA if name.startswith(("endless", "bomb", "zeros", "unwritten", "overflow", "long"))]
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_bombs_take_no_memory(long, folder):
+    kinds = ("endless", "bomb", "zeros", "unwritten", "overflow", "long")
+    names = [name for name in DATA if name.startswith(kinds) and (long or not costly(f"info {name}"))]
     words = ["show result-endless.h5", "show result-selection.h5", "run big.toml"]
     words += [f"data info {name}" for name in names]
     done = subprocess.run(

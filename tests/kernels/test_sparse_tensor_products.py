@@ -115,7 +115,10 @@ STUDIES = {
 }
 
 
-@pytest.mark.parametrize("name", STUDIES)
+SLOW = ("least squares", "logistic", "svm", "poisson")  # no other products than those of the others
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in STUDIES])
 def test_a_run_agrees_with_one_in_memory_to_twelve_digits(name):
     study = {"algorithm": AVG, "rounds": 3, "stop": {"gradient": 0.0}} | STUDIES[name]
     here, there = (public.run(study, kernels=kernels) for kernels in ("numpy", "torch"))

@@ -1,5 +1,6 @@
 """The commands on several ranks: rank 0 speaks and writes, all end together, also of wrong and hostile input."""
 
+import functools
 import re
 import time
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import mpifed as package
+from mpifed.algorithms import FedAvg
 from mpifed.experiment.checkpoint import checkpoint_folder as checkpoint_of
 from tests.core.test_plugins import METHODS, STUDY_PY, STUDY_TOML
 from tests.helpers.commands import alone, mpifed
@@ -110,6 +112,58 @@ def test_a_damaged_checkpoint_is_refused(world, folder):
     refused(world, mpifed("resume", path, "rounds=6", "-q"), r"checkpoint file \S+ is damaged or missing.*")
 
 
+def test_a_host_that_fails_leaves_a_file_that_says_so_and_can_be_resumed(world, folder, monkeypatch):
+    path, whole, update = folder / "out.h5", folder / "whole.h5", FedAvg.update
+
+    @functools.wraps(update)
+    def broken(self, f, client, x, k):
+        if k >= 15 and 12 in f.ids:
+            raise OSError("a disk of this node is gone")
+        return update(self, f, client, x, k)
+
+    study = ["algorithm=fedavg", "selection=all", "data.clients=13", "rounds=9", "checkpoint.every_rounds=2", "-q"]
+    with monkeypatch.context() as patch:
+        patch.setattr(FedAvg, "update", broken)
+        done = mpifed("run", *study, "-o", path)
+    if world.rank:
+        assert not done.err
+        return
+    assert done.code == 1
+    assert done.err.count(f"rank {world.size - 1} on ") == 1
+    assert "failed: OSError: a disk of this node is gone" in done.err
+    failed = package.load(path)
+    assert failed.status == "failed"
+    assert "a disk of this node is gone" in failed.stop_reason
+    with alone():
+        assert mpifed("run", *study, "-o", whole).code == 0
+        assert mpifed("resume", path, "-q").code == 0
+    assert content(path) == content(whole)
+
+
+TWICE = """
+from mpifed.algorithms import FedAvg
+class Twice(FedAvg, tag="twice"):
+    def update(self, f, client, x, *args):
+        super().update(f, client, x, *args)
+        return super().update(f, client, x, *args)
+"""
+
+
+def test_the_counted_time_of_a_method_of_a_file_is_the_same_on_ranks(world, folder):
+    if world.rank == 0:
+        (folder / "twice.py").write_text(TWICE, "utf-8")
+    world.meet()
+    words = ["run", "algorithm=twice.py:Twice", *SMALL, "system.speed=1000", "-q", "-o"]
+    assert mpifed(*words, "ranks.h5").code == 0
+    if world.rank == 0:
+        with alone():
+            assert mpifed(*words, "alone.h5").code == 0
+        assert content(folder / "ranks.h5") == content(folder / "alone.h5")
+        result = package.load("ranks.h5")
+        assert "a rehearsal of 3 rounds with 6 of 6 clients has counted" in result.attrs["notes"]
+        assert result.rounds["simulated_seconds"][-1] > 0
+
+
 def test_numbers_that_are_not_finite_end_the_run_and_name_the_client(world, folder):
     words = ["algorithm=fedavg", "algorithm.step=constant", "algorithm.step.a=1e200", "stop.diverged=0", "rounds=9"]
     done = mpifed("run", *words, "data.clients=13", "-q", "-o", "out.h5")
@@ -137,11 +191,12 @@ def test_a_point_of_a_sweep_that_fails_does_not_stop_the_rest(world, folder):
     ):
         assert re.search(f"^mpifed: {sentence}$", done.err, re.M)
     assert done.out.count("finished (rounds: 4)") == 2
+    name = folder / "ranks" / "a=0.001,seed=1,count=2.h5"
+    point = ["algorithm.step=constant", "algorithm.step.a=1e-3", "seed=1", "selection.count=2"]
     with alone():
-        assert mpifed("sweep", *words, "--grid", "seed=0:2", "-o", "alone").code == 1
-    name = "a=0.001,seed=1,count=2.h5"
-    assert content(folder / "ranks" / name) == content(folder / "alone" / name)
-    assert package.load(folder / "ranks" / name).attrs["ranks"] == world.size
+        assert mpifed("run", *study, *point, "-q", "-o", "alone.h5").code == 0
+    assert content(name) == content(folder / "alone.h5")
+    assert package.load(name).attrs["ranks"] == world.size
 
 
 def test_more_ranks_than_a_point_can_use_are_one_sentence(world, folder):

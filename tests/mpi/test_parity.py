@@ -15,8 +15,8 @@ from tests.helpers.studies import STUDIES, endless
 
 pytestmark = pytest.mark.mpi
 QUICK = {  # studies of different kinds, beside those of the tests below; the others are slow
-    *("fednl", "marina", "dgd", "feddcd, importance", "fedgia, long", "fedavg, flaky", "fedadmm, masked"),
-    *("fedgia, compressed", "fedavg, trimmed", "fedopt, krum", "flame, asynchronous", "newton, cox"),
+    *("dgd", "feddcd, importance", "fedgia, long", "fedavg, flaky", "fedadmm, masked"),
+    *("fedavg, trimmed", "flame, asynchronous", "newton, cox"),
 }
 
 
@@ -29,12 +29,12 @@ def run(*words):
     assert (done.code, done.err) == (0, "")
 
 
-def compared(name, world, folder, ranks=(), one=()):
+def compared(study, world, folder, ranks=(), one=()):
     """A study on all ranks and in one process, each with words of its own, has the same bits."""
-    run("run", *STUDIES[name], *ranks, "-o", folder / "ranks.h5")
+    run("run", *study, *ranks, "-o", folder / "ranks.h5")
     if world.rank == 0:
         with alone():
-            run("run", *STUDIES[name], *one, "-o", folder / "alone.h5")
+            run("run", *study, *one, "-o", folder / "alone.h5")
         assert content(folder / "ranks.h5") == content(folder / "alone.h5")
         with h5py.File(folder / "ranks.h5") as file:
             assert file.attrs["ranks"] == world.size
@@ -42,19 +42,20 @@ def compared(name, world, folder, ranks=(), one=()):
 
 @pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in STUDIES])
 def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
-    compared(name, world, mpi_tmp_path)
+    compared(STUDIES[name], world, mpi_tmp_path)
 
 
-@pytest.mark.parametrize("name", ["fedavg", slow("fedadmm"), slow("flame")])
+@pytest.mark.parametrize("name", ["fedavg", *map(slow, ["fedadmm", "flame"])])
 def test_neither_do_ranks_with_blocks_of_another_size(name, world, mpi_tmp_path):
-    compared(name, world, mpi_tmp_path, ["block_bytes=1"], ["block_bytes=100_000_000"])
+    compared(STUDIES[name], world, mpi_tmp_path, ["block_bytes=1"], ["block_bytes=100_000_000"])
 
 
-@pytest.mark.parametrize("name", [slow("fedavg"), slow("fedgia")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fedavg", "fedgia"])
 def test_neither_do_ranks_of_which_each_measures_the_size_of_its_blocks(name, world, mpi_tmp_path, monkeypatch):
     monkeypatch.setattr(block_sizes, "SIZES", tuple(1 << k for k in range(8, 16)))
     monkeypatch.setattr(block_sizes, "SECONDS", 0.0)
-    compared(name, world, mpi_tmp_path, ["rounds=60"], ["rounds=60", "block_bytes=2_000"])
+    compared(STUDIES[name], world, mpi_tmp_path, ["rounds=60"], ["rounds=60", "block_bytes=2_000"])
 
 
 @pytest.mark.parametrize(
@@ -62,19 +63,14 @@ def test_neither_do_ranks_of_which_each_measures_the_size_of_its_blocks(name, wo
 )
 def test_neither_does_memory_that_ranks_share(name, world, mpi_tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "BIG", 1)
-    compared(name, world, mpi_tmp_path)
+    compared(STUDIES[name], world, mpi_tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fedadmm",
-        "gradient-tracking, lossy",
-        *map(slow, ["flame, biased", "fedepm, long", "fedadmm, flaky", "dgd, redrawn", "fedgia-graph, redrawn"]),
-        "gd, clipped",
-        *map(slow, ["lt-admm, redrawn", "fedepm-graph, clipped"]),
-    ],
-)
+RESUMED = ["flame, biased", "fedepm, long", "fedadmm, flaky", "dgd, redrawn", "fedgia-graph, redrawn", "gd, clipped"]
+RESUMED += ["lt-admm, redrawn", "fedepm-graph, clipped"]
+
+
+@pytest.mark.parametrize("name", ["fedadmm", "gradient-tracking, lossy", *map(slow, RESUMED)])
 def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
     whole, up, down = (mpi_tmp_path / f"{part}.h5" for part in ("whole", "up", "down"))
     if world.rank == 0:
@@ -94,20 +90,25 @@ def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
                 assert re.fullmatch(rf"\S+ from round 3 on {ranks} ranks?", file.attrs["resumed"])
 
 
+@pytest.mark.fast
+def test_neither_do_ranks_with_compiled_kernels(world, mpi_tmp_path):
+    compared([*STUDIES["fedadmm"], "kernels=compiled"], world, mpi_tmp_path)
+    if world.rank == 0:
+        one, other = (load(mpi_tmp_path / f"{name}.h5").attrs for name in ("ranks", "alone"))
+        assert one["kernels"] == other["kernels"] == "compiled"
+        assert one["numba"] == other["numba"]
+
+
 CLASSES = "data=synthetic data.clients=12 data.features=4 data.classes=3 data.least=20 data.most=40 data.test=0.3"
 FLAME = "problem=softmax algorithm=flame algorithm.lr=0.1 algorithm.batch_size=5 evaluate.clients=true rounds=4"
 
 
-@pytest.mark.parametrize("count", [3, 1])
+@pytest.mark.parametrize("count", [slow(3), 1])
 def test_neither_do_ranks_change_numbers_of_clients_also_where_one_has_none_that_never_trains(
     count, world, mpi_tmp_path
 ):
-    study = [*f"{CLASSES} {FLAME}".split(), f"evaluate.unseen={count}"]
-    run("run", *study, "-o", mpi_tmp_path / "ranks.h5")
+    compared([*f"{CLASSES} {FLAME}".split(), f"evaluate.unseen={count}"], world, mpi_tmp_path)
     if world.rank == 0:
-        with alone():
-            run("run", *study, "-o", mpi_tmp_path / "alone.h5")
-        assert content(mpi_tmp_path / "ranks.h5") == content(mpi_tmp_path / "alone.h5")
         one, several = (load(mpi_tmp_path / f"{name}.h5") for name in ("alone", "ranks"))
         assert len(one.unseen["data_client"]) == count
         for found, right in ((several.unseen, one.unseen), (several.by_client, one.by_client)):

@@ -1,4 +1,4 @@
-"""Trees of ranks: everyone has one way to rank 0, and the sums on it are those of all clients."""
+"""Trees of ranks, their sums of all clients, and the desk of a sweep in groups of ranks."""
 
 from itertools import pairwise
 
@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 from mpifed.federation import sums
 from mpifed.mpi.rank_trees import ALL, SHAPES, Route, binomial_tree, merge_single_vectors, two_level_tree
 from mpifed.mpi.reduction_choice import ReductionChoice
+from mpifed.mpi.world import World
+from mpifed.sweeps import rank_groups as groups
+from mpifed.sweeps.grid import points
+from mpifed.sweeps.runs import FINISHED, PointRunner, SweepProgress
 
 placed = st.lists(st.integers(0, 5), min_size=2, max_size=70)
 
@@ -95,3 +99,32 @@ def test_a_tree_of_nodes_is_taken_where_the_ranks_of_a_node_follow_each_other_an
     assert ReductionChoice(blocks, own).way("sum", 80) == "nodes"
     assert ReductionChoice(turns, own).way("sum", 80) == ReductionChoice(turns, own).way("sum", 8000) == "tree"
     assert ReductionChoice(blocks, own).way("sum", 10**9) == "slices"
+
+
+pytestmark = pytest.mark.mpi
+
+
+class Mail:
+    """A mailbox of two groups in which the other one's messages have all arrived."""
+
+    def __init__(self, *messages):
+        self.messages, self.size, self.sent = list(messages), 2, []
+
+    def sender(self, tag):
+        return 1 if self.messages else None
+
+    def receive(self, source, tag):
+        return self.messages.pop(0)
+
+    def send(self, value, to, tag):
+        self.sent.append(value)
+
+
+def test_a_report_that_arrives_while_the_first_group_looks_for_a_point_is_told(tmp_path):
+    todo = points({}, ["data.clients=3", "rounds=1"], ["seed=0"])
+    mail = Mail((None, None, []), (0, (FINISHED, "1 round", 0.1), ["a note"]))
+    runs = PointRunner(tmp_path, World(), False, SweepProgress(None, [1.0]))
+    ended = list(groups.run_desk(todo, runs, World(), groups.Desk(todo, mail, runs.progress)))
+    assert [(one.point, one.status) for one in ended] == [(todo[0], FINISHED)]
+    assert mail.sent == [(0, False), (None, False)]
+    assert runs.progress.notes == ["a note"]

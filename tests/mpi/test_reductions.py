@@ -10,7 +10,7 @@ import pytest
 from mpifed.core.errors import RunError
 from mpifed.experiment import config
 from mpifed.extend import Algorithm
-from mpifed.features.masks.masked_sums import MaskedSums
+from mpifed.features.masks.feature import MaskedSums
 from mpifed.features.masks.masks import Masks
 from mpifed.federation import sums
 from mpifed.federation.host import Host

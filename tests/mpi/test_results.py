@@ -7,7 +7,7 @@ import mpifed
 
 pytestmark = pytest.mark.mpi
 X = np.arange(24.0).reshape(12, 2) % 7
-ARRAYS = {"data": mpifed.arrays(X, X.sum(axis=1), 4), "problem": "least-squares", "progress": False}
+ARRAYS = {"data": mpifed.arrays(X, X.sum(axis=1), 4), "problem": "least-squares", "kernels": "numpy"}
 STUDY = {"data": {"name": "synthetic", "clients": 6}, "problem": "softmax", "rounds": 2}
 
 
@@ -21,7 +21,9 @@ def seen(world, result):
 
 
 def test_run_returns_it_in_memory_and_of_a_file(world, mpi_tmp_path):
-    memory = seen(world, mpifed.run(STUDY, algorithm={"name": "ditto"}, record={"personal": True}, progress=False))
+    options = {"algorithm": {"name": "ditto"}, "record": {"personal": True}}
+    memory = seen(world, mpifed.run(STUDY, options, progress=False, callback=lambda round, row: round == 1))
+    assert (memory.status, memory.cr) == ("stopped", 1)
     np.testing.assert_array_equal(memory.personal, world.share(memory.personal))
     file = seen(world, mpifed.run(STUDY, {"evaluate.clients": True}, path=mpi_tmp_path / "out.h5", progress=False))
     assert file.path == str(mpi_tmp_path / "out.h5")
@@ -29,7 +31,7 @@ def test_run_returns_it_in_memory_and_of_a_file(world, mpi_tmp_path):
 
 
 def test_it_keeps_the_arrays_of_the_program(world):
-    result = mpifed.run(algorithm="newton", rounds=8, **ARRAYS)
+    result = mpifed.run(algorithm="newton", rounds=8, progress=False, **ARRAYS)
     assert len(result.fit().x) == 2
 
 

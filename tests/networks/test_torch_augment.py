@@ -5,11 +5,12 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.features.network_training.feature import Augmentation, Dropout
+from mpifed.features.network_training import Augmentation, Dropout
 from mpifed.federation.local import Local
 from mpifed.networks.torch_training import Images
 from tests.helpers.commands import mpifed
 from tests.helpers.torch_cases import BlockLayout, Pool, RunSpec, fill_blocks, torch
+from tests.networks.conftest import slow
 
 pytestmark = pytest.mark.torch
 SHAPE = (2, 6, 5)
@@ -120,7 +121,7 @@ def test_mini_batches_change_but_no_full_batches_nor_evaluations_and_without_it_
     assert set(sizes) == {4}
 
 
-@pytest.mark.parametrize("ranks", [None, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [None, slow(3)])
 def test_the_same_bits_on_ranks_and_after_a_resume(ranks, tmp_path):
     """Of datasets of torch, too, which a file of the user makes in their own shape."""
     study = tmp_path / "study.toml"

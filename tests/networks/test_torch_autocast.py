@@ -62,8 +62,8 @@ def test_test_samples_are_normalised_with_statistics_in_single_precision():
 
 
 def test_a_convolutional_network_is_trained_in_it():
-    data = {"name": "images", "clients": 2, "samples": 20, "size": 12, "channels": 1, "classes": 2}
-    algorithm = {"name": "fedavg", "batch_size": 5, "epochs": 2, "step": 0.1}
+    data = {"name": "images", "clients": 2, "samples": 10, "size": 10, "channels": 1, "classes": 2}
+    algorithm = {"name": "fedavg", "batch_size": 5, "epochs": 1, "step": 0.1}
     study = {"data": data, "problem": {"name": "cnn", "autocast": "bfloat16"}, "algorithm": algorithm}
     result = package.run(study, dtype="float32", rounds=2, progress=False)
     assert result.x.dtype == np.float32

@@ -5,6 +5,7 @@ import pytest
 
 from mpifed.networks import torch_channels
 from tests.helpers.torch_cases import N, dataset, local, network, torch
+from tests.networks.conftest import slow
 
 pytestmark = pytest.mark.torch
 nn, F = torch.nn, torch.nn.functional
@@ -105,7 +106,7 @@ def same_alone(problem, f):
     return all(problem.grad(f.block.take(rows), X[rows]).tobytes() == whole[rows].tobytes() for rows in subsets)
 
 
-@pytest.mark.parametrize("channels", [3, 8])
+@pytest.mark.parametrize("channels", [slow(3), 8])
 def test_a_client_has_the_same_bits_in_every_group(channels):
     problem, f, found = groups("pooled", channels=channels)
     assert torch_channels.suits(found.net)

@@ -12,111 +12,93 @@ nn, F = torch.nn, torch.nn.functional
 CALLS = 0
 
 
-class Base(nn.Module):
-    def __init__(self):
+class Net(nn.Module):
+    """A linear layer behind what DOES says."""
+
+    def __init__(self, does="nothing"):
         super().__init__()
-        self.head = nn.Linear(N, C)
-        self.calls = 0
-        self.seen = []
+        self.head, self.does = nn.Linear(N, C), does
+        self.calls, self.seen = 0, []
+        if does in LAYERS:
+            self.before = LAYERS[does]()
 
     def forward(self, samples):
-        return self.head(self.before(samples))
+        return self.head(self.before(samples) if self.does in LAYERS else DOES[self.does](self, samples))
 
 
-class Drops(Base):
-    def before(self, samples):
-        return F.dropout(samples, 0.5)
+LAYERS = {"has dropout": lambda: nn.Dropout(0.5), "rectifies": lambda: nn.ReLU(inplace=True)}
 
 
-class DropsInTraining(Base):
-    def before(self, samples):
-        return F.dropout(samples, 0.5, self.training)
+def count(net, samples):
+    net.calls += 1
+    return samples * (1 if net.calls < 100 else 2)
 
 
-class HasDropout(Base):
-    def __init__(self):
-        super().__init__()
-        self.before = nn.Dropout(0.5)
+def count_in_training(net, samples):
+    net.head.calls = getattr(net.head, "calls", 0) + net.training
+    return samples
 
 
-class Counts(Base):
-    def before(self, samples):
-        self.calls += 1
-        return samples * (1 if self.calls < 100 else 2)
+def collect(net, samples):
+    net.seen.append(1)
+    return samples / len(net.seen)
 
 
-class CountsInTraining(Base):
-    def before(self, samples):
-        self.head.calls = getattr(self.head, "calls", 0) + self.training
-        return samples
+def count_outside(net, samples):
+    global CALLS
+    CALLS += 1
+    return samples / CALLS
 
 
-class Collects(Base):
-    def before(self, samples):
-        self.seen.append(1)
-        return samples / len(self.seen)
-
-
-class CountsOutside(Base):
-    def before(self, samples):
-        global CALLS
-        CALLS += 1
-        return samples / CALLS
-
-
-class DrawsElsewhere(Base):
-    def before(self, samples):
-        return samples * np.random.uniform()  # noqa: NPY002
-
-
-class Keeps(Base):
+def keep(net, samples):
     """It keeps what it has seen, and does not use it."""
-
-    def before(self, samples):
-        self.last = samples
-        return samples
+    net.last = samples
+    return samples
 
 
-class Adds(Base):
-    def before(self, samples):
-        samples += 1
-        return samples
+def add(net, samples):
+    samples += 1
+    return samples
 
 
-class Rectifies(Base):
-    def __init__(self):
-        super().__init__()
-        self.before = nn.ReLU(inplace=True)
-
-
-class AddsToACopy(Base):
-    def before(self, samples):
-        samples = samples.clone()
-        samples += 1
-        return samples
-
-
+DOES = {
+    "nothing": lambda net, samples: samples,
+    "drops": lambda net, samples: F.dropout(samples, 0.5),
+    "drops in training": lambda net, samples: F.dropout(samples, 0.5, net.training),
+    "counts": count,
+    "counts in training": count_in_training,
+    "collects": collect,
+    "counts outside": count_outside,
+    "draws elsewhere": lambda net, samples: samples * np.random.uniform(),  # noqa: NPY002
+    "keeps": keep,
+    "adds": add,
+    "adds to a copy": lambda net, samples: add(net, samples.clone()),
+}
 WRONG = {
-    Drops: r"draws random numbers in evaluation.*: write nn\.Dropout\(p\), or F\.dropout\(x, p, self\.training\)",
-    Counts: r"must not change its attributes in a call, but it changes calls: f_i would depend on the order",
-    CountsInTraining: r"must not change its attributes in a call, but it changes head\.calls:",
-    Collects: r"gives other scores when it is called again with the same samples",
-    CountsOutside: r"gives other scores when it is called again with the same samples",
-    DrawsElsewhere: r"gives other scores when it is called again .* and draw from torch's generator alone",
-    Adds: r"must not change its samples in place: change a copy, as in x = x\.clone\(\)",
-    Rectifies: r"must not change its samples in place",
+    "drops": r"draws random numbers in evaluation.*: write nn\.Dropout\(p\), or F\.dropout\(x, p, self\.training\)",
+    "counts": r"must not change its attributes in a call, but it changes calls: f_i would depend on the order",
+    "counts in training": r"must not change its attributes in a call, but it changes head\.calls:",
+    "collects": r"gives other scores when it is called again with the same samples",
+    "counts outside": r"gives other scores when it is called again with the same samples",
+    "draws elsewhere": r"gives other scores when it is called again .* and draw from torch's generator alone",
+    "adds": r"must not change its samples in place: change a copy, as in x = x\.clone\(\)",
+    "rectifies": r"must not change its samples in place",
 }
 
 
-@pytest.mark.parametrize("cls", WRONG)
-def test_a_network_that_is_no_function_of_parameters_and_samples_is_refused(cls):
-    with pytest.raises(UserError, match=WRONG[cls]):
-        network(f"{__name__}:{cls.__name__}").initial(dataset(), 0)
+def own(does):
+    return network(f"{__name__}:Net", arguments={"does": does})
 
 
-@pytest.mark.parametrize("cls", [DropsInTraining, HasDropout, Keeps, AddsToACopy])
-def test_what_the_sentences_advise_and_what_changes_no_score_runs(cls):
-    assert len(network(f"{__name__}:{cls.__name__}").initial(dataset(), 0)) == C * (N + 1)
+@pytest.mark.parametrize("does", WRONG)
+def test_a_network_that_is_no_function_of_parameters_and_samples_is_refused(does):
+    with pytest.raises(UserError, match=WRONG[does]):
+        own(does).initial(dataset(), 0)
+
+
+@pytest.mark.parametrize("does", ["drops in training", "has dropout", "keeps", "adds to a copy"])
+def test_what_the_sentences_advise_and_what_changes_no_score_runs(does):
+    assert len(own(does).initial(dataset(), 0)) == C * (N + 1)
 
 
 def shifts(scores, targets):
@@ -157,7 +139,7 @@ def few(scores, targets):
 
 def run(loss, **more):
     data = {"name": "synthetic", "clients": 4, "features": N, "classes": C, "least": 9, "most": 12}
-    problem = {"name": "torch", "module": f"{__name__}:Keeps", "loss": f"{__name__}:{loss}", **more}
+    problem = {"name": "torch", "module": f"{__name__}:Net", "loss": f"{__name__}:{loss}", **more}
     return package.run(data=data, problem=problem, algorithm={"name": "gd", "gamma": 0.1}, rounds=1, dtype="float32")
 
 

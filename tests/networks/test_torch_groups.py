@@ -10,6 +10,7 @@ from mpifed.experiment.config import override
 from mpifed.kernels.blocks import padding_weights
 from mpifed.networks import torch_network
 from tests.helpers.torch_cases import C, N, dataset, local, network, torch
+from tests.networks.conftest import slow
 
 pytestmark = pytest.mark.torch
 nn = torch.nn
@@ -87,7 +88,9 @@ def groups(problem, f):
     return problem._built(f.block.n, f.n)[1]
 
 
-@pytest.mark.parametrize(("name", "dtype", "kind"), [("Dense", "float64", "csr"), ("Convolutions", "float32", "dense")])
+@pytest.mark.parametrize(
+    ("name", "dtype", "kind"), [("Convolutions", "float32", "dense"), slow("Dense", "float64", "csr")]
+)
 def test_a_client_has_the_same_bits_alone_in_any_group_and_in_any_order(name, dtype, kind):
     problem = own(name, lam=0.3, arguments={"dropout": 0.3})
     f, X = clients(problem, kind, dtype)
@@ -109,7 +112,7 @@ def partly(c, width, dtype):
     return padding_weights(np.arange(c) % (width + 1), width, dtype)
 
 
-@pytest.mark.parametrize("name", ["Dense", "Convolutions"])
+@pytest.mark.parametrize("name", ["Convolutions", slow("Dense")])
 def test_groups_give_the_numbers_and_the_masks_of_one_client_at_a_time(name, monkeypatch):
     monkeypatch.setattr(torch_network, "PIECE_BYTES", 16 * 8 * N * 8)  # 8 samples of a client at a time
     arguments = {"dropout": 0.4}
@@ -164,7 +167,7 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["Adam", slow("FLAME")])
 def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
     """With dropout, whose masks are the same in both."""
     table = {

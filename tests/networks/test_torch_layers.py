@@ -10,6 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.kernels.blocks import padding_weights
 from tests.helpers import torch_cases
 from tests.helpers.torch_cases import C, M, N, agrees, at, by_torch, dataset, local, network, point, samples, torch
+from tests.networks.conftest import slow
 
 pytestmark = pytest.mark.torch
 nn = torch.nn
@@ -36,70 +37,53 @@ class Backbone(nn.Module):
 
 
 class Headed(nn.Module):
-    """A linear layer behind ``before``, which a subclass may define, and before ``after``."""
+    """A linear layer behind ``before`` and before ``after``, which are functions of the module too, with buffers."""
 
-    def __init__(self, dtype=torch.float32, before=None, after=None):
+    sparse = True  # of its own, as layers on graphs have it
+
+    def __init__(self, before=lambda net, samples: samples, after=lambda net, scores: scores, dtype=None, **buffers):
         super().__init__()
-        self.head = nn.Linear(N, C, dtype=dtype)
-        self.before = before or self.before
-        self.after = after or nn.Identity()
-
-    def before(self, samples):
-        return samples
+        self.head = nn.Linear(N, C, dtype=dtype or torch.float32)
+        self.before, self.after = before, after
+        for name, values in buffers.items():
+            self.register_buffer(name, torch.as_tensor(values), persistent=name != "order")  # and one of each kind
 
     def forward(self, samples):
-        return self.after(self.head(self.before(samples)))
+        return self.after(self, self.head(self.before(self, samples)))
 
 
-complex_numbers = partial(Headed, torch.complex64, lambda samples: samples.to(torch.complex64), torch.abs)
-single_precision = partial(Headed, before=lambda samples: samples.float())  # whatever the study computes in
-more_than_scores = partial(Headed, after=lambda scores: {"logits": scores})
+def to(dtype):
+    return lambda net, numbers: numbers.to(dtype)
+
+
+def count(net, samples):
+    net.calls += 1
+    return samples
+
+
+def count_anew(net, samples):
+    net.calls = net.calls + 1
+    return samples
 
 
 def all_frozen():
     return Headed().requires_grad_(False)
 
 
-class Shifted(Headed):
-    """Constant buffers: numbers and whole numbers. It has a ``sparse`` of its own, as layers on graphs do."""
-
-    sparse = True
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", torch.full((N,), 0.5))
-        self.register_buffer("order", torch.arange(N - 1, -1, -1), persistent=False)
-
-    def before(self, samples):
-        return (samples - self.mean)[:, self.order]
+def shift(net, samples):
+    return (samples - net.mean)[:, net.order]
 
 
-class Counting(Headed):
-    def __init__(self, in_place=True):
-        super().__init__()
-        self.in_place = in_place
-        self.register_buffer("calls", torch.zeros(()))
-
-    def before(self, samples):
-        if self.in_place:
-            self.calls += 1
-        else:
-            self.calls = self.calls + 1
-        return samples
-
-
-class Auxiliary(Headed):
-    def forward(self, samples):
-        scores = super().forward(samples)
-        return (scores, scores) if self.training else scores
-
-
-class Half(Headed):
-    def __init__(self):
-        super().__init__(torch.bfloat16)
-
-    def forward(self, samples):
-        return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
+complex_numbers = partial(Headed, to(torch.complex64), lambda net, scores: scores.abs(), torch.complex64)
+single_precision = partial(Headed, to(torch.float32))  # whatever the study computes in
+double_precision = partial(Headed, lambda net, samples: samples @ torch.eye(N), dtype=torch.float64)
+half_precision = partial(
+    Headed, lambda net, samples: samples.to(net.head.weight.dtype), to(torch.float64), torch.bfloat16
+)
+more_than_scores = partial(Headed, after=lambda net, scores: {"logits": scores})
+auxiliary = partial(Headed, after=lambda net, scores: (scores, scores) if net.training else scores)
+shifted = partial(Headed, shift, mean=[0.5] * N, order=range(N - 1, -1, -1))  # numbers and whole numbers
+counting, counting_anew = (partial(Headed, before, calls=0.0) for before in (count, count_anew))
 
 
 def words(sparse=False):
@@ -181,7 +165,7 @@ def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
     data = dataset(sizes=[9, 1, 10, 11])
     with pytest.raises(ValueError, match=r"^client 1 has one sample, but the network takes two or more at a time"):
         own("batch_normed").initial(data, 0)
-    assert len(own("Shifted").initial(data, 0)) == C * (N + 1)
+    assert len(own("shifted").initial(data, 0)) == C * (N + 1)
 
 
 def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
@@ -218,7 +202,7 @@ def test_frozen_parameters_are_constants_and_trained_normalisation_behind_them_u
 
 
 @pytest.mark.parametrize(
-    ("name", "n"), [("Shifted", C * 8), ("Tied", N * N + 2 * N + C * 8), ("Recurrent", 112 + C * 5)]
+    ("name", "n"), [("shifted", C * 8), ("Tied", N * N + 2 * N + C * 8), ("Recurrent", 112 + C * 5)]
 )
 def test_constant_buffers_shared_weights_and_recurrent_layers_work(name, n):
     f = local(own(name), dataset())
@@ -228,7 +212,7 @@ def test_constant_buffers_shared_weights_and_recurrent_layers_work(name, n):
 
 
 def test_parameters_in_half_precision_are_computed_in_that_of_the_study_and_samples_may_be_whole_numbers():
-    f = local(own("Half"), dataset())
+    f = local(own("half_precision"), dataset())
     assert f.grad(np.zeros(f.n)).dtype == np.float64
     assert np.allclose(f.value(np.zeros(f.n)), np.log(C))
     data = dataset()
@@ -241,13 +225,13 @@ def test_parameters_in_half_precision_are_computed_in_that_of_the_study_and_samp
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("Counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
-        ("Counting", {"arguments": {"in_place": False}}, "must not change its buffers in a call, but it changes calls"),
+        ("counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
+        ("counting_anew", {}, "must not change its buffers in a call, but it changes calls"),
         ("complex_numbers", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
         ("words", {"integers": True, "arguments": {"sparse": True}}, "0.weight has sparse gradients .write sparse="),
         ("words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
         ("more_than_scores", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
-        ("Auxiliary", {}, "the network returns a tuple in training mode: it must return the scores alone, a tensor$"),
+        ("auxiliary", {}, "the network returns a tuple in training mode: it must return the scores alone, a tensor$"),
         ("all_frozen", {}, "the network has no parameter that is trained$"),
     ],
 )
@@ -265,7 +249,7 @@ def double():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("name", ["batch_normed", "Recurrent", "lazy"])
+@pytest.mark.parametrize("name", ["batch_normed", slow("Recurrent"), "lazy"])
 def test_the_default_dtype_of_torch_may_be_float64(name, double):
     f = local(own(name), dataset())
     agrees(f, point(f), frozen_at_zero(lambda: at_once(globals()[name]())).train())
@@ -292,13 +276,8 @@ def at_once(module):
 
 def test_a_module_with_numbers_in_double_precision_is_told_where_to_set_it(double):
     with pytest.raises(UserError, match='; write dtype = "float64" at the top of the study'):
-        local(own("Mixed"), dataset(dtype="float32")).value(np.zeros(C * (N + 1), np.float32))
-    assert local(own("Mixed"), dataset()).value(np.zeros(C * (N + 1))).dtype == np.float64
-
-
-class Mixed(Headed):
-    def __init__(self):
-        super().__init__(torch.float64, lambda samples: samples @ torch.eye(N))
+        local(own("double_precision"), dataset(dtype="float32")).value(np.zeros(C * (N + 1), np.float32))
+    assert local(own("double_precision"), dataset()).value(np.zeros(C * (N + 1))).dtype == np.float64
 
 
 def test_a_module_that_computes_in_single_precision_is_told_where_to_set_it():

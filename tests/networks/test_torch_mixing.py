@@ -7,6 +7,7 @@ import mpifed as package
 from mpifed.kernels.blocks import padding_weights
 from mpifed.report.summary import show
 from tests.helpers.torch_cases import C, N, at, by_torch, dataset, local, network, point, samples, torch
+from tests.networks.conftest import slow
 
 pytestmark = pytest.mark.torch
 nn = torch.nn
@@ -89,12 +90,12 @@ def run(folder, name, **options):
     return result, [samples(data, i) for i in range(len(SIZES))]
 
 
-@pytest.mark.parametrize("name", MIXING)
-@pytest.mark.parametrize(
-    "options",
-    [{"k0": 2}, pytest.param({"epochs": 1, "batch_size": 9}, marks=pytest.mark.slow)],
-    ids=["all samples", "mini-batches"],
-)
+ALL, SOME = {"k0": 2}, {"epochs": 1, "batch_size": 9}
+QUICK = [("Normed", ALL), ("Attentive", ALL)]
+SLOW = [*((name, ALL) for name in ("Centred", "Scaled", "Shares")), *((name, SOME) for name in MIXING)]
+
+
+@pytest.mark.parametrize(("name", "options"), [*QUICK, *(slow(*one) for one in SLOW)])
 def test_a_run_records_what_plain_torch_finds_at_its_module_and_takes_its_steps(name, options, tmp_path):
     result, clients = run(tmp_path, name, **options)
     module = result.module()

@@ -26,7 +26,7 @@ def labels(axis):
     return [text for _, text in boxes], all(a.x1 < b.x0 for (a, _), (b, _) in pairwise(boxes))
 
 
-@pytest.mark.parametrize("least", [1.1e5, 9e5, 0.0098])
+@pytest.mark.parametrize("least", [1.1e5, pytest.param(9e5, marks=pytest.mark.slow), 0.0098])
 def test_the_label_of_the_first_power_of_ten_is_not_on_that_of_zero(least):
     with style.matplotlib_style():
         _, places = style.make_canvas(pytest.importorskip("matplotlib"), style.DOUBLE, 1, 3, "three panels", 0)
@@ -42,7 +42,11 @@ def test_the_label_of_the_first_power_of_ten_is_not_on_that_of_zero(least):
 
 @pytest.mark.parametrize(
     ("low", "high", "shown"),
-    [(2.0, 46.0, ["2", "5", "10", "20", "50"]), (14.0, 180.0, ["20", "50", "100", "200"]), (2.0, 300.0, 2)],
+    [
+        (2.0, 46.0, ["2", "5", "10", "20", "50"]),
+        pytest.param(14.0, 180.0, ["20", "50", "100", "200"], marks=pytest.mark.slow),
+        (2.0, 300.0, 2),
+    ],
 )
 def test_panels_of_dots_have_labels_apart_whatever_their_range(low, high, shown):
     pytest.importorskip("matplotlib")

@@ -98,7 +98,7 @@ def test_clients_without_a_number_are_counted_in_the_table(runs):
 def test_the_table_is_written_in_all_forms(runs):
     signs = {"csv": "algorithm,n,clients,number,mean,mean_sd", "latex": r"\toprule", "markdown": "| :--"}
     for form, sign in signs.items():
-        assert sign in command("compare", *runs, "--clients", "--format", form).out
+        assert sign in command("compare", *runs[:2], "--clients", "--format", form).out
 
 
 @pytest.mark.parametrize(

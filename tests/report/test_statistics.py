@@ -95,9 +95,9 @@ def test_compare_tests_every_two_rows_over_the_seeds_that_all_have_and_plot_draw
     assert "FedAvg – GD" in told
     assert "7 : 0" in told
     for files, name, form, words in (
-        (runs, "objectiv", "terminal", "did you mean 'objective'"),
-        (runs, "objective", "csv", "--test does not go with --format csv"),
-        (runs, "snr", "terminal", "unknown column 'snr'"),
+        (runs[::7], "objectiv", "terminal", "did you mean 'objective'"),
+        (runs[::7], "objective", "csv", "--test does not go with --format csv"),
+        (runs[::7], "snr", "terminal", "unknown column 'snr'"),
         (runs[:1], "objective", "terminal", "--test objective is wrong: it needs two rows, and there is one"),
     ):
         done = mpifed("compare", *files, "--test", name, "--format", form, cwd=tmp_path)

@@ -3,7 +3,7 @@
 import errno
 import io
 import os
-import sys
+import resource
 
 import h5py
 import hypothesis.strategies as st
@@ -18,7 +18,7 @@ from mpifed.results import recorder as record
 from mpifed.results.columns import CLIENTS, RANKS
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
-from tests.helpers.commands import execute
+from tests.helpers.commands import mpifed
 from tests.results.conftest import ATTRS, Images, examine, row, written
 
 
@@ -136,8 +136,12 @@ def test_a_disk_that_is_full_from_the_start_is_one_sentence_and_leaves_what_was_
     path = tmp_path / "out.h5"
     if force:
         path.write_text("precious")
-    words = ["run", "rounds=2", "-q", "-o", path, *["--force"] * force]
-    done = execute(["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "", sys.executable, "-m", "mpifed", *words])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * kilobytes, before[1]))
+    try:
+        done = mpifed("run", "rounds=2", "-q", "-o", path, *["--force"] * force)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert (done.code, done.err) == (1, f"mpifed: {path} cannot be written: file too large\n")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["precious"] * force
 

@@ -168,7 +168,7 @@ def test_labels_that_make_no_sense_are_refused(y, told):
         fit(y)
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e4])
+@pytest.mark.parametrize("unit", [1.0, pytest.param(1e4, marks=pytest.mark.slow)])
 def test_times_that_differ_as_rounding_does_are_counted_and_rounded_ones_are_ties(unit):
     """R's survival rounds them by itself: coxph(timefix = TRUE), whose tolerance is the root of the machine epsilon."""
     tied = unit * np.ceil(4 * np.abs(SURVIVAL)) * np.sign(SURVIVAL)
@@ -197,7 +197,7 @@ def test_there_are_no_mini_batches():
 
 @pytest.mark.parametrize("method", ["fedgia", "fedadmm", "gd"])
 def test_methods_with_a_bound_of_the_curvature_take_its_own(method):
-    result = fit(algorithm=method, rounds=300, lam=0.01)
+    result = fit(algorithm=method, rounds=300, lam=0.01, evaluate={"every": 300})
     assert result.rounds["grad_norm_sq"][-1] < 0.05 * result.rounds["grad_norm_sq"][0]
     assert result.rounds["objective"][-1] < result.rounds["objective"][0]
 

@@ -118,7 +118,8 @@ def test_a_run_that_is_not_at_its_optimum_says_so_in_every_format_and_what_it_ad
     step = rows[0].index("newton_step")
     assert [float(row[step]) for row in rows[1:]] == short.step.tolist()
     best, none = told()
-    assert none == told(algorithm=slow, rounds=1000, selection="all")[1] == []
+    long = {"rounds": 1000, "selection": "all", "evaluate": {"every": 1000}}
+    assert none == told(algorithm=slow, **long)[1] == []
     assert (np.abs(short.x + short.step - best.x) < np.abs(short.x - best.x)).any()
 
 
@@ -141,7 +142,7 @@ def test_a_penalised_run_that_was_too_short_says_so():
         "algorithm": {"name": "gd", "gamma": 0.1},
     }
     for rounds, there in ((3, True), (300, False)):
-        notes = run("least-squares", "numbers", rounds=rounds, **study).fit().notes
+        notes = run("least-squares", "numbers", rounds=rounds, evaluate={"every": rounds}, **study).fit().notes
         assert any("above its least value" in note for note in notes) == there
 
 

@@ -40,6 +40,8 @@ EMPTY = ([A, RARE, ONE], CLASSES * (1 - RARE))
 BEST = "of x0 has no best value", "of x1 has no best value"
 APART = "they separate the classes"
 TWICE = "the coefficients of x0 and x2: .* leave one of them out"
+ZEROS = "the coefficient of x1: .*0 in all rows; leave it out"
+NONE = r"^at this model 0 of 300 samples have a residual within 0\.001, "
 FAR = r"^this model is far from the optimum: f is .* with all coefficients at 0"
 WIDE = list(RNG.standard_normal((D + 1, D)))
 THREE = np.digitize(A, [-0.5, 0.5]).astype(float)
@@ -60,13 +62,7 @@ NO_FIT = {  # samples, labels, problem, rounds of Newton's method or step size a
     "deaths in order": ([-TIMES, B], SURVIVAL, "cox", (20,), "or order all events"),
     "given twice": ([A, B, A], CLASSES, LOGISTIC, (1e-4, 1), TWICE),
     "given twice, blown up": ([A, B, A], CLASSES, LOGISTIC, (1e3, 1), TWICE),
-    "only zeros": (
-        [A, 0 * A, ONE],
-        CLASSES,
-        LOGISTIC,
-        (1e-4, 1),
-        "the coefficient of x1: .*0 in all rows; leave it out",
-    ),
+    "only zeros": ([A, 0 * A, ONE], CLASSES, LOGISTIC, (1e-4, 1), ZEROS),
     "all levels": ([A, RARE, 1 - RARE, ONE], CLASSES, POISSON, (1e3, 1), "the coefficients of x1, x2 and x3: "),
     "small labels": ([A, B, A], 1e-6 * COUNTS, "least-squares", (1e-4, 1), "the coefficients of x0 and x2: "),
     "few samples": (WIDE, CLASSES, LOGISTIC, (1e-4, 1), f"{D} samples do not determine {D + 1}"),
@@ -75,17 +71,20 @@ NO_FIT = {  # samples, labels, problem, rounds of Newton's method or step size a
     "poisson, blown up": ([A, B, ONE], COUNTS, POISSON, (5.0, 2), FAR),
     "cox, blown up": ([30 * A, B], SURVIVAL, "cox", (1e4, 2), FAR),
     "least squares, blown up": ([A, B, ONE], COUNTS, "least-squares", (50.0, 2), FAR),
-    "nothing bends": (
-        [A, B],
-        A + 10,
-        NARROW,
-        (1e-3, 1),
-        r"^at this model 0 of 300 samples have a residual within 0\.001, ",
-    ),
+    "nothing bends": ([A, B], A + 10, NARROW, (1e-3, 1), NONE),
 }
 
 
-@pytest.mark.parametrize("kind", NO_FIT)
+REPEATED = "all classes; all classes, raw; all but ties; no event, raw; given twice, blown up; cox, blown up; "
+REPEATED += "least squares, blown up; raw counts; three counts"
+
+
+def cases(kinds):
+    """Those by default that are not the same as another in other numbers."""
+    return [pytest.param(kind, marks=[pytest.mark.slow] * (kind in REPEATED.split("; "))) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", cases(NO_FIT))
 def test_what_the_samples_do_not_determine_is_named(kind):
     columns, labels, problem, effort, words = NO_FIT[kind]
     study = {"rounds": effort[0]} if len(effort) == 1 else descent(*effort)
@@ -118,7 +117,7 @@ DETERMINED = {  # samples, labels, problem
 }
 
 
-@pytest.mark.parametrize("kind", DETERMINED)
+@pytest.mark.parametrize("kind", cases(DETERMINED))
 def test_a_likelihood_with_a_maximum_has_a_fit(kind):
     columns, labels, problem = DETERMINED[kind]
     found = fit(columns, labels, problem, rounds=40)
@@ -126,7 +125,7 @@ def test_a_likelihood_with_a_maximum_has_a_fit(kind):
     assert found.decrement < 1e-7
 
 
-@pytest.mark.parametrize("factor", [1e4, 1e7])
+@pytest.mark.parametrize("factor", [pytest.param(1e4, marks=pytest.mark.slow), 1e7])
 def test_the_unit_of_a_column_changes_its_coefficient_alone(factor, tmp_path):
     """Columns so different that Newton's method refuses them, at the coefficients of the same in other units."""
     plain = fit([A, B, ONE], CLASSES, LOGISTIC)
@@ -139,7 +138,7 @@ def test_the_unit_of_a_column_changes_its_coefficient_alone(factor, tmp_path):
 SITE = np.arange(D) % 2 + 0.0  # the same in all rows of a client, once rows are sorted by it
 
 
-@pytest.mark.parametrize("method", ["newton", "fednl"])
+@pytest.mark.parametrize("method", ["newton", pytest.param("fednl", marks=pytest.mark.slow)])
 def test_a_covariate_of_the_site_is_told_to_cox_and_what_is_advised_gives_the_coefficients(method, tmp_path):
     rows = np.argsort(SITE, kind="stable")
     columns, labels = [A[rows], SITE[rows]], SURVIVAL[rows]
@@ -179,7 +178,10 @@ LOST = [42, 37, 37, 28, 18, 18, 19, 20, 15, 14, 14, 13, 11, 12, 8, 7, 8, 8, 9, 1
 RLM = [0.8293843346, 0.926065966197, -0.127846724946, -41.0264983524]
 
 
-@pytest.mark.parametrize("method", [{"name": "newton"}, {"name": "fednl"}, {"name": "fedns", "k": 40}])
+OTHERS = [pytest.param(method, marks=pytest.mark.slow) for method in ({"name": "newton"}, {"name": "fedns", "k": 40})]
+
+
+@pytest.mark.parametrize("method", [{"name": "fednl"}, *OTHERS])
 def test_residuals_beyond_delta_are_no_fault_of_columns_and_the_scale_of_residuals_gives_the_robust_fit(method):
     data = mpifed.arrays(np.column_stack([AIR, WATER, ACID]), LOST, [7, 7, 7])
     study = {"algorithm": method, "rounds": 40, "objective": {"weights": "samples"}, "data": data}

@@ -49,7 +49,7 @@ def test_huber_is_what_scipy_minimises_and_its_value_that_of_statsmodels():
     assert np.isclose(Huber().value(block, np.array([0.2, 0.1, -0.3]))[0], 2.2346357376405668, rtol=1e-14)
 
 
-@pytest.mark.parametrize("size", [1e4, 1e7])
+@pytest.mark.parametrize("size", [pytest.param(1e4, marks=pytest.mark.slow), 1e7])
 @pytest.mark.parametrize("problem", [Poisson(), Gamma()], ids=lambda problem: problem.label())
 def test_newton_comes_back_from_steps_that_are_too_long(problem, size):
     """A plain step from 0 leads to e^size; fednl takes it without its line search."""

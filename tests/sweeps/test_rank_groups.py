@@ -46,10 +46,11 @@ def test_a_point_that_fails_does_so_alone(here):
     assert package.load(here / "results" / "a=0.0001.h5").status == "finished"
 
 
-def test_an_error_of_the_program_ends_all_groups_with_one_message(here):
+@pytest.mark.parametrize(("values", "ranks"), [("2", 2), pytest.param("1,2", 4, marks=pytest.mark.slow)])
+def test_an_error_of_the_program_ends_all_groups_with_one_message(here, values, ranks):
     (here / "mine.py").write_text(OWN.replace("OSError", "MemoryError"))  # no mistake of the class
-    words = [*PLAIN, "rounds=1000000", "algorithm=mine.py:Mine", "--grid", "algorithm.k0=1,2"]
-    done = mpifed("sweep", *words, "--each", "1", "-q", ranks=4, cwd=here)  # within its limit: rounds never end
+    words = [*PLAIN, "rounds=1000000", "algorithm=mine.py:Mine", "--grid", f"algorithm.k0={values}"]
+    done = mpifed("sweep", *words, "--each", "1", "-q", ranks=ranks, cwd=here)  # within its limit: rounds never end
     assert done.code
     assert done.err.count("has no memory left: a disk is gone") == 1, done.err
 

@@ -100,7 +100,7 @@ def test_every_method_has_the_same_number_of_runs_and_what_is_short_is_told(here
         '[[method]]\nname = "fedavg"\nk0 = [1, 2]\nstep = {name = "constant", a = 0.05}\n'
         '[[method]]\nname = "scaffold"\n'
     )
-    tune("--methods", "methods.toml", "--runs", "4", "--seeds", "3", "-q", "-o", "tuned")
+    tune("rounds=5", "--methods", "methods.toml", "--runs", "4", "--seeds", "3", "-q", "-o", "tuned")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:4]]
     assert [row[:2] for row in rows] == [["descent", "4"], ["fedavg", "2"], ["scaffold", "4"]]
     assert len(list((here / "tuned").glob("scaffold,*.h5"))) == 4

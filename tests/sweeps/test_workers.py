@@ -4,19 +4,20 @@ import os
 import re
 import signal
 import time
+from multiprocessing.connection import Pipe
 from pathlib import Path
 
 import pytest
 
 import mpifed as package
+from mpifed.cli.main import main
 from mpifed.core import signals
 from mpifed.mpi.world import World
 from mpifed.sweeps import runner
 from mpifed.sweeps.grid import points
 from mpifed.sweeps.runner import SweepLayout
 from mpifed.sweeps.runs import SweepProgress
-from mpifed.sweeps.workers import process_count
-from tests.helpers.commands import mpifed
+from mpifed.sweeps.workers import PipeProgress, process_count
 from tests.sweeps.conftest import ENDLESS, FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, started, statuses, sweep
 
 TWO = ("-j", "2")
@@ -50,11 +51,11 @@ def test_processes_are_as_many_as_there_are_points_cores_without_threads_and_wor
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_errors_of_a_class_from_a_file_fail_their_points_alone_and_equal_ones_are_told_once(here, jobs):
+def test_errors_of_a_class_from_a_file_fail_their_points_alone_and_equal_ones_are_told_once(here, jobs, capfd):
     (here / "mine.py").write_text(OWN)
-    words = ["sweep", *PLAIN, "algorithm=mine.py:Mine", *GRIDS, "-j", jobs, "-q"]
-    code, out, err = mpifed(*words, process=jobs == "2", cwd=here)
-    assert (code, out) == (1, "")
+    assert main(["sweep", *PLAIN, "algorithm=mine.py:Mine", *GRIDS, "-j", jobs, "-q"]) == 1
+    out, err = capfd.readouterr()  # of the processes too
+    assert out == ""
     said = r"of mine.py fails in line \d+: OSError: a disk is gone"
     first = re.match(rf"mpifed: (k0=2,seed=\d).h5  \w+: .*{said}", err)[1]
     assert re.search(f"mpifed: 2 points failed: .*{said}; first: {first}\n", err)
@@ -115,6 +116,7 @@ def test_a_signal_stops_all_points_after_their_round_and_leaves_no_process(here,
     assert len(list((here / "results").glob("*.checkpoint"))) == 2
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_all_processes_at_once(here):
     with endless(here, *TWO, seeds=4) as process:
         pids = workers(process.pid)
@@ -128,6 +130,7 @@ def test_a_second_signal_ends_all_processes_at_once(here):
         assert gone(pids, 5)
 
 
+@pytest.mark.slow
 def test_processes_stop_when_the_one_that_started_them_is_gone(here):
     with endless(here, *TWO, seeds=4) as process:
         pids = workers(process.pid)
@@ -137,22 +140,52 @@ def test_processes_stop_when_the_one_that_started_them_is_gone(here):
     assert statuses(here / "results") == {"stopped"}
 
 
-@pytest.mark.slow
-def test_an_interrupt_of_a_program_ends_the_processes(here):
-    """As in a notebook: KeyboardInterrupt, because nothing listens for signals."""
+def test_a_process_that_can_tell_nobody_of_its_rounds_stops(here):
+    mine, theirs = Pipe()
+    theirs.close()
+    PipeProgress(mine).note("a round")
+    assert signals.stop_signal == "SIGTERM"
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def kill_all():
+    (kill,) = signals.before_exit  # as a second signal does
+    kill()
+
+
+def running(folder, act):
+    """The lines of a sweep of two points without end in processes of this one, which acts so when both run."""
     found = points({}, ENDLESS, ["seed=0:2"])
     progress = SweepProgress(None, [point.cost for point in found])
     seen = set()
 
     def show(*_):
-        seen.add(progress.name)
-        if len(seen) == 2:  # both points have shown a round
-            raise KeyboardInterrupt
+        before, _ = len(seen), seen.add(progress.name)
+        if before < len(seen) == 2:  # both points have shown a round
+            act()
 
     progress.show = show
-    lines = runner.sweep(found, here, World(), False, progress, SweepLayout(jobs=2))
+    return runner.sweep(found, folder, World(), False, progress, SweepLayout(jobs=2))
+
+
+@pytest.mark.slow
+def test_an_interrupt_of_a_program_ends_the_processes(here):
+    """As in a notebook: KeyboardInterrupt, because nothing listens for signals."""
+    lines = running(here, interrupt)
     before = set(workers(os.getpid()))
     with pytest.raises(KeyboardInterrupt):
         list(lines)
     assert set(workers(os.getpid())) <= before
     assert statuses(here) == {"stopped"}
+
+
+def test_what_a_second_signal_calls_kills_all_processes_and_their_points_fail(here):
+    before = set(workers(os.getpid()))
+    text = "\n".join(line.text for line in running(here, kill_all))
+    assert text.count("failed: its process was killed by SIGKILL") == 2
+    assert "0 of 2 finished, 2 failed: seed=" in text
+    assert set(workers(os.getpid())) <= before
+    assert not signals.before_exit

@@ -1,4 +1,4 @@
-"""Every condition against numbers computed by hand: f_i(x) = (c_i/2)‖x‖² − ⟨b_i, x⟩ with c = 1, 2 and d_i = 2."""
+"""Theorems by hand for f_i(x) = (c_i/2)‖x‖² − ⟨b_i, x⟩ with c = 1, 2 and d_i = 2; rates; the least time there is."""
 
 import math
 
@@ -12,6 +12,9 @@ from mpifed.algorithms.parts.local_solvers import SVRG, GradientDescent, NewtonS
 from mpifed.algorithms.parts.step_sizes import ConstantStep, Log2
 from mpifed.extend import Algorithm
 from mpifed.theory import StudyConstants, fedadmm, feddcd, fedepm, fedgia, flame
+from mpifed.theory.least_time import LeastTimeInputs, heterogeneous_bound, homogeneous_bound, lower_bound
+from mpifed.theory.rates import fit_line
+from mpifed.theory.statements import Certificate, Condition, is_convex
 
 certificate = Algorithm.certificate
 
@@ -210,3 +213,89 @@ def test_a_problem_without_curvature_leaves_conditions_open():
         found = certificate(Algorithm.member(name, "algorithm")(), KNOWN._replace(r=None, mu=None))
         open_ = [one.holds for one in found.conditions if one.name.startswith(("max r_i", "min α_i", "σ", "ϱ"))]
         assert True not in open_
+
+
+def test_a_geometric_sequence_gives_its_factor_also_where_rounds_were_not_evaluated_or_lie_beyond_the_shares():
+    rounds = np.arange(60)
+    found = fit_line(rounds, 7 * 0.6**rounds)
+    assert found.factor == pytest.approx(0.6, rel=1e-12)
+    assert found.r2 == pytest.approx(1, abs=1e-12)
+    values = 0.5 ** np.arange(40.0)
+    values[1::2] = np.nan
+    assert fit_line(np.arange(40), values).factor == pytest.approx(0.5)
+    values = np.concatenate([np.full(5, 1.0), 10.0 ** -np.arange(1, 10), np.full(5, 1e-14)])
+    assert fit_line(np.arange(len(values)), values).slope == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("values", [np.ones(9), np.array([1.0, 1e-3, 1e-4]), np.zeros(0), np.full(9, -1.0)])
+def test_without_three_values_there_is_no_rate(values):
+    assert math.isnan(fit_line(np.arange(len(values)), values).slope)
+    assert math.isnan(fit_line(np.arange(6), np.array([1.0, *[1e-3] * 5])).r2), "a curve that stands still"
+
+
+@pytest.mark.parametrize(
+    ("left", "relation", "right", "holds"),
+    [
+        (2.0, ">=", 2.0, True),
+        (2.0, ">", 2.0, False),
+        (1.9, ">=", 2.0, False),
+        (0.1 + 0.2, "<=", 0.3, True),  # rounding
+        (1.0, "<", math.inf, True),
+        (1.0, "=", 1.0, True),
+        (math.nan, ">", 1.0, None),
+        (1.0, ">", math.nan, None),
+    ],
+)
+def test_a_condition_compares_its_sides(left, relation, right, holds):
+    assert Condition.of("a", left, relation, right, "Theorem 1").holds is holds
+
+
+def test_a_certificate_holds_if_every_condition_does():
+    yes, no, open_ = (Condition("a", 1, ">", 1, holds, "") for holds in (True, False, None))
+    found = [Certificate("", list(part), [], []).holds for part in [(yes,), (yes, no, open_), (yes, open_), ()]]
+    assert found == [True, False, None, None]
+
+
+def test_rounding_below_zero_is_still_convex():
+    r = np.array([1.0, 2.0])
+    assert is_convex(r, np.array([-1e-17, 0.5]))
+    assert not is_convex(r, np.array([-1e-6, 0.5]))
+    assert not is_convex(r, None)
+
+
+def looped(tau, L, delta, variance, eps):
+    found = []
+    tau = sorted(tau)
+    for j in range(1, len(tau) + 1):
+        mean = j / sum(1 / t for t in tau[:j])
+        found.append(mean * (L * delta / eps + variance * L * delta / (j * eps**2)))
+    return min(found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_for_one_f_is_the_least_over_the_number_of_clients(seed):
+    rng = np.random.default_rng(seed)
+    tau = rng.lognormal(sigma=2, size=rng.integers(1, 40))
+    L, delta, variance, eps = rng.lognormal(size=4)
+    assert homogeneous_bound(tau, L, delta, variance, eps) == pytest.approx(looped(tau, L, delta, variance, eps))
+    assert homogeneous_bound(tau, L, delta, 0, eps) == pytest.approx(tau.min() * L * delta / eps)
+    assert homogeneous_bound(tau, L, delta, variance, eps) <= heterogeneous_bound(tau, L, delta, variance, eps) * (
+        1 + 1e-12
+    )
+
+
+def test_the_bound_for_f_i_that_differ_waits_for_the_slowest():
+    assert heterogeneous_bound([1, 2, 6], 2.0, 3.0, 0.0, 0.5) == 6 * 2 * 3 / 0.5
+    assert heterogeneous_bound([1, 2, 6], 2.0, 3.0, 7.0, 0.5) == pytest.approx(6 * 12 + 3 * 7 * 6 / (3 * 0.25))
+    equal = np.full(8, 2.0)
+    assert heterogeneous_bound(equal, 1.0, 1.0, 4.0, 0.1) == pytest.approx(homogeneous_bound(equal, 1.0, 1.0, 4.0, 0.1))
+
+
+def test_what_is_not_known_stays_so_and_what_cannot_be_is_refused():
+    setting = LeastTimeInputs(np.ones(3), math.nan, 1.0, 0.0, True, {})
+    assert math.isnan(lower_bound(setting, 0.1))
+    for eps in (0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match=r"^ε = \S+ is wrong: it must be above 0$"):
+            homogeneous_bound([1.0], 1.0, 1.0, 0.0, eps)
+    with pytest.raises(ValueError, match=r"^Δ = -1 is wrong: it must not be below 0$"):
+        heterogeneous_bound([1.0], 1.0, -1.0, 0.0, 1.0)

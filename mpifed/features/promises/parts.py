@@ -190,10 +190,10 @@ def feature_part(feature: Plugin, c: Experiment) -> RunPart:
     cls: Any = type(feature)
     if is_user_class(cls):
         return make_part(f"the plug-in {cls.__name__}", feature)
-    folder = cls.__module__.split(".")[-2]
-    spoken = [key for key, speaks in SPEAKS.items() if speaks == folder]
+    name = cls.__module__.split(".")[2]  # mpifed.features.name, a file or a folder
+    spoken = [key for key, speaks in SPEAKS.items() if speaks == name]
     set_keys = [show_key(c, key) for key in c.changed_keys() if key in spoken]
-    return make_part((set_keys or spoken or [f"the feature {folder}"])[0], feature)
+    return make_part((set_keys or spoken or [f"the feature {name}"])[0], feature)
 
 
 def selector_part(selector: Selector, c: Experiment, m: int) -> RunPart:

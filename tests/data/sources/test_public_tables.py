@@ -1,7 +1,8 @@
-"""Public tables are read as they are published."""
+"""Public tables are read as they are published, and FLamby's where MPIFED_DATA has their files."""
 
 import bz2
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
@@ -185,7 +186,12 @@ PUBLISHED = {  # one of the files -> samples, features, samples with the larger 
 }
 
 
-@pytest.mark.parametrize("file", PUBLISHED)
+QUICK = ("qot/toxicity.mat", "adult/adult.mat", "libsvm/a9a.gz")
+
+
+@pytest.mark.parametrize(
+    "file", [pytest.param(file, marks=() if file in QUICK else pytest.mark.slow) for file in PUBLISHED]
+)
 def test_the_published_tables_have_their_published_sizes(file):
     if not Path(REAL, file).is_file():
         pytest.skip(f"MPIFED_DATA has no {file}")
@@ -199,3 +205,62 @@ def test_the_published_tables_have_their_published_sizes(file):
         assert np.allclose(np.einsum("ij,ij->j", X, X), 1)
         assert X.min() >= 0  # not centred
         assert dataset.sizes.min() > {"qot": 0.025, "adult": 0.01}[folder] * len(X) / dataset.m
+
+
+FOLDER = Path(os.environ.get("MPIFED_DATA", ""), "flamby")
+HEART = {
+    "path": [str(FOLDER / f"heart/processed.{name}.data") for name in ("cleveland", "hungarian", "switzerland", "va")],
+    "ignore": [10, 11, 12],
+    "categories": [2, 6],
+    "above": 0,
+    "missing": "drop",
+    "ones": True,
+}
+BRCA = {
+    "path": str(FOLDER / "brca.csv"),
+    "join": str(FOLDER / "train_test_split.csv"),
+    "client": "fold2",
+    "test": "fold2",
+    "ignore": ["fold"],
+    "time": "T",
+    "event": "E",
+}
+
+
+def loaded(**options):
+    """The data set, if its files are there."""
+    if not FOLDER.is_dir():
+        pytest.skip("MPIFED_DATA has no flamby")
+    return Data.build({"name": "file", **options}, "data").load(0, "float64")
+
+
+def test_heart_has_the_samples_and_features_of_flamby():
+    data = loaded(**HEART, test=0.3425, standardise="pooled")  # FLamby takes 34 %, rounded up
+    assert data.sizes.tolist() == [199, 172, 30, 85]
+    assert data.sizes_test.tolist() == [104, 89, 16, 45]
+    assert (data.n, data.owners[0], data.values().tolist()) == (14, "processed.cleveland", [0, 1])
+    assert data.features[2:5] == ("column 2=2", "column 2=3", "column 2=4")
+    X = data.rows(0, 4)[0]
+    assert np.allclose(X[:, 0].mean(), 0)
+    assert np.allclose(X[:, 0].std(), 1)
+
+
+def test_the_optimum_of_heart_is_that_of_its_tables():
+    """f* of the mean logistic loss over all 740 rows, by statsmodels: -Logit(y, X).fit().llf/740 of these columns."""
+    data = loaded(**HEART)
+    X, y = data.rows(0, 4)
+    x = np.zeros(data.n)
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-X @ x))
+        x -= np.linalg.solve((X * (p * (1 - p))[:, None]).T @ X, X.T @ (p - y))
+    assert abs(np.mean(np.logaddexp(0, X @ x) - y * (X @ x)) - 0.42012454229) < 1e-10
+
+
+def test_brca_has_the_split_the_regions_and_the_events_of_flamby():
+    data = loaded(**BRCA)
+    assert data.sizes.tolist() == [248, 156, 164, 129, 129, 40]
+    assert data.sizes_test.tolist() == [63, 40, 42, 33, 33, 11]
+    assert (data.m, data.n, data.owners) == (6, 39, ("0", "1", "2", "3", "4", "5"))
+    assert data.features[0] == "age_at_index"
+    assert (data.rows(0, 6)[1] > 0).sum() + (data.rows_test(0, 6)[1] > 0).sum() == 151
+    assert "8 rows of " in data.notes[1]

@@ -17,7 +17,7 @@ from mpifed.federation.host import Host
 
 OWN = 1 << 20  # bytes of a block before anything is measured
 TABLE = {  # clients of 512 KB: one in the smallest block, 32 in the largest
-    "data": {"name": "gaussian", "clients": 64, "samples": 64, "features": 1024},
+    "data": {"name": "gaussian", "clients": 32, "samples": 64, "features": 1024},
     "problem": "logistic",
     "algorithm": {"name": "fedavg", "k0": 1},
     "selection": "all",
@@ -133,8 +133,11 @@ def test_nothing_is_tried_where_order_or_bits_could_depend_on_it(changes, monkey
     [
         {},
         {"data": RAGGED | {"features": 300}, "problem": "least-squares", "algorithm": "fedgia"},
-        {"selection": {"name": "uniform", "count": 31}, "algorithm": {"name": "scaffold", "batch_size": 8}},
-        {"data": {"name": "images", "clients": 30, "size": 12}, "problem": "softmax", "dtype": "float32"},
+        {"selection": {"name": "uniform", "count": 15}, "algorithm": {"name": "scaffold", "batch_size": 8}},
+        pytest.param(
+            {"data": {"name": "images", "clients": 30, "size": 12}, "problem": "softmax", "dtype": "float32"},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["fedavg", "ragged", "selected, mini-batches", "softmax, test samples"],
 )
@@ -158,7 +161,7 @@ def whole_run():
     return played(rounds=20, block_bytes=OWN)
 
 
-@pytest.mark.parametrize("until", [1, 3, 8, 15])
+@pytest.mark.parametrize("until", [3, *[pytest.param(k, marks=pytest.mark.slow) for k in (1, 8, 15)]])
 def test_a_run_that_ends_while_sizes_are_tried_goes_on_with_the_same_bits(until, tmp_path):
     whole = whole_run()
     path = tmp_path / "out.h5"

@@ -90,7 +90,7 @@ def test_identity_changes_no_bit_and_no_charge(name):
 
 
 EXACT = [  # methods that end at the minimiser; the last two keep errors, the others memory
-    ("fedgia", {}, 1.0),
+    pytest.param("fedgia", {}, 1.0, marks=SLOW),
     pytest.param("fedadmm", {}, 0.4, marks=SLOW),
     ("gd", {"gamma": 0.2}, 1.0),
     pytest.param("feddyn", {"alpha": 1.0, "step": {"name": "constant", "a": 0.05}}, 0.4, marks=SLOW),

@@ -75,8 +75,17 @@ METHODS = [
 ]
 
 
-@both
-@pytest.mark.parametrize("problem", ["least-squares", "softmax"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("problem", "dtype"),
+    [
+        ("least-squares", "float64"),
+        pytest.param("least-squares", "float32", marks=SLOW),
+        *[pytest.param("softmax", dtype, marks=SLOW) for dtype in ("float32", "float64")],
+    ],
+)
 @pytest.mark.parametrize(("name", "options"), METHODS)
 def test_no_bit_depends_on_the_hosts(name, options, problem, dtype):
     if problem == "softmax" and "H" in options:

@@ -3,7 +3,7 @@
 import numpy as np
 
 import mpifed
-from mpifed.features.gradient_noise.feature import NoisyGradients
+from mpifed.features.gradient_noise import NoisyGradients
 from mpifed.federation.local import Local
 from mpifed.federation.setup import RunSpec
 from mpifed.problems.least_squares import LeastSquares

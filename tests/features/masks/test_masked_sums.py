@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.features.masks.masked_sums import MaskedSums, add_masks, make_draw, sum_rows, unmask
+from mpifed.features.masks.feature import MaskedSums, add_masks, make_draw, sum_rows, unmask
 from mpifed.features.masks.masks import Masks
 from mpifed.federation.request import MASKED, Request
 from mpifed.federation.setup import RunSpec

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mpifed.features.client_weights.feature import WeightedObjectives
-from mpifed.features.network_training.feature import Dropout
+from mpifed.features.client_weights import WeightedObjectives
+from mpifed.features.network_training import Dropout
 from mpifed.federation.local import Local
 from mpifed.federation.setup import RunSpec
 from mpifed.problems.least_squares import LeastSquares

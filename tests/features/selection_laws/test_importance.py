@@ -50,7 +50,7 @@ def test_probabilities_of_many_clients_keep_their_digits_equal_odds_weigh_nothin
     assert not np.allclose(given.weights, roots.weights)
 
 
-@pytest.mark.parametrize("scale", [np.ones(6), np.array([5.0, 1.0, 1.0, 9.0, 2.0, 0.1])], ids=["equal", "unequal"])
+@pytest.mark.parametrize("scale", [pytest.param(np.ones(6), marks=pytest.mark.slow), np.array([5.0, 1, 1, 9, 2, 0.1])])
 @pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_sets_are_drawn_with_their_probabilities(size, scale):
     """A chi-square test of all sets, 20,000 draws: twice the number of sets is passed once in a million."""

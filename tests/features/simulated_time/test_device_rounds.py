@@ -135,12 +135,12 @@ def test_an_absent_client_is_one_who_was_not_chosen(tmp_path):
 
 @pytest.mark.parametrize("selection", ["all", "uniform", "biased"])
 def test_a_table_under_which_all_reply_changes_no_bit(selection):
-    without = run(selection=selection)
+    without = run(selection=selection, rounds=3)
     assert not set(NEW) & set(without.rounds)
     assert "system" not in without.config
     slow = {"speed": 1000, "latency": 0.1, "bandwidth_down": 100, "deadline": 1e9, "jitter": 0.5}
     for table in ({}, slow, slow | {"partial": True}):
-        present = run(selection=selection, system=table)
+        present = run(selection=selection, system=table, rounds=3)
         assert set(NEW) <= set(present.rounds)
         assert ("shortened" in present.rounds) == ("partial" in table)
         assert not present.rounds.get("shortened", np.zeros(1)).any()
@@ -195,7 +195,9 @@ def test_steps_of_epochs_share_the_time_of_a_round_and_jitter_counts():
 
 
 @pytest.mark.parametrize(
-    ("name", "gradients"), [("fedavg", 1), ("fedprox", 5), ("fedopt", 1), ("apfl", 2), ("fednova", 1)]
+    ("name", "gradients"),
+    [("apfl", 2), ("fednova", 1)]
+    + [pytest.param(*one, marks=pytest.mark.slow) for one in (("fedavg", 1), ("fedprox", 5), ("fedopt", 1))],
 )
 def test_in_unequal_work_a_client_has_the_bits_of_a_run_with_so_few_steps(name, gradients):
     """All clients have as many samples, and with half the time all take half of the steps of so many gradients."""

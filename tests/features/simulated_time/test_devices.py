@@ -116,7 +116,17 @@ WORK = {name: (name, {}) for name in Algorithm.choices} | {
 }
 
 
-@pytest.mark.parametrize("name", WORK)
+def cases():
+    """By default the first method for each way to say it and to train, and those with options of their own."""
+    seen = set()
+    for name, (method, options) in WORK.items():
+        cls = Algorithm.member(method, "algorithm")
+        ways = (cls.sample_gradients, getattr(cls, "update", None))
+        yield name if options or ways not in seen else pytest.param(name, marks=pytest.mark.slow)
+        seen.add(ways)
+
+
+@pytest.mark.parametrize("name", [*cases()])
 def test_what_an_algorithm_says_of_its_work_is_what_it_does(name):
     name, options = WORK[name]
     settings = SETTINGS.get(name, {}) | GRAPH_SETTINGS.get(name, {}) | options

@@ -7,7 +7,7 @@ import xarray
 
 import mpifed
 from mpifed import RunError, UserError
-from mpifed.features.unseen import feature
+from mpifed.features.unseen import Unseen
 from tests.helpers.commands import mpifed as command
 
 M, N = 12, 5
@@ -251,7 +251,7 @@ def test_features_that_all_clients_scale_together_are_noted():
 
 
 def test_a_run_that_asks_for_none_does_nothing_of_the_kind(monkeypatch):
-    monkeypatch.setattr(feature.Unseen, "__init__", None)
+    monkeypatch.setattr(Unseen, "__init__", None)
     result = run({"evaluate.unseen": []})
     assert len(result.unseen["round"]) == 0
     assert "data_client" not in result.clients
@@ -271,7 +271,7 @@ def test_how_many_never_train_and_which_of_these_have_no_test_samples_is_said():
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-9), ("float32", 1e-3)])
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-9), pytest.param("float32", 1e-3, marks=pytest.mark.slow)])
 def test_on_a_device_they_are_the_same(dtype, rtol):
     pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
     pytest.importorskip("array_api_compat", reason="array-api-compat is not there: pip install mpifed[torch]")

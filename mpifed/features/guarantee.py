@@ -1,13 +1,18 @@
-"""Notes about a run whose uploads have noise: what is guaranteed, and what else leaves the clients."""
+"""Feature of methods with noise: notes on the privacy that a run guarantees, and on what else leaves the clients."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from mpifed.core.component import fields_of
+from mpifed.core.promises import Supports
 from mpifed.data.dataset import CLASSES, Dataset, Inference
 from mpifed.data.labels import abridge
 from mpifed.features.conditions import guarantees_privacy
+from mpifed.features.feature import Plugin
 from mpifed.features.settings import Experiment
 from mpifed.features.stop import StopRules
+from mpifed.federation.callback import Callback
+from mpifed.federation.setup import RunSpec
 from mpifed.problems.problem import Problem
 
 ALL = "the training samples of all clients"
@@ -153,3 +158,25 @@ def describe_limits(config: Experiment) -> list[str]:
     elif system is not None and system.speed and system.deadline:
         notes.append("system.deadline: who is late follows from the numbers of samples, which are public here")
     return notes
+
+
+class Guarantee(Plugin, Callback):
+    """Method whose uploads have noise, with a guarantee of privacy or without one."""
+
+    # It says what is guaranteed; each part says whether it keeps that.
+    supports = Supports.EVERYTHING
+
+    inferred: Sequence[str] = ()
+
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        self.inferred = inference_notes(self.config, data)
+        # f is of the true data: a run must not show that it is not finite, or for which client.
+        return setup._replace(records_nonfinite=guarantees_privacy(self.config))
+
+    def attributes(self, replayed: int) -> dict[str, Any]:
+        privacy = self.config.algorithm.privacy()
+        assert privacy is not None
+        return {"privacy": str(privacy)} | ({"rounds_redrawn": replayed} if privacy.holds else {})
+
+    def notes(self) -> list[str]:
+        return [*privacy_notes(self.config), *self.inferred]

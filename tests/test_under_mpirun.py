@@ -19,8 +19,9 @@ def passed(ranks, *words, timeout=240):
     assert "skipped" not in done.out, done.out
 
 
-def test_on_three_ranks():
-    passed(3, "-m", "mpi and not slow", "tests/mpi")
+@pytest.mark.parametrize("which", ["not fast", pytest.param("fast", marks=pytest.mark.fast)])
+def test_on_three_ranks(which):
+    passed(3, "-m", f"mpi and not slow and {which}", "tests/mpi")
 
 
 @pytest.mark.slow
@@ -33,7 +34,7 @@ def test_on_three_ranks():
     ],
 )
 def test_all_and_on_other_numbers_of_ranks(ranks, words):
-    passed(ranks, "-m", "mpi", *words, timeout=400)
+    passed(ranks, "-m", "mpi and not fast", *words, timeout=400)
 
 
 def test_one_rank_has_the_bits_of_a_process_without_mpi(tmp_path):

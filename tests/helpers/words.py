@@ -214,8 +214,7 @@ def with_one_importer() -> list[str]:
 
 
 def short_modules() -> list[str]:
-    files = [path for path in SOURCES if path.stem != "__init__"]  # a package's is short or empty, and nobody reads it
-    return [module(path) for path in files if len(path.read_text("utf-8").splitlines()) < 40]
+    return [module(p) for p in SOURCES if p.stem != "__init__" and len(p.read_text("utf-8").splitlines()) < 40]
 
 
 METERS: dict[str, Callable[[], list[str]]] = {

@@ -11,7 +11,7 @@ from mpifed.core.promises import OptionPromises, Supports
 from mpifed.data.dataset import Data
 from mpifed.data.sample_columns import COLUMN_PROMISES
 from mpifed.features.listed import FEATURES, load_class
-from mpifed.features.promises.parts import KEYS, SPEAKS
+from mpifed.features.promises.parts import KEYS, spoken_keys
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.problems.problem import FUNCTION_PROMISES
 from mpifed.statistics.huber import Huber
@@ -90,6 +90,5 @@ def settings() -> Iterator[Row]:
 def features() -> Iterator[Row]:
     """All features, by the keys for which they speak."""
     for place in FEATURES:
-        name = place.split(":")[0].split(".")[2]
-        keys = ", ".join(f"`{key}`" for key, speaks in SPEAKS.items() if speaks == name)
-        yield keys or name.replace("_", " "), load_class(place).supports
+        name, spoken = spoken_keys(load_class(place))
+        yield ", ".join(f"`{key}`" for key in spoken) or name.replace("_", " "), load_class(place).supports

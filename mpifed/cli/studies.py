@@ -81,7 +81,8 @@ def fit(args: argparse.Namespace) -> str:
         first, *words = args.study
         if not is_result(first) or not all(word.startswith("data.") for word in words):
             raise UserError(
-                "fit takes one result file, whose study is fixed, and perhaps data.path=FILE, where its data are now"
+                "fit takes one result file, whose study cannot be changed, and perhaps data.path=FILE, where its data "
+                "are now"
             )
         result = load(first)
         with errors_about(first):

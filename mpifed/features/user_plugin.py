@@ -43,9 +43,7 @@ def guard_class(cls: Any) -> Any:
             body[name] = wrap_with_guard(wrap_parts(method), require_declared(hook), name=f"{cls.__name__}.{name}")
     if issubclass(cls, Plugin):
         name = f"{cls.__name__}.conflicts"
-        body["conflicts"] = [
-            row._replace(when=row.when and wrap_with_guard(row.when, name=name)) for row in cls.conflicts
-        ]
+        body["conflicts"] = [c._replace(when=c.when and wrap_with_guard(c.when, name=name)) for c in cls.conflicts]
     return type(cls.__name__, (cls,), body)
 
 

@@ -75,7 +75,8 @@ def stored_units(result: RunRecord, now: Units) -> Units:
     mean, deviation = (result.units.get(key, np.zeros(0)).astype(float) for key in ("mean", "deviation"))
     if mean.shape != now.mean.shape or deviation.shape != now.mean.shape:
         raise UserError(
-            f"the data have changed: the result has means of {len(mean)} features, and now there are {len(now.mean)}"
+            f"the data have changed: the result has means and deviations of {len(mean)} features, and now there are "
+            f"{len(now.mean)}"
         )
     scale = np.where(now.deviation > 0, now.deviation, 1.0)
     difference = np.maximum(np.abs(mean - now.mean), np.abs(deviation - now.deviation)) / scale

@@ -1,6 +1,6 @@
 """Result files and checkpoints of strangers: a command answers, or refuses them in one sentence that names the file.
 
-By default a sixtieth of the names, each with another damage, is spread over the commands that read most of a file; the
+By default a twentieth of the names, each with another damage, is spread over the commands that read most of a file; the
 slow tests take all names with all damages, and with MPIFED_FUZZ every command meets all of them.
 """
 
@@ -107,7 +107,7 @@ QUICK = ("show", "clients", "resume", "page")  # together they read all of a fil
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("command", QUICK)
 def test_a_damaged_result_is_read_or_refused_in_one_sentence(command, strangers):
-    share = (QUICK.index(command), 60 * len(QUICK))
+    share = (QUICK.index(command), 20 * len(QUICK))
     spoilt(strangers, lambda out: None)
     assert refused_or_answered(COMMANDS[command], strangers, (0,), "")
     sweep(strangers, command, few(damaged_results.cases(strangers / "good.h5"), share))
@@ -151,7 +151,7 @@ def tampered(place, study, chosen):
 
 
 def test_a_tampered_checkpoint_is_taken_or_refused_in_one_sentence(tmp_path):
-    tampered(tmp_path, "scaffold", lambda cases: few(cases, (0, 16)))
+    tampered(tmp_path, "scaffold", lambda cases: few(cases, (0, 8)))
 
 
 @pytest.mark.slow

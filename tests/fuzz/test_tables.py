@@ -11,7 +11,7 @@ from mpifed.data.dataset import Data
 from mpifed.data.info import describe, survey
 
 MANY = int(os.environ.get("MPIFED_FUZZ", "0"))
-FEW = settings(max_examples=MANY or 60, suppress_health_check=list(HealthCheck), deadline=None)
+FEW = settings(max_examples=MANY or 200, suppress_health_check=list(HealthCheck), deadline=None)
 DATE = "2020-01-01"
 ODD = ["1", "2.5", "m", "", "NA", "?", "1,5", "nan", "inf", "-1", "train", "True", DATE, '"q', "1e400", "\0", "é"]
 ODD += ["1,011", "# x", "007"]

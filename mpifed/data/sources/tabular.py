@@ -129,8 +129,7 @@ class Tabular(Data):
     )
     offset: Annotated[ColumnKey | None, Meta(description="column that is added to the scores")] = None
     exposure: Annotated[
-        ColumnKey | None,
-        Meta(description="column of times or numbers at risk, whose logarithm is added to the scores"),
+        ColumnKey | None, Meta(description="column of times or numbers at risk, whose logarithm is added to the scores")
     ] = None
     client_weights: Annotated[
         ColumnKey | None, Meta(description="column of the weight of each row's client, which objective.weights names")

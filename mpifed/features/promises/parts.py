@@ -185,13 +185,18 @@ def show_key(c: Experiment, key: str) -> str:
     return f"{key} = {toml_value(msgspec.to_builtins(value))}"
 
 
+def spoken_keys(cls: type[Plugin]) -> tuple[str, list[str]]:
+    """Return the name of the feature mpifed.features.name, a file or a folder, and the keys for which it speaks."""
+    name = cls.__module__.split(".")[2]
+    return name, [key for key, speaks in SPEAKS.items() if speaks == name]
+
+
 def feature_part(feature: Plugin, c: Experiment) -> RunPart:
     """Return the part of a feature, named by the first key that is set, or else by the table, for which it speaks."""
     cls: Any = type(feature)
     if is_user_class(cls):
         return make_part(f"the plug-in {cls.__name__}", feature)
-    name = cls.__module__.split(".")[2]  # mpifed.features.name, a file or a folder
-    spoken = [key for key, speaks in SPEAKS.items() if speaks == name]
+    name, spoken = spoken_keys(cls)
     set_keys = [show_key(c, key) for key in c.changed_keys() if key in spoken]
     return make_part((set_keys or spoken or [f"the feature {name}"])[0], feature)
 

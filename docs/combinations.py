@@ -13,9 +13,9 @@ import msgspec
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
+from mpifed.engine.listed import refuse_study
 from mpifed.experiment.config import experiment
 from mpifed.features.conflict import LoadedSettings, Moment
-from mpifed.features.listed import refuse_study
 from mpifed.features.matching import missing_methods
 from mpifed.problems.problem import Problem
 

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any
 
 from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.engine.listed import list_conflicts
 from mpifed.features.conflict import Conflict, Moment
-from mpifed.features.listed import list_conflicts
 
 Settings = dict[str, Any]
 SLOW = {"speed": 1.0, "passes": 1.0}

@@ -10,8 +10,8 @@ from mpifed.core.component import Component
 from mpifed.core.promises import OptionPromises, Supports
 from mpifed.data.dataset import Data
 from mpifed.data.sample_columns import COLUMN_PROMISES
-from mpifed.features.listed import FEATURES, load_class
-from mpifed.features.promises.parts import KEYS, spoken_keys
+from mpifed.engine.listed import FEATURES, load_class
+from mpifed.engine.promises.parts import KEYS, spoken_keys
 from mpifed.features.selection_laws.importance import Importance
 from mpifed.problems.problem import FUNCTION_PROMISES
 from mpifed.statistics.huber import Huber

@@ -41,12 +41,12 @@ from benchmarks.speed.measuring import (
     quoted,
     tiny,
 )
+from mpifed.engine.block_sizes import SIZES
 from mpifed.experiment import config, serving
 from mpifed.experiment import run as launch
 from mpifed.experiment.config import Experiment, Job
 from mpifed.experiment.rounds import run_rounds
 from mpifed.extend import Array
-from mpifed.features.block_sizes.block_sizes import SIZES
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.plan import clients_per_block, make_dense_block
 from mpifed.results.result import RunRecord

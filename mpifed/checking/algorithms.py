@@ -11,7 +11,7 @@ from mpifed.checking.table import Check, CheckFailure, Inconclusive
 from mpifed.checking.trace import ROUNDS, RoundTrace, Trace, trace_rounds
 from mpifed.core.guards import is_user_class
 from mpifed.experiment.optimum import build_local_federation
-from mpifed.features.asynchrony.asynchronous import Asynchronous
+from mpifed.features.asynchronous import Asynchronous
 from mpifed.features.certificate.minimum import find_minimum
 from mpifed.features.simulated_time.system import System
 from mpifed.federation.method import declares_work

@@ -19,7 +19,7 @@ from mpifed.core import plugins
 from mpifed.core.component import Component, StudyTable, analyse_type
 from mpifed.core.errors import UserError, raise_unknown
 from mpifed.core.toml import toml_value
-from mpifed.features.asynchrony.asynchronous import Asynchronous
+from mpifed.features.asynchronous import Asynchronous
 from mpifed.features.attack.attacks import Attack
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks

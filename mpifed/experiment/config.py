@@ -16,8 +16,8 @@ from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.toml import MAX_DOTS, check_depth, flatten, from_toml, toml_value
 from mpifed.data.dataset import FILES, Data
+from mpifed.engine.listed import refuse_study
 from mpifed.features.conflict import Moment
-from mpifed.features.listed import refuse_study
 from mpifed.features.settings import FAMILIES as FAMILIES
 from mpifed.features.settings import Experiment as Experiment
 

@@ -82,7 +82,7 @@ def runs_on_gpus(config: Experiment, world: World) -> bool:
     requested = config.problem.gpu()
     if requested != "auto":
         return bool(requested)
-    from mpifed.features.promises.feature import computes_on_devices
+    from mpifed.engine.promises.feature import computes_on_devices
 
     if not computes_on_devices(config):
         return False

@@ -9,11 +9,11 @@ import numpy as np
 from mpifed.core import checksummed
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
+from mpifed.engine.plugin import EnginePlugin, HostDivision, MakeHost
 from mpifed.experiment.checkpoint import checkpoint_folder, part_path
 from mpifed.experiment.config import Job
 from mpifed.experiment.prepare import CountWork, PreparedRun, prepare
 from mpifed.experiment.warm_start import read_start_model
-from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.request import SAVE, HostReport, Reply, ReplyLayout, Request

@@ -9,10 +9,10 @@ from mpifed.core.processor import BlockSize, choose_block_size
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
+from mpifed.engine.listed import make_data_features, make_features, refuse_large, refuse_loaded, refuse_study
 from mpifed.experiment.config import Job
 from mpifed.experiment.warm_start import split_start_model
 from mpifed.features.feature import Callbacks, Plugin
-from mpifed.features.listed import make_data_features, make_features, refuse_large, refuse_loaded, refuse_study
 from mpifed.features.settings import Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Selector

@@ -11,6 +11,7 @@ import numpy as np
 from mpifed.core.errors import RunError, UserError, escape_unprintable, failure_message, last_result
 from mpifed.core.files import check_name_length, check_target
 from mpifed.data.cache import Cache
+from mpifed.engine.listed import list_callbacks
 from mpifed.experiment import checkpoint, serving
 from mpifed.experiment.checkpoint import SUFFIX
 from mpifed.experiment.checkpoint_errors import check_rows, check_server, reporting_mismatch
@@ -21,7 +22,6 @@ from mpifed.experiment.new_result import new_recorder
 from mpifed.experiment.prepare import PreparedRun, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.warm_start import read_start_model
-from mpifed.features.listed import list_callbacks
 from mpifed.features.settings import Experiment
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
@@ -47,7 +47,7 @@ def start(
     """
     world, progress = world or World(), progress or Progress(None)
     if job.survive:
-        from mpifed.features.promises.feature import refuse_dying
+        from mpifed.engine.promises.feature import refuse_dying
 
         refuse_dying(job.config, world.is_fault_tolerant())
     last_result.text = ""

@@ -11,7 +11,7 @@ from mpifed.core.component import Component, StudyTable, fields_of
 from mpifed.core.toml import join_key, to_toml
 from mpifed.core.typing import PositiveFloat
 from mpifed.data.dataset import Data
-from mpifed.features.asynchrony.asynchronous import Asynchronous
+from mpifed.features.asynchronous import Asynchronous
 from mpifed.features.attack.attacks import Attack
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks

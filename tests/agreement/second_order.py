@@ -17,7 +17,7 @@ from tests.agreement.stored import case, replayed
 STORED = """
 import numpy as np
 
-from mpifed.features.feature import EnginePlugin
+from mpifed.engine.plugin import EnginePlugin
 from mpifed.federation.method import wrap_methods
 from mpifed.extend import Plugin
 

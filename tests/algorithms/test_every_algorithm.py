@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from mpifed import UserError
 from mpifed.algorithms.bases.compressed_differences import CompressedDifferences
+from mpifed.engine.listed import refuse_study
 from mpifed.experiment.config import experiment
 from mpifed.extend import Pool
-from mpifed.features.listed import refuse_study
 from mpifed.federation.ledger import Ledger
 from tests.helpers import algorithm_cases as given
 from tests.helpers import traits

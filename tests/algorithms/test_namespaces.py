@@ -8,7 +8,7 @@ from tests.algorithms.test_every_algorithm import EVERY, cases
 from tests.helpers.algorithm_cases import start
 
 torch = pytest.importorskip("torch")
-from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
+from mpifed.engine.devices.device_host import DeviceHost  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

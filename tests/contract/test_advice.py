@@ -176,7 +176,7 @@ ELSEWHERE = {
     "results/": "descriptions of columns",
     "theory/": "conditions of theorems",
     "networks/": "they need PyTorch: tests/networks",
-    "features/devices/": "they need a GPU: tests/features/devices",
+    "engine/devices/": "they need a GPU: tests/engine/devices",
     "data/sources/torch_dataset.py": "data sets of PyTorch: tests/data/sources/test_torch_dataset.py",
     "data/sources/frame.py": "frames of a program, as columns of files: tests/data/sources",
     "data/formats/parquet.py": "as those of CSV: tests/data/formats",

@@ -11,10 +11,10 @@ import mpifed
 from mpifed.api.study import build_table as study_of
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Data
+from mpifed.engine.listed import list_callbacks
 from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.new_result import study_notes as notes_of
 from mpifed.experiment.prepare import prepare
-from mpifed.features.listed import list_callbacks
 from mpifed.problems.problem import Problem
 from mpifed.report.summary import show
 

@@ -14,11 +14,11 @@ from mpifed.algorithms.parts.noise import GaussianMechanism
 from mpifed.core.discrete_noise import laplace_steps, minimum_epsilon
 from mpifed.core.errors import UserError
 from mpifed.data.sources.public_tables import UnitColumns
+from mpifed.engine.listed import list_callbacks, make_features
 from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.new_result import study_notes
 from mpifed.experiment.run import start
 from mpifed.features.guarantee import privacy_notes
-from mpifed.features.listed import list_callbacks, make_features
 from mpifed.federation.host import Host
 from mpifed.report.summary import show
 from tests.helpers.killed_runs import content

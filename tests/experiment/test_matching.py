@@ -6,9 +6,9 @@ import pytest
 import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import RunError, UserError
+from mpifed.engine.listed import refuse_study
 from mpifed.experiment.config import experiment
 from mpifed.extend import LinearModel
-from mpifed.features.listed import refuse_study
 from mpifed.features.matching import build_matrix, describe_needs, missing_methods
 from mpifed.features.matching import explain_mismatch as sentence
 from mpifed.federation.traits import required_methods

@@ -11,10 +11,10 @@ from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flatten
 from mpifed.data.dataset import Data
+from mpifed.engine.listed import list_conflicts, make_features, refuse_study
 from mpifed.experiment import config
 from mpifed.features.conflict import Moment, explain_conflicts
 from mpifed.features.conflicts import METHODS
-from mpifed.features.listed import list_conflicts, make_features, refuse_study
 from mpifed.federation.traits import Unsupported
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import SERVED

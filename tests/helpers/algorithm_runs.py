@@ -12,13 +12,13 @@ from mpifed.data.pool import Pool
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
+from mpifed.engine.asynchrony.arrivals import Arrivals
+from mpifed.engine.asynchrony.feature import ComputedAhead
+from mpifed.engine.graph import NeighbourCounts, NodeClocks
 from mpifed.experiment.rounds import evaluate
-from mpifed.features.asynchrony.arrivals import Arrivals
-from mpifed.features.asynchrony.asynchronous import Asynchronous
-from mpifed.features.asynchrony.computed_ahead import ComputedAhead
+from mpifed.features.asynchronous import Asynchronous
 from mpifed.features.compression.compress import Compress
 from mpifed.features.compression.transform import MessageCompression
-from mpifed.features.graph import NeighbourCounts, NodeClocks
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.features.simulated_time.system import System

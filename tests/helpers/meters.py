@@ -29,7 +29,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 # Files of features that none of these runs has. A file that is added to a feature is added here, or lies in its folder.
-FILES_OFF = r"""features/(?!(listed|settings|stop|conflicts?|matching)\.py|__init__)
+FILES_OFF = r"""features/(?!(settings|stop|conflicts?|matching)\.py|__init__) engine/(?!(plugin|listed)\.py)
 experiment/warm_start experiment/optimum data/sample_columns data/sources/held
 federation/local_transform federation/transform federation/peers/ mpi/signs compressors/ graphs/
 algorithms/parts/decay algorithms/parts/budget algorithms/parts/noise

@@ -11,7 +11,7 @@ from mpifed.kernels.plan import plan_blocks
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import device_namespace, to_numpy  # noqa: E402
-from mpifed.features.devices.device_host import client_bytes  # noqa: E402
+from mpifed.engine.devices.device_host import client_bytes  # noqa: E402
 from mpifed.kernels.tensor_products import SparseTensorProducts  # noqa: E402
 
 pytestmark = pytest.mark.torch

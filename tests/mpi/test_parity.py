@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mpifed.features.block_sizes import block_sizes
+from mpifed.engine import block_sizes
 from mpifed.mpi import plan
 from mpifed.results.result import load
 from tests.helpers.commands import alone, mpifed

@@ -9,7 +9,7 @@ from mpifed.core.checksummed import check_array
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.feature import EnginePlugin, HostDivision
+from mpifed.engine.plugin import EnginePlugin, HostDivision
 from mpifed.features.message_conflicts import MESSAGES
 from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.features.simulated_time.feature import make_devices

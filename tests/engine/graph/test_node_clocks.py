@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.features.graph import NodeClocks
+from mpifed.engine.graph import NodeClocks
 from mpifed.graphs.graph import Graph
 from mpifed.graphs.weights import Weights
 from tests.helpers.devices import devices

@@ -1,4 +1,4 @@
-"""States and uploads that clients under way have computed ahead in an asynchronous run, kept until they arrive."""
+"""Asynchronous runs, and states and uploads that clients under way have computed ahead, kept until they arrive."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,8 +8,16 @@ import numpy as np
 
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
+from mpifed.data.dataset import Dataset
+from mpifed.engine.asynchrony.arrivals import Arrivals
+from mpifed.engine.plugin import EnginePlugin, HostDivision
+from mpifed.features.message_conflicts import MESSAGES
+from mpifed.features.simulated_time.feature import make_devices
 from mpifed.federation.host import Host
-from mpifed.federation.request import FIELD, RESTING, Request, split_reply
+from mpifed.federation.participation.selection import Selector
+from mpifed.federation.request import ARRIVE, FIELD, REST, RESTING, Request, split_reply
+from mpifed.federation.schedule import Schedule
+from mpifed.federation.setup import RunSpec
 from mpifed.federation.transform import ClientBatch, Transform
 
 UPLOAD = "upload "
@@ -93,3 +101,20 @@ def group_starts(table: tuple[Array, ...], start: Array) -> Iterator[tuple[Array
         positions = np.flatnonzero(group == one)
         rows = start[positions]
         yield positions, tuple([a[rows[0]].item() if a.ndim == 1 else a[rows] for a in table])
+
+
+class Asynchrony(EnginePlugin):
+    """Clients that arrive one after the other."""
+
+    # As [system]: who arrives first follows from seed and numbers of samples. A sum lacks the others.
+    supports = Supports.EVERYTHING & ~Supports.SUMS
+    conflicts = MESSAGES["asynchrony"]
+
+    def schedule(self, setup: RunSpec, data: Dataset, selector: Selector) -> Schedule:
+        assert self.config.asynchronous is not None
+        return Arrivals(self.config.asynchronous, make_devices(self.config, setup, data))
+
+    def extend_host(self, host: Host, division: HostDivision) -> None:
+        ahead = ComputedAhead(host)
+        host.request_handlers |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
+        host.add_transform(ahead)

@@ -8,7 +8,7 @@ from mpifed.core.checksummed import check_array
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.features.asynchrony.asynchronous import Asynchronous
+from mpifed.features.asynchronous import Asynchronous
 from mpifed.features.simulated_time.devices import SimulatedDevices
 from mpifed.federation.request import ARRIVE, CALL, REST, Request
 from mpifed.federation.schedule import NOTHING_SENT, Schedule, SelectionDraw

@@ -10,8 +10,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.guards import describe_value
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
+from mpifed.engine.plugin import EnginePlugin, HostDivision
 from mpifed.features.conflicts import CONFLICTS, select_numbers
-from mpifed.features.feature import EnginePlugin, HostDivision
 from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local

@@ -8,7 +8,7 @@ import xarray
 import mpifed
 from mpifed import UserError
 from mpifed.data.dataset import Data
-from mpifed.features.by_client import ClientEvaluation
+from mpifed.engine.by_client import ClientEvaluation
 from mpifed.problems.softmax import Softmax
 from mpifed.report.tables import format_number
 

@@ -18,9 +18,9 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, ReorderedDataset
 from mpifed.data.labels import join_words
-from mpifed.features.by_client import compute_numbers, fill_missing
+from mpifed.engine.by_client import compute_numbers, fill_missing
+from mpifed.engine.plugin import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.conflicts import CONFLICTS, select_numbers
-from mpifed.features.feature import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.guarantee import unseen_notes
 from mpifed.features.network_training import training_transforms
 from mpifed.federation.callback import Callback, ClientTable

@@ -9,7 +9,7 @@ from mpifed.core.arrays import is_tensor
 from mpifed.core.errors import UserError
 from mpifed.core.guards import InvalidReturn, file_name_of, wrap_with_guard
 from mpifed.core.promises import Supports
-from mpifed.features.feature import EnginePlugin, HostDivision
+from mpifed.engine.plugin import EnginePlugin, HostDivision
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
 from mpifed.federation.method import ClientMethod, FederatedMethod, wrap_methods

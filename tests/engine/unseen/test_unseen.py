@@ -7,7 +7,7 @@ import xarray
 
 import mpifed
 from mpifed import RunError, UserError
-from mpifed.features.unseen import Unseen
+from mpifed.engine.unseen import Unseen
 from tests.helpers.commands import mpifed as command
 
 M, N = 12, 5

@@ -7,8 +7,8 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.features.asynchrony.arrivals import Arrivals
-from mpifed.features.asynchrony.asynchronous import Asynchronous
+from mpifed.engine.asynchrony.arrivals import Arrivals
+from mpifed.features.asynchronous import Asynchronous
 from mpifed.federation.participation.selection import All, UniformSelection
 from mpifed.federation.request import CALL, REST, Request
 from mpifed.federation.transform import MessageCost

@@ -9,11 +9,11 @@ from mpifed.core.component import fields_of
 from mpifed.core.guards import is_user_class
 from mpifed.core.memory import bytes_of_shape, check_memory
 from mpifed.data.dataset import Dataset
+from mpifed.engine.user_plugin import load_user_plugin
 from mpifed.features.conflict import Conflict, LoadedSettings, Moment, refuse_conflicts
 from mpifed.features.conflicts import METHODS
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
-from mpifed.features.user_plugin import load_user_plugin
 from mpifed.federation.callback import Callback
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.setup import RunSpec
@@ -48,14 +48,14 @@ def one_by_one(c: Experiment) -> bool:
 # of the clients adds a partial sum.
 MODELS = 4
 MATRICES = 4  # matrices in memory at a time: made, packed, unpacked and factorised
-SURVIVED = "mpifed.features.promises.feature:Survival"  # asked for by a job, not by its study
-PROMISED = "mpifed.features.promises.feature:Promises"
+SURVIVED = "mpifed.engine.promises.feature:Survival"  # asked for by a job, not by its study
+PROMISED = "mpifed.engine.promises.feature:Promises"
 # "module:Class" of a feature -> whether a study has it; modules of features that it lacks are not imported.
 FEATURES: dict[str, Callable[[Experiment], Any]] = {
-    "mpifed.features.asynchrony.feature:Asynchrony": attrgetter("asynchronous"),
-    "mpifed.features.by_client:ClientNumbers": lambda c: c.evaluate.clients or c.evaluate.unseen,
-    "mpifed.features.unseen:Unseen": attrgetter("evaluate.about_unseen"),
-    "mpifed.features.devices.feature:DeviceKernels": lambda c: c.kernels in DEVICES or wants_gpu(c),
+    "mpifed.engine.asynchrony.feature:Asynchrony": attrgetter("asynchronous"),
+    "mpifed.engine.by_client:ClientNumbers": lambda c: c.evaluate.clients or c.evaluate.unseen,
+    "mpifed.engine.unseen:Unseen": attrgetter("evaluate.about_unseen"),
+    "mpifed.engine.devices.device_host:DeviceKernels": lambda c: c.kernels in DEVICES or wants_gpu(c),
     "mpifed.features.network_training:NetworkTraining": training,
     "mpifed.features.gradient_noise:GradientNoise": lambda c: getattr(c.problem, "noise", 0),
     "mpifed.features.personal_models:PersonalModels": attrgetter("record.personal"),
@@ -63,7 +63,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.penalty.feature:PenalisedObjective": lambda c: (
         c.objective.penalised or c.objective.unpenalised is not None
     ),
-    "mpifed.features.graph:OnGraph": attrgetter("graph"),
+    "mpifed.engine.graph:OnGraph": attrgetter("graph"),
     "mpifed.features.guarantee:Guarantee": lambda c: c.algorithm.privacy(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
     "mpifed.features.attack.feature:ClientAttacks": attrgetter("attack"),
@@ -73,11 +73,11 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.simulated_time.feature:SimulatedTime": attrgetter("system"),
     "mpifed.features.weight_decay:WeightDecay": decays,
     "mpifed.features.certificate.feature:RunCertificate": attrgetter("algorithm.certify"),
-    "mpifed.features.own_classes:UserClasses": lambda c: is_user_class(type(c.algorithm)),
+    "mpifed.engine.own_classes:UserClasses": lambda c: is_user_class(type(c.algorithm)),
     # after those that add transforms, which it examines
     PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
     # last: it puts clocks around the verbs of all others
-    "mpifed.features.block_sizes.feature:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
+    "mpifed.engine.block_sizes:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
 
 SAMPLE_COLUMNS = "mpifed.features.sample_columns:SampleColumnRules"

@@ -7,12 +7,12 @@ import pytest
 
 import mpifed
 from mpifed.algorithms.fedavg import FedAvg
+from mpifed.engine import block_sizes
+from mpifed.engine.block_sizes import BlockSizes, search
 from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import start
-from mpifed.features.block_sizes import block_sizes
-from mpifed.features.block_sizes.block_sizes import BlockSizes, search
 from mpifed.federation.host import Host
 
 OWN = 1 << 20  # bytes of a block before anything is measured

@@ -11,9 +11,8 @@ from tests.helpers.algorithm_runs import M, Run, build
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import device_namespace, to_numpy  # noqa: E402
+from mpifed.engine.devices.device_host import DeviceHost, DeviceKernels, sum_subtrees  # noqa: E402
 from mpifed.experiment.config import experiment  # noqa: E402
-from mpifed.features.devices.device_host import DeviceHost, sum_subtrees  # noqa: E402
-from mpifed.features.devices.feature import DeviceKernels  # noqa: E402
 from mpifed.kernels.tensor_products import TensorProducts, round_rows  # noqa: E402
 
 pytestmark = pytest.mark.torch

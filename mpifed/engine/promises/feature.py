@@ -6,11 +6,9 @@ from typing import NamedTuple
 from mpifed.core.errors import UserError
 from mpifed.core.promises import NOTHING_SUPPORTED, Supports
 from mpifed.data.dataset import Dataset
-from mpifed.features.conditions import Violation
-from mpifed.features.conflict import Conflict, LoadedSettings, Moment
-from mpifed.features.feature import EnginePlugin, HostDivision
-from mpifed.features.listed import make_data_features, make_features
-from mpifed.features.promises.parts import (
+from mpifed.engine.listed import make_data_features, make_features
+from mpifed.engine.plugin import EnginePlugin, HostDivision
+from mpifed.engine.promises.parts import (
     RunPart,
     feature_part,
     list_parts,
@@ -18,6 +16,8 @@ from mpifed.features.promises.parts import (
     selector_part,
     transform_part,
 )
+from mpifed.features.conditions import Violation
+from mpifed.features.conflict import Conflict, LoadedSettings, Moment
 from mpifed.features.settings import DEVICES, Experiment
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation

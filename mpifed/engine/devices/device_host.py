@@ -14,9 +14,13 @@ import numpy as np
 
 from mpifed.core.arrays import Namespace, device_namespace, to_numpy
 from mpifed.core.errors import UserError
+from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
-from mpifed.features.devices.on_device import DeviceRows, wrap_method
+from mpifed.engine.devices.on_device import DeviceRows, wrap_method
+from mpifed.engine.plugin import EnginePlugin, MakeHost
+from mpifed.features.settings import DEVICES
+from mpifed.federation.callback import Callback
 from mpifed.federation.host import ClientCall, Host
 from mpifed.federation.method import ClientMethod
 from mpifed.federation.request import Reply, ReplyLayout, Request, RowBuffer, entry_count
@@ -32,7 +36,7 @@ from mpifed.kernels.tensor_products import (
     group_on_device,
     round_rows,
 )
-from mpifed.kernels.torch_device import free_bytes
+from mpifed.kernels.torch_device import free_bytes, kernel_device
 
 
 class DeviceRowBuffer(RowBuffer):
@@ -268,3 +272,33 @@ def take_first(reply: Any, count: int) -> Any:
     if isinstance(reply, tuple):
         return tuple([part[:count] for part in reply])
     return None if reply is None else reply[:count]
+
+
+class DeviceKernels(EnginePlugin, Callback):
+    """Samples and state as tensors on a device."""
+
+    # Tensors hold the same numbers and sums run along the same tree. Parts that cannot compute there say so.
+    supports = Supports.EVERYTHING
+
+    sparse = False
+    kernels = ""
+
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        self.sparse = data.sparse
+        return setup
+
+    def host_maker(self, kernels: str) -> MakeHost | None:
+        # a study may leave kernels open: then they are known only once the ranks have looked for GPUs
+        self.kernels = kernels
+        return make_device_host if kernels in DEVICES else None
+
+    def notes(self) -> Iterator[str]:
+        if self.sparse and self.kernels == "cuda":
+            yield (
+                "sparse products on a GPU were not tested: the last bits of this run may depend on the number of ranks"
+            )
+
+
+def make_device_host(setup: RunSpec, data: Dataset, clients: tuple[int, int], cohort: int) -> Host:
+    """Return a host whose clients are tensors on the device of this rank."""
+    return DeviceHost(setup, data, *clients, kernel_device(setup.kernels), cohort)

@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.guards import is_user_class
 from mpifed.core.processor import BlockSize
-from mpifed.features.settings import MEASURED
+from mpifed.core.promises import Supports
+from mpifed.data.dataset import Dataset
+from mpifed.engine.plugin import EnginePlugin, HostDivision
+from mpifed.features.settings import DEVICES, MEASURED
 from mpifed.federation.host import ClientCall, Host
 from mpifed.federation.request import FOR_THE_RECORD, Request
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.traits import required_methods
 from mpifed.federation.transform import ClientBatch
 from mpifed.kernels.plan import clients_per_block
+from mpifed.problems.classifier import Classifier
+from mpifed.problems.linear_model import LinearModel
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB
 ENOUGH = 2  # rounds that measure a size, if together they take these seconds …
@@ -153,3 +161,31 @@ def final_size(first: BlockSize, size: int, fraction: float) -> BlockSize:
     return BlockSize(
         size, f"in the first rounds they took {fraction:.2f} of the time of blocks of {first.bytes:,} bytes"
     )
+
+
+class MeasuredBlocks(EnginePlugin):
+    """Sizes of blocks that the first rounds try; the fastest stays."""
+
+    # No number depends on the measured times: blocks of any size give the same bits.
+    supports = Supports.EVERYTHING
+
+    dense = False
+
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        self.dense = not data.sparse and data.columns is None
+        return setup
+
+    def extend_host(self, host: Host, division: HostDivision) -> None:
+        if self.dense and self.measurable(host.setup.kernels):
+            BlockSizes(host, division.rounds).begin()
+
+    def measurable(self, kernels: str) -> bool:
+        """Return whether blocks can be cut anew at no cost and without changing bits.
+
+        Samples are dense and in memory; the model is linear; no matrices of second derivatives, which order clients by
+        another rule; no class of a user, whose bits may depend on blocks.
+        """
+        problem, algorithm = self.config.problem, self.config.algorithm
+        linear = isinstance(problem, LinearModel | Classifier) and "hess" not in required_methods(algorithm)
+        of_user = is_user_class(type(problem)) or is_user_class(type(algorithm))
+        return linear and kernels not in DEVICES and not of_user and self.config.asynchronous is None

@@ -13,8 +13,8 @@ from tests.experiment.conftest import chosen, goes_on, run
 from tests.helpers.killed_runs import content
 
 torch = pytest.importorskip("torch")
-from mpifed.features.devices import device_host  # noqa: E402
-from mpifed.features.devices.device_host import DeviceHost  # noqa: E402
+from mpifed.engine.devices import device_host  # noqa: E402
+from mpifed.engine.devices.device_host import DeviceHost  # noqa: E402
 from mpifed.kernels.torch_device import USED_FRACTION, free_bytes  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -21,13 +21,13 @@ from mpifed.core.promises import NOTHING_SUPPORTED, Supports, declared_promises
 from mpifed.data.dataset import Data
 from mpifed.data.partition import Iid
 from mpifed.data.sources.gaussian import Gaussian
+from mpifed.engine import listed
 from mpifed.engine.asynchrony.feature import ComputedAhead
 from mpifed.engine.listed import list_features, make_features
 from mpifed.engine.promises.feature import REFUSALS, explain_refusals
 from mpifed.engine.promises.parts import KEYS, SPEAKS, list_parts, transform_part
 from mpifed.experiment.config import Job, experiment
 from mpifed.experiment.run import start
-from mpifed.features import listed
 from mpifed.features.client_weights import WeightedAverages
 from mpifed.features.feature import Plugin
 from mpifed.federation.participation.selection import Selector, UniformSelection

@@ -1,4 +1,4 @@
-"""Roles of samples: each number over samples is over test samples or over training samples, never both."""
+"""Roles of samples: each number over samples is over those of one role, and no other role stands in for it."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,21 +9,34 @@ from mpifed.core.typing import Array
 
 TRAINING = "training"
 TEST = "test"
+VALIDATION = "validation"
+HELD_OUT = (TEST, VALIDATION)  # in the order in which they are drawn
+VALIDATED = "validation_"  # prefix of numbers over validation samples
 
 
 class Role(NamedTuple):
-    """The role ``name`` of the samples on which models are evaluated, and the number of clients that have none."""
+    """The role ``name`` of the samples of a number, and how many clients have no such samples."""
 
     name: str = TRAINING
     missing: int = 0
 
 
+def suffix(role: str) -> str:
+    """Return the end of the names of a role's arrays: X, X_test, X_validation."""
+    return "" if role == TRAINING else f"_{role}"
+
+
 def choose_role(sizes_test: Array | None) -> Role:
     """Choose test samples, of which clients have ``sizes_test`` (c,), or training samples if there are none."""
     # never both, because a model is right more often on samples that it was trained on
-    if sizes_test is None or not np.any(sizes_test):
-        return Role()
-    return Role(TEST, int(np.count_nonzero(np.asarray(sizes_test) == 0)))
+    return find_role(TEST, sizes_test) or Role()
+
+
+def find_role(name: str, sizes: Array | None) -> Role | None:
+    """Return the role of samples of which clients have ``sizes`` (c,), or None if there are none."""
+    if sizes is None or not np.any(sizes):
+        return None
+    return Role(name, int(np.count_nonzero(np.asarray(sizes) == 0)))
 
 
 def left_out_note(role: Role, m: int, names: Iterable[str], whose: str = "clients") -> list[str]:

@@ -19,17 +19,17 @@ class CachedDataset(DatasetWrapper):
     def __init__(self, dataset: Dataset, cache: Cache) -> None:
         super().__init__(dataset)
         self.cache = cache
-        self.pieces: dict[tuple[int, int, bool], tuple[SampleMatrix, Array]] = {}
+        self.pieces: dict[tuple[int, int, str], tuple[SampleMatrix, Array]] = {}
         self.bytes = size_in_bytes(dataset)
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
-        piece = self.pieces.get((lo, hi, test))
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
+        piece = self.pieces.get((lo, hi, role))
         if piece is None:
-            piece = super().read_clients(lo, hi, test)
+            piece = super().read_clients(lo, hi, role)
             size = size_in_bytes(piece)
             # A data set that the cache has dropped must not grow, because its bytes are no longer counted.
             if self in self.cache.sets.values() and self.cache.make_room(self, size):
-                self.pieces[lo, hi, test] = piece
+                self.pieces[lo, hi, role] = piece
                 self.bytes += size
         return piece
 

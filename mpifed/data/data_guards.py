@@ -7,6 +7,7 @@ import numpy as np
 from mpifed.core.arrays import count_masked
 from mpifed.core.component import fields_of
 from mpifed.core.guards import Guard, InvalidReturn, UserClassError, describe_value
+from mpifed.core.roles import suffix
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import Data, Dataset, DatasetWrapper
 
@@ -14,12 +15,12 @@ from mpifed.data.dataset import Data, Dataset, DatasetWrapper
 class CheckedDataset(DatasetWrapper):
     """A data set whose rows are checked when they are read: number of rows and columns, and labels."""
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
-        pair = super().read_clients(lo, hi, test)
-        sizes = self.sizes_test if test else self.sizes
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
+        pair = super().read_clients(lo, hi, role)
+        sizes = self.sizes_of(role)
         assert sizes is not None
         d = int(sizes[lo:hi].sum())
-        where = f"{'rows_test' if test else 'rows'}({lo}, {hi}) of {type(self.inner).__name__} returns"
+        where = f"rows{suffix(role)}({lo}, {hi}) of {type(self.inner).__name__} returns"
         right = f"it must return X {(d, self.n)} and y ({d},)"
         if not is_pair(pair):
             raise UserClassError(f"{where} {describe_value(pair)}: {right}")
@@ -41,7 +42,7 @@ def check_load(source: Any, result: Any, seed: int, dtype: str) -> Dataset:
     for name in ("m", "n", "sizes"):
         if not hasattr(result, name):
             raise InvalidReturn(f"returns a data set without {name}")
-    for name, minimum in (("sizes", 1), ("sizes_test", 0)):
+    for name, minimum in (("sizes", 1), ("sizes_test", 0), ("sizes_validation", 0)):
         sizes = getattr(result, name)
         if sizes is not None:
             check_counts(sizes, int(result.m), name, minimum)

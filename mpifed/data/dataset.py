@@ -16,14 +16,12 @@ from mpifed.core.arrays import row_offsets
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.promises import PromisesByOption, supporting
-from mpifed.core.roles import Role, choose_role
+from mpifed.core.roles import HELD_OUT, TEST, TRAINING, VALIDATION, Role, choose_role, find_role, suffix
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.sample_columns import WeightsAndOffsets
 
 # types of fields whose defaults differ between sources
 ClientCount = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
-TestFraction = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
-
 
 SUFFIXES = {
     "HDF5": (".h5", ".hdf5"),
@@ -91,7 +89,8 @@ class Dataset:
     """Samples divided among clients. Every rank holds the sizes and reads only the rows of its own clients.
 
     ``m``: number of clients. ``n``: number of features. ``sizes`` (m,): training samples of each client, at least 1.
-    ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
+    ``sizes_test``, ``sizes_validation`` (m,): test and validation samples, or None.
+    ``classes``: number of classes, 0 where labels are not classes.
     ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
     ``features``: the names of the n columns of X, if any; ``table``: the columns of a table that they come from.
     ``intercepts``: number of last columns of X that are 1 in every sample, so that their parameters are intercepts.
@@ -112,6 +111,7 @@ class Dataset:
     n: int
     sizes: Array
     sizes_test: Array | None = None
+    sizes_validation: Array | None = None
     classes: int = 0
     sparse: bool = False
     names: tuple[str, ...] = ()
@@ -138,6 +138,11 @@ class Dataset:
         """The samples on which models are evaluated."""
         return choose_role(self.sizes_test)
 
+    @property
+    def validation(self) -> Role | None:
+        """The samples by which models are chosen, or None if there are none."""
+        return find_role(VALIDATION, self.sizes_validation)
+
     def rows(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
         """Return training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
         raise NotImplementedError
@@ -145,6 +150,20 @@ class Dataset:
     def rows_test(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
         """Return test samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
         raise NotImplementedError
+
+    def rows_validation(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
+        """Return validation samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
+        raise NotImplementedError
+
+    def sizes_of(self, role: str) -> Array | None:
+        """Return the number of samples of each client in a role (m,), or None if there are none."""
+        sizes: Array | None = getattr(self, f"sizes{suffix(role)}")
+        return sizes
+
+    def read(self, role: str, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
+        """Return the samples of the clients lo <= i < hi in a role, as ``rows`` does."""
+        rows: tuple[SampleMatrix, Array] = getattr(self, f"rows{suffix(role)}")(lo, hi)
+        return rows
 
     def values(self) -> Array | None:
         """Return the distinct labels of all samples, rising; None if samples would have to be generated for that."""
@@ -161,14 +180,17 @@ class DatasetWrapper(Dataset):
             setattr(self, name, changes.get(name, getattr(inner, name)))
 
     def rows(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
-        return self.read_clients(lo, hi, False)
+        return self.read_clients(lo, hi, TRAINING)
 
     def rows_test(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
-        return self.read_clients(lo, hi, True)
+        return self.read_clients(lo, hi, TEST)
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
-        """Return training samples or, with ``test``, test samples of the clients lo <= i < hi."""
-        return (self.inner.rows_test if test else self.inner.rows)(lo, hi)
+    def rows_validation(self, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
+        return self.read_clients(lo, hi, VALIDATION)
+
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
+        """Return the samples of the clients lo <= i < hi in a role."""
+        return self.inner.read(role, lo, hi)
 
     def values(self) -> Array | None:
         return self.inner.values()
@@ -290,8 +312,8 @@ class WithOnes(DatasetWrapper):
         names = (*dataset.features, "intercept") if dataset.features else ()
         super().__init__(dataset, n=dataset.n + 1, features=names, intercepts=dataset.intercepts + 1)
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
-        X, y = super().read_clients(lo, hi, test)
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
+        X, y = super().read_clients(lo, hi, role)
         ones = np.ones((len(y), 1), X.dtype)
         return (sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])), y
 
@@ -300,24 +322,25 @@ class ReorderedDataset(DatasetWrapper):
     """A data set with the clients ``order`` of another one, in this order."""
 
     def __init__(self, dataset: Dataset, order: Array) -> None:
-        tests = None if dataset.sizes_test is None else np.asarray(dataset.sizes_test)[order]
+        held = {f"sizes{suffix(role)}": dataset.sizes_of(role) for role in HELD_OUT}
+        held = {name: None if sizes is None else np.asarray(sizes)[order] for name, sizes in held.items()}
         owners = tuple(dataset.owners[i] for i in order) if dataset.owners else ()
         sizes = np.asarray(dataset.sizes)[order]
-        super().__init__(dataset, m=len(order), sizes=sizes, sizes_test=tests, owners=owners)
+        super().__init__(dataset, m=len(order), sizes=sizes, owners=owners, **held)
         self.columns = None if dataset.columns is None else dataset.columns.reorder(order)
         self.client_weights = None if dataset.client_weights is None else dataset.client_weights[order]
         self.order = order
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
         ids = self.order[lo:hi]
         # Neighbours are read together: [4, 5, 9] are the runs 4 to 5 and 9, which a file reads in two pieces.
         runs = np.split(ids, np.flatnonzero(np.diff(ids) != 1) + 1)
         parts = [
-            super(ReorderedDataset, self).read_clients(int(run[0]), int(run[-1]) + 1, test) for run in runs if len(run)
+            super(ReorderedDataset, self).read_clients(int(run[0]), int(run[-1]) + 1, role) for run in runs if len(run)
         ]
         if len(parts) == 1:
             return parts[0]
         if not parts:
-            return super().read_clients(0, 0, test)
+            return super().read_clients(0, 0, role)
         X, y = zip(*parts, strict=True)
         return (sp.vstack(X, format="csr") if self.sparse else np.concatenate(X)), np.concatenate(y)

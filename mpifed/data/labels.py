@@ -29,8 +29,8 @@ class RenumberedDataset(DatasetWrapper):
         super().__init__(dataset, classes=len(old), notes=(*dataset.notes, note))
         self.old = old
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
-        X, y = super().read_clients(lo, hi, test)
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
+        X, y = super().read_clients(lo, hi, role)
         return X, np.searchsorted(self.old.astype(y.dtype), y).astype(y.dtype)
 
     def values(self) -> Array | None:

@@ -10,6 +10,7 @@ import numpy as np
 from mpifed.core.arrays import row_offsets
 from mpifed.core.errors import UserError
 from mpifed.core.promises import OptionPromises, PromisesByOption, Supports, supporting
+from mpifed.core.roles import TRAINING
 from mpifed.core.typing import Array
 
 COLUMNS = {"weight": "weights", "frequency": "frequencies", "offset": "offsets", "exposure": "exposures"}  # of samples
@@ -33,16 +34,13 @@ COLUMN_PROMISES: PromisesByOption = {
 class WeightsAndOffsets(NamedTuple):
     """Weights of the samples of m clients, and offsets that are added to their scores, client by client.
 
-    ``names``: which of COLUMNS are there. ``train`` (2, d): weights, 1 by default, and offsets, 0 by default; an
-    exposure has its logarithm as offset. ``sizes`` (m,): number of training samples of each client. ``test`` (2, d)
-    and ``sizes_test`` (m,): the same for test samples, or None.
+    ``names``: which of COLUMNS are there. ``values`` by role (2, d): weights, 1 by default, and offsets, 0 by default;
+    an exposure has its logarithm as offset. ``sizes`` by role (m,): number of such samples of each client.
     """
 
     names: tuple[str, ...]
-    train: Array
-    sizes: Array
-    test: Array | None = None
-    sizes_test: Array | None = None
+    values: dict[str, Array]
+    sizes: dict[str, Array]
 
     @property
     def weighted(self) -> bool:
@@ -51,14 +49,12 @@ class WeightsAndOffsets(NamedTuple):
 
     def totals(self) -> Array:
         """Return the sum of the weights of each client's training samples: (m,)."""
-        return np.add.reduceat(self.train[0], row_offsets(self.sizes)[:-1])
+        return np.add.reduceat(self.values[TRAINING][0], row_offsets(self.sizes[TRAINING])[:-1])
 
-    def padded(self, ids: Array, D: int, test: bool) -> Array:
+    def padded(self, ids: Array, D: int, role: str) -> Array:
         """Return weights and offsets of the clients ``ids`` (c,), each padded with zeros to D samples: (2, c, D)."""
         # Padding takes the first sample times 0, because an index must exist.
-        values, sizes = (self.test, self.sizes_test) if test else (self.train, self.sizes)
-        assert values is not None
-        assert sizes is not None
+        values, sizes = self.values[role], self.sizes[role]
         real = np.arange(D) < sizes[ids][:, None]
         rows = np.where(real, row_offsets(sizes)[ids][:, None] + np.arange(D), 0)
         return values[:, rows] * real
@@ -70,9 +66,8 @@ class WeightsAndOffsets(NamedTuple):
             starts = row_offsets(sizes)
             return np.concatenate([values[:, starts[i] : starts[i + 1]] for i in order.tolist()], axis=1)
 
-        test = None if self.test is None or self.sizes_test is None else rows(self.test, self.sizes_test)
-        tests = None if self.sizes_test is None else self.sizes_test[order]
-        return WeightsAndOffsets(self.names, rows(self.train, self.sizes), self.sizes[order], test, tests)
+        values = {role: rows(values, self.sizes[role]) for role, values in self.values.items()}
+        return WeightsAndOffsets(self.names, values, {role: sizes[order] for role, sizes in self.sizes.items()})
 
     def note(self) -> str:
         columns = " and ".join(COLUMNS[name] for name in self.names)
@@ -118,17 +113,15 @@ def combine_columns(columns: Mapping[str, Array], label: Callable[[str], str], r
     return combination
 
 
-def columns_of_pool(names: tuple[str, ...], train: Array, test: Array | None, pool: Any) -> WeightsAndOffsets:
-    """Return the columns of a pool from those (2, d) of the rows of X, and of the X for testing if it is another."""
-
-    def rows(values: Array, order: Array | None) -> Array:
-        return values if order is None else values[:, order]
-
-    training = rows(train, pool.train.order)
-    if pool.test is None:
-        return WeightsAndOffsets(names, training, pool.sizes)
-    tests = rows(train if test is None else test, pool.test.order)
-    return WeightsAndOffsets(names, training, pool.sizes, tests, pool.sizes_test)
+def columns_of_pool(
+    names: tuple[str, ...], train: Array, others: Mapping[str, Array], pool: Any
+) -> WeightsAndOffsets:
+    """Return the columns of a pool from those (2, d) of the rows of X, and of the ``others`` by role with an own X."""
+    values = {}
+    for role, part in pool.samples.items():
+        columns = others.get(role, train)
+        values[role] = columns if part.order is None else columns[:, part.order]
+    return WeightsAndOffsets(names, values, {role: np.asarray(part.sizes) for role, part in pool.samples.items()})
 
 
 def attach_columns(pool: Any, columns: WeightsAndOffsets) -> None:

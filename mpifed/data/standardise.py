@@ -58,11 +58,11 @@ class StandardisedDataset(DatasetWrapper):
         names = abridge([self.features[j] if self.features else f"{j}" for j in constant])
         return f"constant features are 0 when they are standardised: {', '.join(names)}" if names else ""
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
-        X, y = super().read_clients(lo, hi, test)
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
+        X, y = super().read_clients(lo, hi, role)
         if self.how != "own":
             return self.scale(X, self.mean, self.sd), y
-        sizes = self.sizes_test if test else self.sizes
+        sizes = self.sizes_of(role)
         assert sizes is not None
         scaled = np.empty_like(X)
         for (a, b), rows in zip(pairwise(row_offsets(sizes[lo:hi]).tolist()), self.clients(lo, hi), strict=True):

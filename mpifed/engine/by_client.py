@@ -9,6 +9,7 @@ from mpifed.core.arrays import is_real_array
 from mpifed.core.errors import UserError
 from mpifed.core.guards import describe_value
 from mpifed.core.promises import Supports
+from mpifed.core.roles import VALIDATED, Role
 from mpifed.core.typing import Array
 from mpifed.engine.plugin import EnginePlugin, HostDivision
 from mpifed.features.conflicts import CONFLICTS, select_numbers
@@ -22,31 +23,34 @@ from mpifed.kernels.blocks import Block
 HAS = "has "  # prefix of a name, for a number that clients may lack: 1 where a client has it, else 0
 
 
-def compute_numbers(f: Local, X: Array, names: Sequence[str], label: str = "{}") -> dict[str, Array]:
+def compute_numbers(
+    f: Local, X: Array, names: Sequence[str], label: str = "{}", role: Role | None = None
+) -> dict[str, Array]:
     """Compute the numbers ``names`` of each client at X (n,) or (c, n), on evaluation samples: (c,) each, by ``label``.
 
+    ``role``: of other samples.
     A number that a client may lack is followed by an array under the prefix HAS: 1 where the client has it, else 0.
     """
     problem = f.problem
-    has_samples = f.evaluate_on_test(lambda block, X: (f.xp.ones(len(block)),), 1, X)[
-        0
-    ]  # 0: a client without such samples
+    role = role or f.role
+    # 0: a client without such samples
+    (has_samples,) = f.evaluate_samples(lambda block, X: (f.xp.ones(len(block)),), 1, X, role.name)
     functions = problem.client_measures()
     measured = (
-        dict(zip(problem.measure_names(), f.measure(X), strict=True)) if {*names} & {*problem.measure_names()} else {}
+        dict(zip(problem.measure_names(), f.measure(X, role.name), strict=True)) if {*names} & {*problem.measure_names()} else {}
     )
     values = {}
     for name in names:
         key = label.format(name)
         if name in functions and name != "accuracy":
-            (computed,) = f.evaluate_on_test(as_tuple(name, functions[name]), 1, X)
+            (computed,) = f.evaluate_samples(as_tuple(name, functions[name]), 1, X, role.name)
             missing = f.xp.isnan(computed)
             # 0, not NaN: a run takes replies that are not finite for diverging iterates, and ends
             values[key] = f.xp.where(missing, 0.0, computed)
             values[HAS + key] = f.xp.astype(~missing, computed.dtype) * has_samples
             continue
-        values[key] = f.accuracy(X)[0] if name == "accuracy" else measured[name]
-        if f.role.missing:
+        values[key] = f.accuracy(X, role=role.name)[0] if name == "accuracy" else measured[name]
+        if role.missing:
             values[HAS + key] = has_samples
     return values
 
@@ -74,20 +78,29 @@ def fill_missing(rows: dict[str, Array]) -> dict[str, Array]:
 
 
 class ClientEvaluation:
-    """Evaluation of the numbers ``names`` of each client, for any method; they are not added up over clients."""
+    """Evaluation of the numbers ``names`` of each client, for any method; they are not added up over clients.
 
-    def __init__(self, method: FederatedMethod, names: Sequence[str]) -> None:
+    With ``validation`` samples also of these, as validation_….
+    """
+
+    def __init__(self, method: FederatedMethod, names: Sequence[str], validation: Role | None = None) -> None:
         self.method = method
         self.names = names
+        self.validation = validation
 
     def by_client(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """Compute each client's numbers at the server's model x (n,), by name: (c,) each.
 
         A method with personal models also has the numbers at these: personal_….
         """
-        values = compute_numbers(f, x, self.names)
+        models = {"": x}
         if isinstance(self.method, HasPersonalModels):
-            values |= compute_numbers(f, self.method.personal_models(f, client), self.names, "personal_{}")
+            models["personal_"] = self.method.personal_models(f, client)
+        values: dict[str, Array] = {}
+        for role in (None, self.validation)[: 1 + (self.validation is not None)]:
+            prefix = "" if role is None else VALIDATED
+            for model, X in models.items():
+                values |= compute_numbers(f, X, self.names, f"{prefix}{model}{{}}", role)
         return values
 
 
@@ -100,9 +113,8 @@ class ClientNumbers(EnginePlugin, Callback):
 
     def extend_host(self, host: Host, division: HostDivision) -> None:
         names = select_numbers(self.config.problem, self.config.evaluate.clients)
-        host.evaluation.evaluators[ClientEvaluation.by_client.__name__] = ClientEvaluation(
-            host.setup.algorithm, names
-        ).by_client
+        evaluation = ClientEvaluation(host.setup.algorithm, names, host.setup.validation)
+        host.evaluation.evaluators[ClientEvaluation.by_client.__name__] = evaluation.by_client
 
     def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float | ClientTable]:
         if not self.config.evaluate.clients:

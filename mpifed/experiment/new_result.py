@@ -74,10 +74,11 @@ def new_recorder(job: Job, world: World, parts: PreparedRun) -> Recorder:
 
 def evaluation_attributes(parts: PreparedRun) -> dict[str, str | int]:
     """Return the attributes that name the columns over samples, the samples, and how many clients have none."""
-    columns = Evaluation(parts.setup).sample_metrics()
-    if not columns and not parts.setup.problem.client_measures():
-        return {}
-    return {"evaluated": " ".join(columns), "evaluated_on": parts.setup.role.name, "missing": parts.setup.role.missing}
+    columns, setup = Evaluation(parts.setup).sample_metrics(), parts.setup
+    chosen = {} if setup.validation is None else {"validation_missing": setup.validation.missing}
+    if not columns and not setup.problem.client_measures():
+        return {**chosen}
+    return {"evaluated": " ".join(columns), "evaluated_on": setup.role.name, "missing": setup.role.missing, **chosen}
 
 
 def run_notes(job: Job, parts: PreparedRun) -> list[str]:
@@ -87,6 +88,8 @@ def run_notes(job: Job, parts: PreparedRun) -> list[str]:
     resumed = [] if job.saved is None else hardware_changes(hardware_attributes(parts), job.before, job.saved)
     by_client = ["the numbers of clients"] if job.config.evaluate.clients else []
     missing = left_out_note(parts.setup.role, parts.setup.m, Evaluation(parts.setup).sample_metrics() or by_client)
+    if parts.setup.validation is not None:
+        missing += left_out_note(parts.setup.validation, parts.setup.m, ["columns validation_…"])
     return [*sizes, *parts.data.notes, *missing, *kernels, *resumed]
 
 

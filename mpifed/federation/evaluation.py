@@ -6,15 +6,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.roles import HELD_OUT, TEST, TRAINING, VALIDATED, VALIDATION
 from mpifed.core.typing import Array
+from mpifed.data.dataset import Dataset
 from mpifed.federation.local import Local
 from mpifed.federation.local_transform import LocalTransform
 from mpifed.federation.method import HasPersonalModels
 from mpifed.federation.request import EVALUATE_MAXIMA, EVALUATE_SUMS
 from mpifed.federation.setup import RunSpec
 
+ACCURACY = ("accuracy", "correct", "tested")
 PERSONAL = ("personal_objective", "personal_accuracy")
-COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
+TEST_LOSS = "test_objective"
+COMMON = ("objective", "objective_samples", "gradient", *ACCURACY, TEST_LOSS)
 
 
 class EvaluationResult(NamedTuple):
@@ -30,7 +34,8 @@ class Evaluation:
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
     ``personal_objective`` and ``personal_accuracy``; then the problem's metrics and the numbers that ``record`` of the
-    algorithm returns. ``local_transforms`` are those for evaluation only, beside those of client methods.
+    algorithm returns. With validation samples, numbers over samples also as validation_…, and ``test_objective``, f_i of
+    test samples. ``local_transforms`` are those for evaluation only, beside those of client methods.
     """
 
     def __init__(self, setup: RunSpec) -> None:
@@ -38,7 +43,8 @@ class Evaluation:
         self.personal_models = self.algorithm.personal_models if isinstance(self.algorithm, HasPersonalModels) else None
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measure_names()
-        self.role = setup.role
+        self.by_client = bool(setup.problem.client_measures())
+        self.role, self.validation = setup.role, setup.validation
         self.local_transforms: list[LocalTransform] = []
         # evaluations of the hosts themselves, beside methods of the algorithm: name -> method(f, client, *args)
         self.evaluators: dict[str, Callable[..., dict[str, Array]]] = {
@@ -51,7 +57,13 @@ class Evaluation:
         """Return the names of recorded columns that are means over evaluation samples."""
         classes = ["accuracy", "accuracy_pooled"] if self.classes else []
         personal = ["personal_accuracy"] if self.classes and self.personal_models is not None else []
-        return [*classes, *personal, *self.measured]
+        both = [TEST_LOSS] if self.validation is not None and self.role.name == TEST else []
+        return [*classes, *personal, *self.measured, *both]
+
+    def held_out(self, data: Dataset) -> list[str]:
+        """Return the roles of samples beside those for training that are evaluated."""
+        wanted = bool(self.validation or self.by_client or self.sample_metrics())
+        return [role for role in HELD_OUT if wanted and data.sizes_of(role) is not None]
 
     def evaluate(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """Evaluate the quantities to be summed of each client at the server's model x (n,), by name.
@@ -60,13 +72,21 @@ class Evaluation:
         """
         # transforms for evaluation change f, but not the numbers that the method records of itself
         f_eval = f.with_transforms(self.local_transforms) if self.local_transforms else f
-        value, gradient, *accuracy = f_eval.evaluate(x)
+        if self.validation is None or self.role.name == TRAINING:
+            value, gradient, *accuracy = f_eval.evaluate(x)
+            losses = {}
+        else:
+            value, gradient = f_eval.value_grad(x)
+            test_loss, *accuracy = f_eval.assess(x, TEST)
+            losses = {TEST_LOSS: test_loss}
         samples = f.d * value
         if f_eval.transforms and f_eval.factors is not None:
             # a mean over samples has no weights of clients. They are divided out, because a second pass would cost more
             samples = samples / f_eval.factors
         sums = {"objective": value, "objective_samples": samples, "gradient": gradient}
-        sums |= zip(("accuracy", "correct", "tested"), accuracy, strict=False)
+        sums |= zip(ACCURACY, accuracy, strict=False)
+        sums |= losses
+        theta = None
         if self.personal_models is not None:
             theta = self.personal_models(f_eval, client)
             sums["personal_objective"] = f_eval.value(theta)
@@ -74,6 +94,8 @@ class Evaluation:
                 sums["personal_accuracy"] = f_eval.accuracy(theta)[0]
         if self.measured:
             sums |= zip(self.measured, f.measure(x), strict=True)
+        if self.validation is not None:
+            sums |= self.validate(f_eval, theta, x)
         recorded = self.algorithm.record(f, client, x)
         added = {name: part for name, part in recorded.items() if part.is_sum}
         sums |= {
@@ -91,6 +113,15 @@ class Evaluation:
         # which ranks exchange once, so no message is longer for it
         return sums | {name: f.zeros(0) for name in maxima}
 
+    def validate(self, f: Local, theta: Array | None, x: Array) -> dict[str, Array]:
+        """Evaluate the numbers over validation samples at x (n,), and at the clients' own models ``theta``: (c,) each."""
+        numbers = dict(zip(("objective", *ACCURACY), f.assess(x, VALIDATION), strict=False))
+        if theta is not None and self.classes:
+            numbers[PERSONAL[1]] = f.accuracy(theta, role=VALIDATION)[0]
+        if self.measured:
+            numbers |= zip(self.measured, f.measure(x, VALIDATION), strict=True)
+        return {VALIDATED + name: values for name, values in numbers.items()}
+
     def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """Return the numbers of each client whose maximum is recorded: (c,) each, by name."""
         # ``record`` is called again because the first reply has left; maxima come from the state and cost no samples
@@ -105,16 +136,25 @@ class Evaluation:
             "objective_samples": float(sums["objective_samples"]) / samples,
             "grad_norm_sq": float(np.vecdot(gradient, gradient)),
         }
-        evaluated = m - self.role.missing  # clients without such samples have added 0
+        if PERSONAL[0] in sums:
+            row[PERSONAL[0]] = float(sums[PERSONAL[0]]) / m
+        row |= self._sample_means(sums, m - self.role.missing, "")
+        return row if self.validation is None else row | self._sample_means(sums, m - self.validation.missing, VALIDATED)
+
+    def _sample_means(self, sums: dict[str, Array], m: int, prefix: str) -> dict[str, float]:
+        """Compute the columns over samples whose sums begin with ``prefix``, of the m clients that have such samples."""
+        row = {}
         if self.classes:
-            row["accuracy"] = float(sums["accuracy"]) / evaluated
-            # ``accuracy`` weighs all clients alike, this one all samples
-            row["accuracy_pooled"] = float(sums["correct"]) / float(sums["tested"])
-        means = [name for name in sums if name in self.measured or name in PERSONAL]
-        return row | {name: float(sums[name]) / (m if name == PERSONAL[0] else evaluated) for name in means}
+            # ``accuracy`` weighs all clients alike, the second all samples; clients without samples have added 0
+            row["accuracy"] = float(sums[prefix + "accuracy"]) / m
+            row["accuracy_pooled"] = float(sums[prefix + "correct"]) / float(sums[prefix + "tested"])
+        names = [PERSONAL[1], *self.measured, "objective" if prefix else TEST_LOSS]
+        row |= {name: float(sums[prefix + name]) / m for name in names if prefix + name in sums}
+        return {prefix + name: value for name, value in row.items()}
 
     def algorithm_columns(self, result: EvaluationResult) -> dict[str, float]:
         """Return the numbers that the algorithm records, over all clients, by column."""
         others = {*COMMON, *PERSONAL, *self.measured}
-        sums = {name: value for name, value in result.sums.items() if name not in others}
+        names = [name for name in result.sums if name not in others and not name.startswith(VALIDATED)]
+        sums = {name: result.sums[name] for name in names}
         return {name: float(value) for name, value in (sums | result.maxima).items()}

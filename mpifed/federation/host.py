@@ -48,7 +48,7 @@ from mpifed.federation.transform import (
     restore_states,
 )
 from mpifed.kernels.fill import BlockLayout as Filling
-from mpifed.kernels.fill import add_test_blocks, fill_blocks, group_by_padded_size
+from mpifed.kernels.fill import add_held_out, fill_blocks, group_by_padded_size
 from mpifed.kernels.plan import SPARSE_FACTOR, plan_blocks
 
 ClientCall = Callable[..., tuple[Any, Any]]  # (client batch, arguments of the request) -> new state, reply
@@ -77,11 +77,11 @@ class Host:
         self.slot = self.order if self.sorted else np.argsort(self.order)  # client, counted from lo -> block order
         filling = Filling(lo, sizes, groups, self.dtype, block_bytes, setup.kernels, together)
         labels = setup.problem.check_labels
-        self.same_size = group_by_padded_size(fill_blocks(data, data.rows, filling, labels))
+        self.same_size = group_by_padded_size(fill_blocks(data, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where each size begins
         self.index_blocks()
-        if data.sizes_test is not None and (self.evaluation.sample_metrics() or setup.problem.client_measures()):
-            add_test_blocks(self.blocks, data, filling, labels)
+        for role in self.evaluation.held_out(data):
+            add_held_out(self.blocks, data, filling, labels, role)
         self.state: Any = None
         self.local_transforms: list[LocalTransform] = []  # of the f of client methods
         self.reductions = sums.ROW_REDUCTIONS | {

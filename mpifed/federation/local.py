@@ -145,33 +145,51 @@ class Local:
         # accuracies have no factors; classes of the training samples are passed on so as not to predict them twice
         return result if classes is None else (*result, *self.accuracy(X, classes))
 
-    def accuracy(self, X: Array, classes: Array | None = None) -> tuple[Array, Array, Array]:
+    def accuracy(
+        self, X: Array, classes: Array | None = None, role: str | None = None
+    ) -> tuple[Array, Array, Array]:
         """Return the fraction of samples classified correctly at X, their number, and that of all samples: (c,) each.
 
-        Of each client's test samples, 0 for clients without any; of the training samples if no client of the run has
-        test samples. For full blocks only. ``classes`` (c, D) are predictions for the training samples, if they have
-        been computed already.
+        Of each client's samples in a role, 0 for clients without any; by default of test samples, or of the training
+        samples if no client of the run has test samples. For full blocks only. ``classes`` (c, D) are predictions for
+        the training samples, if they have been computed already.
         """
-        xp = self.xp
 
         def count_correct(block: Block, X: Array) -> tuple[Array, Array]:
             is_training = classes is not None and block is self.block
-            predicted = classes if is_training else self.problem.predict(block, X)
-            return xp.sum((predicted == block.b) & (block.w > 0), axis=1), block.sizes
+            return count_matches(block, classes if is_training else self.problem.predict(block, X))
 
-        correct, tested = self.evaluate_on_test(count_correct, 2, X)
-        return correct / xp.where(tested > 0, tested, 1.0), correct, tested
+        return self._divide(*self.evaluate_samples(count_correct, 2, X, role))
 
-    def measure(self, X: Array) -> tuple[Array, ...]:
-        """Evaluate the problem's metrics on the test samples: (c,) each, 0 for clients without any."""
-        return self.evaluate_on_test(self.problem.measure, len(self.problem.measure_names()), X)
+    def assess(self, X: Array, role: str) -> tuple[Array, ...]:
+        """Return f_i(x_i) of the samples in a role and, for a problem with classes, accuracy(X) of them, in one pass.
 
-    def evaluate_on_test(
-        self, compute: Callable[[Block, Array], tuple[Array, ...]], count: int, X: Array
+        (c,) each, 0 for clients without any. f_i has no factors: a mean over samples has no weights of clients.
+        """
+
+        def compute(block: Block, X: Array) -> tuple[Array, ...]:
+            value, classes = self.problem.value_predict(block, X)
+            return (value,) if classes is None else (value, *count_matches(block, classes))
+
+        value, *counts = self.evaluate_samples(compute, 3 if self.problem.classifies() else 1, X, role)
+        return (value, *self._divide(*counts)) if counts else (value,)
+
+    def _divide(self, correct: Array, tested: Array) -> tuple[Array, Array, Array]:
+        return correct / self.xp.where(tested > 0, tested, 1.0), correct, tested
+
+    def measure(self, X: Array, role: str | None = None) -> tuple[Array, ...]:
+        """Evaluate the problem's metrics on the samples in a role: (c,) each, 0 for clients without any."""
+        return self.evaluate_samples(self.problem.measure, len(self.problem.measure_names()), X, role)
+
+    def evaluate_samples(
+        self, compute: Callable[[Block, Array], tuple[Array, ...]], count: int, X: Array, role: str | None = None
     ) -> tuple[Array, ...]:
-        """Apply ``compute`` to each client's test samples; return ``count`` arrays (c,), 0 for clients without any."""
+        """Apply ``compute`` to each client's samples in a role; return ``count`` arrays (c,), 0 for clients without any.
+
+        By default the role of the samples on which models are evaluated.
+        """
         columns = tuple(self.xp.zeros(len(self)) for _ in range(count))
-        for rows, block in find_samples(self.block, self.role.name):
+        for rows, block in find_samples(self.block, role or self.role.name):
             for column, values in zip(columns, compute(block, X if X.ndim == 1 else X[rows]), strict=True):
                 column[rows] = self.xp.astype(self.xp.asarray(values), column.dtype)  # torch casts nothing by itself
         return columns
@@ -323,7 +341,12 @@ def draw_orders(sizes: Array, count: int, length: int, rngs: ClientGenerators) -
         yield from drawn.swapaxes(0, 1)[:, :, :length]
 
 
+def count_matches(block: Block, classes: Array) -> tuple[Array, Array]:
+    """Return how many samples of each client have the class (c, D) predicted, and how many samples it has: (c,) each."""
+    return block.xp.sum((classes == block.b) & (block.w > 0), axis=1), block.sizes
+
+
 def find_samples(block: Block, role: str) -> list[tuple[Array | slice, Block]]:
     """Return (positions of clients, block of their samples in a role) for all clients that have such samples."""
     # the block itself, so that predictions for its samples can be reused
-    return [(slice(None), block)] if role == TRAINING else [*block.tests]
+    return [(slice(None), block)] if role == TRAINING else [*block.held.get(role, [])]

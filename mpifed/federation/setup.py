@@ -36,6 +36,7 @@ class RunSpec(NamedTuple):
     block_bytes: int = DEFAULT_BLOCK_BYTES
     kernels: str = "numpy"  # the kernels that compute: numpy, compiled, torch or cuda
     role: Role = Role()  # the samples on which models are evaluated
+    validation: Role | None = None  # those by which models are chosen, if there are any
     nodes: Array | None = None  # (m, n) start models of the nodes of a graph, with the mean ``start``; None: alike
     counted: CountedWork | None = None  # None: the algorithm states its work, or nobody asks
     client_weights: Array | None = None  # (m,) weights m p_i of clients in means of uploads; None: 1 each

@@ -62,7 +62,7 @@ class Block:
         self.w = padding_weights(d, b.shape[1], b.dtype) if w is None else w
         self.products = products
         self.xp = products.xp
-        self.tests: list[tuple[Array, Block]] = []
+        self.held: dict[str, list[tuple[Array, Block]]] = {}  # by role: positions of clients, their samples
         self.cache: dict[str, Array] = {}  # of once(), of a full block, for the whole run
         self.notes: dict[str, Any] = {}  # of note(), of this block alone
         self.parts: list[tuple[Any, Array]] = []  # of a block made of others: these, positions there
@@ -138,9 +138,9 @@ class Block:
             block.offset = self.offset.take(rows)
         return block
 
-    def weigh(self, columns: WeightsAndOffsets, ids: Array, test: bool) -> None:
-        """Set the weights v_j > 0 and offsets of the training or test samples of the clients ``ids``."""
-        v, offset = columns.padded(ids, self.b.shape[1], test)
+    def weigh(self, columns: WeightsAndOffsets, ids: Array, role: str) -> None:
+        """Set the weights v_j > 0 and offsets of the samples of the clients ``ids`` in a role."""
+        v, offset = columns.padded(ids, self.b.shape[1], role)
         self.d = v.sum(axis=1)
         self.w[:] = v / self.d[:, None]
         self.offset = offset.astype(self.b.dtype)

@@ -12,6 +12,7 @@ import numpy as np
 from mpifed.core.arrays import as_slice, row_offsets
 from mpifed.core.memory import check_memory
 from mpifed.core.processor import DEFAULT_BLOCK_BYTES
+from mpifed.core.roles import TRAINING
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.kernels.blocks import Block
@@ -20,7 +21,6 @@ from mpifed.kernels.plan import make_dense_block, pad_sizes, plan_blocks
 from mpifed.kernels.products import DENSE, DenseProducts
 from mpifed.kernels.sparse_products import CSR, make_sparse_block
 
-RowReader = Callable[[int, int], tuple[Any, Array]]  # Dataset.rows or rows_test
 LabelConverter = Callable[[Array], Array]  # converts labels for a problem; UserError for impossible ones
 CHUNK_BYTES = 1 << 23  # approximate size of the pieces that are read
 
@@ -35,7 +35,7 @@ class SameSizeBlocks:
     def __init__(self, blocks: Sequence[Block], full: Block | None = None) -> None:
         self.full = full
         self.cached: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the blocks that have theirs
-        self.tests: list[tuple[Array, Block]] = []  # blocks of test samples as filled, and their clients
+        self.held: list[tuple[str, Array, Block]] = []  # blocks of test and validation samples as filled, their clients
         self._set_blocks(list(blocks))
 
     def __len__(self) -> int:
@@ -44,19 +44,20 @@ class SameSizeBlocks:
     def cut(self, size: int) -> None:
         """Cut the samples anew into blocks of ``size`` clients; samples do not move, and cached values stay."""
         assert self.full is not None
-        if not self.tests:
-            pairs = zip(self.starts.tolist(), self.blocks, strict=False)
-            self.tests = [(first + rows, test) for first, block in pairs for rows, test in block.tests]
+        if not self.held:
+            for first, block in zip(self.starts.tolist(), self.blocks, strict=False):
+                for role, parts in block.held.items():
+                    self.held += [(role, first + rows, part) for rows, part in parts]
         cached = {key: np.repeat(flags, np.diff(self.starts)) for key, (_, flags) in self.cached.items()}
         self._set_blocks([self.full.part(slice(k, k + size)) for k in range(0, len(self), size)])
         for key, clients in cached.items():
             self.cached[key] = self.cached[key][0], np.logical_and.reduceat(clients, self.starts[:-1])
-        for positions, test in self.tests:
+        for role, positions, held in self.held:
             for k in np.unique(self._blocks_of(positions)).tolist():
                 a, b = positions.searchsorted(self.starts[[k, k + 1]]).tolist()
-                part = test if b - a == len(positions) else test.part(slice(a, b))
+                part = held if b - a == len(positions) else held.part(slice(a, b))
                 part.training = (self.blocks[k], positions[a:b] - self.starts[k])
-                self.blocks[k].tests.append((part.training[1], part))
+                self.blocks[k].held.setdefault(role, []).append((part.training[1], part))
 
     def _set_blocks(self, blocks: list[Block]) -> None:
         self.blocks = blocks
@@ -135,7 +136,7 @@ class BlockLayout(NamedTuple):
     """The blocks of the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
 
     ``block_bytes`` is the approximate size of blocks of test samples, as if they were dense; ``kernels`` compute with
-    them; ``group`` is how many clients a problem computes at once; ``test``: whether these are test samples.
+    them; ``group`` is how many clients a problem computes at once; ``role`` is that of the samples.
     """
 
     lo: int
@@ -145,7 +146,7 @@ class BlockLayout(NamedTuple):
     block_bytes: int = DEFAULT_BLOCK_BYTES
     kernels: str = "numpy"
     group: int = 1
-    test: bool = False
+    role: str = TRAINING
 
 
 def choose_products(kernels: str, sparse: bool) -> DenseProducts:
@@ -155,12 +156,12 @@ def choose_products(kernels: str, sparse: bool) -> DenseProducts:
     return CSR if sparse else DENSE
 
 
-def fill_blocks(data: Dataset, rows: RowReader, layout: BlockLayout, labels: LabelConverter) -> list[Block]:
-    """Make the blocks of a layout with the samples that ``rows`` reads; UserError if they do not fit into memory."""
-    lo, sizes, groups, dtype, _, kernels, together, test = layout
+def fill_blocks(data: Dataset, layout: BlockLayout, labels: LabelConverter) -> list[Block]:
+    """Make the blocks of a layout with the samples of its role; UserError if they do not fit into memory."""
+    lo, sizes, groups, dtype, _, kernels, together, role = layout
     products = choose_products(kernels, data.sparse)
     step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
-    pieces = ((k, rows(lo + k, lo + min(k + step, len(sizes)))) for k in range(0, len(sizes), step))
+    pieces = ((k, data.read(role, lo + k, lo + min(k + step, len(sizes)))) for k in range(0, len(sizes), step))
     if data.sparse:
         parts: dict[int, Any] = {}  # samples of each client that is in no block yet
         for first, (X, y) in pieces:
@@ -173,7 +174,7 @@ def fill_blocks(data: Dataset, rows: RowReader, layout: BlockLayout, labels: Lab
         filled = [make_sparse_block(part, sizes[group], data.n, dtype, products, together) for part, group in pairs]
         if data.columns is not None:
             for block, group in zip(filled, groups, strict=True):
-                block.weigh(data.columns, lo + group, test)
+                block.weigh(data.columns, lo + group, role)
         return filled
     what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
     check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
@@ -186,7 +187,7 @@ def fill_blocks(data: Dataset, rows: RowReader, layout: BlockLayout, labels: Lab
         in_order = slice(positions[0], positions[-1] + 1) if (np.diff(positions) == 1).all() else positions
         full = make_dense_block(sizes[in_order], data.n, dtype, products, together)
         if data.columns is not None:
-            full.weigh(data.columns, lo + positions, test)
+            full.weigh(data.columns, lo + positions, role)
         home[positions, 0] = len(full_blocks)
         home[positions, 1] = np.arange(len(positions))
         full_blocks.append(full)
@@ -224,18 +225,17 @@ def group_by_padded_size(blocks: list[Block]) -> list[SameSizeBlocks]:
     return list(dict.fromkeys(block.group_position[0] for block in blocks if block.group_position is not None))
 
 
-def add_test_blocks(blocks: list[Block], data: Dataset, layout: BlockLayout, labels: LabelConverter) -> None:
-    """Append to ``tests`` of every block the test samples of its clients, in blocks of their own."""
+def add_held_out(blocks: list[Block], data: Dataset, layout: BlockLayout, labels: LabelConverter, role: str) -> None:
+    """Put into ``held`` of every block the samples of its clients in another role, in blocks of their own."""
     lo, _, groups, dtype, block_bytes, _, together, _ = layout
-    sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
+    sizes = np.asarray(data.sizes_of(role))[lo : lo + sum(map(len, groups))]
     split = [
         (k, rows)
         for k, group in enumerate(groups)
         for rows in plan_blocks(sizes[group], data.n, dtype.itemsize, block_bytes, group=together)
         if sizes[group[rows[0]]]
     ]
-    parts = layout._replace(sizes=sizes, groups=[groups[k][rows] for k, rows in split], test=True)
-    tests = fill_blocks(data, data.rows_test, parts, labels)
-    for (k, rows), block in zip(split, tests, strict=True):
-        blocks[k].tests.append((rows, block))
+    parts = layout._replace(sizes=sizes, groups=[groups[k][rows] for k, rows in split], role=role)
+    for (k, rows), block in zip(split, fill_blocks(data, parts, labels), strict=True):
+        blocks[k].held.setdefault(role, []).append((rows, block))
         block.training = (blocks[k], rows)

@@ -77,6 +77,13 @@ class MLP(Problem, tag="mlp"):
                 R = np.matmul(R, W) * (outputs[k - 1] > 0)
         return f, slopes
 
+    def value_predict(self, block: Block, X: Array) -> tuple[Array, Array]:
+        scores = self.forward(block, X)[-1]
+        f = np.vecdot(block.w, cross_entropy(scores, block.b)[0])
+        for W, _ in self.layers(block, X) if self.lam else []:
+            f = f + self.lam / 2 * np.sum(W * W, axis=(-2, -1))
+        return f, np.argmax(scores, axis=-1)
+
     def forward(self, block: Block, X: Array) -> list[Array]:
         """Return the outputs of the layers: after ReLU (c, D, width), and the scores (c, D, C) last."""
         outputs: list[Array] = []

@@ -191,6 +191,10 @@ class TorchProblem(Training):
         f, G, predicted = self._run(block, X)
         return f, G, predicted if self.classifies() else None
 
+    def value_predict(self, block: Block, X: Array) -> tuple[Array, Array | None]:
+        f, _, predicted = self._run(block, X, gradient=False)
+        return f, predicted if self.classifies() else None
+
     def _run(
         self, block: Block, X: Array, gradient: bool = True, seeds: Array | None = None
     ) -> tuple[Array, Array, Array]:

@@ -77,6 +77,10 @@ class Classifier(Problem):
         loss, R = self.losses(Z, block.b)
         return self._value(block, X, loss), self.pull(block, R, X), block.xp.argmax(Z, axis=-1)
 
+    def value_predict(self, block: Block, X: Array) -> tuple[Array, Array]:
+        Z = self.scores(block, X)
+        return self._value(block, X, self.losses(Z, block.b)[0]), block.xp.argmax(Z, axis=-1)
+
     def _value(self, block: Block, X: Array, loss: Array) -> Array:
         f = block.xp.vecdot(block.w, loss)
         W, _ = self.split(block, X)

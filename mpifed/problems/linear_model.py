@@ -179,6 +179,10 @@ class LinearModel(Problem):
         Z, G = self._pass(block, X)
         return self._value(block, X, Z), G, self.classes(Z)
 
+    def value_predict(self, block: Block, X: Array) -> tuple[Array, Array | None]:
+        Z = block.scores(X)
+        return self._value(block, X, Z), self.classes(Z)
+
     def classes(self, Z: Array) -> Array | None:
         """Return the predicted classes at scores Z (c, D); None for a problem without classes."""
         return None

@@ -169,6 +169,10 @@ class Problem(Component):
         """Compute f_i(x_i) (c,), ∇f_i(x_i) (c, n) and, with ``predict``, the predicted classes (c, D)."""
         return *self.value_grad(block, X), self.predict(block, X) if self.classifies() else None
 
+    def value_predict(self, block: Block, X: Array) -> tuple[Array, Array | None]:
+        """Compute f_i(x_i) (c,) and, with ``predict``, the predicted classes (c, D)."""
+        return self.value(block, X), self.predict(block, X) if self.classifies() else None
+
     def classifies(self) -> bool:
         """Return whether accuracies are recorded."""
         return self.has("predict")

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from mpifed.core.errors import escape_unprintable, format_count, raise_unknown
-from mpifed.core.roles import TEST, Role
+from mpifed.core.roles import TEST, VALIDATED, VALIDATION, Role
 from mpifed.core.typing import Array
 
 
@@ -80,6 +80,10 @@ COLUMNS: dict[str, ColumnInfo] = {
         "without any pair, mean over clients.",
         symbol="c-index",
     ),
+    "test_objective": lower_is_better(
+        "Mean over clients of the local objectives at the server's model, each on the client's test samples and all "
+        "clients alike; without the penalty of objective.l1 or l2."
+    ),
     "consensus": lower_is_better(
         "Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", symbol="consensus"
     ),
@@ -149,6 +153,16 @@ COLUMNS: dict[str, ColumnInfo] = {
     ),
 }
 
+MEASURES = ("rmse", "mae", "r2", "deviance", "c_index")  # columns that a problem may evaluate
+OF_SAMPLES = {name: name for name in ("accuracy", "accuracy_pooled", "personal_accuracy", *MEASURES)}
+for name, alike in {"objective": "test_objective", **OF_SAMPLES}.items():
+    column = COLUMNS[alike]
+    COLUMNS[VALIDATED + name] = column._replace(
+        description=column.description.replace("test samples", "validation samples"),
+        symbol=f"validation {column.symbol or name}",
+        latex=f"validation {column.latex}" if column.latex else "",
+    )
+
 COUNTED = {name for name, column in COLUMNS.items() if column.part != "outcome"} - {"evaluate_seconds"}  # every round
 
 SCALES: dict[str, ColumnInfo] = {
@@ -163,7 +177,6 @@ SCALES: dict[str, ColumnInfo] = {
 }
 
 UNKNOWN = ColumnInfo("1", "Reported by the algorithm or the problem.")
-MEASURES = ("rmse", "mae", "r2", "deviance", "c_index")  # columns that a problem may evaluate
 SELECTION = ColumnInfo(
     "1", "Ids of the clients selected in the round, padded with -1; none in row 0; -2: all clients.", True
 )
@@ -248,6 +261,8 @@ AT = {"personal_": "At the client's own model: ", "_after": "After steps of the 
 
 def sample_role(attrs: Mapping[str, Any], name: str) -> Role | None:
     """Return the samples that a column of the rounds is computed on, from the root attributes; None: no samples."""
+    if name.startswith(VALIDATED) and (missing := attrs.get("validation_missing")) is not None:
+        return Role(VALIDATION, int(missing))
     if name not in str(attrs.get("evaluated", "")).split():
         return None
     return Role(escape_unprintable(str(attrs.get("evaluated_on", TEST))), int(attrs.get("missing", 0)))
@@ -272,8 +287,11 @@ def name_samples(description: str, role: str) -> str:
 def client_column_info(name: str, role: str = TEST) -> ColumnInfo:
     """Return the description of a column of /clients or /unseen on the samples of ``role``.
 
-    A name may be personal_… or …_after, at other models of the client.
+    A name may be personal_… or …_after, at other models of the client, or validation_…, on validation samples.
     """
+    if name.startswith(VALIDATED):
+        column = client_column_info(name.removeprefix(VALIDATED), VALIDATION)
+        return column._replace(symbol=name)
     base = name
     description = ""
     for part, words in AT.items():

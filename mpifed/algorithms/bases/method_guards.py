@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm, Client
 from mpifed.core.arrays import is_numpy_array, to_numpy
 from mpifed.core.component import Component
 from mpifed.core.guards import Guard, InvalidReturn, describe_value, require, require_array
+from mpifed.core.roles import VALIDATED
 from mpifed.core.typing import Array
 from mpifed.federation.evaluation import COMMON, PERSONAL
 from mpifed.federation.local import Local
@@ -59,7 +60,7 @@ def refuse_name(name: Any, taken: set[str], what: str) -> None:
     """Raise InvalidReturn for a name that cannot be a column's."""
     if not isinstance(name, str) or not name or "/" in name or name == ".":
         raise InvalidReturn(f"returns {what} named {name!r}: a name is a text without /")
-    if name in taken:
+    if name in taken or name.startswith(VALIDATED):
         raise InvalidReturn(f"returns {what} named {name!r}, and mpifed records that itself: take another name")
 
 

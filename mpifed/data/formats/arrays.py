@@ -23,7 +23,7 @@ def label(name: str, path: Path | str) -> str:
 
 
 def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: bool = False) -> tuple[Any, Array]:
-    """Return X and y (d,) of training (part "") or test ("_test") samples; UserError for wrong shapes and types."""
+    """Return X and y (d,) of a role's samples, whose names end in ``part``; UserError for wrong shapes and types."""
     X_name, y_name = f"X{part}", f"y{part}"
     X = arrays[X_name] if X_name in arrays else read_csr(arrays, path, X_name)
     check_real(X, X_name, path)
@@ -40,18 +40,24 @@ def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: boo
     return X, y
 
 
-def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None) -> PoolSamples:
-    """Return the test samples X_test, y_test and sizes_test, checked against X and ``sizes`` of the training ones."""
-    if sizes is None or "sizes_test" not in arrays:
-        lacking = "sizes" if sizes is None else "sizes_test"
-        raise UserError(f"{path} has test samples but no {lacking}: they need X_test, y_test, sizes and sizes_test")
-    X_test, y_test = read_samples(arrays, path, "_test", texts=True)
-    sizes_test = read_sizes(arrays, "sizes_test", path, X_test, 0)
-    if len(sizes_test) != len(sizes):
-        raise UserError(f"sizes_test of {path} has {len(sizes_test)} entries, but sizes has {len(sizes)}")
-    if X_test.shape[1] != X.shape[1]:
-        raise UserError(f"X_test of {path} has {X_test.shape[1]} columns, but X has {X.shape[1]}")
-    return PoolSamples(X_test, y_test, None, sizes_test)
+def read_held_out(
+    arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None, role: str
+) -> PoolSamples | None:
+    """Return the samples X_test, y_test and sizes_test of a role, checked against X and ``sizes``; None if it has none."""
+    names = {f"X_{role}", f"X_{role}_data", f"y_{role}", f"sizes_{role}"}
+    if not names & set(arrays):
+        return None
+    own = f"sizes_{role}"
+    if sizes is None or own not in arrays:
+        lacking = "sizes" if sizes is None else own
+        raise UserError(f"{path} has {role} samples but no {lacking}: they need X_{role}, y_{role}, sizes and {own}")
+    X_role, y_role = read_samples(arrays, path, f"_{role}", texts=True)
+    sizes_role = read_sizes(arrays, own, path, X_role, 0)
+    if len(sizes_role) != len(sizes):
+        raise UserError(f"{own} of {path} has {len(sizes_role)} entries, but sizes has {len(sizes)}")
+    if X_role.shape[1] != X.shape[1]:
+        raise UserError(f"X_{role} of {path} has {X_role.shape[1]} columns, but X has {X.shape[1]}")
+    return PoolSamples(X_role, y_role, None, sizes_role)
 
 
 def read_csr(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:

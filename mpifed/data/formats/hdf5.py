@@ -1,6 +1,6 @@
 """Arrays in HDF5 files, of h5py and of MATLAB 7.3, and files with a group for each client.
 
-A group has /name/X and /name/y, for testing also X_test and y_test.
+A group has /name/X and /name/y, for testing also X_test and y_test, for validation X_validation and y_validation.
 """
 
 import re
@@ -17,6 +17,7 @@ from mpifed.core.arrays import row_offsets
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import check_heaps, get_entry, iterate_datasets, read_dataset
 from mpifed.core.memory import check_memory, check_text_length
+from mpifed.core.roles import HELD_OUT, TRAINING, suffix
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.formats.on_disk import BLOCK_BYTES, Reader, StoredArray
 
@@ -178,12 +179,12 @@ def read_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the arrays of a file whose groups are clients, in the order of their names; none if it has no groups.
 
     ``more``: names of arrays with a number for each sample. Raises UserError where a group lacks X, y or one of these,
-    or some of the arrays for testing.
+    or some of the arrays for testing or validation.
     """
     import h5py
 
     training = ("X", "y", *more)
-    names = (*training, *(f"{key}_test" for key in training))
+    names = {f"{key}{suffix(role)}" for role in (TRAINING, *HELD_OUT) for key in training}
     groups: dict[str, dict[str, H5Array]] = {}
     with h5py.File(path, "r", locking="best-effort") as file:
         for name in (name for name in file if name[0] != "#"):  # "#…" are MATLAB's own, beside variables
@@ -199,10 +200,10 @@ def read_groups(path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def stack_groups(path: Path, groups: dict[str, dict[str, H5Array]], training: tuple[str, ...]) -> dict[str, Any]:
     """Return the arrays of all groups, one below the other, and sizes; UserError where a group lacks an array."""
-    names = (*training, *(f"{key}_test" for key in training))
-    tested = [name for name, arrays in groups.items() if "X_test" in arrays or "y_test" in arrays]
+    parts = [suffix(role) for role in (TRAINING, *HELD_OUT)]
     for name, arrays in groups.items():
-        missing = [key for key in (names if name in tested else training) if key not in arrays]
+        own = [part for part in parts if not part or f"X{part}" in arrays or f"y{part}" in arrays]
+        missing = [f"{key}{part}" for part in own for key in training if f"{key}{part}" not in arrays]
         if missing:
             needs = f"{', '.join(training[:-1])} and {training[-1]}"
             raise UserError(f"the group {name} of {path} has no {missing[0]}: each group is a client with {needs}")
@@ -210,8 +211,10 @@ def stack_groups(path: Path, groups: dict[str, dict[str, H5Array]], training: tu
             if not array.shape:
                 raise UserError(f"{array.name} of {path} is one number: {key} has a row for each sample")
     result: dict[str, Any] = {OWNERS: tuple(groups)}
-    for part in ("", "_test") if tested else ("",):
-        members = [groups[name] for name in groups if not part or name in tested]
+    for part in parts:
+        members = [arrays for arrays in groups.values() if f"X{part}" in arrays]
+        if not members:
+            continue
         for key in (f"{key}{part}" for key in training):
             result[key] = StackedArray([arrays[key] for arrays in members], key)
         sizes = {name: arrays[f"y{part}"].shape[0] for name, arrays in groups.items() if f"y{part}" in arrays}

@@ -12,10 +12,11 @@ from msgspec import Meta
 from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports, supporting
+from mpifed.core.roles import HELD_OUT
 from mpifed.core.toml import as_list, toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import SUFFIXES, Dataset
-from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
+from mpifed.data.formats.arrays import read_held_out, read_samples, read_sizes, read_vector
 from mpifed.data.formats.hdf5 import OWNERS, is_h5, open_h5, read_groups
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import open_npz, reading
@@ -36,22 +37,22 @@ FORMATS = {suffix: form for form, suffixes in SUFFIXES.items() for suffix in suf
 TABLES = ("CSV", "Parquet")
 ANY = {"path", "join", "clients", "seed", "partition", "test", "classes", "standardise", "standardise_levels", "ones"}
 UTF8 = ("utf-8", "utf-8-sig")  # the default, with or without a mark at its start
-ANY |= {*COLUMNS, "client_weights"}
+ANY |= {*COLUMNS, "client_weights", "validation", "stratify"}
 OF_CSV = ("header", "decimal", "thousands", "missing_texts", "encoding", "comment")
 SOME = {"zero_based": ["LIBSVM"], "columns": ["LIBSVM"], **{key: ["CSV"] for key in OF_CSV}}  # others: for tables
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
-TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
 
 class File(Tabular, kw_only=True, tag="file"):
-    """Samples from a file: X (d, n) or CSR, y (d,), sizes (m,); also X_test, y_test, sizes_test (HDF5, NPZ, MATLAB).
+    """Samples from a file: X (d, n) or CSR, y (d,), sizes (m,); for testing also X_test, y_test, sizes_test.
 
     With ``sizes``, client i owns the next sizes[i] rows; an HDF5 file may have a group for each client instead, with X,
-    y, X_test and y_test. In a table (CSV, Parquet) the column ``client`` may say which client each row belongs to,
-    elsewhere an array of the name client; clients are numbered in the sorted order of its values. Several tables are
-    one, in which each file is a client. Else ``partition`` divides the rows among ``clients``. Without X_test,
-    ``test`` keeps a share of each client's rows for testing. Labels that are text are numbered from 0 in sorted order;
-    features that are text become columns of zeros and ones.
+    y, X_test and y_test. Validation samples have arrays X_validation … likewise. In a table (CSV, Parquet) the column
+    ``client`` may say which client each row belongs to, elsewhere an array of the name client; clients are numbered in
+    the sorted order of its values. Several tables are one, in which each file is a client. Else ``partition`` divides
+    the rows among ``clients``. Without X_test, ``test`` keeps a share of each client's rows for testing; likewise for
+    validation. Labels that are text are numbered from 0 in sorted order; features that are text become columns of zeros
+    and ones.
     """
 
     # Samples as they are in the file; options that change them have promises of their own.
@@ -169,8 +170,9 @@ class File(Tabular, kw_only=True, tag="file"):
         """Return the data set of the arrays in a file; UserError where they do not fit together."""
         X, y = read_samples(arrays, path, "", texts=True)
         sizes = read_sizes(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
-        test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
-        tests = f"{path}, which has its own test samples X_test" if test is not None else ""
+        read = {role: read_held_out(arrays, path, X, sizes, role) for role in HELD_OUT}
+        held = {role: part for role, part in read.items() if part is not None}
+        has = {role: f"{path}, which has its own {role} samples X_{role}" for role in held}
         order = None
         division = ""
         owners = arrays.get(OWNERS, ())
@@ -181,7 +183,7 @@ class File(Tabular, kw_only=True, tag="file"):
             if client.dtype.kind == "f":
                 check_finite(client, range(len(client)), f"client of {path}")
             values, owner = np.unique(client, return_inverse=True)
-            refuse_contradiction(self, len(values), str(path), "has a column", tests)
+            refuse_contradiction(self, len(values), str(path), "has a column", has)
             if sizes is not None and not np.array_equal(np.repeat(np.arange(len(sizes)), sizes), owner):
                 raise UserError(f"client of {path} says otherwise than sizes whose the rows are: leave one of them out")
             order = np.argsort(owner, kind="stable")
@@ -189,9 +191,9 @@ class File(Tabular, kw_only=True, tag="file"):
             division = 'by the column "client"'
             owners = tuple(map(str, values.tolist()))
         elif sizes is not None:
-            refuse_contradiction(self, len(sizes), str(path), "has sizes", tests)
+            refuse_contradiction(self, len(sizes), str(path), "has sizes", has)
             division = "by the groups of the file" if owners else "by the sizes in the file"
-        pool = make_pool_with_classes(self, PoolSamples(X, y, order, sizes), test, seed, dtype, str(path))
+        pool = make_pool_with_classes(self, PoolSamples(X, y, order, sizes), held, seed, dtype, str(path))
         pool.inferred = infer_indices(self.zero_based, self.columns) if format_of(path) == "LIBSVM" else ()
         pool.division = pool.division or division
         pool.owners = owners
@@ -212,9 +214,9 @@ class File(Tabular, kw_only=True, tag="file"):
             return combine_columns(vectors, lambda name: f"{names[name]}{part} of {path}", lambda k: f"entry {k}")
 
         if names:
-            separate = pool.test is not None and pool.test.X is not pool.train.X
-            test = values("_test", len(pool.test.y)) if separate and pool.test is not None else None
-            attach_columns(pool, columns_of_pool(tuple(names), values("", len(pool.train.y)), test, pool))
+            separate = {role: part for role, part in pool.samples.items() if part.X is not pool.train.X}
+            others = {role: values(f"_{role}", len(part.y)) for role, part in separate.items()}
+            attach_columns(pool, columns_of_pool(tuple(names), values("", len(pool.train.y)), others, pool))
         if self.client_weights is not None:
             key = str(self.client_weights)
             weights = read_vector(arrays, key, path).astype(float)

@@ -102,9 +102,9 @@ class SameSizeClients(NamedTuple):
     room: int
 
     def bytes(self) -> int:
-        """Return the bytes of these clients on the device, with their test samples."""
-        tests = sum(client_bytes(test, test.b.shape[1]) for block in self.blocks for _, test in block.tests)
-        return tests + sum(client_bytes(block, self.D) for block in self.blocks)
+        """Return the bytes of these clients on the device, with their test and validation samples."""
+        parts = [part for block in self.blocks for held in block.held.values() for _, part in held]
+        return sum(client_bytes(part, part.b.shape[1]) for part in parts) + sum(client_bytes(block, self.D) for block in self.blocks)
 
 
 def client_bytes(block: Block, D: int) -> int:
@@ -163,16 +163,17 @@ class DeviceHost(Host):
             )
             for block in alike.blocks:  # free numpy's samples now, not when Python collects circles
                 block.group_position = None
-                block.tests.clear()
+                block.held.clear()
             alike.blocks.clear()
 
     def _group(self, alike: SameSizeClients, products: TensorProducts) -> SameSizeBlocks:
-        """Return the clients of ``alike`` on the device in groups, with their test samples."""
+        """Return the clients of ``alike`` on the device in groups, with their test and validation samples."""
         group = group_on_device(alike.blocks, alike.D, products)
         begin = 0
         for block in alike.blocks:
-            for rows, tests in block.tests:
-                add_tests(group, begin + rows, products.move_blocks([tests], tests.b.shape[1]))
+            for role, held in block.held.items():
+                for rows, part in held:
+                    add_held_out(group, role, begin + rows, products.move_blocks([part], part.b.shape[1]))
             begin += len(block)
         return group
 
@@ -216,14 +217,14 @@ class DeviceHost(Host):
         return super()._reduce_replies(request, collected, ids)
 
 
-def add_tests(group: SameSizeBlocks, positions: Array, tests: Block) -> None:
-    """Give ``tests`` on the device to the blocks of the clients at ``positions``, rising, of a group."""
+def add_held_out(group: SameSizeBlocks, role: str, positions: Array, held: Block) -> None:
+    """Give samples ``held`` on the device to the blocks of the clients at ``positions``, rising, of a group."""
     numbers = group.starts.searchsorted(positions, "right") - 1
     for k in np.unique(numbers).tolist():
         matches = np.flatnonzero(numbers == k)
-        of_block = tests.part(slice(int(matches[0]), int(matches[-1]) + 1))
+        of_block = held.part(slice(int(matches[0]), int(matches[-1]) + 1))
         rows = positions[matches] - group.starts[k]
-        group.blocks[k].tests.append((rows, of_block))
+        group.blocks[k].held.setdefault(role, []).append((rows, of_block))
         of_block.training = group.blocks[k], rows
 
 
@@ -256,7 +257,7 @@ def fill_block(each: bool, answer: ClientCall, batch: ClientBatch, *args: Any) -
         args = (*args[:-1], args[-1][rows])
     slots = np.arange(picks.start, picks.stop) if isinstance(picks, slice) else picks
     padded = ClientBatch(f.take(rows), slots[rows], type(state)(*[field[rows] for field in state]))
-    padded.f.block.tests = f.block.tests
+    padded.f.block.held = f.block.held
     new, reply = answer(padded, *args)
     if new is padded.state:
         return state, take_first(reply, count)

@@ -7,6 +7,7 @@ import numpy as np
 
 from mpifed.compressors.compressor import Generators
 from mpifed.core.errors import UserError
+from mpifed.core.roles import TRAINING
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import Dataset, DatasetWrapper
 from mpifed.features.attack.attacks import BITS_AND_RESUME, Attack
@@ -63,9 +64,9 @@ class Relabelled(DatasetWrapper):
         self.bad = bad
         self.total = total
 
-    def read_clients(self, lo: int, hi: int, test: bool) -> tuple[SampleMatrix, Array]:
-        X, y = super().read_clients(lo, hi, test)
-        if test or not self.bad[lo:hi].any():
+    def read_clients(self, lo: int, hi: int, role: str) -> tuple[SampleMatrix, Array]:
+        X, y = super().read_clients(lo, hi, role)
+        if role != TRAINING or not self.bad[lo:hi].any():
             return X, y
         of_attackers = np.repeat(self.bad[lo:hi], np.asarray(self.sizes)[lo:hi])
         y = y.copy()

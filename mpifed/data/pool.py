@@ -40,8 +40,8 @@ class PoolSamples(NamedTuple):
 class Pool(Dataset):
     """Samples X (d, n), y (d,) of which client i owns the next ``sizes[i]`` rows of ``order``; see ``PoolSamples``.
 
-    Rows are converted to ``dtype`` when they are read. ``test``, ``validation``: such samples as (X, y, order, sizes), or
-    None. ``samples``: those of each role.
+    Rows are converted to ``dtype`` when they are read. ``test``, ``validation``: such samples as (X, y, order, sizes),
+    or None. ``samples``: those of each role.
     ``source`` is the name of the data in error messages, such as the path of a file.
 
         >>> pool = mpifed.extend.Pool(X, y, order=None, sizes=[20, 40])
@@ -69,9 +69,11 @@ class Pool(Dataset):
         self.samples = {TRAINING: PoolSamples(X, y, order, self.sizes)}
         held = {TEST: test, VALIDATION: validation}
         self.samples |= {role: PoolSamples(*part) for role, part in held.items() if part is not None}
+        self.starts: dict[str, Array] = {}
         for role, part in self.samples.items():
-            setattr(self, f"sizes{suffix(role)}", np.asarray(part.sizes, dtype=np.int64))
-        self.starts = {role: row_offsets(self.sizes_of(role)) for role in self.samples}
+            sizes = np.asarray(part.sizes, dtype=np.int64)
+            setattr(self, f"sizes{suffix(role)}", sizes)
+            self.starts[role] = row_offsets(sizes)
         labels = self.labels()
         are_classes = len(labels) and np.all((labels >= 0) & (labels == np.floor(labels)) & (labels < np.inf))
         self.classes = 1 + int(labels.max()) if are_classes else 0
@@ -194,7 +196,7 @@ def make_pool(data: Any, train: PoolSamples, held: Held, seed: int, dtype: str, 
     if amounts := amounts_of(data, held):
         samples, drawn = hold_out(samples, count_samples_held_out(sizes, amounts), seed, data.stratify)
         held |= drawn
-    pool = Pool(*samples, dtype, **held)
+    pool = Pool(*samples, dtype, held.get(TEST), held.get(VALIDATION))
     pool.source = source
     pool.division = division
     if names:
@@ -220,9 +222,7 @@ def hold_out(
     return part(0), {role: part(code) for code, role in enumerate(counts, 1)}
 
 
-def make_pool_with_classes(
-    data: Any, train: PoolSamples, held: Held, seed: int, dtype: str, source: str
-) -> Pool:
+def make_pool_with_classes(data: Any, train: PoolSamples, held: Held, seed: int, dtype: str, source: str) -> Pool:
     """Return a pool as ``deal`` does, with the labels and their order as ``data.classes`` states them, if it does."""
     stated = data.classes
     if stated is None:

@@ -113,9 +113,7 @@ def combine_columns(columns: Mapping[str, Array], label: Callable[[str], str], r
     return combination
 
 
-def columns_of_pool(
-    names: tuple[str, ...], train: Array, others: Mapping[str, Array], pool: Any
-) -> WeightsAndOffsets:
+def columns_of_pool(names: tuple[str, ...], train: Array, others: Mapping[str, Array], pool: Any) -> WeightsAndOffsets:
     """Return the columns of a pool from those (2, d) of the rows of X, and of the ``others`` by role with an own X."""
     values = {}
     for role, part in pool.samples.items():

@@ -12,7 +12,8 @@ from mpifed.core.streams import streams
 from mpifed.core.typing import Array, SampleMatrix
 from mpifed.data.dataset import DatasetWrapper, GeneratedDataset
 
-Amount = Annotated[float, Meta(ge=0, lt=1)] | Annotated[int, Meta(ge=0)]  # of each client's samples: a share, or how many
+# Of each client's samples: a share, or how many.
+Amount = Annotated[float, Meta(ge=0, lt=1)] | Annotated[int, Meta(ge=0)]
 TestAmount = Annotated[Amount, Meta(description="share, or number, of each client's samples that is kept for testing")]
 ValidationAmount = Annotated[
     Amount, Meta(description="share, or number, of each client's samples that is kept to choose by, not to report")
@@ -35,10 +36,8 @@ def count_samples_held_out(sizes: Array, amounts: Mapping[str, Amount]) -> dict[
     Raises UserError where no client has a sample for a role, or where none is left for training.
     """
     # Not by rounding of numpy, which takes halves to even numbers: 2 of 2.5, but 4 of 3.5.
-    wanted = {
-        role: np.floor(amount * sizes + 0.5).astype(np.int64) if isinstance(amount, float) else np.full(len(sizes), amount)
-        for role, amount in amounts.items()
-    }
+    shares = {role: amount * sizes + 0.5 if isinstance(amount, float) else amount for role, amount in amounts.items()}
+    wanted = {role: np.floor(np.broadcast_to(share, sizes.shape)).astype(np.int64) for role, share in shares.items()}
     stated = " and ".join(f"data.{role} = {amount}" for role, amount in amounts.items())
     largest = f"because no client has more than {sizes.max()} samples"
     alone = len(amounts) == 1 and isinstance(next(iter(amounts.values())), float)
@@ -58,9 +57,7 @@ def count_samples_held_out(sizes: Array, amounts: Mapping[str, Amount]) -> dict[
     return wanted
 
 
-def draw_roles(
-    sizes: Array, counts: Mapping[str, Array], seed: int, first: int, labels: Array | None = None
-) -> Array:
+def draw_roles(sizes: Array, counts: Mapping[str, Array], seed: int, first: int, labels: Array | None = None) -> Array:
     """Draw the role of each sample (Σ sizes,): 0 for training, k for the k-th role of ``counts``.
 
     Client ``first`` + i has counts[role][i] random ones of its sizes[i] samples in a role; with ``labels`` (Σ sizes,)

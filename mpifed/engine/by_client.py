@@ -37,7 +37,9 @@ def compute_numbers(
     (has_samples,) = f.evaluate_samples(lambda block, X: (f.xp.ones(len(block)),), 1, X, role.name)
     functions = problem.client_measures()
     measured = (
-        dict(zip(problem.measure_names(), f.measure(X, role.name), strict=True)) if {*names} & {*problem.measure_names()} else {}
+        dict(zip(problem.measure_names(), f.measure(X, role.name), strict=True))
+        if {*names} & {*problem.measure_names()}
+        else {}
     )
     values = {}
     for name in names:

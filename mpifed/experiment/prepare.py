@@ -64,7 +64,9 @@ def prepare(
     nodes = None
     if x is not None:
         first, nodes = split_start_model(x, (data.m, first.size), config)
-    setup = RunSpec(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role)._replace(validation=data.validation)
+    setup = RunSpec(
+        problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role
+    )._replace(validation=data.validation)
     if count is not None:
         setup = setup._replace(counted=count(config, loaded, data.sizes))
     for feature in features:

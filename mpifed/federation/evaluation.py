@@ -34,8 +34,8 @@ class Evaluation:
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
     ``personal_objective`` and ``personal_accuracy``; then the problem's metrics and the numbers that ``record`` of the
-    algorithm returns. With validation samples, numbers over samples also as validation_…, and ``test_objective``, f_i of
-    test samples. ``local_transforms`` are those for evaluation only, beside those of client methods.
+    algorithm returns. With validation samples, numbers over samples also as validation_…, and ``test_objective``, f_i
+    of test samples. ``local_transforms`` are those for evaluation only, beside those of client methods.
     """
 
     def __init__(self, setup: RunSpec) -> None:
@@ -114,7 +114,7 @@ class Evaluation:
         return sums | {name: f.zeros(0) for name in maxima}
 
     def validate(self, f: Local, theta: Array | None, x: Array) -> dict[str, Array]:
-        """Evaluate the numbers over validation samples at x (n,), and at the clients' own models ``theta``: (c,) each."""
+        """Evaluate the numbers over validation samples at x (n,), and at clients' own models ``theta``: (c,) each."""
         numbers = dict(zip(("objective", *ACCURACY), f.assess(x, VALIDATION), strict=False))
         if theta is not None and self.classes:
             numbers[PERSONAL[1]] = f.accuracy(theta, role=VALIDATION)[0]
@@ -139,10 +139,12 @@ class Evaluation:
         if PERSONAL[0] in sums:
             row[PERSONAL[0]] = float(sums[PERSONAL[0]]) / m
         row |= self._sample_means(sums, m - self.role.missing, "")
-        return row if self.validation is None else row | self._sample_means(sums, m - self.validation.missing, VALIDATED)
+        return (
+            row if self.validation is None else row | self._sample_means(sums, m - self.validation.missing, VALIDATED)
+        )
 
     def _sample_means(self, sums: dict[str, Array], m: int, prefix: str) -> dict[str, float]:
-        """Compute the columns over samples whose sums begin with ``prefix``, of the m clients that have such samples."""
+        """Compute the columns over samples whose sums begin with ``prefix``, of m clients that have such samples."""
         row = {}
         if self.classes:
             # ``accuracy`` weighs all clients alike, the second all samples; clients without samples have added 0

@@ -145,9 +145,7 @@ class Local:
         # accuracies have no factors; classes of the training samples are passed on so as not to predict them twice
         return result if classes is None else (*result, *self.accuracy(X, classes))
 
-    def accuracy(
-        self, X: Array, classes: Array | None = None, role: str | None = None
-    ) -> tuple[Array, Array, Array]:
+    def accuracy(self, X: Array, classes: Array | None = None, role: str | None = None) -> tuple[Array, Array, Array]:
         """Return the fraction of samples classified correctly at X, their number, and that of all samples: (c,) each.
 
         Of each client's samples in a role, 0 for clients without any; by default of test samples, or of the training
@@ -156,8 +154,8 @@ class Local:
         """
 
         def count_correct(block: Block, X: Array) -> tuple[Array, Array]:
-            is_training = classes is not None and block is self.block
-            return count_matches(block, classes if is_training else self.problem.predict(block, X))
+            predicted = classes if classes is not None and block is self.block else self.problem.predict(block, X)
+            return count_matches(block, predicted)
 
         return self._divide(*self.evaluate_samples(count_correct, 2, X, role))
 
@@ -184,7 +182,7 @@ class Local:
     def evaluate_samples(
         self, compute: Callable[[Block, Array], tuple[Array, ...]], count: int, X: Array, role: str | None = None
     ) -> tuple[Array, ...]:
-        """Apply ``compute`` to each client's samples in a role; return ``count`` arrays (c,), 0 for clients without any.
+        """Apply ``compute`` to each client's samples in a role; return ``count`` arrays (c,), 0 for clients without.
 
         By default the role of the samples on which models are evaluated.
         """
@@ -342,7 +340,7 @@ def draw_orders(sizes: Array, count: int, length: int, rngs: ClientGenerators) -
 
 
 def count_matches(block: Block, classes: Array) -> tuple[Array, Array]:
-    """Return how many samples of each client have the class (c, D) predicted, and how many samples it has: (c,) each."""
+    """Return how many samples of each client have the class (c, D) predicted, and how many it has: (c,) each."""
     return block.xp.sum((classes == block.b) & (block.w > 0), axis=1), block.sizes
 
 

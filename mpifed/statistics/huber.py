@@ -12,6 +12,7 @@ from mpifed.core.arrays import namespace
 from mpifed.core.errors import UserError
 from mpifed.core.memory import bytes_of_shape, check_memory
 from mpifed.core.promises import Reasons, Supports
+from mpifed.core.roles import TRAINING
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import add_note
@@ -112,7 +113,7 @@ def read_samples(data: Dataset) -> LeastSquaresData:
     )
     X, y = data.rows(0, data.m)
     X = X.toarray() if sp.issparse(X) else X
-    v, offset = (np.ones(d), np.zeros(d)) if data.columns is None else data.columns.train
+    v, offset = (np.ones(d), np.zeros(d)) if data.columns is None else data.columns.values[TRAINING]
     return LeastSquaresData(X.astype(float), y.astype(float) - offset, v)
 
 

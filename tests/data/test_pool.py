@@ -10,8 +10,9 @@ import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.dataset import Dataset
 from mpifed.data.partition import Partition
-from mpifed.data.pool import Pool, PoolSamples, make_pool, split_tests
+from mpifed.data.pool import Pool, PoolSamples, make_pool
 from mpifed.data.sources.arrays import Arrays
+from mpifed.data.split import SplitDataset
 from tests.helpers import data_files as files
 from tests.helpers.data_files import X, load, write, y
 
@@ -50,11 +51,11 @@ class Made(Dataset):
 
 def split(form, sizes, order, share, seed):
     if form == "made":
-        return split_tests(Made(sizes, seed), share)
+        return SplitDataset(Made(sizes, seed), {"test": share})
     numbers = np.arange(sum(sizes))
     matrix = sp.csr_array(numbers[:, None] + 1.0) if form == "csr" else numbers[:, None] + 1.0
     samples = PoolSamples(matrix, numbers, order, np.array(sizes))
-    return make_pool(Arrays(test=share), samples, None, seed, "float64", "x")
+    return make_pool(Arrays(test=share), samples, {}, seed, "float64", "x")
 
 
 @given(
@@ -83,7 +84,7 @@ def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, for
 
 
 def test_half_a_sample_is_rounded_up():
-    assert split_tests(Made([3, 5, 7, 9]), 0.5).sizes_test.tolist() == [2, 3, 4, 5]
+    assert SplitDataset(Made([3, 5, 7, 9]), {"test": 0.5}).sizes_test.tolist() == [2, 3, 4, 5]
 
 
 def test_the_split_is_drawn_from_the_seed_and_not_the_first_or_last_rows():

@@ -179,6 +179,6 @@ def test_a_tie_goes_to_the_lowest_class():
 
 def test_labels_of_test_samples_are_checked_too():
     data = classified(SOME)
-    data.test.y[3] = 0.5
+    data.samples["test"].y[3] = 0.5
     with pytest.raises(UserError, match=r"^problem 'softmax' cannot use .*: labels must be whole .* there is 0\.5$"):
         Host(RunSpec(Softmax(), build("fedavg"), 0, 7, np.zeros(15), role=Role("test", 3)), data, 0, 7)

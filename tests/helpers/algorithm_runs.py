@@ -269,9 +269,8 @@ def quadratics(Q, b):
 
 def local(data, problem, ids=None, place=(1, 0), seed=0):
     """All clients of ``data``, of one padded size, in one block: the f of a client method."""
-    (block,) = fill_blocks(
-        data, data.rows, BlockLayout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels
-    )
+    layout = BlockLayout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype))
+    (block,) = fill_blocks(data, layout, problem.labels)
     ids = np.arange(data.m) if ids is None else ids
     return Local(block, RunSpec(problem, None, seed, data.m, problem.initial(data, seed)), ids, place)
 

@@ -83,7 +83,7 @@ def one_block(problem, data: Dataset):
     """All clients of ``data`` in one block: their sizes have one padded size."""
     kernels = "compiled" if isinstance(data, Compiled) else "numpy"
     layout = BlockLayout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), kernels=kernels)
-    (block,) = fill_blocks(data, data.rows, layout, problem.labels)
+    (block,) = fill_blocks(data, layout, problem.labels)
     return block
 
 

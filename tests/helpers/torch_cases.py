@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from mpifed.data.pool import Pool
 from mpifed.federation.local import Local
 from mpifed.federation.setup import RunSpec
-from mpifed.kernels.fill import BlockLayout, add_test_blocks, fill_blocks
+from mpifed.kernels.fill import BlockLayout, add_held_out, fill_blocks
 from mpifed.problems.problem import Problem
 
 torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
@@ -40,9 +40,9 @@ def network(module, **options):
 def local(problem, data, views=()):
     """All clients of ``data``, of one padded size, in one block with their test samples."""
     layout = BlockLayout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype))
-    blocks = fill_blocks(data, data.rows, layout, problem.labels)
+    blocks = fill_blocks(data, layout, problem.labels)
     if data.sizes_test is not None:
-        add_test_blocks(blocks, data, layout, problem.labels)
+        add_held_out(blocks, data, layout, problem.labels, "test")
     start = problem.initial(data, 0).astype(data.dtype)
     setup = RunSpec(problem, None, 0, data.m, start, role=data.role)
     return Local(blocks[0], setup, np.arange(data.m), (1, 0), views)

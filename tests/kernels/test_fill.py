@@ -8,12 +8,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpifed.data.dataset import DatasetWrapper
 from mpifed.data.pool import Pool
 from mpifed.kernels import fill as module
 from mpifed.kernels.fill import (
     BlockLayout,
     SameSizeBlocks,
-    add_test_blocks,
+    add_held_out,
     cut_blocks,
     fill_blocks,
     group_by_padded_size,
@@ -42,7 +43,7 @@ def test_every_client_finds_its_samples_in_its_block(matrix, piece, monkeypatch)
     monkeypatch.setattr(module, "CHUNK_BYTES", piece)
     data, lo, hi = Pool(matrix(X), Y, None, SIZES), 2, 7
     where = layout(lo, hi)
-    blocks = fill_blocks(data, data.rows, where, lambda b: 10 * b)
+    blocks = fill_blocks(data, where, lambda b: 10 * b)
     assert [len(block) for block in blocks] == [len(group) for group in where.groups]
     ends = np.cumsum(SIZES)
     for group, block in zip(where.groups, blocks, strict=True):
@@ -62,7 +63,7 @@ def test_csr_samples_are_in_memory_once_with_indices_of_32_bits(monkeypatch):
     where = BlockLayout(0, sizes, list(plan_blocks(sizes, data.n, 8)), np.dtype(float))
     needed = 12 * columns.size
     tracemalloc.start()
-    blocks = fill_blocks(data, lambda lo, hi: narrow(data.rows(lo, hi)), where, np.asarray)
+    blocks = fill_blocks(Narrow(data), where, np.asarray)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(blocks) > 10
@@ -71,19 +72,21 @@ def test_csr_samples_are_in_memory_once_with_indices_of_32_bits(monkeypatch):
     assert needed < most < 1.5 * needed
 
 
-def narrow(rows):
+class Narrow(DatasetWrapper):
     """Rows whose indices have 32 bits."""
-    X, y = rows
-    return sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape), y
+
+    def read_clients(self, lo, hi, role):
+        X, y = super().read_clients(lo, hi, role)
+        return sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape), y
 
 
 def test_test_samples_belong_to_the_block_of_their_client():
     data, where = Pool(X, Y, None, SIZES, test=TEST), layout(0, 7)
-    blocks = fill_blocks(data, data.rows, where, np.asarray)
-    add_test_blocks(blocks, data, where, np.asarray)
+    blocks = fill_blocks(data, where, np.asarray)
+    add_held_out(blocks, data, where, np.asarray, "test")
     found = {}
     for group, block in zip(where.groups, blocks, strict=True):
-        for positions, test in block.tests:
+        for positions, test in block.held["test"]:
             found |= {int(group[p]): test.dense(k) for k, p in enumerate(positions)}
     assert {client: len(rows) for client, rows in found.items()} == {0: 2, 2: 3, 3: 1, 5: 5}
     assert np.array_equal(found[2], TEST[0][2:5])

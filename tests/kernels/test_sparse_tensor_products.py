@@ -34,7 +34,7 @@ def clients(dtype="float64"):
     """All clients in one block on the device, and in memory, each in a block of its own."""
     data = Pool(drawn(dtype=dtype), np.arange(SIZES.sum()) % 3.0, None, SIZES, dtype)
     layout = BlockLayout(0, SIZES, list(plan_blocks(SIZES, N, 8, 1)), np.dtype(dtype))
-    here = fill_blocks(data, data.rows, layout, np.asarray)
+    here = fill_blocks(data, layout, np.asarray)
     return SparseTensorProducts(device_namespace(CPU)).move_blocks(here, 16), here
 
 
@@ -130,7 +130,7 @@ def test_a_run_agrees_with_one_in_memory_to_twelve_digits(name):
 def test_bytes_of_clients_count_their_own_nonzeros():
     data = Pool(drawn(), np.arange(SIZES.sum()) % 3.0, None, SIZES)
     layout = BlockLayout(0, SIZES, list(plan_blocks(SIZES, N, 8, 1 << 20)), np.dtype("float64"))
-    blocks = fill_blocks(data, data.rows, layout, np.asarray)
+    blocks = fill_blocks(data, layout, np.asarray)
     assert max(map(len, blocks)) > 1
     for block in blocks:
         counts = [block.products.matrix(block, i).nnz for i in range(len(block))]

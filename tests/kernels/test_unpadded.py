@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.data import pool
+from mpifed.data import split
 from mpifed.data.sources import synthetic
 from mpifed.experiment.config import experiment
 from mpifed.experiment.housing import build_federation, prepare_in_process
@@ -73,7 +73,7 @@ def test_many_clients_of_few_samples_take_little_more_memory_than_their_samples(
     # what does not grow with the clients is made small, so that few of them show what does
     for module, name, value in (
         *((blocks, "LARGE", 0), (fill, "CHUNK_BYTES", 1 << 16)),
-        *((synthetic, "AT_ONCE", 1 << 14), (pool, "AT_ONCE", 64), (sums, "ROOM", 1 << 16)),
+        *((synthetic, "AT_ONCE", 1 << 14), (split, "AT_ONCE", 64), (sums, "ROOM", 1 << 16)),
     ):
         monkeypatch.setattr(module, name, value)
     data = {"name": "synthetic", "clients": 40_000, "least": 5, "most": 5, "features": 20, "test": 0.0}

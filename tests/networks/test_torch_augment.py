@@ -154,7 +154,7 @@ def clients():
     problem = package.problems.CNN(augment="flip", shape=(1, 10, 10))
     X = np.random.default_rng(0).random((36, 100))
     data = Pool(X, np.arange(36) % 2, None, np.full(4, 9))
-    block = fill_blocks(data, data.rows, BlockLayout(0, data.sizes, [np.arange(4)], np.dtype(float)), problem.labels)[0]
+    block = fill_blocks(data, BlockLayout(0, data.sizes, [np.arange(4)], np.dtype(float)), problem.labels)[0]
     study = RunSpec(problem, None, 0, 4, np.zeros(3))
     return lambda: Local(block, study, np.arange(4), (1, 0), [Dropout(0), Augmentation(0)])
 

@@ -135,7 +135,7 @@ def test_a_loss_may_take_probabilities_alone_or_other_scores_alone(loss, score):
 def test_two_classes_may_have_one_score():
     data = dataset()
     data.train = data.train._replace(y=data.train.y % 2)
-    data.test = data.test._replace(y=data.test.y % 2)
+    data.samples["test"] = data.samples["test"]._replace(y=data.samples["test"].y % 2)
     data.classes = 2
     f = local(network(here("Flat"), loss="binary-cross-entropy"), data)
     x = point(f)
@@ -200,7 +200,7 @@ def test_a_metric_has_the_bits_of_one_process_on_two_hosts():
     f = local(network(here("two_layers"), metric=here("worst")), dataset())
     whole = f.measure(point(f))[0]
     for i in range(1, M):
-        positions, block = f.block.tests[0]
+        positions, block = f.block.held["test"][0]
         alone = block.take(np.flatnonzero(positions == i))
         assert f.problem.measure(alone, point(f))[0].tobytes() == whole[[i]].tobytes()
 

@@ -40,10 +40,8 @@ def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: boo
     return X, y
 
 
-def read_held_out(
-    arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None, role: str
-) -> PoolSamples | None:
-    """Return the samples X_test, y_test and sizes_test of a role, checked against X and ``sizes``; None if it has none."""
+def read_held_out(arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None, role: str) -> PoolSamples | None:
+    """Return X_test, y_test and sizes_test of a role, checked against X and ``sizes``; None if there are none."""
     names = {f"X_{role}", f"X_{role}_data", f"y_{role}", f"sizes_{role}"}
     if not names & set(arrays):
         return None

@@ -14,13 +14,15 @@ from mpifed.core.arrays import count_masked, is_number
 from mpifed.core.errors import UserError, format_count, raise_unknown
 from mpifed.core.objects import to_plain
 from mpifed.core.promises import Supports, supporting
+from mpifed.core.roles import TEST, VALIDATION
 from mpifed.core.typing import Array, PositiveInt, SampleMatrix
-from mpifed.data.dataset import Data, Dataset, TestFraction
+from mpifed.data.dataset import Data, Dataset
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import ClassesOption, PoolSamples, check_finite, make_pool_with_classes
 from mpifed.data.sample_columns import COLUMNS, attach_columns, columns_of_pool, combine_columns, refuse_both_weights
 from mpifed.data.sources.held import find_held, keep
+from mpifed.data.split import Amount, Stratify, TestAmount, ValidationAmount
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
 
@@ -33,13 +35,13 @@ class HeldArrays:
     """
 
     train: PoolSamples
-    test: PoolSamples | None
+    held: dict[str, PoolSamples]  # test and validation samples of their own
     columns: dict[str, Array]
 
     def digest(self) -> str:
         """Return the hash of all arrays."""
         sha256 = hashlib.sha256()
-        for X, *others in filter(None, (self.train, self.test)):
+        for X, *others in (self.train, *self.held.values()):
             arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
             for array in (array for array in [*arrays, *others] if array is not None):
                 sha256.update(f"{array.dtype.str} {array.shape};".encode())
@@ -63,14 +65,16 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     held = True
     call: ClassVar[str] = "mpifed.arrays(X, y, clients)"
     noun: ClassVar[str] = "arrays"
-    options = supporting("shape", "sha256", "partition", "test", "classes")
+    options = supporting("shape", "sha256", "partition", "test", "validation", "stratify", "classes")
 
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
-    sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of test samples")] = ""
+    sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of other roles' samples")] = ""
     clients: Annotated[PositiveInt | None, Meta(description="number of clients m")] = None  # type: ignore[assignment]
     default_partition: ClassVar[Partition] = Iid()
     partition: Partition | None = None
-    test: TestFraction = 0.0
+    test: TestAmount = 0.0
+    validation: ValidationAmount = 0.0
+    stratify: Stratify = False
     classes: ClassesOption = None
 
     def check(self) -> None:
@@ -78,11 +82,11 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         held: HeldArrays = find_held(self)
-        pool = make_pool_with_classes(self, held.train, held.test, seed, dtype, "the arrays")
+        pool = make_pool_with_classes(self, held.train, held.held, seed, dtype, "the arrays")
         pool.division = pool.division or "by the arrays"
         if held.columns:
             values = combine_columns(held.columns, str, entry)
-            attach_columns(pool, columns_of_pool(tuple(held.columns), values, None, pool))
+            attach_columns(pool, columns_of_pool(tuple(held.columns), values, {}, pool))
         return pool
 
 
@@ -92,7 +96,9 @@ def arrays(
     clients: int | Sequence[Any] | Array,
     *,
     partition: Any = None,
-    test: float | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
+    test: Amount | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
+    validation: Amount | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
+    stratify: bool = False,
     classes: int | Sequence[int | str] | None = None,
     **columns: ArrayLike,
 ) -> Data:
@@ -101,9 +107,10 @@ def arrays(
     ``X`` (d, n): an array of numbers, or a sparse matrix of scipy, read as CSR. ``y`` (d,): labels or targets.
     ``clients``: the number of samples of each client, (m,), client i owning the next clients[i] rows; or the client of
     each sample, (d,) numbers or texts, clients in sorted order; or the number m of clients, among whom ``partition``
-    (default: iid) divides the samples. ``test``: share of each client's samples that is kept for testing, or
-    (X_test, y_test, clients_test) with ``clients_test`` as ``clients``. ``classes``: how many there are, or their
-    labels in order (default: those of y). ``columns``, (d,) numbers each: ``weight`` (prior weights) or ``frequency``
+    (default: iid) divides the samples. ``test``: share or number of each client's samples that is kept for testing,
+    or (X_test, y_test, clients_test) with ``clients_test`` as ``clients``; ``validation`` likewise, for choosing by.
+    ``stratify``: keep the proportions of a client's classes. ``classes``: how many there are, or their labels in order
+    (default: those of y). ``columns``, (d,) numbers each: ``weight`` (prior weights) or ``frequency``
     (how many samples a row stands for), ``offset`` (added to scores), ``exposure``.
 
     The arrays are not copied; results have their shape and hash. Under mpirun every rank needs the same ones.
@@ -112,15 +119,17 @@ def arrays(
     train, names, m = train_samples(X, y, clients)
     if train.sizes is not None and partition is not None:
         raise UserError("partition contradicts clients, which say already whose each sample is: give their number")
-    tests = None
-    if isinstance(test, tuple):
-        if train.sizes is None:
-            raise UserError("test samples of clients need clients that say whose each training sample is, too")
-        tests = test_samples(test, train, names)
-        test = 0.0
-    held = HeldArrays(train, tests, check_columns(columns, len(train.y), tests))
-    options = {"partition": partition, "classes": classes}
-    table = {"shape": list(train.X.shape), "sha256": held.digest(), "clients": m, "test": test}
+    parts: dict[str, PoolSamples] = {}
+    amounts: dict[str, Any] = {}
+    for role, given in ((TEST, test), (VALIDATION, validation)):
+        if isinstance(given, tuple):
+            if train.sizes is None:
+                raise UserError(f"{role} samples of clients need clients that say whose each training sample is, too")
+            parts[role] = held_samples(given, train, names, role)
+        amounts[role] = 0.0 if isinstance(given, tuple) else given
+    held = HeldArrays(train, parts, check_columns(columns, len(train.y), parts))
+    options = {"partition": partition, "classes": classes, "stratify": stratify or None}
+    table = {"shape": list(train.X.shape), "sha256": held.digest(), "clients": m, **amounts}
     table |= {key: to_plain(value, key) for key, value in options.items() if value is not None}
     return keep(Arrays.fill(table, "data"), held)
 
@@ -147,28 +156,27 @@ def train_samples(X: Any, y: ArrayLike, clients: Any) -> tuple[PoolSamples, Arra
     return PoolSamples(X, y, order, np.bincount(index)), names, len(names)
 
 
-def test_samples(test: tuple[Any, ...], train: PoolSamples, names: Array | None) -> PoolSamples:
-    """Return the test samples of (X_test, y_test, clients_test), checked against those for training."""
-    if len(test) != 3:
-        raise UserError(f"test has {len(test)} parts: it must be a share, or (X_test, y_test, clients_test)")
-    X, y = check_samples(test[0], test[1], "_test")
+def held_samples(given: tuple[Any, ...], train: PoolSamples, names: Array | None, role: str) -> PoolSamples:
+    """Return the samples of (X_test, y_test, clients_test) in a role, checked against those for training."""
+    whose = f"clients_{role}"
+    if len(given) != 3:
+        raise UserError(f"{role} has {len(given)} parts: it must be a share, or (X_{role}, y_{role}, {whose})")
+    X, y = check_samples(given[0], given[1], f"_{role}")
     if X.shape[1] != train.X.shape[1]:
-        raise UserError(f"X_test has {X.shape[1]} columns, but X has {train.X.shape[1]}")
-    entries = to_vector(test[2], "clients_test")
+        raise UserError(f"X_{role} has {X.shape[1]} columns, but X has {train.X.shape[1]}")
+    entries = to_vector(given[2], whose)
     m = len(train.sizes)
     if names is None:
         if entries.dtype.kind not in "iu" or len(entries) != m or entries.min() < 0 or entries.sum() != len(y):
-            raise UserError(f"clients_test must be the sizes of the {m} clients, {len(y)} in all")
+            raise UserError(f"{whose} must be the sizes of the {m} clients, {len(y)} in all")
         return PoolSamples(X, y, None, entries.astype(np.int64))
     if len(entries) != len(y) or not np.isin(entries, names).all():
-        raise UserError(
-            f"clients_test must be one client for each of the {len(y)} test samples, all of them in clients"
-        )
+        raise UserError(f"{whose} must be one client for each of the {len(y)} {role} samples, all of them in clients")
     index = np.searchsorted(names, entries)
     return PoolSamples(X, y, np.argsort(index, kind="stable"), np.bincount(index, minlength=m))
 
 
-def check_columns(columns: Mapping[str, ArrayLike], d: int, tests: PoolSamples | None) -> dict[str, Array]:
+def check_columns(columns: Mapping[str, ArrayLike], d: int, held: Mapping[str, PoolSamples]) -> dict[str, Array]:
     """Return weights and offsets of the d samples by name; UserError for other names, lengths and numbers."""
     for name in columns:
         if name not in COLUMNS:
@@ -180,10 +188,12 @@ def check_columns(columns: Mapping[str, ArrayLike], d: int, tests: PoolSamples |
     for name, values in vectors.items():
         if len(values) != d:
             raise UserError(f"{name} has {len(values)} entries, but X has {d} rows")
-    if tests is not None:
+    if held:
+        role = next(iter(held))
         plural = COLUMNS[next(iter(vectors))]
         raise UserError(
-            f"test samples of their own have no {plural}: give test a share, or mpifed.table a frame with a column test"
+            f"{role} samples of their own have no {plural}: give {role} a share, or mpifed.table a frame with a column "
+            "test"
         )
     combine_columns(vectors, str, entry)
     return vectors

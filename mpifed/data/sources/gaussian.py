@@ -8,8 +8,8 @@ from msgspec import Meta
 from mpifed.core.promises import Supports, supporting
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.dataset import Data, Dataset, GeneratedDataset, TestFraction
-from mpifed.data.pool import split_tests
+from mpifed.data.dataset import Data, Dataset, GeneratedDataset
+from mpifed.data.split import TestAmount, ValidationAmount, split_generated
 
 CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as drawing a thousand numbers
 
@@ -62,7 +62,7 @@ class Gaussian(Data, tag="gaussian"):
 
     # Generated client by client from the seed: no private samples, and the same ones on every rank.
     supports = Supports.EVERYTHING
-    options = supporting("samples", "features", "task", "noise", "test")
+    options = supporting("samples", "features", "task", "noise", "test", "validation")
 
     objective = "logistic"
 
@@ -74,11 +74,12 @@ class Gaussian(Data, tag="gaussian"):
     noise: Annotated[
         float, Meta(ge=0, description="share of labels flipped (logistic), standard deviation of the noise (else)")
     ] = 0.1
-    test: TestFraction = 0.0
+    test: TestAmount = 0.0
+    validation: ValidationAmount = 0.0
 
     def __post_init__(self) -> None:
         if self.task == "logistic" and self.noise > 1:
             raise ValueError(f"noise = {self.noise} is the share of labels flipped: it must be between 0 and 1")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_tests(GaussianClients(self, seed, dtype), self.test)
+        return split_generated(GaussianClients(self, seed, dtype), self)

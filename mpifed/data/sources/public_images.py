@@ -14,12 +14,13 @@ from msgspec import Meta
 from mpifed.core.errors import UserError, import_required
 from mpifed.core.promises import Supports, supporting
 from mpifed.core.typing import Array
-from mpifed.data.dataset import ClientCount, Dataset, TestFraction
+from mpifed.data.dataset import ClientCount, Dataset
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.on_disk import at_most, reading
 from mpifed.data.partition import Partition, Shards
 from mpifed.data.pool import LazyMatrix, PooledData
 from mpifed.data.public import find_data_file, find_files
+from mpifed.data.split import TestAmount
 
 LACKING = 'data = "digits" needs scikit-learn, which contains them: pip install "mpifed[data]"'
 LARGEST = 1 << 31  # bytes of values; MNIST has 47 million
@@ -34,7 +35,7 @@ class ImageSet(PooledData):
     default_partition: ClassVar[Partition] = Shards(per_client=2, pure=True)
 
     clients: ClientCount = 50
-    test: TestFraction = 0.2
+    test: TestAmount = 0.2
 
 
 class Digits(ImageSet, tag="digits"):

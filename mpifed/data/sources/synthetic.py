@@ -16,10 +16,9 @@ from mpifed.data.dataset import (
     Data,
     Dataset,
     GeneratedDataset,
-    TestFraction,
     iter_client_ranges,
 )
-from mpifed.data.pool import split_tests
+from mpifed.data.split import TestAmount, ValidationAmount, split_generated
 
 AT_ONCE = 1 << 18  # numbers drawn at once: 2 MB
 WAVES = 4  # number of waves in the pattern of a class
@@ -91,7 +90,7 @@ class Synthetic(Data, tag="synthetic"):
 
     # Generated client by client from the seed: no private samples, and the same ones on every rank.
     supports = Supports.EVERYTHING
-    options = supporting("alpha", "beta", "iid", "features", "classes", "least", "most", "test")
+    options = supporting("alpha", "beta", "iid", "features", "classes", "least", "most", "test", "validation")
 
     objective = "softmax"
 
@@ -107,14 +106,15 @@ class Synthetic(Data, tag="synthetic"):
     classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 10
     least: Annotated[int, Meta(ge=1, le=10**9, description="fewest samples of a client")] = 5000
     most: Annotated[int, Meta(ge=1, le=10**9, description="most samples of a client")] = 9999
-    test: TestFraction = 0.2
+    test: TestAmount = 0.2
+    validation: ValidationAmount = 0.0
 
     def __post_init__(self) -> None:
         if self.least > self.most:
             raise ValueError(f"least = {self.least} is more than most = {self.most}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_tests(SyntheticClients(self, seed, dtype), self.test)
+        return split_generated(SyntheticClients(self, seed, dtype), self)
 
 
 class GeneratedImages(ClientByClient):
@@ -161,7 +161,7 @@ class ImageClasses(Data, tag="images"):
 
     # Generated client by client from the seed: no private samples, and the same ones on every rank.
     supports = Supports.EVERYTHING
-    options = supporting("samples", "size", "channels", "classes", "per_client", "noise", "test")
+    options = supporting("samples", "size", "channels", "classes", "per_client", "noise", "test", "validation")
 
     objective = "softmax"
 
@@ -172,11 +172,12 @@ class ImageClasses(Data, tag="images"):
     classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 6
     per_client: Annotated[int, Meta(ge=1, description="number of classes at each client")] = 2
     noise: Annotated[float, Meta(ge=0, description="standard deviation of the noise; a pattern has about 1")] = 0.5
-    test: TestFraction = 0.2
+    test: TestAmount = 0.2
+    validation: ValidationAmount = 0.0
 
     def __post_init__(self) -> None:
         if self.per_client > self.classes:
             raise ValueError(f"per_client = {self.per_client} is more than classes = {self.classes}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_tests(GeneratedImages(self, seed, dtype), self.test)
+        return split_generated(GeneratedImages(self, seed, dtype), self)

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.promises import OptionPromises, PromisesByOption, Supports, supporting
+from mpifed.core.roles import TEST, VALIDATION
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import PositiveInt
 from mpifed.data.dataset import Data, Dataset, TableFeature, WithOnes
@@ -23,6 +24,7 @@ from mpifed.data.sample_columns import (
     find_nonzero_weights,
     reduce_to_clients,
 )
+from mpifed.data.split import Amount, Stratify, ValidationAmount
 from mpifed.data.standardise import StandardisedDataset, StandardiseMethod
 from mpifed.data.tables.features import (
     RowSelection,
@@ -48,7 +50,6 @@ from mpifed.data.tables.roles import (
 from mpifed.data.tables.table import ColumnKey, DataTable, TableColumn
 
 Keys = list[int | str] | int | str
-FractionBelowOne = Annotated[float, Meta(ge=0, lt=1)]
 
 POOLED = (
     '"pooled", which guarantees privacy for the data after it, or absent, with features that are scaled by constants '
@@ -79,7 +80,20 @@ TABULAR: PromisesByOption = {
     "missing = mean": OptionPromises(Supports.EVERYTHING),  # as for standardise = "pooled"
     "missing = client-mean": OptionPromises(OF_CLIENT, {Supports.SAMPLES: f"{FILLED}{MOVED}{MEAN}"}),
     # These say which column is what; each row is read without the others.
-    **supporting("partition", "test", "target", "client", "time", "event", "above", "features", "ignore", "ones"),
+    **supporting(
+        "partition",
+        "test",
+        "validation",
+        "stratify",
+        "target",
+        "client",
+        "time",
+        "event",
+        "above",
+        "features",
+        "ignore",
+        "ones",
+    ),
     # COLUMN_PROMISES has those of columns of samples; objective.weights those of client weights.
     **supporting("weight", "frequency", "offset", "exposure", "client_weights"),
     # Classes that a study states do not depend on samples.
@@ -108,9 +122,14 @@ class Tabular(Data):
     default_partition: ClassVar[Partition] = Iid()
     partition: Partition | None = None
     test: Annotated[
-        FractionBelowOne | str,
-        Meta(description="share of each client's samples kept for testing, or the column that says train or test"),
+        Amount | str,
+        Meta(
+            description="share or number of each client's samples kept for testing, or the column that says train, "
+            "validation or test"
+        ),
     ] = 0.0
+    validation: ValidationAmount = 0.0
+    stratify: Stratify = False
     target: Annotated[
         ColumnKey | None, Meta(description="column of y in a table, by name or number from 0 (default: the last)")
     ] = None
@@ -160,7 +179,7 @@ class Tabular(Data):
     ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
 
     def test_column(self) -> str | None:
-        """Return the column that says which rows are for testing, if ``test`` names one."""
+        """Return the column that says the role of each row, if ``test`` names one."""
         return self.test if isinstance(self.test, str) else None
 
     def load_table(self, table: DataTable, seed: int, dtype: str) -> Dataset:
@@ -172,10 +191,15 @@ class Tabular(Data):
         if owners.client is not None:
             has = "has a column" if "client" in roles.special else "are"
             refuse_contradiction(self, len(owners.names), table.source, has)
+        if self.validation and VALIDATION in owners.roles():
+            column = f"{table.cite(roles.special[TEST])} of {table.source}"
+            raise UserError(
+                f"data.validation = {self.validation} contradicts {column}, which has validation rows: leave it out"
+            )
         coded = code_columns(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, missing)
         X, y = read_samples({"X": coded.X, "y": y}, table.source, "", texts=True)
-        train, test = split_samples(X, y, owners, self.clients or 128)
-        pool = make_pool_with_classes(self, train, test, seed, dtype, table.source)
+        train, held = split_samples(X, y, owners, self.clients or 128)
+        pool = make_pool_with_classes(self, train, held, seed, dtype, table.source)
         pool.inferred = table.inferred
         name_labels(pool, table, roles, columns)
         if owners.client is not None:
@@ -228,10 +252,10 @@ class Tabular(Data):
 
         # Row numbers are divided as the samples were, and so tell the row of each sample.
         rows = np.arange(len(columns[next(iter(columns))].values))
-        train, test = split_samples(rows, rows, own, pool.m)
+        train, held = split_samples(rows, rows, own, pool.m)
         if of_samples:
             values = combine_columns(of_samples, label, table.cite_row)
-            others = None if test is None else values[:, test.X]
+            others = {role: values[:, part.X] for role, part in held.items()}
             attach_columns(pool, columns_of_pool(tuple(of_samples), values[:, train.X], others, pool))
         if "client_weights" in special:
             column = columns[special["client_weights"]].decode()[train.X]
@@ -270,10 +294,7 @@ def name_labels(pool: Pool, table: DataTable, roles: Roles, columns: dict[int, T
             assert column.texts is not None
             names = tuple(text for text in column.texts if text in pool.names)
             number = np.array([names.index(name) for name in pool.names])
-            y = number[pool.train.y]
-            if pool.test is not None:
-                pool.test = pool.test._replace(y=y if pool.test.y is pool.train.y else number[pool.test.y])
-            pool.train = pool.train._replace(y=y)
+            pool.samples = {role: part._replace(y=number[part.y]) for role, part in pool.samples.items()}
             pool.names = names
         order = "the order of its categories" if column.ordered else "sorted order"
         pool.notes = (*pool.notes[:-1], note_text_labels(pool.names, table.cite(roles.special["target"]), order))

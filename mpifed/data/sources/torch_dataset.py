@@ -12,12 +12,14 @@ from mpifed.core.arrays import count_masked, is_number
 from mpifed.core.errors import UserError, error_line
 from mpifed.core.memory import check_memory
 from mpifed.core.promises import Supports, supporting
+from mpifed.core.roles import HELD_OUT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, PositiveInt
-from mpifed.data.dataset import Data, Dataset, TestFraction
+from mpifed.data.dataset import Data, Dataset
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import ClassesOption, make_pool_with_classes, refuse_contradiction
-from mpifed.data.sources.arrays import arrays, test_samples, to_vector, train_samples
+from mpifed.data.sources.arrays import arrays, held_samples, to_vector, train_samples
+from mpifed.data.split import Stratify, TestAmount, ValidationAmount
 
 
 class Items(NamedTuple):
@@ -88,26 +90,31 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
 
     ``path`` names a function, which is called with ``arguments`` and returns a list of datasets, one for each client;
     or a tuple (dataset, index), where index has a list of positions for each client, or the client of each item; or one
-    dataset, which ``partition`` divides among ``clients``. ``path_test`` names one for test samples. Any object with
-    len() and [position] is a dataset. Samples are flattened; ``problem.shape`` gives a network their shape. Every rank
+    dataset, which ``partition`` divides among ``clients``. ``path_test`` and ``path_validation`` name functions for
+    test and validation samples. Any object with len() and [position] is a dataset. Samples are flattened;
+    ``problem.shape`` gives a network their shape. Every rank
     reads all items once, before the first round, so transforms must not be random.
     """
 
     # Samples as a function of the user returns them, which must not let samples depend on each other.
     supports = Supports.EVERYTHING
-    options = supporting("path", "path_test", "arguments", "partition", "test", "classes")
+    options = supporting("path", "path_test", "path_validation", "arguments", "partition", "classes")
+    options |= supporting("test", "validation", "stratify")
 
     objective: ClassVar[str] = "softmax"
     default_partition: ClassVar[Partition] = Iid()
 
     path: Reference
     path_test: Annotated[str | None, Meta(description="the same for test samples")] = None
-    arguments: Annotated[dict[str, Any], Meta(description="keyword arguments of both functions")] = {}  # noqa: RUF012
+    path_validation: Annotated[str | None, Meta(description="the same for validation samples")] = None
+    arguments: Annotated[dict[str, Any], Meta(description="keyword arguments of these functions")] = {}  # noqa: RUF012
     clients: Annotated[
         PositiveInt | None, Meta(description="number of clients m (default: that of the datasets or index, else 128)")
     ] = None  # type: ignore[assignment]
     partition: Partition | None = None
-    test: TestFraction = 0.0
+    test: TestAmount = 0.0
+    validation: ValidationAmount = 0.0
+    stratify: Stratify = False
     classes: ClassesOption = None
 
     def locate(self) -> list[Path]:
@@ -124,7 +131,12 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
                 raise UserError(f"data.{key} = {toml_value(reference)} is wrong: {error}") from None
 
     def references(self) -> dict[str, str]:
-        return {"path": self.path} | ({} if self.path_test is None else {"path_test": self.path_test})
+        return {"path": self.path, **{f"path_{role}": name for role, name in self.held_out().items()}}
+
+    def held_out(self) -> dict[str, str]:
+        """Return the functions for samples that are not for training, by role."""
+        names = {role: getattr(self, f"path_{role}") for role in HELD_OUT}
+        return {role: name for role, name in names.items() if name is not None}
 
     def load(self, seed: int, dtype: str) -> Dataset:
         self.check()
@@ -132,14 +144,14 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
         has_owners = np.ndim(clients) > 0  # not the number of clients alone
         train, names, m = train_samples(X, y, clients)
         if has_owners:
-            tests = "" if self.path_test is None else "data.path_test, which has the test samples"
-            refuse_contradiction(self, m, "data.path", "has the samples", tests)
-        test = None
-        if self.path_test is not None:
+            has = {role: f"data.path_{role}, which has the {role} samples" for role in self.held_out()}
+            refuse_contradiction(self, m, "data.path", "has the samples", has)
+        held = {}
+        for role, reference in self.held_out().items():
             if not has_owners:
-                raise UserError(f"data.path_test needs data.path to say whose samples are whose: {RIGHT}")
-            test = test_samples(self.call_function("path_test", self.path_test)[:3], train, names)
-        pool = make_pool_with_classes(self, train, test, seed, dtype, "the datasets")
+                raise UserError(f"data.path_{role} needs data.path to say whose samples are whose: {RIGHT}")
+            held[role] = held_samples(self.call_function(f"path_{role}", reference)[:3], train, names, role)
+        pool = make_pool_with_classes(self, train, held, seed, dtype, "the datasets")
         pool.division = pool.division or "by the datasets"
         if len(shape) > 1:
             pool.notes += (f"samples of shape {toml_value(shape)} are flat rows: problem.shape is for networks",)
@@ -153,19 +165,28 @@ class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
         except Exception as error:  # the user's code may raise anything
             raise UserError(f"{wrong} {error_line(error)}") from None
         try:
-            X, y, clients, shape = read_datasets(result, empty=key == "path_test")
+            X, y, clients, shape = read_datasets(result, empty=key != "path")
         except UserError as error:
             raise UserError(f"{wrong} {error}") from None
         return X, y, self.clients or 128 if clients is None else clients, shape
 
 
-def datasets(train: Any, *, partition: Any = None, test: Any = 0.0, classes: Any = None) -> Data:
+def datasets(
+    train: Any,
+    *,
+    partition: Any = None,
+    test: Any = 0.0,
+    validation: Any = 0.0,
+    stratify: bool = False,
+    classes: Any = None,
+) -> Data:
     """Return federated data from datasets of torch: ``mpifed.datasets(train, test=test)``.
 
     ``train``: a list of datasets, one for each client, or a tuple (dataset, index). Index has a list of positions for
     each client, as a list or a dictionary, whose keys are sorted; or the client of each item; or it is the number m of
     clients, among whom ``partition`` (default: iid) divides the items. ``test``: the share of each client's samples
-    that is kept for testing, or test data like ``train``. Items are pairs (sample, label); samples are flattened, and
+    that is kept for testing, or test data like ``train``; ``validation`` likewise, for choosing by. ``stratify``: keep
+    the proportions of a client's classes. Items are pairs (sample, label); samples are flattened, and
     ``problem.shape`` gives a network their shape. Any object with len() and [position] is a dataset. ``classes``: how
     many there are, or their labels in order (default: those of the items).
 
@@ -175,8 +196,11 @@ def datasets(train: Any, *, partition: Any = None, test: Any = 0.0, classes: Any
     X, y, clients, _ = read_datasets(train)
     if clients is None:
         raise UserError(f"these items belong to no client: train is {RIGHT}")
-    tests = test if is_number(test) else read_datasets(test, empty=True)[:3]
-    return arrays(X, y, clients, partition=partition, test=tests, classes=classes)
+    tests, choosing = (
+        given if is_number(given) else read_datasets(given, empty=True)[:3] for given in (test, validation)
+    )
+    options: dict[str, Any] = {"test": tests, "validation": choosing, "stratify": stratify}
+    return arrays(X, y, clients, partition=partition, classes=classes, **options)
 
 
 def read_datasets(value: Any, empty: bool = False) -> tuple[Array, Array, Any, tuple[int, ...]]:

@@ -87,8 +87,9 @@ def select_rows(table: DataTable, columns: dict[int, TableColumn], special: Sequ
 def fill(pool: Pool, names: Sequence[str], by_client: bool) -> None:
     """Replace NaN in X by means of the training samples, in place: of all or, where it has any, of the client."""
     incomplete: Array = np.flatnonzero(np.isnan(pool.train.X).any(axis=0))
-    if pool.test is not None and pool.test.X is not pool.train.X:
-        incomplete = np.union1d(incomplete, np.flatnonzero(np.isnan(pool.test.X).any(axis=0)))
+    for part in pool.samples.values():
+        if part.X is not pool.train.X:
+            incomplete = np.union1d(incomplete, np.flatnonzero(np.isnan(part.X).any(axis=0)))
     rows, owner = list_rows(pool.train)
     for j in incomplete.tolist():
         values = pool.train.X[rows, j]
@@ -97,13 +98,13 @@ def fill(pool: Pool, names: Sequence[str], by_client: bool) -> None:
             raise UserError(
                 f"{names[j]!r} of {pool.source} has no training sample in which it is known: name it in data.ignore"
             )
-        # Means of training samples alone fill test samples, too: training must not see test samples through a mean.
+        # Means of training samples alone fill the others, too: training must not see test samples through a mean.
         means = np.full(pool.m, values[present].mean())
         if by_client:
             counts = np.bincount(owner[present], minlength=pool.m)
             sums = np.bincount(owner[present], weights=values[present], minlength=pool.m)
             means = np.where(counts > 0, sums / np.maximum(counts, 1), means)
-        for samples in filter(None, (pool.train, pool.test)):
+        for samples in pool.samples.values():
             rows_here, owner_here = list_rows(samples)
             unknown = np.isnan(samples.X[rows_here, j])
             samples.X[rows_here[unknown], j] = means[owner_here[unknown]]
@@ -245,7 +246,7 @@ def note_training(features: Sequence[TableFeature], X: Array, rows: Array) -> tu
         absent += [f"{feature.name}={feature.dropped}"] if 0 < minimum[k] < np.inf else []
         if absent:
             shown = ", ".join(abridge(absent))
-            notes.append(f"no training sample has {shown}, but test samples do: training says nothing of it")
+            notes.append(f"no training sample has {shown}, but others do: training says nothing of it")
     return tuple(notes)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError, format_count
+from mpifed.core.roles import HELD_OUT, TEST, TRAINING, VALIDATION
 from mpifed.core.toml import as_list, toml_value
 from mpifed.core.typing import Array
 from mpifed.data import sample_columns
@@ -19,14 +20,15 @@ from mpifed.data.tables.table import DataTable, TableColumn
 WORDS = {
     "target": "labels",
     "client": "clients",
-    "test": "test rows",
+    "test": "rows for training and testing",
     "time": "times",
     "event": "events",
     **sample_columns.COLUMNS,
     "client_weights": "weights of clients",
 }
-FOLDS = dict.fromkeys(("train", "training", "0", "false"), False)
-FOLDS |= dict.fromkeys(("test", "testing", "1", "true"), True)
+FOLDS = dict.fromkeys(("train", "training", "0", "false"), TRAINING)
+FOLDS |= dict.fromkeys(("test", "testing", "1", "true"), TEST)
+FOLDS |= dict.fromkeys(("validation", "valid", "val", "dev"), VALIDATION)
 EXACT = 2**53  # from here on not every whole number is a float
 MARKS = "_-:. "  # marks between train or test and the name of a client
 YES = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
@@ -109,11 +111,15 @@ def feature_columns(options: Any, table: DataTable, special: dict[str, int], ign
 
 
 class RowOwners(NamedTuple):
-    """Clients of the rows of a table, if it names them, and mask of the rows for testing, if it has any."""
+    """Clients of the rows of a table, if it names them, and the role of each row, if it has any."""
 
     client: Array | None  # (d,), the number of the client of each row; None: a partition decides
     names: tuple[str, ...]
-    test: Array | None  # (d,), whether a row is for testing
+    role: Array | None  # (d,), the role of each row; None: no column says
+
+    def roles(self) -> list[str]:
+        """Return the roles that rows have beside that for training."""
+        return [] if self.role is None else [role for role in HELD_OUT if (self.role == role).any()]
 
 
 def read_labels(
@@ -169,9 +175,9 @@ def read_survival(
 
 
 def find_owners(table: DataTable, roles: Roles, columns: dict[int, TableColumn]) -> RowOwners:
-    """Return the client of each row, and whether it is for testing; UserError for a client without training rows."""
+    """Return the client of each row, and its role; UserError for a client without training rows."""
     client = columns[roles.special["client"]].distinct() if "client" in roles.special else None
-    test = None
+    role = None
     if "test" in roles.special:
         k = roles.special["test"]
         words = columns[k].decode()
@@ -179,9 +185,9 @@ def find_owners(table: DataTable, roles: Roles, columns: dict[int, TableColumn])
         if k == roles.special.get("client"):
             texts, clients = split_names(texts)
             client = np.unique(clients, return_inverse=True)
-        test = find_tests(table, k, texts)
+        role = find_row_roles(table, k, texts)
     if client is None:
-        return owners_by_file(table, test)
+        return owners_by_file(table, role)
     names, index = client
     if names.dtype.kind == "f" and np.abs(names).max() >= EXACT:
         where = f"{table.cite(roles.special['client'])} of {table.source}"
@@ -191,15 +197,15 @@ def find_owners(table: DataTable, roles: Roles, columns: dict[int, TableColumn])
         index = np.argsort(order)[index]
         names = names[order]
     shown = format_exactly(names) if names.dtype.kind in "biuf" else names.tolist()
-    if test is not None:
-        counts = np.bincount(index[~test], minlength=len(names))
+    if role is not None:
+        counts = np.bincount(index[role == TRAINING], minlength=len(names))
         empty = [name for name, count in zip(shown, counts, strict=True) if not count]
         if empty:
             raise UserError(
                 f"{format_count(len(empty), 'client')} of {table.source} ({join_words(empty)}) "
-                "have rows for testing only: each client needs one for training"
+                "have no rows for training: each client needs one"
             )
-    return RowOwners(index, tuple(shown), test)
+    return RowOwners(index, tuple(shown), role)
 
 
 def note_similar_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -223,19 +229,19 @@ def note_lost_clients(table: DataTable, k: int, before: TableColumn, after: Tabl
     return (f"{clients} {'has' if len(lost) == 1 else 'have'} no row left, and no part in the run: {join_words(lost)}",)
 
 
-def owners_by_file(table: DataTable, test: Array | None) -> RowOwners:
+def owners_by_file(table: DataTable, role: Array | None) -> RowOwners:
     """Return each file as a client if there are several; else a partition decides."""
     owners = table.owners()
     if owners is None:
-        return RowOwners(None, (), test)
+        return RowOwners(None, (), role)
     client, files = owners
-    counts = np.bincount(client if test is None else client[~test], minlength=len(files))
+    counts = np.bincount(client if role is None else client[role == TRAINING], minlength=len(files))
     if not counts.all():
         empty = files[int(counts.argmin())]
         raise UserError(f"{empty} has no row for training: each file of data.path is a client, which needs one")
     stems = [Path(file.removesuffix(".gz").removesuffix(".bz2")).stem for file in files]
     # Files of one name in several folders are distinguished by their paths.
-    return RowOwners(client, tuple(stems if len(set(stems)) == len(stems) else files), test)
+    return RowOwners(client, tuple(stems if len(set(stems)) == len(stems) else files), role)
 
 
 def split_names(texts: Sequence[str]) -> tuple[list[str], Array]:
@@ -249,39 +255,40 @@ def split_names(texts: Sequence[str]) -> tuple[list[str], Array]:
     return folds, np.array(clients)
 
 
-def find_tests(table: DataTable, k: int, texts: Sequence[str]) -> Array:
-    """Return the mask (d,) of rows for testing; UserError where column k says neither, or the same in all rows."""
+def find_row_roles(table: DataTable, k: int, texts: Sequence[str]) -> Array:
+    """Return the role of each row (d,); UserError where column k says none, or the same in all rows."""
     # Each distinct text once: a table has millions of rows, and two words in this column.
     folds = {text: FOLDS.get(text.lower()) for text in set(texts)}
     wrong = sorted(text for text, fold in folds.items() if fold is None)
     if wrong:
         raise UserError(
-            f"data.test: {table.cite(k)} of {table.source} has {wrong[0]!r}: it must say train or test, "
-            "or 0 for training and 1 for testing"
+            f"data.test: {table.cite(k)} of {table.source} has {wrong[0]!r}: it must say train, "
+            "validation or test, or 0 for training and 1 for testing"
         )
-    test = np.array([folds[text] for text in texts], bool)
-    if test.all() or not test.any():
+    role = np.array([folds[text] for text in texts])
+    if (role == role[0]).all() or TRAINING not in role:
         raise UserError(
             f"data.test: {table.cite(k)} of {table.source} says {texts[0]!r} in all rows: some must be for training, "
             "some for testing"
         )
-    return test
+    return role
 
 
-def split_samples(X: Any, y: Array, owners: RowOwners, m: int) -> tuple[PoolSamples, PoolSamples | None]:
-    """Return training and test samples; test rows without owners are divided evenly, in order, among m clients."""
-    client, names, test = owners
+def split_samples(X: Any, y: Array, owners: RowOwners, m: int) -> tuple[PoolSamples, dict[str, PoolSamples]]:
+    """Return training samples, and those of other roles; rows of these without owners are divided evenly, in order."""
+    client, names, role = owners
+    masks: dict[str, Array] = {} if role is None else {name: role == name for name in owners.roles()}
+    training: Array = np.ones(len(y), bool) if role is None else role == TRAINING
     if client is None:
-        if test is None:
-            return PoolSamples(X, y, None, None), None
-        rows = np.flatnonzero(test)
-        tests = PoolSamples(X[rows], y[rows], None, np.diff(even_edges(len(rows), m)))
-        return PoolSamples(X[~test], y[~test], None, None), tests
+        held = {
+            name: PoolSamples(X[mask], y[mask], None, np.diff(even_edges(int(mask.sum()), m)))
+            for name, mask in masks.items()
+        }
+        X, y = (X, y) if role is None else (X[training], y[training])
+        return PoolSamples(X, y, None, None), held
     order = np.argsort(client, kind="stable")
-    m = len(names)
-    if test is None:
-        return PoolSamples(X, y, order, np.bincount(client, minlength=m)), None
-    train, tests = (
-        PoolSamples(X, y, order[mask[order]], np.bincount(client[mask], minlength=m)) for mask in (~test, test)
-    )
-    return train, tests
+
+    def part(mask: Array) -> PoolSamples:
+        return PoolSamples(X, y, order[mask[order]], np.bincount(client[mask], minlength=len(names)))
+
+    return part(training), {name: part(mask) for name, mask in masks.items()}

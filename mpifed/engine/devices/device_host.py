@@ -104,7 +104,9 @@ class SameSizeClients(NamedTuple):
     def bytes(self) -> int:
         """Return the bytes of these clients on the device, with their test and validation samples."""
         parts = [part for block in self.blocks for held in block.held.values() for _, part in held]
-        return sum(client_bytes(part, part.b.shape[1]) for part in parts) + sum(client_bytes(block, self.D) for block in self.blocks)
+        return sum(client_bytes(part, part.b.shape[1]) for part in parts) + sum(
+            client_bytes(block, self.D) for block in self.blocks
+        )
 
 
 def client_bytes(block: Block, D: int) -> int:

@@ -47,9 +47,9 @@ WRONG = [
     (TIMES.replace(",9,", ",,"), {**SURVIVAL, "missing": "mean"}, r"cells in the column 't', .* in line 4: it"),
     ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),
-    (FOLDS, {"test": "sex"}, r"data\.test: the column 'sex' of .* has 'f': it must say train or test, or 0 for traini"),
+    (FOLDS, {"test": "sex"}, r"data\.test: the column 'sex' of .* has 'f': it must say train, validation or test, or 0 for traini"),
     (FOLDS.replace("test", "train"), {"test": "fold"}, r"says 'train' in all rows: some must be for training, some fo"),
-    (FOLDS.replace("test,b", "test,c"), {"test": "fold", "client": "site"}, r"\(c\) have rows for testing only"),
+    (FOLDS.replace("test,b", "test,c"), {"test": "fold", "client": "site"}, r"\(c\) have no rows for training"),
     (GOOD, {"client": "site", "clients": 3}, r"data\.clients = 3 contradicts .*, which has a column of 2 clients: lea"),
     (GOOD.replace("m", "").replace("f", ""), {"missing": "drop"}, r"every row of .* has a missing cell: 'sex' \(4\)"),
 ]
@@ -87,8 +87,8 @@ GAPS = "a,site,y\n1,u,0\n,v,1\n2,u,1\n,v,0\n,w,1\n4,,1\n"
 RIGHT = [  # a table -> names of its features and its rows, where they are not plain, and what is said of it
     (GOOD.replace("30", "40").replace("50", "40").replace("60", "40"), {}, "constant in the training samples: 'age'"),
     (GOOD.replace("f", "m"), {}, "one level in all rows: 'sex' ('m')"),
-    (FOLDS.replace("60,f", "60,z"), {"test": "fold"}, "no training sample has sex=z, but test samples do"),
-    (FOLDS.replace("m", "x"), {"test": "fold"}, "no training sample has sex=f, but test samples do"),
+    (FOLDS.replace("60,f", "60,z"), {"test": "fold"}, "no training sample has sex=z, but others do"),
+    (FOLDS.replace("m", "x"), {"test": "fold"}, "no training sample has sex=f, but others do"),
     (TIMES.replace(",3,", ",0,"), SURVIVAL, "1 times are 0: they are taken as 2.5, before all others"),
     (TIMES, SURVIVAL, "labels are times, negative where no event came: 2 events in 3 rows"),
     (GOOD.replace("40", "NA"), {"missing": "mean"}, "1 missing cell in 1 of 4 rows hold the mean of all training samp"),

@@ -28,7 +28,7 @@ ARROWS = {  # room -> the rooms right below it; what lies further down may be im
     "algorithms": ("federation", "theory"),
     "mpi": ("federation",),
     "features": ("algorithms",),
-    "engine": ("features",),
+    "engine": ("features", "results"),
     "experiment": ("engine", "mpi", "results"),
     "sweeps": ("experiment", "results"),
     "checking": ("experiment", "results"),

@@ -98,6 +98,7 @@ def compare(
     sort: str | None = None,
     all: bool = False,
     format: str = "terminal",
+    at: str = "end",
 ) -> str:
     """Return a table of runs, mean ± standard deviation over ``by``, as the command ``compare`` prints it.
 
@@ -105,9 +106,10 @@ def compare(
 
     ``runs`` as for ``frame``. ``columns``: recorded columns, or rounds, tct, lct and bytes; None: the default ones.
     ``sort``: a setting, from small to large, or a column, best first. ``all``: count runs that did not finish, too.
-    ``format``: terminal, markdown, latex or csv. UserError for a setting or column that no run has.
+    ``format``: terminal, markdown, latex or csv. ``at``: "end", or "best", numbers of the best round by what the run
+    chose by, as ``Result.best``. UserError for a setting or column that no run has.
     """
-    return tables.compare(load_results(runs), tables.TableOptions(by, columns, sort, all, format))
+    return tables.compare(load_results(runs), tables.TableOptions(by, columns, sort, all, format, at=at))
 
 
 def plot(

@@ -19,6 +19,7 @@ from mpifed.report import style
 from mpifed.report.plot import plot_lines
 from mpifed.report.summary import show
 from mpifed.results import result as results
+from mpifed.results.best import BestEvaluation, find_best
 from mpifed.results.coefficients import Fit
 from mpifed.results.columns import Columns
 from mpifed.results.over_clients import summarise_clients
@@ -103,6 +104,14 @@ class Result(results.RunRecord):
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """Plot the columns ``y`` against ``x`` and return the figure of matplotlib: see ``mpifed.plot``."""
         return draw([self], y, x, **options)
+
+    @property
+    def best(self) -> BestEvaluation:
+        """The best evaluation by what the run chose by (``stop.by``): its round, numbers and, if stored, model.
+
+        ``result.best.numbers["accuracy"]`` is the test accuracy of the model that validation samples choose.
+        """
+        return find_best(self)
 
     def over_clients(self, name: str = "accuracy", unseen: bool = False) -> Columns:
         """Return statistics over clients, in each evaluation of them: ``result.over_clients("auc")["worst_tenth"]``.

@@ -149,6 +149,7 @@ def compare(add: Add) -> None:
     rename = "another name for a method, setting or column (repeatable)"
     add("--rename", action="append", default=[], metavar="OLD=NEW", help=rename)
     add("--all", action="store_true", help="count runs that did not finish too")
+    add("--at", default="end", help="end, or best: numbers of the best round by what the run chose by")
     clients = "numbers of clients: mean, worst tenth and spread over them; --columns names some, such as accuracy,auc"
     add("--clients", action="store_true", help=clients)
     tests = "a column: also test every two rows over the seeds that all have (signed ranks, corrected by Holm)"

@@ -28,10 +28,10 @@ def compare(args: argparse.Namespace) -> str:
     by = [] if args.by == "none" else split_names([args.by])
     columns = split_names([args.columns or ""]) or None
     bold = sys.stdout.isatty()
-    layout = TableOptions(by, columns, args.sort, args.all, args.format, bold, args.rename)
+    layout = TableOptions(by, columns, args.sort, args.all, args.format, bold, args.at, args.rename)
     results = load_results(args.result)
     if args.clients:
-        unused = next((name for name in ("sort", "test") if getattr(args, name)), None)
+        unused = next((name for name in ("sort", "test") if getattr(args, name)), "at" if args.at != "end" else None)
         if unused:
             raise UserError(f"--{unused} has no effect on --clients: leave it out")
         return clients.compare_clients(results, layout)

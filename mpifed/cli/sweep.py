@@ -12,7 +12,7 @@ from mpifed.cli.main import say
 from mpifed.cli.run import read_study
 from mpifed.core.errors import UserError, format_count, to_one_line
 from mpifed.core.files import replace_file
-from mpifed.core.roles import TRAINING, Role
+from mpifed.core.roles import TEST, TRAINING, Role
 from mpifed.core.toml import to_toml, toml_value
 from mpifed.features.stop import StopRules
 from mpifed.mpi import launcher
@@ -183,12 +183,16 @@ def result_table(outcomes: list[TuningOutcome], plan: TuningPlan) -> str:
 
 
 def evaluated_on(roles: Iterable[Role]) -> Iterator[str]:
-    """Yield sentences on the samples of the measure, where these are not test samples of all clients."""
+    """Yield sentences on the samples of the measure, and the clients that have none."""
     used = set(roles)
-    if any(role.name == TRAINING for role in used):
-        yield "by training samples, for no client has test samples"
-    if missing := max((role.missing for role in used), default=0):
-        yield f"without the clients that have no test samples, at most {missing:,}"
+    for name in dict.fromkeys(role.name for role in used):
+        why = {
+            TRAINING: ", for no client has others",
+            TEST: ', for stop.by = "test"; what is best by them is no report',
+        }
+        yield f"by {name} samples{why.get(name, '')}"
+        if missing := max(role.missing for role in used if role.name == name):
+            yield f"without the clients that have no {name} samples, at most {missing:,}"
 
 
 def write_best(

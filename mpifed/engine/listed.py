@@ -59,6 +59,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.features.network_training:NetworkTraining": training,
     "mpifed.features.gradient_noise:GradientNoise": lambda c: getattr(c.problem, "noise", 0),
     "mpifed.features.personal_models:PersonalModels": attrgetter("record.personal"),
+    "mpifed.engine.best_model:BestModel": lambda c: c.record.best or c.stop.patience,
     "mpifed.features.client_weights:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:PenalisedObjective": lambda c: (
         c.objective.penalised or c.objective.unpenalised is not None

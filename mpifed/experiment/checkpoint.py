@@ -24,6 +24,7 @@ from mpifed.core.checksummed import check_array
 from mpifed.core.errors import RunError, UserError, reason
 from mpifed.core.typing import Array
 from mpifed.features.settings import Checkpoint
+from mpifed.federation.callback import Callback, export_callbacks
 from mpifed.federation.method import FederatedMethod, ServerState
 from mpifed.federation.server import Federation
 
@@ -103,7 +104,9 @@ class CheckpointWriter:
         saved: StoredCheckpoint | None,
         cuts: Sequence[int],
         replayed: int = 0,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
+        self.callbacks = callbacks
         self.saved = saved
         self.replayed = replayed
         self.options = options
@@ -137,7 +140,8 @@ class CheckpointWriter:
             fed.save(serial)
             values = {name: value for name, value in server._asdict().items() if value is not None}
             kinds = {name: type(value).__name__ for name, value in values.items() if type(value) in (int, float, bool)}
-            arrays = {**values, **fed.export_state(), "times selected": fed.times_selected}
+            arrays = {**values, **fed.export_state(), **export_callbacks(self.callbacks)}
+            arrays["times selected"] = fed.times_selected
             checksummed.write(part_path(self.folder, serial, "server"), arrays)
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = StoredCheckpoint(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)

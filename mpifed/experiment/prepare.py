@@ -64,9 +64,10 @@ def prepare(
     nodes = None
     if x is not None:
         first, nodes = split_start_model(x, (data.m, first.size), config)
-    setup = RunSpec(
-        problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=data.role
-    )._replace(validation=data.validation)
+    role, validation = data.role, data.validation
+    config.stop.check_roles(role, validation)
+    setup = RunSpec(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=role)
+    setup = setup._replace(validation=validation, test_loss=config.stop.reads_test_loss(role, validation))
     if count is not None:
         setup = setup._replace(counted=count(config, loaded, data.sizes))
     for feature in features:

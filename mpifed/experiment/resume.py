@@ -11,10 +11,11 @@ import numpy as np
 
 from mpifed.core.errors import UserError, errors_about
 from mpifed.core.files import is_being_written
-from mpifed.core.roles import TEST
+from mpifed.core.roles import TEST, VALIDATED, Role
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import StoredCheckpoint, read_checkpoint
 from mpifed.experiment.checkpoint_errors import missing_file_advice
+from mpifed.experiment.stopping import StopJudge
 from mpifed.features.settings import Experiment
 from mpifed.features.stop import StopRules, ran_out
 from mpifed.results.columns import COUNTED
@@ -61,6 +62,10 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[Table, S
             f"{key} = {wanted} is wrong: {name} has {was}, and "
             f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
         )
+    if new.record.best and new.stop.by != old.stop.by:
+        raise UserError(
+            f"stop.by must stay {old.stop.by or 'absent'} where the best model by it is stored: {name} has one"
+        )
     if saved is not None:
         refuse_missing_columns(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
@@ -70,6 +75,8 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[Table, S
 def refuse_missing_columns(before: RunRecord, new: Experiment, name: str) -> None:
     """Raise UserError where a result lacks a column that stop rules need."""
     required = ["objective", "grad_norm_sq", "elapsed_seconds"]
+    if new.stop.patience:
+        required.append(new.stop.column(f"{VALIDATED}objective" in before.rounds))
     if new.stop.simulated_seconds:
         required.append("simulated_seconds")
     for key in required:
@@ -108,8 +115,9 @@ def refuse_no_round(old: Experiment, new: Experiment, before: RunRecord, done: i
         raise UserError(f"rounds = {new.rounds} is wrong: {name} has {done} rounds already, so {more}")
     history = {key: column[: done + 1 : new.evaluate.every].tolist() for key, column in before.rounds.items()}
     n = 0 if before.x is None else before.x.size
-    role = str(before.attrs.get("evaluated_on", TEST))
-    if finished and (reason := new.stop.reason(history, before.m, n, role)) is not None:
+    role = Role(str(before.attrs.get("evaluated_on", TEST)))
+    judge = StopJudge(new.stop, (before.m, n), role, f"{VALIDATED}objective" in before.rounds)
+    if finished and (reason := judge.judge_all(history)) is not None:
         raise UserError(f"{name} would end at once ({reason}): to go on, write {other_stop_rule(reason)}")
 
 

@@ -12,9 +12,10 @@ from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, StoredCheckpoint
 from mpifed.experiment.checkpoint_errors import reporting_mismatch, rescue_checkpoint
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.stopping import StopJudge
 from mpifed.features.feature import Callbacks
 from mpifed.features.settings import Experiment
-from mpifed.federation.callback import ClientTable
+from mpifed.federation.callback import ClientTable, restore_callbacks
 from mpifed.federation.method import ServerState
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import divergence_advice
@@ -40,13 +41,14 @@ def run_rounds(
     stop = config.stop
     saved = saver.saved
     every = config.evaluate.every
+    judge = StopJudge(stop, (fed.m, fed.n), fed.evaluation.role, fed.evaluation.validation is not None)
     history = recorder.earlier_rows(every)
     round, elapsed = (-1, 0.0) if saved is None else (saved.round, saved.elapsed)
     server: ServerState | None = None
     reason = None
     if saved is not None:
-        server = restore(config, fed, saved, history, saver.replayed)
-        reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name) if history else None
+        server = restore(config, fed, saved, history, saver.replayed, hooks)
+        reason = judge.judge_all(history) if history else None
     while reason is None and round < config.rounds:
         round += 1
         server, spent = play_round(config.algorithm, fed, round, server, saver.replayed)
@@ -57,7 +59,7 @@ def run_rounds(
         if round % every == 0 or round == config.rounds:
             by_client = evaluate_round(config, fed, server, hooks, row)
             remember(history, row)
-            reason = stop.reason(history, fed.m, fed.n, fed.evaluation.role.name)
+            reason = judge.judge_last(history)
         record_round(recorder, fed, row, by_client)
         recorder.write_snapshot(server.x, config.record.models)
         bar.show(round, config.rounds, row)
@@ -112,7 +114,12 @@ def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool
 
 
 def restore(
-    config: Experiment, fed: Federation, saved: StoredCheckpoint, history: dict[str, list[float]], replayed: int
+    config: Experiment,
+    fed: Federation,
+    saved: StoredCheckpoint,
+    history: dict[str, list[float]],
+    replayed: int,
+    hooks: Callbacks,
 ) -> ServerState:
     """Restore the server from a checkpoint, with ``replayed`` rounds run again, and the counters of ``fed``.
 
@@ -126,7 +133,9 @@ def restore(
         vars(fed.ledger).update(bits | saved.ledger)
         # before the time of the checkpoint is restored, because begin adds the time of this round
         fed.begin(saved.round)
-        fed.restore(saved.simulated, saved.sent, saved.read_arrays())
+        arrays = saved.read_arrays()
+        restore_callbacks(hooks, arrays)
+        fed.restore(saved.simulated, saved.sent, arrays)
         is_evaluated = saved.round % config.evaluate.every == 0
         now = evaluate(config.algorithm, fed, server)["objective"] if is_evaluated else math.nan
         server = config.algorithm.replayed_rounds(server, replayed - saved.redrawn)
@@ -184,6 +193,8 @@ def evaluate_round(
                 raise UserError(f"{type(callback).__name__} records {name}, which is there already: rename its column")
             else:
                 row[name] = value
+    for callback in hooks:
+        callback.after_evaluation(fed, server.x, row)
     row["evaluate_seconds"] = time.perf_counter() - begun
     return by_client
 

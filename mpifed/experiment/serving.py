@@ -49,7 +49,7 @@ def serve(
         with world.agreeing():  # the other ranks set up the links between them
             pass
         replayed = replayed_rounds(job.before, job.saved)
-        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, replayed)
+        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, replayed, parts.callbacks)
         recorders.append(recorder)  # from now on a checkpoint beside the file belongs to this run
         try:
             fed = build_federation(config, transport, parts)
@@ -93,6 +93,8 @@ def run_and_store(
     x = outcome.server.x
     results = store_results(recorder, results, [callback.on_end(fed, x) for callback in callbacks])
     recorder.model(x, results.pop("personal", None))
+    if "best" in results:
+        recorder.best(*results.pop("best"))
     recorder.write_snapshot(x, job.config.record.models, last=True)
     return outcome, results
 

@@ -42,6 +42,12 @@ def mini_batches(c: Experiment) -> Violation:
     return None
 
 
+def too_few_evaluations(c: Experiment) -> Violation:
+    """Return how often a run is evaluated where that is not more often than its patience lasts."""
+    times = 1 + -(-c.rounds // c.evaluate.every)
+    return {"times": times} if c.stop.patience and times <= c.stop.patience else None
+
+
 METHODS = [
     Conflict(
         ("stop.simulated_seconds", "no table [system]"),
@@ -55,6 +61,16 @@ METHODS = [
         ("stop.accuracy", "a problem without classes"),
         "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
         lambda c: c.stop.accuracy and not c.problem.classifies(),
+    ),
+    Conflict(
+        ("stop.patience", "fewer evaluations"),
+        "stop.patience = {stop.patience} cannot end a run that is evaluated {times} times: lower it or evaluate.every",
+        too_few_evaluations,
+    ),
+    Conflict(
+        ("data.stratify", "a problem without classes"),
+        "data.stratify = true divides classes, and {loss} has none: leave it out",
+        lambda c: getattr(c.data, "stratify", False) and not c.problem.classifies(),
     ),
     Conflict(
         ("mini-batches", "a problem whose f_i is no mean over samples"),

@@ -115,6 +115,7 @@ class Record(StudyTable):
     """Models that are recorded beside the rounds."""
 
     personal: Annotated[bool, Meta(description="store /model/personal, one model for each client")] = False
+    best: Annotated[bool, Meta(description="store /model/best, the model of the best evaluation by `stop.by`")] = False
     models: Annotated[
         int, Meta(ge=0, description="rounds from one model stored in /models to the next, and the last; 0: none")
     ] = 0

@@ -1,8 +1,12 @@
 """Callbacks: what plug-ins do before, between and after rounds, at the server."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.method import ServerState
 from mpifed.federation.server import Federation
@@ -20,6 +24,11 @@ class Callback:
         ...     def after_round(self, fed, server):
         ...         print(fed.round, len(server.x))
     """
+
+    @cached_property
+    def state(self) -> dict[str, Array]:
+        """Arrays by name that the callback keeps, which checkpoints save and restore."""
+        return {}
 
     def notes(self) -> Iterable[str]:
         """Return sentences that a user should read before round one, and that the result keeps."""
@@ -40,10 +49,30 @@ class Callback:
         """Return what is recorded of the model x (n,): a number is a column of /rounds, a table has one by client."""
         return {}
 
+    def after_evaluation(self, fed: Federation, x: Array, row: Mapping[str, float]) -> None:
+        """Do something once the model x (n,) is evaluated; ``row`` has all columns of the round."""
+
     def on_end(self, fed: Federation, x: Array) -> dict[str, Any]:
         """Return what the result gets after the last round, with its model x (n,): tables by name.
 
         A table has arrays by column; those of "clients" (m,) go to /clients. "certificate" is a certificate, "personal"
-        are models (m, n).
+        are models (m, n), "best" is a model (n,) with the round that it is of.
         """
         return {}
+
+
+def export_callbacks(callbacks: Iterable[Callback]) -> dict[str, Array]:
+    """Return the arrays that callbacks keep, under names with a blank; UserError for other things than arrays."""
+    arrays: dict[str, Array] = {}
+    for callback in callbacks:
+        if not isinstance(callback.state, dict):
+            raise UserError(f"{type(callback).__name__}.state is no table of arrays by name, which checkpoints save")
+        arrays |= {f"{type(callback).__name__} {name}": np.asarray(array) for name, array in callback.state.items()}
+    return arrays
+
+
+def restore_callbacks(callbacks: Iterable[Callback], arrays: Mapping[str, Array]) -> None:
+    """Restore what ``export_callbacks`` returned from the arrays of a checkpoint."""
+    for callback in callbacks:
+        prefix = f"{type(callback).__name__} "
+        callback.state.update({k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)})

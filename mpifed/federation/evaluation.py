@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.roles import HELD_OUT, TEST, TRAINING, VALIDATED, VALIDATION
+from mpifed.core.roles import HELD_OUT, TEST, VALIDATED, VALIDATION
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.federation.local import Local
@@ -44,7 +44,7 @@ class Evaluation:
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measure_names()
         self.by_client = bool(setup.problem.client_measures())
-        self.role, self.validation = setup.role, setup.validation
+        self.role, self.validation, self.test_loss = setup.role, setup.validation, setup.test_loss
         self.local_transforms: list[LocalTransform] = []
         # evaluations of the hosts themselves, beside methods of the algorithm: name -> method(f, client, *args)
         self.evaluators: dict[str, Callable[..., dict[str, Array]]] = {
@@ -57,8 +57,8 @@ class Evaluation:
         """Return the names of recorded columns that are means over evaluation samples."""
         classes = ["accuracy", "accuracy_pooled"] if self.classes else []
         personal = ["personal_accuracy"] if self.classes and self.personal_models is not None else []
-        both = [TEST_LOSS] if self.validation is not None and self.role.name == TEST else []
-        return [*classes, *personal, *self.measured, *both]
+        loss = [TEST_LOSS] if self.test_loss else []
+        return [*classes, *personal, *self.measured, *loss]
 
     def held_out(self, data: Dataset) -> list[str]:
         """Return the roles of samples beside those for training that are evaluated."""
@@ -72,13 +72,12 @@ class Evaluation:
         """
         # transforms for evaluation change f, but not the numbers that the method records of itself
         f_eval = f.with_transforms(self.local_transforms) if self.local_transforms else f
-        if self.validation is None or self.role.name == TRAINING:
-            value, gradient, *accuracy = f_eval.evaluate(x)
-            losses = {}
-        else:
+        losses = {}
+        if self.test_loss:
             value, gradient = f_eval.value_grad(x)
-            test_loss, *accuracy = f_eval.assess(x, TEST)
-            losses = {TEST_LOSS: test_loss}
+            losses[TEST_LOSS], *accuracy = f_eval.assess(x, TEST)
+        else:
+            value, gradient, *accuracy = f_eval.evaluate(x)
         samples = f.d * value
         if f_eval.transforms and f_eval.factors is not None:
             # a mean over samples has no weights of clients. They are divided out, because a second pass would cost more

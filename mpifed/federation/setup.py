@@ -37,6 +37,7 @@ class RunSpec(NamedTuple):
     kernels: str = "numpy"  # the kernels that compute: numpy, compiled, torch or cuda
     role: Role = Role()  # the samples on which models are evaluated
     validation: Role | None = None  # those by which models are chosen, if there are any
+    test_loss: bool = False  # whether f_i of test samples is evaluated too
     nodes: Array | None = None  # (m, n) start models of the nodes of a graph, with the mean ``start``; None: alike
     counted: CountedWork | None = None  # None: the algorithm states its work, or nobody asks
     client_weights: Array | None = None  # (m,) weights m p_i of clients in means of uploads; None: 1 each

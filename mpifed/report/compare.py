@@ -35,11 +35,13 @@ from mpifed.report.settings import (
 )
 from mpifed.report.statistics import pairwise_tests
 from mpifed.report.tables import ABSENT, Number, ReportTable, choose_unit, format_table
+from mpifed.results.best import cut_at_best, find_best
 from mpifed.results.result import RunRecord
 
 Ends = Mapping[tuple[str | None, ...], float]  # settings to take means over, the seed for example -> last value
 EndsByMetric = dict[str, list[Ends]]  # metric -> for each row the values to take the mean of
 LEVEL = 0.05  # of p
+ENDS = ("end", "best")
 TASK = ("data", "problem")  # rows that differ in these settings do not compete: their objectives are not comparable
 QUANTILE = 0.975  # quantile of Student's t: 95 % on both sides
 
@@ -53,6 +55,7 @@ class TableOptions(NamedTuple):
     everything: bool = False  # count unfinished runs too
     form: str = "terminal"  # one of FORMATS
     bold: bool = False  # the terminal can show bold text
+    at: str = "end"  # or "best": numbers of the best evaluation
     rename: Sequence[str] = ()  # OLD=NEW, for names of methods, settings and columns
 
 
@@ -65,6 +68,7 @@ def compare(results: Sequence[RunRecord], layout: TableOptions) -> str:
     data have. The best mean among rows with the same data and problem is bold unless its lead is explained by the
     seeds; ties are named below the table. UserError for a setting or column that no run has.
     """
+    results, chosen = choose_rounds(results, layout.at)
     groups = group_runs(results, layout.by, [*available_metrics(results), "n", "status"], layout.rename)
     names = choose_metrics(results, layout.columns, groups)
     ends = {name: final_values(groups, name, layout.by, layout.everything) for name in names}
@@ -77,11 +81,23 @@ def compare(results: Sequence[RunRecord], layout: TableOptions) -> str:
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if named else []
     without = [name for name in ends if any(role.missing for role in sample_roles(name, results))]
     if without:
-        notes.append(f"missing: clients without test samples, left out of {', '.join(map(metric_title, without))}")
+        lacking = " or ".join(sorted({r.name for name in without for r in sample_roles(name, results) if r.missing}))
+        notes.append(f"missing: clients without {lacking} samples, left out of {', '.join(map(metric_title, without))}")
     absent = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
     if absent:
         notes.append(f"error: without {format_count(absent, 'run')} on data that other rows lack")
-    return format_with_notes(table, groups, layout, [*notes, *unlike_ends(groups, names, layout)])
+    return format_with_notes(table, groups, layout, [*chosen, *notes, *unlike_ends(groups, names, layout)])
+
+
+def choose_rounds(results: Sequence[RunRecord], at: str) -> tuple[Sequence[RunRecord], list[str]]:
+    """Return the runs as they end, or as they stood in their best rounds, with a sentence that says so."""
+    if at not in ENDS:
+        raise_unknown("round for --at", at, ENDS)
+    if at == "end":
+        return results, []
+    columns = dict.fromkeys(find_best(result).by for result in results)
+    cut = [cut_at_best(result) for result in results]
+    return cut, [f"numbers are of each run's best round by {', '.join(columns)}, not of its last"]
 
 
 def unlike_ends(groups: RunGroups, names: Sequence[str], layout: TableOptions) -> list[str]:
@@ -205,6 +221,7 @@ def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions)
     if layout.form == "csv":
         choose = "choose terminal, markdown or latex"
         raise UserError(f"--test does not go with --format csv, which holds one table: {choose}")
+    results, _ = choose_rounds(results, layout.at)
     groups = group_runs(results, layout.by, [*available_metrics(results), "n", "status"], layout.rename)
     select_metrics(results, [name])
     sign = metric_info(name).better

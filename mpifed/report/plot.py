@@ -6,7 +6,7 @@ curves lie on bands from minimum to maximum, with ten or more runs from the 10th
 named by the settings that differ. On a logarithmic axis, non-positive numbers stand on a floor line.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -138,11 +138,23 @@ def draw_panel(axis: Any, picture: Picture, names: tuple[str, str], logs: tuple[
         ]
         lines.append(average_group(panel, of_group))
     draw_groups(panel, lines, picture.looks)
+    mark_best(panel, picture, dict(zip(map(id, picture.results), zip(xs, ys, strict=True), strict=True)))
     if log_x:
         axes.set_log_x(axis, [x for x, _ in points.values()])
     elif x_name in SCALES or metric_info(x_name).integer:
         axis.xaxis.get_major_locator().set_params(integer=True)
     axes.set_y_scale(axis, log_y, floor)
+
+
+def mark_best(panel: Panel, picture: Picture, series: Mapping[int, tuple[Array | None, ...]]) -> None:
+    """Mark the best round of each curve that is one run, where the run has chosen one, by a star."""
+    for group, look in zip(picture.groups.groups, picture.looks, strict=True):
+        run = group.runs[0]
+        if len(group.runs) == 1 and "best_round" in run.attrs:
+            at_best = run.rounds["round"] == run.attrs["best_round"]
+            x, y = (np.zeros(0) if column is None else column[at_best] for column in series[id(run)])
+            style = {"marker": "*", "markersize": 11, "markeredgecolor": "white", "zorder": 2 * ABOVE}
+            panel.axis.plot(x, axes.clip_to_floor(y, panel.floor), linestyle="none", color=look["color"], **style)
 
 
 def average_group(panel: Panel, runs: Sequence[tuple[Curve, bool]]) -> GroupCurves:

@@ -23,6 +23,7 @@ from mpifed.report.tables import (
     format_number,
     label_section,
 )
+from mpifed.results.best import find_best
 from mpifed.results.columns import EVALUATED_ON, RANKS, ColumnInfo, client_column_info
 from mpifed.results.over_clients import client_metrics, worst_tenth_mean
 from mpifed.results.result import RunRecord
@@ -176,6 +177,9 @@ def outcome_cells(result: RunRecord, leave: Collection[str]) -> list[Cell]:
         if np.isfinite(result.rounds[name]).any() and name not in leave:
             remark = "" if guaranteed or name not in BUDGETS else " (no guarantee)"
             cells.append((f"{column_title(result, name)}{remark}", format_span(result.rounds[name])))
+    if "best_round" in result.attrs:
+        best = find_best(result)
+        cells.append((f"best round, by {best.by}", f"{best.round}"))
     evaluate = result.config.get("evaluate", {})
     if evaluate.get("clients") or evaluate.get("unseen"):
         cells += client_cells(result)

@@ -224,6 +224,7 @@ CLIENTS: dict[str, ColumnInfo] = {
 MODEL: dict[str, ColumnInfo] = {
     "x": ColumnInfo("1", "Final model of the server."),
     "personal": ColumnInfo("1", "Final model of each client."),
+    "best": ColumnInfo("1", "Model of the server in the round best_round, the best by the column chosen_by."),
     "mean": ColumnInfo("1", "Mean of a feature in the table, which data.standardise takes off."),
     "deviation": ColumnInfo("1", "Standard deviation of a feature in the table, by which data.standardise divides."),
 }

@@ -147,6 +147,16 @@ class Recorder:
                 write_dataset(group, key, values, (row_axis,), meanings.get(key, UNKNOWN))
             self._growing.flush()
 
+    def best(self, round: int, x: Array | None) -> None:
+        """Write the round of the best evaluation and, where given, its model x (n,)."""
+        with self._clock():
+            self.file.attrs.modify("best_round", round)
+            if x is not None:
+                group = self.file["model"]
+                self._growing.reserve(x.nbytes + METADATA)
+                write_dataset(group, "best", x, (require_dimension(group, "parameter", x.size),), MODEL["best"])
+            self._growing.flush()
+
     def model(self, x: Array, personal: Array | None = None) -> None:
         """Write the server's model x (n,) and, where given, the clients' models personal (m, n)."""
         with self._clock():

@@ -96,12 +96,12 @@ class RunRecord:
     @cached_property
     def models(self) -> Columns:
         """The models of the server after some rounds, with ``record.models``: ``round`` (k,) and ``x`` (k, n)."""
-        return self._read(read_models)
+        return self.read(read_models)
 
     @cached_property
     def by_client(self) -> Columns:
         """The numbers of each client, with ``evaluate.clients``: ``round`` (k,), ``accuracy`` (k, m) …"""
-        return self._read(read_by_client)
+        return self.read(read_by_client)
 
     @cached_property
     def unseen(self) -> Columns:
@@ -110,7 +110,7 @@ class RunRecord:
 
         ``data_client`` (u,) are their numbers in the data, ``samples`` (u,) the samples that these steps train on.
         """
-        return self._read(read_unseen)
+        return self.read(read_unseen)
 
     @cached_property
     def units(self) -> Columns:
@@ -118,14 +118,14 @@ class RunRecord:
 
         ``x`` belongs to the features (a − mean)/deviation, and ``fit`` prints it for a.
         """
-        return self._read(read_units)
+        return self.read(read_units)
 
     @cached_property
     def certificate(self) -> Certificate | None:
         """The conditions and bounds of the method's theorem, with ``algorithm.certify``; else None."""
-        return self._read(read_certificate)
+        return self.read(read_certificate)
 
-    def _read(self, reader: Callable[[h5py.File, str], Any]) -> Any:
+    def read(self, reader: Callable[[h5py.File, str], Any]) -> Any:
         """Apply ``reader`` to the file, or to the image of one in memory."""
         if self.image is None and self.path is not None:
             return read_result_file(self.path, reader)

@@ -7,14 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError, raise_unknown
-from mpifed.core.roles import Role
+from mpifed.core.roles import TEST, VALIDATED, Role
 from mpifed.core.typing import Array
 from mpifed.features.stop import StopRules
-from mpifed.results.columns import COLUMNS, sample_role
+from mpifed.results.columns import COLUMNS, OF_SAMPLES, sample_role
 from mpifed.results.result import RunRecord
 
 COSTS = ("rounds", "exchanges", "bytes", "seconds", "simulated_seconds")  # measures of how long a run takes
 REACHED = ("gradient", "objective_gap", "accuracy", "variance")  # stop rules that a run reaches
+FOR_REPORTS = (
+    "which are to report and not to choose by: keep validation samples with data.validation = 0.1, or say "
+    'stop.by = "test"'
+)
 LAST = 10  # rounds whose mean tells how near a run came
 GRAMMAR = re.compile(r"(\w+)(?: to (\w+) (<=|>=) (\S+)( for good)?)?")
 EXAMPLE = 'write NAME or NAME to NAME <= NUMBER, such as accuracy or "rounds to grad_norm_sq <= 1e-6"'
@@ -34,6 +38,8 @@ class Measure(NamedTuple):
     """A measure ``name``, at the end of a run or in the first round in which ``watched`` is beyond ``bound``.
 
     ``for_good``: the first round from which on it stays there. ``factor`` is −1 if more of ``name`` is better.
+    Of numbers over samples it takes those of validation samples where there are any, and those of test samples only
+    with ``by_test``.
     """
 
     text: str
@@ -43,14 +49,15 @@ class Measure(NamedTuple):
     sign: str = "<="
     bound: float = 0.0
     for_good: bool = False
+    by_test: bool = False
 
     def score(self, result: RunRecord) -> Score:
         """Return the score of a run; raise UserError if it lacks a column."""
         if result.status != "finished":
             return FAILED
-        values = read_column(result, self.name)
+        values = read_column(result, self.column(result, self.name))
         if self.watched:
-            watched = read_column(result, self.watched)
+            watched = read_column(result, self.column(result, self.watched))
             met = watched <= self.bound if self.sign == "<=" else watched >= self.bound
             near = mean_of_last(watched) * (1.0 if self.sign == "<=" else -1.0)
             # argmax of booleans is the first True, and 0 if there is none
@@ -70,8 +77,20 @@ class Measure(NamedTuple):
     def roles(self, result: RunRecord) -> list[Role]:
         """Return the roles (training, test …) of the samples behind its columns and an accuracy that ended the run."""
         ended = "accuracy" if self.name in COSTS and result.stop_reason.startswith("accuracy:") else ""
-        roles = [sample_role(result.attrs, name) for name in (self.name, self.watched, ended)]
+        names = [self.column(result, name) for name in (self.name, self.watched, ended)]
+        roles = [sample_role(result.attrs, name) for name in names]
         return [role for role in roles if role is not None]
+
+    def column(self, result: RunRecord, name: str) -> str:
+        """Return the column of a run that ``name`` stands for; UserError for test samples that nobody asked for."""
+        if self.by_test or name not in OF_SAMPLES:
+            return name
+        if f"{VALIDATED}{name}" in result.rounds:
+            return f"{VALIDATED}{name}"
+        role = sample_role(result.attrs, name)
+        if role is not None and role.name == TEST:
+            raise UserError(f"{self.text!r} would choose by test samples, {FOR_REPORTS}")
+        return name
 
 
 def parse_measure(text: str, stop: StopRules, option: str = "--measure") -> Measure:
@@ -96,7 +115,7 @@ def parse_measure(text: str, stop: StopRules, option: str = "--measure") -> Meas
         raise UserError(f"{option} {text!r} is wrong: neither more nor less of {name} is better")
     if "objective_gap" in (name, watched) and stop.optimum is None:
         raise UserError(f"{option} {text!r} is wrong: objective_gap needs stop.optimum, the least value of f")
-    return Measure(text, name, float(-better), watched or "", sign or "<=", bound, bool(for_good))
+    return Measure(text, name, float(-better), watched or "", sign or "<=", bound, bool(for_good), stop.by == TEST)
 
 
 def read_column(result: RunRecord, name: str) -> Array:

@@ -13,11 +13,13 @@ from mpifed.core.errors import UserError
 from mpifed.core.roles import Role
 from mpifed.core.toml import toml_value
 from mpifed.experiment import config as configuration
+from mpifed.features.settings import Experiment
+from mpifed.results.columns import OF_SAMPLES
 from mpifed.results.result import load, read_result_file
 from mpifed.results.validate import read_attributes
 from mpifed.sweeps.cost import cost
 from mpifed.sweeps.grid import Point, file_name
-from mpifed.sweeps.measure import FAILED, Measure, Score
+from mpifed.sweeps.measure import FAILED, FOR_REPORTS, Measure, Score
 from mpifed.sweeps.runner import ReportLine, SweepLayout, SweepTally, run_points, unfinished_points
 from mpifed.sweeps.runs import FAILED as POINT_FAILED
 from mpifed.sweeps.runs import FINISHED, SKIP, PointRunner, first_difference, next_action
@@ -84,8 +86,18 @@ def plan_points(plan: TuningPlan) -> dict[tuple[str, int, int], Point]:
                     config = configuration.experiment(table)
                 except UserError as mistake:
                     raise UserError(f"method {method.label}: {mistake}") from None
+                refuse_test_samples(config, plan.measure)
                 runs[method.label, k, seed] = Point(run_name(method.label, setting, seed), (), config, cost(config))
     return runs
+
+
+def refuse_test_samples(config: Experiment, measure: Measure) -> None:
+    """Raise UserError where a run would be measured by test samples, as far as the study says which samples it has."""
+    data = config.data
+    may_have_others = data.held or "path" in type(data).__struct_fields__
+    kept = getattr(data, "test", 0) and not getattr(data, "validation", 0) and not may_have_others
+    if kept and not measure.by_test and {measure.name, measure.watched} & OF_SAMPLES.keys():
+        raise UserError(f"--measure {measure.text!r} would choose by test samples, {FOR_REPORTS}")
 
 
 def run_name(label: str, setting: Trial, seed: int) -> str:

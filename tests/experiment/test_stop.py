@@ -85,7 +85,7 @@ HIGHER = {"objective": [1.0, 1.0, 1.0, 2.0], "grad_norm_sq": [1.0, 1.0, 1.0, 2.0
         (LOWER, {"grad_norm_sq": [4.0, 0.3]}, "gradient: ‖∇f‖² 0.3 <= 0.4, 0.1 of round 0"),
         (LOWER, {"grad_norm_sq": [9.0, 0.3]}, "gradient: ‖∇f‖² 0.3 <= 0.5"),
         ({"objective_gap": 0.5, "optimum": 1.0}, {"objective": [1.25]}, "objective_gap: f − f* 0.25 <= 0.5"),
-        ({"accuracy": 0.5}, {"accuracy": [0.75]}, "accuracy: 0.75 >= 0.5"),
+        ({"accuracy": 0.5}, {"accuracy": [0.75]}, "accuracy: 0.75 of test samples >= 0.5"),
         ({"variance": 0.5}, {"objective": [1.0] * 4}, "variance: that of the last four f 0 <= 1"),
         ({"rising": True}, HIGHER, "rising: f and ‖∇f‖² are above those of the three rounds before"),
         ({"seconds": 5.0}, {"elapsed_seconds": [6.0]}, "seconds: elapsed time 6 s >= 5 s"),

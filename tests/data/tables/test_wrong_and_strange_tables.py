@@ -47,7 +47,11 @@ WRONG = [
     (TIMES.replace(",9,", ",,"), {**SURVIVAL, "missing": "mean"}, r"cells in the column 't', .* in line 4: it"),
     ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),
-    (FOLDS, {"test": "sex"}, r"data\.test: the column 'sex' of .* has 'f': it must say train, validation or test, or 0 for traini"),
+    (
+        FOLDS,
+        {"test": "sex"},
+        r"data\.test: the column 'sex' of .* has 'f': it must say train, validation or test, or 0 ",
+    ),
     (FOLDS.replace("test", "train"), {"test": "fold"}, r"says 'train' in all rows: some must be for training, some fo"),
     (FOLDS.replace("test,b", "test,c"), {"test": "fold", "client": "site"}, r"\(c\) have no rows for training"),
     (GOOD, {"client": "site", "clients": 3}, r"data\.clients = 3 contradicts .*, which has a column of 2 clients: lea"),

@@ -24,6 +24,7 @@ class partitions:
     from mpifed.data.partition import Classes as Classes
     from mpifed.data.partition import Contiguous as Contiguous
     from mpifed.data.partition import Dirichlet as Dirichlet
+    from mpifed.data.partition import DirichletClients as DirichletClients
     from mpifed.data.partition import Iid as Iid
     from mpifed.data.partition import Shards as Shards
     from mpifed.data.partition import Sizes as Sizes

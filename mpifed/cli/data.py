@@ -15,7 +15,7 @@ from mpifed.core.files import check_target
 from mpifed.core.toml import toml_value
 from mpifed.data import download
 from mpifed.data.dataset import Data, Dataset
-from mpifed.data.info import Survey, describe, describe_missing_cells, survey
+from mpifed.data.info import Survey, count_roles, describe, describe_missing_cells, survey
 from mpifed.data.labels import add_note, fit_labels
 from mpifed.data.tables.features import MissingCells
 from mpifed.experiment import config as configuration
@@ -100,7 +100,7 @@ def load_with_labels(config: Experiment, has_problem: bool) -> Dataset:
 
 def draw(dataset: Dataset, statistics: Survey, config: Experiment, args: argparse.Namespace) -> None:
     spread = np.stack([statistics.mean, statistics.deviation, statistics.low, statistics.high])
-    division = partition.Division(dataset.sizes, statistics.names, statistics.counts, spread)
+    division = partition.Division(count_roles(dataset), statistics.names, spread)
     rule = dataset.division or ", ".join(changed_options(config.data))
     seed = config.seed if config.data.seed is None else config.data.seed
     title = ", ".join([f"{args.name}: {dataset.m} clients", *([rule] if rule else []), f"seed = {seed}"])

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core import sparse as sp
+from mpifed.core.roles import TEST, TRAINING
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, iter_client_ranges
 from mpifed.data.labels import abridge, are_whole, format_exactly, join_words, shorten
@@ -56,12 +57,35 @@ def survey(dataset: Dataset) -> Survey:
         square = np.add.reduceat((y - mean[client]) ** 2, starts) / sizes
         moments.append((mean, np.sqrt(square), np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)))
         if len(levels):
-            column = np.searchsorted(levels, y)
-            counts.append(sp.coo_array((np.ones(len(y), np.int64), (client, column)), (hi - lo, len(levels))).tocsr())
+            counts.append(count_levels(y, sizes, levels))
     all_counts = sp.vstack(counts, format="csr") if counts else sp.csr_array((dataset.m, 0), dtype=np.int64)
     names = [dataset.names[int(level)] for level in levels] if dataset.names else format_exactly(levels)
     by_client = map(np.concatenate, zip(*moments, strict=True))
     return Survey(nonzeros, names, all_counts, *by_client, minimum=minimum, maximum=maximum)  # type: ignore[misc]
+
+
+def count_levels(y: Array, sizes: Array, levels: Array) -> Any:
+    """Return the samples of c clients with ``sizes`` (c,) by label, (c, C) CSR, of ``levels`` (C,)."""
+    client = np.repeat(np.arange(len(sizes)), sizes)
+    one = np.ones(len(y), np.int64)
+    return sp.coo_array((one, (client, np.searchsorted(levels, y))), (len(sizes), len(levels))).tocsr()
+
+
+def count_roles(dataset: Dataset) -> dict[str, Any]:
+    """Return the samples of each role by client and class, (m, C) CSR; (m, 1) where labels are numbers."""
+    roles = (
+        (TRAINING, dataset.sizes, dataset.rows),
+        (TEST, dataset.sizes_test, dataset.rows_test),
+    )
+    return {name: count_role(dataset, sizes, rows) for name, sizes, rows in roles if sizes is not None}
+
+
+def count_role(dataset: Dataset, sizes: Array, rows: Callable[[int, int], tuple[Any, Array]]) -> Any:
+    levels = label_values(dataset)
+    if not len(levels):
+        return sp.csr_array(sizes[:, None])
+    ranges = iter_client_ranges(sizes, dataset.n, READ)
+    return sp.vstack([count_levels(rows(lo, hi)[1], sizes[lo:hi], levels) for lo, hi in ranges], format="csr")
 
 
 def column_extremes(X: Any, method: str) -> Array:

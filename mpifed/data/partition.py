@@ -1,5 +1,6 @@
 """Partitions: rules that divide the d samples of a pool among m clients."""
 
+import heapq
 from abc import abstractmethod
 from typing import Annotated, ClassVar
 
@@ -13,7 +14,6 @@ from mpifed.core.promises import Supports
 from mpifed.core.toml import as_list, toml_value
 from mpifed.core.typing import Array
 
-TRIES = 100  # attempts to leave no client empty
 BY_LABEL = "the labels of all samples say which client each belongs to"
 
 
@@ -35,6 +35,7 @@ class Partition(Component):
         "shards": "mpifed.data.partition:Shards",
         "classes": "mpifed.data.partition:Classes",
         "dirichlet": "mpifed.data.partition:Dirichlet",
+        "dirichlet-clients": "mpifed.data.partition:DirichletClients",
     }
     default: ClassVar[str] = "iid"
     kind: ClassVar[str] = "partitions"
@@ -64,7 +65,7 @@ class Partition(Component):
 
 
 class Iid(Partition, tag="iid"):
-    """Shuffled samples in parts of equal size, up to a difference of 1."""
+    """Shuffled samples in parts of equal size, up to a difference of 1. Source: as of ``shards``."""
 
     # Decided by the numbers of rows and the seed.
     supports = Supports.EVERYTHING
@@ -85,7 +86,7 @@ class Contiguous(Partition, tag="contiguous"):
 
 
 class Sizes(Partition, tag="sizes"):
-    """Shuffled samples; sizes as given, the rest is left out, or random ones with min d_i > least·d/m (errata)."""
+    """Shuffled samples; sizes as given, the rest is left out, or random as in FedGiA's program: min d_i > least·d/m."""
 
     # Decided by the numbers of rows, the seed and the study.
     supports = Supports.EVERYTHING
@@ -127,10 +128,10 @@ class Sizes(Partition, tag="sizes"):
 
 
 class Shards(Partition, tag="shards"):
-    """Samples sorted by label and cut into m·per_client shards, assigned at random (McMahan et al. 2017; flame).
+    """Samples sorted by label and cut into m·per_client shards, assigned at random; pure shards are those of FLAME.
 
-    Source: McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, 2017,
-    arXiv 1602.05629, section 3.
+    Source: H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-efficient learning of deep
+    networks from decentralized data", arXiv:1602.05629 (2017), section 3; FLAME, arXiv:2311.06756 (2023).
     """
 
     # Decided by the labels of all samples. A partition stands for who collected what, so a guarantee of privacy is for
@@ -174,10 +175,12 @@ class Shards(Partition, tag="shards"):
 
 
 class Classes(Partition, tag="classes"):
-    """Each client draws ``per_client`` classes; a sample goes to a random client with its class (feddcd section 8.4).
+    """Each client draws ``per_client`` classes; a sample goes to a random client with its class.
 
-    A class that no client drew is assigned to one random client, so that no sample is lost.
-    Source: FedDCD, 2022, arXiv 2201.11183.
+    A class that no client drew is assigned to one random client, so that no sample is lost. A client that no sample
+    went to gets one from the largest client with its classes.
+    Source: Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning", arXiv:2201.11183 (2022),
+    section 8.1, for the experiments of section 8.4.
     """
 
     # As for shards: decided by labels, and a guarantee is for the samples after that.
@@ -191,31 +194,32 @@ class Classes(Partition, tag="classes"):
         if self.per_client > len(members):
             large = f"data.partition.per_client = {self.per_client} is too large"
             raise UserError(f"{large}: there are {len(members)} classes")
-        for _ in range(TRIES):
-            owner = self.draw_owners(label, len(members), m, rng)
-            sizes = np.bincount(owner, minlength=m)
-            if sizes.min() > 0:
-                return np.argsort(owner, kind="stable"), sizes
-        raise UserError(
-            f'data.partition = "classes" left a client empty in each of {TRIES} attempts: '
-            f"data.clients = {m} is too large for {len(y)} samples of {len(members)} classes"
-        )
+        owner, drawn = self.draw_owners(label, len(members), m, rng)
+        sizes = np.bincount(owner, minlength=m)
+        if sizes.min() > 0:
+            return np.argsort(owner, kind="stable"), sizes
+        counts = np.bincount(label * m + owner, minlength=drawn.size).reshape(drawn.shape)
+        move_samples(counts, drawn, 1, rng)
+        return deal_counts(label, counts, rng)
 
-    def draw_owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> Array:
-        """Draw the client of each sample: (d,)."""
+    def draw_owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw the client of each sample (d,); also return 1 for each class that a client drew, else 0: (C, m)."""
         # argsort of random numbers is a random permutation, whose first entries are distinct classes of a client.
         drawn = np.argsort(rng.random((m, count)), axis=1)[:, : self.per_client].ravel()
         client = np.repeat(np.arange(m), self.per_client)
         orphans = np.setdiff1d(np.arange(count), drawn)
         drawn = np.concatenate([drawn, orphans])
-        client = np.concatenate([client, rng.integers(m, size=len(orphans))])[np.argsort(drawn, kind="stable")]
+        client = np.concatenate([client, rng.integers(m, size=len(orphans))])
+        classes = np.zeros((count, m))
+        classes[drawn, client] = 1
+        client = client[np.argsort(drawn, kind="stable")]
         counts = np.bincount(drawn, minlength=count)
         first = np.cumsum(counts) - counts
-        return client[first[label] + rng.integers(counts[label])]
+        return client[first[label] + rng.integers(counts[label])], classes
 
 
 class Dirichlet(Partition, tag="dirichlet"):
-    """Each class is divided in Dirichlet(alpha) shares; a small alpha gives few classes per client.
+    """Each class is divided among the clients in shares from Dir(alpha, …, alpha), so that sizes vary too.
 
     Source: M. Yurochkin, M. Agarwal, S. Ghosh, K. Greenewald, T. N. Hoang, Y. Khazaeni, "Bayesian nonparametric
     federated learning of neural networks", arXiv:1905.12022 (2019), section 4.
@@ -229,33 +233,49 @@ class Dirichlet(Partition, tag="dirichlet"):
         0.5
     )
     least_samples: Annotated[
-        int, Meta(ge=1, description="shares are redrawn until each client has at least this many samples")
+        int, Meta(ge=1, description="a client with fewer samples gets some from the largest clients with its classes")
     ] = 1
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         label, members = number_classes(y, "dirichlet")
-        sure = int((members // m).sum())  # samples of a client if shares are even
-        lower = f"lower data.clients = {m}" + (f" or least_samples to {sure}, with a large alpha" if sure else "")
         if m * self.least_samples > len(y):
             raise UserError(
                 f"data.partition.least_samples = {self.least_samples} for data.clients = {m} needs "
-                f"{m * self.least_samples} samples, and there are {len(y)}: {lower}"
+                f"{m * self.least_samples} samples, and there are {len(y)}: lower least_samples to {len(y) // m}"
             )
-        for _ in range(TRIES):
-            counts = apportion(rng.dirichlet(np.full(m, self.alpha), size=len(members)) * members[:, None], members)
-            if counts.sum(axis=0).min() >= self.least_samples:
-                break
-        else:
-            raise UserError(
-                f"data.partition.alpha = {self.alpha} left a client with fewer than least_samples = "
-                f"{self.least_samples} in each of {TRIES} attempts: "
-                + (f"raise alpha or lower data.clients = {m}" if self.least_samples <= sure else lower)
-            )
-        shuffled = rng.permutation(len(y))
-        owner = np.empty(len(y), dtype=np.int64)
-        by_class = shuffled[np.argsort(label[shuffled], kind="stable")]
-        owner[by_class] = np.tile(np.arange(m), len(members)).repeat(counts.ravel())
-        return np.argsort(owner, kind="stable"), counts.sum(axis=0)
+        expected = rng.dirichlet(np.full(m, self.alpha), size=len(members)) * members[:, None]
+        counts = apportion(expected, members)
+        move_samples(counts, expected, self.least_samples, rng)
+        return deal_counts(label, counts, rng)
+
+
+class DirichletClients(Partition, tag="dirichlet-clients"):
+    """Each client draws a mix of classes from Dir(alpha·p), p being the shares of classes; sizes differ by at most 1.
+
+    In random order, clients draw each sample from a class by their mix over the classes that are not used up.
+    Libraries that draw from Dir(a, …, a) over C classes of equal size have alpha = C·a.
+    Source: T.-M. H. Hsu, H. Qi, M. Brown, "Measuring the effects of non-identical data distribution for federated
+    visual classification", arXiv:1909.06335 (2019), section on synthetic clients.
+    """
+
+    # As for shards: decided by labels, and a guarantee is for the samples after that.
+    supports = Supports.EVERYTHING
+    common = BY_LABEL
+
+    alpha: Annotated[
+        float, Meta(ge=1e-3, le=1e9, description="sum of the parameters; large: the mix of all samples at every client")
+    ] = 0.5
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        label, members = number_classes(y, "dirichlet-clients")
+        sizes = np.diff(even_edges(len(y), m))
+        mixes = rng.dirichlet(self.alpha * members / len(y), size=m)
+        counts = np.zeros((len(members), m), dtype=np.int64)
+        left = members.copy()
+        for i in rng.permutation(m):
+            counts[:, i] = draw_classes(mixes[i], sizes[i], left, rng)
+            left -= counts[:, i]
+        return deal_counts(label, counts, rng)
 
 
 def even_edges(d: int, parts: int) -> Array:
@@ -277,6 +297,49 @@ def apportion(expected: Array, members: Array) -> Array:
         row[up] += 1
         owed[up] -= 1
     return counts
+
+
+def move_samples(counts: Array, wanted: Array, least: int, rng: np.random.Generator) -> None:
+    """Move samples in ``counts`` (C, m), one by one, to clients with fewer than ``least``, so that all have as many.
+
+    Each is of the class with the client's largest entry of ``wanted`` (C, m), at random among equal ones, and comes
+    from the largest client with this class. Classes of which only clients with ``least`` samples have any are skipped.
+    """
+    sizes = counts.sum(axis=0)
+    donors = [np.flatnonzero((row > 0) & (sizes > least)) for row in counts]
+    heaps = [sorted(zip((-sizes[some]).tolist(), some.tolist(), strict=True)) for some in donors]
+    for i in np.flatnonzero(sizes < least):
+        for k in np.lexsort([rng.random(len(wanted)), -wanted[:, i]]):
+            while sizes[i] < least and heaps[k]:
+                # Sizes in a heap are those at an earlier time: a client that has shrunk since is put back.
+                size, largest = heapq.heappop(heaps[k])
+                if -size == sizes[largest]:
+                    counts[k, [largest, i]] += (-1, 1)
+                    sizes[[largest, i]] += (-1, 1)
+                if counts[k, largest] > 0 and sizes[largest] > least:
+                    heapq.heappush(heaps[k], (-int(sizes[largest]), largest))
+
+
+def draw_classes(mix: Array, count: int, left: Array, rng: np.random.Generator) -> Array:
+    """Draw how many of ``count`` samples are of each class (C,), by a ``mix`` of the classes that have any ``left``."""
+    drawn = np.zeros_like(left)
+    while drawn.sum() < count:
+        shares = mix * (drawn < left)
+        if not shares.any():  # all classes of the mix are used up
+            shares = left - drawn
+        # Draws of a class after its last sample are drawn again by what is left: the law of drawing one by one.
+        drawn += np.minimum(rng.multinomial(count - drawn.sum(), shares / shares.sum()), left - drawn)
+    return drawn
+
+
+def deal_counts(label: Array, counts: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Give clients ``counts`` (C, m) random samples of each class; return ``order`` and ``sizes`` as split() does."""
+    C, m = counts.shape
+    shuffled = rng.permutation(len(label))
+    owner = np.empty(len(label), dtype=np.int64)
+    by_class = shuffled[np.argsort(label[shuffled], kind="stable")]
+    owner[by_class] = np.tile(np.arange(m), C).repeat(counts.ravel())
+    return np.argsort(owner, kind="stable"), counts.sum(axis=0)
 
 
 def number_classes(y: Array, name: str) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.data.info import describe, histogram, survey
+from mpifed.data.info import count_roles, describe, histogram, survey
 from mpifed.data.pool import Pool
 from tests.helpers.data_files import SPARSE, TEST, load, write
 from tests.helpers.image_files import build
@@ -98,6 +98,16 @@ def test_counts_and_moments_are_those_of_each_client(monkeypatch):
             assert found.counts[[i]].toarray().ravel().tolist() == np.bincount(part - 10**6, minlength=7)[3:].tolist()
             assert (found.low[i], found.high[i]) == (part.min(), part.max())
             assert (found.mean[i], found.deviation[i]) == pytest.approx((part.mean(), part.std()))
+
+
+def test_samples_are_counted_by_role_client_and_class(tmp_path):
+    counts = count_roles(load(write(tmp_path / "fed.h5", {**SPARSE, **TEST})))
+    assert {role: table.toarray().tolist() for role, table in counts.items()} == {
+        "training": [[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 0], [2, 1, 1, 0]],
+        "test": [[0, 0, 0, 1], [0, 0, 0, 0], [2, 0, 0, 0], [0, 1, 0, 0]],
+    }
+    numbers = count_roles(Pool(np.ones((3, 2)), np.array([0.5, 1.5, 2.5]), None, np.array([2, 1])))
+    assert numbers["training"].toarray().tolist() == [[2], [1]]
 
 
 def test_labels_that_are_no_classes_have_no_levels_and_classes_of_generated_data_are_known_without_reading_them():

@@ -9,11 +9,23 @@ from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.data.partition import Classes, Contiguous, Dirichlet, Iid, Partition, Shards, Sizes
+from mpifed.data.partition import (
+    Classes,
+    Contiguous,
+    Dirichlet,
+    DirichletClients,
+    Iid,
+    Partition,
+    Shards,
+    Sizes,
+    draw_classes,
+    move_samples,
+)
 
 RULES = [
     *(Iid(), Contiguous(), Sizes(), Sizes(least=0.9), Shards(), Shards(per_client=1)),
-    *(Classes(), Classes(per_client=1), Dirichlet(), Dirichlet(alpha=100.0)),
+    *(Classes(), Classes(per_client=1), Dirichlet(), Dirichlet(alpha=100.0), Dirichlet(alpha=1e-3)),
+    *(DirichletClients(), DirichletClients(alpha=1e-3), DirichletClients(alpha=1e9)),
 ]
 
 
@@ -58,12 +70,13 @@ def test_same_seed_same_partition_another_seed_another_and_one_client_gets_every
 
 
 @given(m=st.integers(1, 30), d=st.integers(30, 200))
-def test_contiguous_parts_are_equal_runs_the_larger_ones_first_and_iid_parts_differ_by_one_at_most(m, d):
+def test_contiguous_parts_are_equal_runs_the_larger_ones_first_and_equal_parts_differ_by_one_at_most(m, d):
     order, sizes = split(Contiguous(), labels(d, 3), m)
     assert np.array_equal(order, np.arange(d))
     assert list(sizes) == [len(part) for part in np.array_split(order, m)] == sorted(sizes, reverse=True)
     assert sizes[0] - sizes[-1] <= 1
-    assert np.ptp(split(Iid(), np.zeros(d), m)[1]) <= 1
+    for rule in (Iid(), DirichletClients()):
+        assert np.ptp(split(rule, labels(d, 3), m)[1]) <= 1
 
 
 def test_random_sizes_stay_above_the_least_share_of_the_mean_and_follow_the_law_of_redrawn_cut_points():
@@ -89,23 +102,6 @@ def test_given_sizes_take_a_subset_of_the_pool(sizes, wanted):
 
 PAIRS = np.arange(12) // 2
 REAL = np.linspace(0, 1, 50)
-MANY = np.arange(60) % 2.0
-
-
-@pytest.mark.parametrize(
-    ("least", "alpha", "sentence"),
-    [
-        (13, 0.5, r"least_samples = 13 for data\.clients = 5 needs 65 samples, .* 60: .* to 12, with a large"),
-        (10, 0.01, r"alpha = 0\.01 left a client .*: raise alpha or lower data\.clients = 5$"),
-    ],
-)
-def test_what_is_advised_for_shares_that_leave_too_few_samples_gives_a_partition(least, alpha, sentence):
-    def deal(**options):
-        return Dirichlet(**options).split(MANY, 5, np.random.default_rng(0))
-
-    with pytest.raises(UserError, match=sentence):
-        deal(alpha=alpha, least_samples=least)
-    assert deal(alpha=1e6, least_samples=min(least, 12))[1].min() >= min(least, 12)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +116,9 @@ def test_what_is_advised_for_shares_that_leave_too_few_samples_gives_a_partition
         ({"name": "shards", "per_client": 3}, PAIRS, 5, r"\.per_client = 3 and data\.clients = 5 need 15 shards, but"),
         ({"name": "shards", "per_client": 1, "pure": True}, PAIRS, 5, r"\.pure = true needs .* each of the 6 classes"),
         ({"name": "classes", "per_client": 7}, PAIRS, 5, r"\.per_client = 7 is too large: there are 6 classes"),
-        ({"name": "classes", "per_client": 1}, 0 * PAIRS, 12, r' = "classes" left a client empty .*data\.clients = 12'),
-        ({"name": "dirichlet", "alpha": 1e-3}, 0 * PAIRS, 5, r"\.alpha = 0\.001 left a client .* data\.clients = 5"),
-        ({"name": "dirichlet", "least_samples": 3}, PAIRS, 5, r"least_samples = 3 for .* 15 samples, and there are 12"),
+        ({"name": "dirichlet", "least_samples": 3}, PAIRS, 5, r" 15 samples, and there are 12: lower .* to 2$"),
+        ({"name": "dirichlet", "least_samples": 13}, PAIRS, 1, r" 13 samples, and there are 12: lower .* to 12$"),
+        ({"name": "dirichlet-clients"}, REAL, 5, ' = "dirichlet-clients" needs classes'),
         ({"name": "classes"}, REAL, 5, ' = "classes" needs classes'),
         ({"name": "dirichlet"}, REAL, 5, ' = "dirichlet" needs classes'),
         ({"name": "shards", "pure": True}, REAL, 5, ' = "shards" needs classes'),
@@ -155,11 +151,131 @@ def test_classes_gives_each_client_its_number_of_classes_and_loses_none():
 
 
 def test_small_alpha_separates_classes_and_large_alpha_mixes_them_and_leaves_nobody_empty():
-    def shares(alpha):
-        parts = labels_of(Dirichlet(alpha=alpha), np.repeat(np.arange(10), 200), 10)
+    def shares(rule):
+        parts = labels_of(rule, np.repeat(np.arange(10), 200), 10)
         return np.array([np.bincount(part, minlength=10).max() / len(part) for part in parts])
 
-    assert shares(0.1).mean() > 0.4
-    assert np.allclose(shares(1e6), 0.1, atol=0.02)
+    assert shares(Dirichlet(alpha=0.1)).mean() > 0.4
+    assert np.allclose(shares(Dirichlet(alpha=1e6)), 0.1, atol=0.02)
+    assert np.mean(shares(DirichletClients(alpha=1e-3)) == 1) >= 0.4  # the last ones draw what is left
+    assert shares(DirichletClients(alpha=1e6)).mean() < 0.15  # of 200 samples drawn one by one
     y = np.arange(1000) % 20  # 50 of each class for 1000 clients: each class reaches every 20th client
     assert set(split(Dirichlet(alpha=1e8), y, 1000)[1]) == {1}
+
+
+# Plain loops over clients and samples, written from the papers, beside the rules above.
+
+
+def deal_in_turn(counts, y, rng):
+    """The rows of each client, a random ``counts[k][i]`` of class k for client i."""
+    shuffled = rng.permutation(len(y)).tolist()
+    parts = [[] for _ in counts[0]]
+    for k, row in enumerate(counts):
+        rows = [r for r in shuffled if y[r] == k]
+        for i, count in enumerate(row):
+            parts[i] += [rows.pop(0) for _ in range(count)]
+    return [sorted(part) for part in parts]
+
+
+def loop_dirichlet(y, m, alpha, rng):
+    counts = []
+    owed = [0.0] * m
+    for k in range(max(y) + 1):
+        shares = rng.dirichlet([alpha] * m) * list(y).count(k)
+        row = [int(share) for share in shares]
+        owed = [o + (share - count) for o, share, count in zip(owed, shares, row, strict=True)]
+        for i in sorted(range(m), key=lambda i: -owed[i])[: list(y).count(k) - sum(row)]:
+            row[i] += 1
+            owed[i] -= 1
+        counts.append(row)
+    return deal_in_turn(counts, y, rng)
+
+
+def loop_dirichlet_clients(y, m, alpha, rng):
+    d = len(y)
+    left = [list(y).count(k) for k in range(max(y) + 1)]
+    prior = np.array(left) / d
+    mixes = [rng.dirichlet(alpha * prior) for _ in range(m)]
+    counts = [[0] * m for _ in left]
+    for i in rng.permutation(m):
+        missing = (i + 1) * d // m - i * d // m
+        while missing:
+            mix = [q if one else 0.0 for q, one in zip(mixes[i], left, strict=True)]
+            mix = mix if any(mix) else left
+            for k, drawn in enumerate(rng.multinomial(missing, np.array(mix) / np.sum(mix))):
+                taken = min(drawn, left[k])
+                counts[k][i] += taken
+                left[k] -= taken
+                missing -= taken
+    assert not any(left)
+    return deal_in_turn(counts, y, rng)
+
+
+def loop_shards(y, m, per_client, rng):
+    rows = sorted(rng.permutation(len(y)).tolist(), key=lambda r: y[r])
+    count = m * per_client
+    shards = [rows[k * len(y) // count : (k + 1) * len(y) // count] for k in range(count)]
+    dealt = [shards[k] for k in rng.permutation(count)]
+    return [[row for shard in dealt[i * per_client : (i + 1) * per_client] for row in shard] for i in range(m)]
+
+
+LOOPS = [
+    (lambda y, m, rng: loop_dirichlet(y, m, 0.8, rng), Dirichlet(alpha=0.8)),
+    (lambda y, m, rng: loop_dirichlet_clients(y, m, 0.3, rng), DirichletClients(alpha=0.3)),
+    (lambda y, m, rng: loop_shards(y, m, 3, rng), Shards(per_client=3)),
+]
+
+
+@pytest.mark.parametrize(("loop", "rule"), LOOPS, ids=lambda one: getattr(one, "name", ""))
+def test_a_partition_is_that_of_a_plain_loop_with_the_same_random_numbers(loop, rule):
+    compared = 0
+    for seed in range(20):
+        y = labels(90 + seed, 4, seed)
+        theirs = loop(y.tolist(), 7, stream(seed, "partition"))
+        if min(map(len, theirs)) == 0:
+            continue  # then samples are moved, below
+        order, sizes = split(rule, y, 7, seed)
+        assert [part.tolist() for part in np.split(order, np.cumsum(sizes)[:-1])] == theirs
+        compared += 1
+    assert compared > 10
+
+
+@given(st.integers(1, 6), st.integers(1, 9), st.integers(1, 5), st.integers(0, 10**6))
+def test_samples_are_moved_one_by_one_from_the_largest_client_that_has_the_class(C, m, least, seed):
+    rng = np.random.default_rng(seed)
+    wanted = rng.integers(0, 3, (C, m)) + rng.random((C, m)) / 2
+    counts = rng.multinomial(m * least + rng.integers(9), rng.dirichlet(np.full(C * m, 0.1))).reshape(C, m)
+    moved = counts.copy()
+    for i in range(m):
+        while moved[:, i].sum() < least:
+            sizes = moved.sum(axis=0)
+            donors = {k: [j for j in range(m) if moved[k, j] and sizes[j] > least] for k in range(C)}
+            k = max((k for k in range(C) if donors[k]), key=lambda k, i=i: wanted[k, i])
+            moved[k, max(donors[k], key=lambda j, sizes=sizes: sizes[j])] -= 1
+            moved[k, i] += 1
+    found = counts.copy()
+    move_samples(found, wanted, least, rng)
+    assert np.array_equal(found, moved)
+    assert np.array_equal(found.sum(axis=1), counts.sum(axis=1))
+    assert found.sum(axis=0).min() >= least
+    assert (found.sum(axis=0) <= np.maximum(counts.sum(axis=0), least)).all()
+
+
+@given(st.integers(1, 12), st.integers(0, 99), st.sampled_from([1e-3, 0.1, 1.0]))
+def test_least_samples_are_reached_with_every_alpha(m, seed, alpha):
+    y = labels(60, 3, seed)
+    assert split(Dirichlet(alpha=alpha, least_samples=60 // m), y, m, seed)[1].min() == 60 // m
+
+
+def test_samples_drawn_together_have_the_law_of_samples_drawn_one_by_one():
+    mix, left = np.array([0.7, 0.2, 0.1]), np.array([3, 2, 9])
+    rng = np.random.default_rng(0)
+    means = np.zeros((2, 3))
+    for _ in range(1500):
+        means[0] += draw_classes(mix, 6, left, rng) / 1500
+        drawn = np.zeros(3, dtype=int)
+        for _ in range(6):
+            shares = np.where(drawn < left, mix, 0)
+            drawn[rng.choice(3, p=shares / shares.sum())] += 1
+        means[1] += drawn / 1500
+    assert abs(means[0] - means[1]).max() < 0.1

@@ -1,22 +1,23 @@
-"""Pictures of partitions: a bubble or a cell for each class and client, or the spread of labels; sizes above."""
+"""Pictures of partitions: a cell for each class and client, or the spread of labels; above a panel for each role."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_hex
 
 from mpifed.report.partition import COLUMNS, Division, plot_partition
 
 
-def division(counts=None, m=None, names=None):
+def division(counts=None, m=None, names=None, **roles):
     """Clients with these counts (m, C) of classes, or m clients whose labels are numbers."""
     if counts is None:
         mean = np.linspace(1, -1, m)
-        empty = sp.csr_array((m, 0), dtype=np.int64)
-        return Division(np.arange(1, m + 1), [], empty, np.stack([mean, mean * 0 + 0.5, mean - 2, mean + 3]))
-    counts = np.array(counts)
-    names = names or [str(k) for k in range(counts.shape[1])]
-    return Division(counts.sum(axis=1), names, sp.csr_array(counts), np.zeros((4, len(counts))))
+        sizes = sp.csr_array(np.arange(1, m + 1)[:, None])
+        return Division({"training": sizes}, [], np.stack([mean, mean * 0 + 0.5, mean - 2, mean + 3]))
+    names = names or [str(k) for k in range(len(counts[0]))]
+    roles = {role: sp.csr_array(np.array(values)) for role, values in {"training": counts, **roles}.items()}
+    return Division(roles, names, np.zeros((4, len(counts))))
 
 
 def mapped(figure):
@@ -25,30 +26,35 @@ def mapped(figure):
     return np.asarray(mesh.get_array()), mesh
 
 
-COUNTS = [[4, 0, 0], [1, 9, 0]]
+def stacks(axis):
+    """The columns of a panel: for each, from below, (class colour, height) of its parts."""
+    (parts,) = axis.collections
+    columns = {}
+    for path, colour in zip(parts.get_paths(), parts.get_facecolors(), strict=True):
+        (left, bottom), _, (right, top), *_ = path.vertices
+        columns.setdefault((left + right) / 2, []).append((to_hex(colour), bottom, top))
+    for of_client in columns.values():
+        assert [bottom for _, bottom, _ in of_client] == [0, *(top for _, _, top in of_client[:-1])]
+    return {x: [(colour, top - bottom) for colour, bottom, top in parts] for x, parts in columns.items()}
 
 
-def test_a_bubble_is_as_large_as_a_client_has_samples_of_a_class():
-    figure = plot_partition(division(COUNTS, names=["ant", "b" * 20, "$"]), "two clients")
-    upper, lower, *_ = figure.axes
-    (bubbles, *_) = lower.collections
-    assert bubbles.get_offsets().tolist() == [[0, 0], [1, 0], [1, 1]]
-    areas = bubbles.get_sizes()
-    assert areas[2] / areas[0] == pytest.approx(9 / 4)
-    assert [bar.get_height() for bar in upper.patches] == [4, 10]
+def test_each_role_has_a_panel_of_bars_in_the_colours_of_the_classes():
+    names = ["ant", "b" * 20, "$"]
+    both = division([[4, 0, 0], [1, 9, 0]], names=names, test=[[1, 0, 0], [0, 0, 2]])
+    training, test, lower, *_ = plot_partition(both, "two clients").axes
+    ant, b, c = [to_hex(bar.get_facecolor()) for bar in lower.patches]  # beside the names
+    assert len({ant, b, c}) == 3
+    assert stacks(training) == {0: [(ant, 4)], 1: [(ant, 1), (b, 9)]}
+    assert stacks(test) == {0: [(ant, 1)], 1: [(c, 2)]}
     assert [tick.get_text() for tick in lower.get_yticklabels()] == ["ant", "b" * 13 + "…", r"\$"]
-    assert figure.get_suptitle() == "two clients"
-    assert (upper.get_ylabel(), lower.get_ylabel(), lower.get_xlabel()) == ("samples", "class", "client")
-    (legend,) = figure.legends
-    assert legend.get_title().get_text() == "samples"
-    (bubbles, *_) = (
-        plot_partition(division([[1, 100_000]]), "").axes[1].collections
-    )  # one sample can be seen beside many
-    assert bubbles.get_sizes().min() >= 2
+    assert lower.figure.get_suptitle() == "two clients"
+    assert [axis.get_ylabel() for axis in (training, test, lower)] == ["training", "test", "class"]
+    empty = division([[1]], test=[[0]])  # no client has a test sample
+    assert plot_partition(empty, "").axes[1].get_ylim() == (0, 1.08)
 
 
-@pytest.mark.parametrize(("m", "C"), [(41, 3), (3, 31), (100, 200)])
-def test_many_clients_or_classes_are_a_map(m, C):
+@pytest.mark.parametrize(("m", "C"), [(3, 2), (41, 3), (3, 31), (100, 200)])
+def test_samples_by_class_and_client_are_a_map(m, C):
     counts = np.random.default_rng(0).integers(0, 9, (m, C))
     figure = plot_partition(division(counts), "many")
     assert np.array_equal(mapped(figure)[0], counts.T)
@@ -66,7 +72,7 @@ def test_more_than_a_hundred_clients_are_sorted_by_their_most_frequent_class_and
     drawn, _ = mapped(figure)
     assert drawn[0].tolist() == [5] * 75 + [0] * 75
     assert drawn[1].tolist() == [0] * 74 + [2] + [5] * 75  # the one with other samples is the last of its class
-    assert upper.patches[0].get_data().values.tolist() == [5] * 74 + [7] + [5] * 75
+    assert [sum(height for _, height in parts) for parts in stacks(upper).values()] == [5] * 74 + [7] + [5] * 75
     assert lower.get_xlabel() == "clients, sorted by their most frequent class"
     m = 3 * COLUMNS + 7  # clients share columns where there are more than can be drawn
     counts = np.random.default_rng(0).integers(0, 9, (m, 4))

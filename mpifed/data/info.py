@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core import sparse as sp
-from mpifed.core.roles import TEST, TRAINING
+from mpifed.core.roles import HELD_OUT, TEST, TRAINING, VALIDATION
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, iter_client_ranges
 from mpifed.data.labels import abridge, are_whole, format_exactly, join_words, shorten
@@ -73,19 +73,18 @@ def count_levels(y: Array, sizes: Array, levels: Array) -> Any:
 
 def count_roles(dataset: Dataset) -> dict[str, Any]:
     """Return the samples of each role by client and class, (m, C) CSR; (m, 1) where labels are numbers."""
-    roles = (
-        (TRAINING, dataset.sizes, dataset.rows),
-        (TEST, dataset.sizes_test, dataset.rows_test),
-    )
-    return {name: count_role(dataset, sizes, rows) for name, sizes, rows in roles if sizes is not None}
+    sizes = {role: dataset.sizes_of(role) for role in (TRAINING, VALIDATION, TEST)}
+    return {role: count_role(dataset, role, own) for role, own in sizes.items() if own is not None}
 
 
-def count_role(dataset: Dataset, sizes: Array, rows: Callable[[int, int], tuple[Any, Array]]) -> Any:
+def count_role(dataset: Dataset, role: str, sizes: Array) -> Any:
     levels = label_values(dataset)
     if not len(levels):
         return sp.csr_array(sizes[:, None])
     ranges = iter_client_ranges(sizes, dataset.n, READ)
-    return sp.vstack([count_levels(rows(lo, hi)[1], sizes[lo:hi], levels) for lo, hi in ranges], format="csr")
+    return sp.vstack(
+        [count_levels(dataset.read(role, lo, hi)[1], sizes[lo:hi], levels) for lo, hi in ranges], format="csr"
+    )
 
 
 def column_extremes(X: Any, method: str) -> Array:
@@ -118,12 +117,13 @@ def describe(dataset: Dataset, stats: Survey) -> str:
 def iter_summary_lines(dataset: Dataset, stats: Survey) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each line of the summary."""
     d = int(dataset.sizes.sum())
-    tests = dataset.sizes_test
+    held = held_out(dataset)
     names = stats.names
     yield "clients m", f"{dataset.m}"
     yield "samples d", f"{d}"
     yield "features n", f"{dataset.n}"
-    yield "test samples", "none" if tests is None else f"{int(tests.sum())}"
+    for role, sizes in {TEST: None, **held}.items():
+        yield f"{role} samples", "none" if sizes is None else f"{int(sizes.sum())}"
     names_of = dataset.features or [f"{j}" for j in range(dataset.n)]
     constant = [names_of[j] for j in np.flatnonzero(stats.minimum == stats.maximum) if names_of[j] != "intercept"]
     if constant:
@@ -137,8 +137,8 @@ def iter_summary_lines(dataset: Dataset, stats: Survey) -> Iterator[tuple[str, s
     if dataset.division:
         yield "partition", dataset.division
     yield "samples per client", show_spread(dataset.sizes)
-    if tests is not None:
-        yield "test samples per client", show_spread(tests)
+    for role, sizes in held.items():
+        yield f"{role} samples per client", show_spread(sizes)
     if names:
         yield "classes per client", show_spread(np.diff(stats.counts.indptr))
     if len(names) == 2:
@@ -146,6 +146,12 @@ def iter_summary_lines(dataset: Dataset, stats: Survey) -> Iterator[tuple[str, s
         yield f"share of {shorten(names[1])} per client", show_spread(ones)
     if not names:
         yield "mean label per client", show_spread(stats.mean)
+
+
+def held_out(dataset: Dataset) -> dict[str, Array]:
+    """Return the number of samples of each client (m,) by role, of those that are not for training."""
+    sizes = {role: dataset.sizes_of(role) for role in HELD_OUT}
+    return {role: own for role, own in sizes.items() if own is not None}
 
 
 def tabulate_features(dataset: Dataset, stats: Survey) -> list[list[str]]:
@@ -196,19 +202,19 @@ def tabulate_classes(stats: Survey) -> list[list[str]]:
 
 def tabulate_clients(dataset: Dataset, stats: Survey) -> list[list[str]]:
     """Return a header and a row for each client: samples, and samples of each class or moments of its labels."""
-    tests = dataset.sizes_test
+    held = held_out(dataset)
     named = bool(dataset.owners)
 
     def row(i: int) -> list[str]:
         name = [shorten(dataset.owners[i])] if named else []
-        test_size = [] if tests is None else [f"{tests[i]}"]
-        return [f"{i}", *name, f"{dataset.sizes[i]}", *test_size, *describe_labels(stats, i)]
+        others = [f"{sizes[i]}" for sizes in held.values()]
+        return [f"{i}", *name, f"{dataset.sizes[i]}", *others, *describe_labels(stats, i)]
 
     labels = ["mean y", "sd y", "min y", "max y"]
     if stats.names:
         each = [f"{shorten(name)}:" for name in stats.names]
         labels = ["classes", *(each if len(each) <= WIDE else ["most frequent", "share"])]
-    front = ["client", *(["name"] if named else []), "samples", *([] if tests is None else ["test"])]
+    front = ["client", *(["name"] if named else []), "samples", *held]
     return fold([*front, *labels], row, dataset.m, "clients")
 
 

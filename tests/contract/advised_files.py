@@ -29,6 +29,14 @@ def write() -> None:
     table("unknown", a=a, b=b, day=[""] * ROWS, y=y, site=site)
     part = ["train", "train", "train", "train", "test", "test", "test", "test"] * (ROWS // 8)
     known = [k if kind == "test" else "" for k, kind in enumerate(part)]
+    table(
+        "three_roles",
+        a=a,
+        b=b,
+        role=["train", "train", "valid", "test"] * (ROWS // 4),
+        y=y,
+        site=[k // 12 for k in range(ROWS)],
+    )
     table("later", a=a, b=b, day=known, part=part, y=y, site=site)
     table("twice", a=a, b=b, day=a, y=y, site=site)
     table("nothing", a=a, b=b, day=[0] * ROWS, y=y, site=site)

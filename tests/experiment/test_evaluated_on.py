@@ -108,16 +108,19 @@ def test_tuning_says_what_it_is_by(tmp_path):
     np.savez(tmp_path / "coins.npz", X=X, y=COIN, sizes=SIZES)
     words = f"data=file data.path={tmp_path}/coins.npz problem=logistic rounds=2 --runs 2 --seeds 1".split()
     words += ["--method", "fedavg k0=1,2", "--measure", "accuracy", "-q"]
-    told = "by training samples, for no client has test samples"
+    told = "by training samples, for no client has others"
     assert told in command("tune", *words, "-o", tmp_path / "trained").out
     rounds = [*words[:-3], "--measure", "rounds", "stop.accuracy=0.1", "-q"]  # until this accuracy of training samples
     assert told in command("tune", *rounds, "-o", tmp_path / "rounds").out
     assert command("run", *words[:4], "stop.accuracy=0.1", "checkpoint.keep=true", "-o", tmp_path / "out.h5").code == 0
     again = command("resume", tmp_path / "out.h5", "rounds=30")
     assert re.search(r"would end at once \(accuracy: \S+ of training samples >= 0.1\)", again.err)
-    tested = command("tune", *words, "data.test=0.2", "-o", tmp_path / "tested").out
-    assert told not in tested
-    assert "without the clients that have no test samples, at most 10" in tested
+    chosen = command("tune", *words, "data.validation=0.2", "-o", tmp_path / "chosen").out
+    assert told not in chosen
+    assert "by validation samples\n\nwithout the clients that have no validation samples, at most 10" in chosen
+    tested = command("tune", *words, "data.test=0.2", "-o", tmp_path / "tested")
+    assert tested.code == 2
+    assert "would choose by test samples" in tested.err
 
 
 @pytest.mark.parametrize("method", ["ditto", "pfedme", "apfl"])

@@ -91,6 +91,11 @@ TOLD = [  # settings -> how the sentence begins
     ({"problem": {"name": "cnn", "augment": "flip"}}, "problem.augment is wrong: it changes samples of mini-batches"),
     ({"problem": {"name": "cnn", "autocast": "float16"}}, 'problem.autocast = "float16" is wrong with dtype = "float6'),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
+    ({"stop": {"patience": 5}, "rounds": 4}, "stop.patience = 5 cannot end a run that is evaluated 5 times: lower it"),
+    (
+        {"data": {"name": "digits", "stratify": True}, "problem": "least-squares"},
+        "data.stratify = true divides classes",
+    ),
     ({"kernels": "torch", "problem": "mlp"}, 'kernels = "torch" is wrong: mlp does not compute with tensors on a devi'),
     ({"kernels": "cuda", "algorithm": "newton"}, 'kernels = "cuda" is wrong: newton needs the matrices ∇²f_i, which a'),
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),

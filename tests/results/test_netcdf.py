@@ -85,8 +85,11 @@ def test_every_column_is_written_by_some_run():
         STUDIES["fedavg, partial"],
         STUDIES["fedavg, asynchronous"],
         ["algorithm=dgd", "graph=ring", "data=gaussian", "data.clients=13"],
+        ["algorithm=ditto", "data=digits", "data.clients=13", "data.validation=0.2"],
     ]
     results = [mpifed.run(override({}, [*study, "rounds=2", "stop.diverged=0"])) for study in studies]
     written = {name for result in results for name in result.rounds} - {"round"}
     assert {name for result in results for name in result.ranks} == {"rank", *RANKS}
-    assert set(COLUMNS) == written | set(MEASURES)  # tests/networks/test_torch_losses.py has those of regression
+    assert set(COLUMNS) == written | set(MEASURES) | {
+        f"validation_{name}" for name in MEASURES
+    }  # tests/networks/test_torch_losses.py has those of regression

@@ -63,10 +63,11 @@ KEYS: PromisesByOption = {
         "stop.gradient", "stop.gradient_scale", "stop.gradient_relative", "stop.objective_gap", "stop.optimum"
     ),
     **supporting("stop.accuracy", "stop.variance", "stop.rising", "stop.diverged"),
+    **supporting("stop.patience", "stop.delta", "stop.by"),
     # As [system]: simulated times follow from numbers of samples.
     **supporting("stop.simulated_seconds"),
     # f, ‖∇f‖² and models are recorded; a note says that models alone may be published.
-    **supporting("evaluate.every", "record.models"),
+    **supporting("evaluate.every", "record.models", "record.best"),
     # Checkpoints hold the state of clients and stay where the run is (docs/privacy.md).
     **supporting("checkpoint.every_seconds", "checkpoint.every_rounds", "checkpoint.keep"),
     # A sum of compressed uploads is no function of the sum of uploads, for which the noise is sized.

@@ -3,7 +3,7 @@ consensus optimization", arXiv:1404.6264 (2014)."""
 
 from typing import NamedTuple
 
-from mpifed.algorithms.parts import GraphStepSize, PlotStyle
+from mpifed.algorithms.parts import GraphStepSize, PlotStyle, rate_at
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
@@ -44,10 +44,12 @@ class Extra(GraphAlgorithm, tag="extra"):
         return Client(x=f.initial(), u=f.initial())
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)))
+        return Server(
+            net.initial(), rate_at(self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)), net)
+        )
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.mix("x", self.correct, server.gamma)
+        net.mix("x", self.correct, rate_at(self.gamma or server.gamma, net))
         return server
 
     def correct(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:

@@ -65,7 +65,7 @@ class FedNL(LearnedHessians, tag="fednl"):
         step = 1.0
         if self.line_search:
             step = backtrack(lambda s: fed.mean(self.value, x + s * d), f[0], g @ d, self.c, self.shrink)
-        return server._replace(x=x + step * d, H=H + self.rate(fed.n) * S, step=step)
+        return server._replace(x=x + step * d, H=H + self.rate(fed) * S, step=step)
 
     def learn(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, ...]]:
         """Upload the gradient, C(D) and ‖D‖_F of D = ∇²f_i − H_i; with line search f_i(x) too."""

@@ -3,7 +3,7 @@ network independent step-sizes and separated convergence rates", arXiv:1704.0780
 
 from typing import NamedTuple
 
-from mpifed.algorithms.parts import PlotStyle, StepSize
+from mpifed.algorithms.parts import PlotStyle, StepSize, rate_at
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
@@ -43,10 +43,10 @@ class NIDS(GraphAlgorithm, tag="nids"):
         return Client(x=f.initial(), y=f.initial())
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.gamma or 1 / float(net.max(self.smoothness)))
+        return Server(net.initial(), rate_at(self.gamma or 1 / float(net.max(self.smoothness)), net))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.local(self.correct, server.gamma)
+        net.local(self.correct, rate_at(self.gamma or server.gamma, net))
         if net.round > 1:
             net.mix("x", self.halve)
         return server

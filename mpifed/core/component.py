@@ -195,7 +195,8 @@ def copy_table(table: Any, path: str, right: str, short: str = "") -> dict[str, 
 def convert(value: Any, type_: Any, path: str) -> Any:
     """Convert ``value`` to the type ``type_``; UserError with ``path`` if that is impossible."""
     family, choices, types = analyse_type(type_)
-    if family is not None:
+    # a number of a rate, which takes a schedule too, stays a number
+    if family is not None and not (float in types and is_number(value)):
         return value if value is None else family.build(value, path)
     if choices and value is not None and value not in choices:
         right = " or ".join(map(toml_value, choices))

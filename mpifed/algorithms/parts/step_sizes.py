@@ -1,16 +1,17 @@
-"""Rules for the step size γ, and learning-rate schedules with the formulas of torch.optim.lr_scheduler."""
+"""Rules for the step size γ, learning-rate schedules as in torch.optim.lr_scheduler, and rates that take them."""
 
 import math
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 from msgspec import Meta
 from msgspec.structs import replace
 
 from mpifed.core.arrays import is_number
-from mpifed.core.component import Component
+from mpifed.core.component import Component, StudyTable, analyse_type, fields_of
 from mpifed.core.promises import Supports
-from mpifed.core.typing import Array
+from mpifed.core.typing import Array, PositiveFloat
 
 Factor = Annotated[float, Meta(gt=0, description="factor a")]
 
@@ -32,6 +33,7 @@ class Step(Component):
         "sqrt-samples": "mpifed.algorithms.parts.step_sizes:SqrtSamples",
         "step": "mpifed.algorithms.parts.step_sizes:StepDecay",
         "cosine": "mpifed.algorithms.parts.step_sizes:Cosine",
+        "inverse": "mpifed.algorithms.parts.step_sizes:Inverse",
         "warmup": "mpifed.algorithms.parts.step_sizes:Warmup",
     }
     default: ClassVar[str] = "log2"
@@ -148,6 +150,23 @@ class Cosine(StepSchedule, tag="cosine"):
         return self.least + (self.a - self.least) * (1 + math.cos(math.pi * fraction)) / 2
 
 
+class Inverse(StepSchedule, tag="inverse"):
+    """γ_t = a / (1 + t/over), with t counted from 0 in rounds or local steps: steps 1/k, half of ``a`` at t = over.
+
+    Source: X. Li, K. Huang, W. Yang, S. Wang, Z. Zhang, "On the convergence of FedAvg on non-IID data",
+    arXiv:1907.02189 (2020), Theorem 1, whose 2/(μ(γ + t)) has a = 2/(μγ) and over = γ.
+    """
+
+    # γ follows from the round and from options.
+    supports = Supports.EVERYTHING
+
+    a: Factor = 0.01
+    over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is half of a")] = 1
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a / (1 + self.time(k, k0) / self.over)
+
+
 class Warmup(StepSchedule, tag="warmup"):
     """γ_t = γ⁰ (first + (1 − first) t/over) before t = over, and from then on the rule ``then``, whose first γ is γ⁰.
 
@@ -170,3 +189,37 @@ class Warmup(StepSchedule, tag="warmup"):
         if t < self.over:
             return then.gamma(0, k0, d) * (self.first + (1 - self.first) * t / self.over)
         return then.gamma(k - self.over * (1 if self.by == "step" else k0), k0, d)
+
+
+Rate = PositiveFloat | Step  # type of a step size or learning rate: a number or a schedule, one for all clients
+ONE_SAMPLE = np.ones((1, 1))  # a rate that asks for numbers of samples is refused
+
+
+def rate_at(rate: float | Step, at: Any, j: int = 0, k0: int = 1) -> Any:
+    """Return the number that ``rate`` is in the round of ``at``, a federation or the ``f`` of a client method.
+
+    ``j`` is the local step, from 0, of ``k0`` steps a round: schedules by step count these over the whole run. Clients
+    of asynchronous runs have the rate of the round in which they were sent their model: (c, 1).
+    """
+    if not isinstance(rate, Step):
+        return rate
+    if np.ndim(at.round):
+        return at.block.real(at.xp.asarray([[rate_of_round(rate, round, j, k0)] for round in at.round.tolist()]))
+    return rate_of_round(rate, at.round, j, k0)
+
+
+def rate_of_round(rule: Step, round: int, j: int, k0: int) -> float:
+    """Return γ in local step ``j`` of a round; before round one that of round one."""
+    return float(rule.gamma((max(round, 1) - 1) * k0 + j, k0, ONE_SAMPLE))
+
+
+def find_schedules(component: StudyTable) -> dict[str, Step]:
+    """Return the rates that follow a schedule where they could be a number, by key, such as lr or server.lr."""
+    schedules = {}
+    for key, field in fields_of(type(component)).items():
+        value = getattr(component, field.name)
+        if isinstance(value, Step) and float in analyse_type(field.type)[2]:
+            schedules[key] = value
+        elif isinstance(value, Component):
+            schedules |= {f"{key}.{inner}": rule for inner, rule in find_schedules(value).items()}
+    return schedules

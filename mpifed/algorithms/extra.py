@@ -22,7 +22,7 @@ class Extra(GraphAlgorithm, tag="extra"):
 
     x¹ = Wx⁰ − γ∇f(x⁰);  x^(k+2) = (I + W)x^(k+1) − W̃x^k − γ(∇f(x^(k+1)) − ∇f(x^k)),  W̃ = (I + W)/2.  A node keeps
     u = W̃x − γ∇f(x) of the round before, x⁰ at first. For convex f_i and γ < (1 + λ)/L, L = max r_i, λ the least
-    eigenvalue of W; by default half of it. W must be the same in all rounds.
+    eigenvalue of W; by default half of it. W, and γ by theory, must be the same in all rounds.
     Source: Algorithm 1, and Theorem 3.3 for γ. The mean of the squared residuals of the first k rounds falls like 1/k,
     Theorem 3.5; models converge linearly if f is strongly convex and γ small enough, Theorem 3.7.
     """

@@ -7,9 +7,6 @@ The first row that a study breaks ends it. The page "what goes with what" is pri
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from mpifed.algorithms.parts.step_sizes import find_schedules
 from mpifed.core.toml import toml_value
 from mpifed.features.conditions import (
     ONE,
@@ -45,15 +42,6 @@ def mini_batches(c: Experiment) -> Violation:
     return None
 
 
-def rate_by_samples(c: Experiment) -> Violation:
-    """Return a rate that must be one number and has a rule that looks at numbers of samples, or None."""
-    for key, rule in find_schedules(c.algorithm).items():
-        # such a rule gives an array, also for one client
-        if np.ndim(rule.gamma(0, 1, np.ones((1, 1)))):
-            return {"key": key, "rule": rule.label()}
-    return None
-
-
 METHODS = [
     Conflict(
         ("stop.simulated_seconds", "no table [system]"),
@@ -72,12 +60,6 @@ METHODS = [
         ("mini-batches", "a problem whose f_i is no mean over samples"),
         "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
         mini_batches,
-    ),
-    Conflict(
-        ("a rate of all clients", "a rule by numbers of samples"),
-        'algorithm.{key} = "{rule}" is wrong: this rate is one number for all clients, so take a rule that does not '
-        'depend on their samples, such as "log2"',
-        rate_by_samples,
     ),
     Conflict(
         ("a method on graphs", "no table [graph]"),

@@ -77,7 +77,6 @@ TOLD = [  # settings -> how the sentence begins
     (AWAY | {"system": SLOW | {"partial": True}}, "system.partial = true is wrong with [asynchronous]"),
     ({"algorithm": "fedgia", "problem": "svm"}, "fedgia cannot run on svm: it needs lipschitz"),
     ({"data": "quadratic", "algorithm": "flame"}, "algorithm.batch_size = 100 is wrong: quadratic has no mini-batches"),
-    (DUAL | {"algorithm": {"name": "feddcd", "eta": "sqrt-samples"}}, 'algorithm.eta = "sqrt-samples" is wrong: this'),
     ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no mini-batches"),
     ({"evaluate": {"clients": True}}, "evaluate.clients = true is wrong: least-squares has neither classes nor"),
     ({"evaluate": {"unseen": 0.2}}, "evaluate.unseen = 0.2 is wrong: least-squares has neither classes nor a metric"),

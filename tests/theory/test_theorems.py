@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.fedadmm.theory import weights
-from mpifed import steps
 from mpifed.algorithms import GD, AccFedDCD, FedADMM, FedAvg, FedDCD, FedEPM, FedGiA, Flame
 from mpifed.algorithms.parts.local_solvers import SVRG, GradientDescent, NewtonSolver
-from mpifed.algorithms.parts.step_sizes import ConstantStep, Log2
+from mpifed.algorithms.parts.step_sizes import ConstantStep
 from mpifed.extend import Algorithm
 from mpifed.theory import StudyConstants, fedadmm, feddcd, fedepm, fedgia, flame
 from mpifed.theory.least_time import LeastTimeInputs, heterogeneous_bound, homogeneous_bound, lower_bound

@@ -9,8 +9,10 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from mpifed.core.arrays import is_number
-from mpifed.core.component import Component, StudyTable, analyse_type, fields_of
+from mpifed.core.component import Component, StudyTable, analyse_type, copy_table, fields_of
+from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
+from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, PositiveFloat
 
 Factor = Annotated[float, Meta(gt=0, description="factor a")]
@@ -44,6 +46,16 @@ class Step(Component):
     def build(cls, table: Any, path: str) -> Self:
         """Build the rule that ``table`` names; a number is the constant rule."""
         return super().build({"name": "constant", "a": table} if is_number(table) else table, path)
+
+    @classmethod
+    def build_beside_number(cls, table: Any, path: str) -> Self:
+        """Build the rule of a rate, which is one number for all clients."""
+        copy_table(table, path, 'it must be a number > 0, or a rule such as "log2"', short="name")
+        rule = cls.build(table, path)
+        if np.ndim(rule.gamma(0, 1, ONE_SAMPLE)):
+            right = 'a rate is one number for all clients, so take a rule that ignores their samples, such as "log2"'
+            raise UserError(f"{path} = {toml_value(rule.label())} is wrong: {right}")
+        return rule
 
     def within(self, by: str | None) -> "Step":
         """Return the rule as part of a schedule in the unit ``by``, which it takes if it has none of its own."""
@@ -192,7 +204,7 @@ class Warmup(StepSchedule, tag="warmup"):
 
 
 Rate = PositiveFloat | Step  # type of a step size or learning rate: a number or a schedule, one for all clients
-ONE_SAMPLE = np.ones((1, 1))  # a rate that asks for numbers of samples is refused
+ONE_SAMPLE = np.ones((1, 1))  # numbers d_i of samples; rules that use them give an array, also for one client
 
 
 def rate_at(rate: float | Step, at: Any, j: int = 0, k0: int = 1) -> Any:
@@ -201,25 +213,25 @@ def rate_at(rate: float | Step, at: Any, j: int = 0, k0: int = 1) -> Any:
     ``j`` is the local step, from 0, of ``k0`` steps a round: schedules by step count these over the whole run. Clients
     of asynchronous runs have the rate of the round in which they were sent their model: (c, 1).
     """
-    if not isinstance(rate, Step):
+    if Step not in type(rate).__mro__:
         return rate
     if np.ndim(at.round):
         return at.block.real(at.xp.asarray([[rate_of_round(rate, round, j, k0)] for round in at.round.tolist()]))
     return rate_of_round(rate, at.round, j, k0)
 
 
-def rate_of_round(rule: Step, round: int, j: int, k0: int) -> float:
+def rate_of_round(rule: Any, round: int, j: int, k0: int) -> float:
     """Return γ in local step ``j`` of a round; before round one that of round one."""
     return float(rule.gamma((max(round, 1) - 1) * k0 + j, k0, ONE_SAMPLE))
 
 
-def find_schedules(component: StudyTable) -> dict[str, Step]:
+def find_schedules(component: StudyTable) -> dict[str, Any]:
     """Return the rates that follow a schedule where they could be a number, by key, such as lr or server.lr."""
-    schedules = {}
+    schedules: dict[str, Any] = {}
     for key, field in fields_of(type(component)).items():
         value = getattr(component, field.name)
-        if isinstance(value, Step) and float in analyse_type(field.type)[2]:
-            schedules[key] = value
-        elif isinstance(value, Component):
+        if Component in type(value).__mro__:
             schedules |= {f"{key}.{inner}": rule for inner, rule in find_schedules(value).items()}
+            if float in analyse_type(field.type)[2]:
+                schedules[key] = value
     return schedules

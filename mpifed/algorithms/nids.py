@@ -21,8 +21,8 @@ class NIDS(GraphAlgorithm, tag="nids"):
     """Exact diffusion whose first step does not mix; its step size does not depend on the graph.
 
     x¹ = x⁰ − γ∇f(x⁰);  x^(k+2) = W̃(2x^(k+1) − x^k − γ(∇f(x^(k+1)) − ∇f(x^k))),  W̃ = (I + W)/2.  A node keeps
-    y = x − γ∇f(x) of the round before. For constant γ < 2/L, L = max r_i; by default 1/L. W must be the same in all rounds.
-    With the same recursion and a first step that mixes it is fedgia-graph with H = "zero", k0 = 2 and mixes = 1.
+    y = x − γ∇f(x) of the round before. For constant γ < 2/L, L = max r_i; by default 1/L. W must be the same in all
+    rounds. With this recursion and a first step that mixes it is fedgia-graph with H = "zero", k0 = 2 and mixes = 1.
     Source: Algorithm 1 with one γ for all nodes, c = 1/(2γ) and no nonsmooth term.
     """
 

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
 from mpifed.algorithms.parts.newton_steps import newton_direction
-from mpifed.algorithms.parts.step_sizes import Rate, rate_at
+from mpifed.algorithms.parts.step_sizes import Rate, Step, rate_at
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.errors import UserError
@@ -38,11 +38,11 @@ class LearnedHessians(Algorithm):
         """Refuse a compressor that is not for matrices."""
         self.compressor.verify(symmetric=True)
 
-    def rate(self, at: Federation | Local) -> float:
-        """Return α, by default of the paper's theorems: 1 for contractive C, 1/(1 + ω) for unbiased C."""
+    def rate(self, n: int) -> float | Step:
+        """Return α or its schedule, by default of the theorems: 1 for contractive C, 1/(1 + ω) for unbiased C."""
         if self.alpha is not None:
-            return float(rate_at(self.alpha, at))
-        omega = self.compressor.omega(packed_size(at.n), symmetric=True)
+            return self.alpha
+        omega = self.compressor.omega(packed_size(n), symmetric=True)
         return 1.0 if omega is None else 1 / (1 + omega)
 
     def sample_gradients(self, d: Array) -> None:
@@ -68,7 +68,7 @@ class LearnedHessians(Algorithm):
         D = f.packed_hess(x)
         D -= H
         S = self.compressor.compress(D, lambda: f.rng, symmetric=True)
-        alpha = self.rate(f)
+        alpha = rate_at(self.rate(f.n), f)
         return D, S, H + (S if alpha == 1 else alpha * S)
 
     def step(self, H: Array, g: Array, l: float, x: Array) -> Array:

@@ -163,7 +163,7 @@ GUARDS: dict[str, dict[str, Guard]] = {
     "server_optimizers": {
         "rate": require(
             lambda rate, *args: isinstance(rate, Step) or (np.shape(rate) == () and bool(np.isfinite(rate))),
-            ": η is one finite number, or a schedule",
+            ": η is one finite number",
         ),
         "direction": check_direction,
     },

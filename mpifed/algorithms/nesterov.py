@@ -26,8 +26,8 @@ class Nesterov(Algorithm, tag="nesterov"):
 
     y = x + β(x − x_before);  x⁺ = y − γ mean ∇f_i(y).  By default γ = 1/L with L = max r_i.
     Without ``mu`` β = (t_{k−1} − 1)/t_k, t_1 = 1, t_{k+1} = (1 + √(1 + 4t_k²))/2; with it
-    β = (1 − √(γμ))/(1 + √(γμ)), with the first γ of a schedule.
-    With ``objective.l1`` or ``l2``: x⁺ = prox_{γh}(y − γ mean ∇f_i(y)).
+    β = (1 − √(γμ))/(1 + √(γμ)), with the first γ of a schedule.  With
+    ``objective.l1`` or ``l2``: x⁺ = prox_{γh}(y − γ mean ∇f_i(y)).
     Source: FISTA with constant step size; with ``mu`` the constant step scheme III of Nesterov (2004).
     """
 

@@ -36,9 +36,8 @@ class ProxSkip(Algorithm, tag="proxskip"):
     """Corrected local steps; after each, one coin for all clients decides whether to average (Scaffnew).
 
     x̂_i = x_i − γ(∇f_i(x_i) − h_i);  with probability p, x_i = mean x̂_j, h_i ← h_i + (p/γ)(x_i − x̂_i); else x_i = x̂_i.
-    A round is the steps up to a mean; their number, drawn by the server, is not charged; all have the γ of the round.
-    As Σ h_i = 0, a mean of all x̂_j is the paper's of x̂_j − (γ/p)h_j; one of the selected keeps Σ h_i = 0
-    (arXiv:2302.09832).
+    A round is the steps up to a mean, all with one γ; their number, drawn by the server, is not charged. As Σ h_i = 0,
+    a mean of all x̂_j is the paper's of x̂_j − (γ/p)h_j; one of the selected keeps Σ h_i = 0 (arXiv:2302.09832).
     """
 
     title = "ProxSkip"

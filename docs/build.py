@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 
 from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts import Step
 from mpifed.cli import describe
 from mpifed.cli.describe import KINDS, find_paper, first_sentence, option_row
-from mpifed.core.component import StudyTable
+from mpifed.core.component import StudyTable, analyse_type
 from mpifed.features.matching import build_matrix
 from mpifed.features.settings import Checkpoint, Evaluate, Experiment, Objective, Record
 from mpifed.features.stop import StopRules
@@ -67,6 +68,13 @@ TITLES = {
     "distributions": "Distributions of client properties",
 }
 
+RATES = """
+Every step size and learning rate in the table takes a number or one of the rules below, such as
+`algorithm.server_lr = {name = "cosine", a = 1.0, over = 100}`. A rule counts rounds from 0, or with `by = "step"` local
+steps of the whole run, as `log2` always does; what a round uses once has the value of its first local step. Clients of
+asynchronous runs have the rate of the round in which they were sent their model. The papers' guarantees are for
+constant rates: where one that could be a number follows a rule, `certify` states no theorem. `algorithm.step` alone
+takes `sqrt-samples`, which differs between clients. Penalties, momentum and weights of mixing are no rates."""
 INDEX = """# Reference
 
 Everything that an experiment file can name, with options, defaults and formulas. The same on the command line:
@@ -179,9 +187,23 @@ def family(kind: str) -> list[str]:
     """The page of all other components of one kind."""
     names = KINDS[kind].choices
     lines = [f"# {title(kind)}", "", f"`{PLACES[kind]}.name`, by default `{KINDS[kind].default}`."]
+    lines += rates() if kind == "steps" else []
     for name in names:
         lines += ["", f"## {name}", *entry(KINDS[kind].member(name, kind), "../../")]
     return lines
+
+
+def rates() -> list[str]:
+    """All step sizes and learning rates, with the classes that have them and their meaning."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for kind in ("algorithms", "solvers", "server_optimizers"):
+        for name in KINDS[kind].choices:
+            for field in msgspec.structs.fields(KINDS[kind].member(name, kind)):
+                if Step in analyse_type(field.type)[2]:
+                    key, _, meaning = option_row(field)
+                    place = f"`{PLACES[kind]}.{key}`", meaning.partition("  [")[0]
+                    found.setdefault(place, []).append(f"`{name}`")
+    return [RATES, *table(("rate", "of", "meaning"), [(key, ", ".join(of), text) for (key, text), of in found.items()])]
 
 
 def title(kind: str) -> str:

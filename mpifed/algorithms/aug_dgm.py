@@ -3,7 +3,7 @@ optimization under uncoordinated constant stepsizes", doi:10.1109/CDC.2015.74025
 
 from typing import Annotated, NamedTuple
 
-from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import PlotStyle, Rate, rate_at, to_tune
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported, Upload
 
 
@@ -33,7 +33,7 @@ class AugDGM(GraphAlgorithm, tag="aug-dgm"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of doi:10.1109/CDC.2015.7402509 could not be read")
 
-    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(4 max r_i))")] = None
+    gamma: Annotated[Rate | None, to_tune("step size γ (default: 1/(4 max r_i))")] = None
 
     upload = Upload(vectors=2)
     requires = (Requirement("lipschitz", unless=("gamma",)),)
@@ -43,10 +43,10 @@ class AugDGM(GraphAlgorithm, tag="aug-dgm"):
         return Client(x=f.initial(), s=g, g=g)
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.gamma or 1 / float(4 * net.max(self.smoothness)))
+        return Server(net.initial(), rate_at(self.gamma or 1 / float(4 * net.max(self.smoothness)), net))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.local(self.descend, server.gamma)
+        net.local(self.descend, rate_at(self.gamma or server.gamma, net))
         net.mix("x", self.track)
         net.mix("s")
         return server

@@ -3,7 +3,7 @@ optimization with communication compression", arXiv:2201.13320 (2022)."""
 
 from typing import Annotated, NamedTuple
 
-from mpifed.algorithms.parts import CompressedDifferences, PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import CompressedDifferences, PlotStyle, Rate, rate_at, to_tune
 from mpifed.extend import Array, GraphFederation, Local, Supports, Unsupported, Upload
 
 
@@ -39,7 +39,7 @@ class BEER(CompressedDifferences, tag="beer"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("those of arXiv:2201.13320 leave the constants of their step sizes open")
 
-    eta: Annotated[PositiveFloat | None, to_tune("step size η (default: γ/(2 max r_i))")] = None
+    eta: Annotated[Rate | None, to_tune("step size η (default: γ/(2 max r_i))")] = None
 
     upload = Upload(content="compressed", vectors=2)
 
@@ -51,14 +51,14 @@ class BEER(CompressedDifferences, tag="beer"):
 
     def init_server(self, net: GraphFederation) -> Server:
         gamma = self.mixing_step(net)
-        return Server(net.initial(), self.eta or self.default_eta(net, gamma), gamma)
+        return Server(net.initial(), rate_at(self.eta or self.default_eta(net, gamma), net), gamma)
 
     def default_eta(self, net: GraphFederation, gamma: float) -> float:
         """Return the default η."""
         return gamma / float(2 * net.max(self.smoothness))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.local(self.descend, server.eta, server.gamma)
+        net.local(self.descend, rate_at(self.eta or server.eta, net), server.gamma)
         net.mix(("h", "g"), self.compare, bits=self.bits(net))
         return server
 

@@ -3,7 +3,7 @@ algorithms with compressed communication", arXiv:1902.00340 (2019)."""
 
 from typing import Annotated, NamedTuple
 
-from mpifed.algorithms.parts import CompressedDifferences, PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import CompressedDifferences, PlotStyle, Rate, rate_at, to_tune
 from mpifed.extend import Array, GraphFederation, Local, Supports, Unsupported, Upload
 
 
@@ -34,7 +34,7 @@ class Choco(CompressedDifferences, tag="choco"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("those of arXiv:1902.00340 are about steps that fall and a weighted mean of all models")
 
-    eta: Annotated[PositiveFloat | None, to_tune("step size η (default: 1/(2 max r_i))")] = None
+    eta: Annotated[Rate | None, to_tune("step size η (default: 1/(2 max r_i))")] = None
 
     upload = Upload(content="compressed")
 
@@ -43,10 +43,10 @@ class Choco(CompressedDifferences, tag="choco"):
 
     def init_server(self, net: GraphFederation) -> Server:
         eta = self.eta or 1 / float(2 * net.max(self.smoothness))
-        return Server(net.initial(), eta, self.mixing_step(net))
+        return Server(net.initial(), rate_at(eta, net), self.mixing_step(net))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.local(self.descend, server.eta)
+        net.local(self.descend, rate_at(self.eta or server.eta, net))
         net.mix("h", self.gossip, server.gamma, bits=self.bits(net))
         return server
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import GraphStepSize, PlotStyle
+from mpifed.algorithms.parts import GraphStepSize, PlotStyle, rate_at
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
@@ -56,11 +56,13 @@ class DGD(GraphAlgorithm, tag="dgd"):
         return Client(x=f.initial())
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)))
+        return Server(
+            net.initial(), rate_at(self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)), net)
+        )
 
     def round(self, net: GraphFederation, server: Server) -> Server:
         if self.order == "combine-adapt":
-            net.mix("x", self.combine, server.gamma)
+            net.mix("x", self.combine, rate_at(self.gamma or server.gamma, net))
         else:
             net.local(self.adapt, server.gamma)
             net.mix("x")
@@ -71,6 +73,6 @@ class DGD(GraphAlgorithm, tag="dgd"):
 
     def adapt(self, f: Local, client: Client, gamma: float) -> tuple[Client, None]:
         x = client.x
-        for _ in range(self.k0):
-            x = x - gamma * f.grad(x)
+        for j in range(self.k0):
+            x = x - rate_at(self.gamma or gamma, f, j, self.k0) * f.grad(x)
         return Client(x=x), None

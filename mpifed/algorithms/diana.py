@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.parts import COMPRESSED_UPLOAD, CompressedGradients, PlotStyle
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, CompressedGradients, PlotStyle, rate_at
 from mpifed.extend import Array, Federation, Local, Supports, Unsupported
 
 
@@ -45,7 +45,7 @@ class Diana(CompressedGradients, tag="diana"):
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
         mean = fed.mean(self.difference, server.x, to=selected, bits=self.bits(fed))
-        x = server.x - server.gamma * (server.h + mean)
+        x = server.x - rate_at(self.gamma or server.gamma, fed) * (server.h + mean)
         share = fed.fraction(selected)
         return server._replace(x=x, h=server.h + self.alpha(fed.n) * share * mean)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.parts import PlotStyle, count_gradients
+from mpifed.algorithms.parts import PlotStyle, Rate, count_gradients, rate_at
 from mpifed.extend import Array, Local, Supports, Unsupported
 
 
@@ -32,7 +32,7 @@ class Ditto(FedAvg, tag="ditto"):
     )
 
     lam: Annotated[float, Meta(ge=0, description="pull λ of personal models to the server's")] = 1.0
-    lr: Annotated[float, Meta(gt=0, description="step size of personal models")] = 0.01
+    lr: Annotated[Rate, Meta(description="step size of personal models")] = 0.01
     inner: Annotated[int, Meta(ge=1, description="steps of a personal model a round")] = 5
 
     def sample_gradients(self, d: Array) -> Array:
@@ -52,9 +52,9 @@ class Ditto(FedAvg, tag="ditto"):
     def train_personal(self, f: Local, theta: Array, x: Array) -> Array:
         """Return the personal models after ``inner`` steps near x: (c, n)."""
         memory = None
-        for _, batch, has in f.steps(self.inner, 0, self.batch_size):
+        for j, batch, has in f.steps(self.inner, 0, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - x)
-            theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
+            theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.inner) * has, memory)
         return theta
 
     def personal_models(self, f: Local, client: Any) -> Array:

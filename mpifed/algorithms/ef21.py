@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta, field
 
-from mpifed.algorithms.parts import COMPRESSED_UPLOAD, CompressedGradients, PlotStyle
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, CompressedGradients, PlotStyle, rate_at
 from mpifed.compressors import TopK
 from mpifed.extend import Array, Compressor, Federation, Local, Supports, Unsupported
 
@@ -93,6 +93,6 @@ class EF21(ErrorFeedback, tag="ef21"):
         return Server(x, g=fed.mean(self.first, x), gamma=self.rate(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x = server.x - server.gamma * server.g
+        x = server.x - rate_at(self.gamma or server.gamma, fed) * server.g
         c = fed.sum(self.refine, x, to=fed.select(x), bits=self.bits(fed))
         return server._replace(x=x, g=server.g + c / fed.m)

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.ef21 import ErrorFeedback
-from mpifed.algorithms.parts import PlotStyle
+from mpifed.algorithms.parts import PlotStyle, rate_at
 from mpifed.compressors import TopK
 from mpifed.extend import Array, Compressor, Federation, Participation, Supports, Unsupported, Upload
 
@@ -56,7 +56,7 @@ class EF21BC(ErrorFeedback, tag="ef21-bc"):
         return Server(x, w, g=w, gamma=self.rate(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x = server.x - server.gamma * server.g
+        x = server.x - rate_at(self.gamma or server.gamma, fed) * server.g
         c = fed.sum(self.refine, x, bits=self.bits(fed), down=self.down.bits(fed.n, fed.dtype.itemsize))
         w = server.w + c / fed.m
         scale, _ = self.down.contraction(fed.n)

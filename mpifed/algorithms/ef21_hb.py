@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.ef21 import ErrorFeedback
-from mpifed.algorithms.parts import COMPRESSED_UPLOAD, PlotStyle
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, PlotStyle, rate_at
 from mpifed.extend import Array, Federation, Supports, Unsupported
 
 
@@ -45,7 +45,7 @@ class EF21HB(ErrorFeedback, tag="ef21-hb"):
         return Server(x, g, v=g, gamma=self.rate(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x = server.x - server.gamma * server.v
+        x = server.x - rate_at(self.gamma or server.gamma, fed) * server.v
         c = fed.sum(self.refine, x, to=fed.select(x), bits=self.bits(fed))
         g = server.g + c / fed.m
         return server._replace(x=x, g=g, v=self.eta * server.v + g)

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.ef21 import Server
 from mpifed.algorithms.ef21_sgd import EF21SGD
-from mpifed.algorithms.parts import PlotStyle, UnitFraction
+from mpifed.algorithms.parts import PlotStyle, UnitFraction, rate_at
 from mpifed.extend import Array, Federation, Local, Supports, Unsupported
 
 
@@ -49,7 +49,7 @@ class EF21Page(EF21SGD, tag="ef21-page"):
         return Client(f.zeros(), f.zeros(), f.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x = server.x - server.gamma * server.g
+        x = server.x - rate_at(self.gamma or server.gamma, fed) * server.g
         c = fed.sum(self.carry, x, self.coin(fed), to=fed.select(x), bits=self.bits(fed))
         return server._replace(x=x, g=server.g + c / fed.m)
 

@@ -3,7 +3,7 @@ consensus optimization", arXiv:1404.6264 (2014)."""
 
 from typing import NamedTuple
 
-from mpifed.algorithms.parts import GraphStepSize, PlotStyle
+from mpifed.algorithms.parts import GraphStepSize, PlotStyle, rate_at
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
@@ -22,7 +22,7 @@ class Extra(GraphAlgorithm, tag="extra"):
 
     x¹ = Wx⁰ − γ∇f(x⁰);  x^(k+2) = (I + W)x^(k+1) − W̃x^k − γ(∇f(x^(k+1)) − ∇f(x^k)),  W̃ = (I + W)/2.  A node keeps
     u = W̃x − γ∇f(x) of the round before, x⁰ at first. For convex f_i and γ < (1 + λ)/L, L = max r_i, λ the least
-    eigenvalue of W; by default half of it. W must be the same in all rounds.
+    eigenvalue of W; by default half of it. W, and γ by theory, must be the same in all rounds.
     Source: Algorithm 1, and Theorem 3.3 for γ. The mean of the squared residuals of the first k rounds falls like 1/k,
     Theorem 3.5; models converge linearly if f is strongly convex and γ small enough, Theorem 3.7.
     """
@@ -44,10 +44,12 @@ class Extra(GraphAlgorithm, tag="extra"):
         return Client(x=f.initial(), u=f.initial())
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)))
+        return Server(
+            net.initial(), rate_at(self.gamma or (1 + net.min_eigenvalue) / float(2 * net.max(self.smoothness)), net)
+        )
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.mix("x", self.correct, server.gamma)
+        net.mix("x", self.correct, rate_at(self.gamma or server.gamma, net))
         return server
 
     def correct(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:

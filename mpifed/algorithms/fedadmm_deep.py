@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import SGD, BatchSize, LocalOptimizer, PlotStyle, Server, to_tune
+from mpifed.algorithms.parts import SGD, BatchSize, LocalOptimizer, PlotStyle, Rate, Server, rate_at, to_tune
 from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
 
 
@@ -28,7 +28,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     theorem = Unsupported("its local problems are solved by epochs of SGD, to an accuracy that nothing controls")
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
-    lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
+    lr: Annotated[Rate, to_tune("step size of the local epochs")] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: BatchSize = 100
@@ -61,7 +61,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
         """Return the local models after all epochs: (c, n)."""
         theta = f.xp.broadcast_to(w, client.pi.shape)
         memory = None
-        for _, batch, has in f.steps(0, self.epochs, self.batch_size):
+        for j, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta
-            theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
+            theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.epochs) * has, memory)
         return theta

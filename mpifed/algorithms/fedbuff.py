@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.parts import SGD, BatchSize, Client, LocalOptimizer, PlotStyle, Server, count_gradients, to_tune
+from mpifed.algorithms.parts import (
+    SGD,
+    BatchSize,
+    Client,
+    LocalOptimizer,
+    PlotStyle,
+    Rate,
+    Server,
+    count_gradients,
+    rate_at,
+    to_tune,
+)
 from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
 
 
@@ -31,8 +42,8 @@ class FedBuff(Algorithm, tag="fedbuff"):
     theorem = Unsupported("that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5
-    lr: Annotated[float, to_tune("step size of the local iterations", gt=0)] = 0.01
-    server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
+    lr: Annotated[Rate, to_tune("step size of the local iterations")] = 0.01
+    server_lr: Annotated[Rate, Meta(description="step size of the server")] = 1.0
     a: Annotated[float, Meta(ge=0, description="exponent of the weights 1/(1 + s)^a")] = 0.5
     weight: Annotated[
         Literal["power", "delay"], Meta(description="of an upload from s rounds ago: 1/(1 + s)^a, or m/max(m, s)")
@@ -59,12 +70,13 @@ class FedBuff(Algorithm, tag="fedbuff"):
         s = fed.staleness
         weights = (1 + s) ** -self.a if self.weight == "power" else fed.m / np.maximum(fed.m, s)
         change = fed.mean(of=arrived, weights=weights)
-        return Server(x=server.x + self.server_lr * change)
+        return Server(x=server.x + rate_at(self.server_lr, fed) * change)
 
     def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         """Take local steps from the received model x, and upload the change."""
         w = x
         memory = None
-        for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
-            w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
+            lr = rate_at(self.lr, f, j, self.epochs or self.k0)
+            w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
         return client, w - x

@@ -5,7 +5,15 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import REGULAR_HESSIAN, LearnedHessians, PlotStyle, backtrack, frobenius, packed_size
+from mpifed.algorithms.parts import (
+    REGULAR_HESSIAN,
+    LearnedHessians,
+    PlotStyle,
+    backtrack,
+    frobenius,
+    packed_size,
+    rate_at,
+)
 from mpifed.extend import Array, Federation, Local, Participation, Requirement, Supports, Unsupported
 
 
@@ -65,7 +73,7 @@ class FedNL(LearnedHessians, tag="fednl"):
         step = 1.0
         if self.line_search:
             step = backtrack(lambda s: fed.mean(self.value, x + s * d), f[0], g @ d, self.c, self.shrink)
-        return server._replace(x=x + step * d, H=H + self.rate(fed.n) * S, step=step)
+        return server._replace(x=x + step * d, H=H + rate_at(self.rate(fed.n), fed) * S, step=step)
 
     def learn(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, ...]]:
         """Upload the gradient, C(D) and ‖D‖_F of D = ∇²f_i − H_i; with line search f_i(x) too."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.parts import REGULAR_HESSIAN, LearnedHessians, PlotStyle, frobenius, packed_size, unpack
+from mpifed.algorithms.parts import REGULAR_HESSIAN, LearnedHessians, PlotStyle, frobenius, packed_size, rate_at, unpack
 from mpifed.extend import Array, Federation, Local, Requirement, Supports, Unsupported
 
 
@@ -57,7 +57,7 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
         _, H, l, g = server
         x = -self.step(H, g, l, server.x)
         S, dl, dg = fed.sum(self.learn, x, to=fed.select(x), bits=self.bits(fed, fed.n + 1))
-        return Server(x, H + self.rate(fed.n) / fed.m * S, l + float(dl) / fed.m, g + dg / fed.m)
+        return Server(x, H + rate_at(self.rate(fed.n), fed) / fed.m * S, l + float(dl) / fed.m, g + dg / fed.m)
 
     def learn(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array, Array]]:
         """Upload the compressed difference, and the changes of l_i and g_i."""

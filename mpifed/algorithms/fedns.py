@@ -11,11 +11,13 @@ from mpifed.algorithms.parts import (
     REGULAR_HESSIAN,
     Client,
     PlotStyle,
+    Rate,
     Server,
     add_diagonal,
     is_regular,
     newton_direction,
     pack,
+    rate_at,
     to_tune,
     unpack,
 )
@@ -41,7 +43,7 @@ class FedNS(Algorithm, tag="fedns"):
     theorem = Unsupported("those of arXiv:2401.02734 could not be read")
 
     k: Annotated[int, Meta(ge=1, description="rows k of a sketch")] = 10
-    mu: Annotated[float, to_tune("step size μ", gt=0)] = 1.0
+    mu: Annotated[Rate, to_tune("step size μ")] = 1.0
     regulariser: Annotated[
         Literal["outside", "inside"], Meta(description="whether α_i I is added at the server or sketched too")
     ] = "outside"
@@ -76,7 +78,7 @@ class FedNS(Algorithm, tag="fedns"):
                 f"fedns finds no step: algorithm.k = {self.k} rows from each of {fed.m} clients are {self.k * fed.m}, "
                 f"too few for {fed.n} coefficients: set algorithm.k = {enough}, so that they are {ENOUGH} for each"
             )
-        return Server(server.x + self.mu * newton_direction(H, g, self.label(), server.x))
+        return Server(server.x + rate_at(self.mu, fed) * newton_direction(H, g, self.label(), server.x))
 
     def sketch(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array]]:
         """Return ∇f_i and the packed B_iᵀB_i + α_i I."""

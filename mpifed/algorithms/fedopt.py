@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import Client, LocalSteps
-from mpifed.algorithms.parts import Memory, PlotStyle, ServerAdam, ServerOptimizer, squared_norms
+from mpifed.algorithms.parts import Memory, PlotStyle, ServerAdam, ServerOptimizer, rate_at, squared_norms
 from mpifed.extend import Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
@@ -56,7 +56,7 @@ class FedOpt(LocalSteps, tag="fedopt"):
         else:
             mean = fed.estimate(server.x, of=fed.arrivals())
         delta = mean - server.x
-        eta = self.server.rate(delta, float(spread))
+        eta = rate_at(self.server.rate(delta, float(spread)), fed)
         d, (u, v) = self.server.direction(Memory(server.u, server.v), delta)
         return Server(server.x + eta * d, server.k + (self.epochs or self.k0), u, v, eta)
 

@@ -3,13 +3,13 @@ heterogeneous data", arXiv:1909.04715 (2019)."""
 
 from typing import NamedTuple
 
-from mpifed.algorithms.parts import Client, PlotStyle, StepSize, Theorem
+from mpifed.algorithms.parts import Client, PlotStyle, StepSize, Theorem, rate_at
 from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Requirement, Supports, Upload
 
 
 class Server(NamedTuple):
     x: Array  # (n,) model
-    gamma: float  # step size γ
+    gamma: float  # step size γ of the last round
 
 
 class GD(Algorithm, tag="gd"):
@@ -36,12 +36,13 @@ class GD(Algorithm, tag="gd"):
         return Client()
 
     def init_server(self, fed: Federation) -> Server:
-        return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
+        return Server(x=fed.initial(), gamma=rate_at(self.gamma or float(1 / fed.max(self.smoothness)), fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.gradient, server.x, to=fed.select(server.x))
         g = fed.estimate(0.0, of=fed.arrivals())
-        return server._replace(x=server.x - server.gamma * g)
+        gamma = rate_at(self.gamma or server.gamma, fed)
+        return Server(x=server.x - gamma * g, gamma=gamma)
 
     def proximal_step(self, server: Server, m: int) -> float:
         """Return γ: with h the round is x⁺ = prox_{γh}(x − γ mean ∇f_i(x)), proximal gradient descent or ISTA."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import PlotStyle, Rate, rate_at, to_tune
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported, Upload
 
 
@@ -37,7 +37,7 @@ class GradientTracking(GraphAlgorithm, tag="gradient-tracking"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
 
-    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: (1 + λ)²/(4 max r_i))")] = None
+    gamma: Annotated[Rate | None, to_tune("step size γ (default: (1 + λ)²/(4 max r_i))")] = None
 
     order: Annotated[
         Literal["combine-adapt", "adapt-combine"], Meta(description="mix first, or take the step first")
@@ -51,10 +51,11 @@ class GradientTracking(GraphAlgorithm, tag="gradient-tracking"):
         return Client(x=f.initial(), s=g, g=g)
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.gamma or (1 + net.min_eigenvalue) ** 2 / float(4 * net.max(self.smoothness)))
+        gamma = self.gamma or (1 + net.min_eigenvalue) ** 2 / float(4 * net.max(self.smoothness))
+        return Server(net.initial(), rate_at(gamma, net))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.mix(("x", "s"), self.track, server.gamma)
+        net.mix(("x", "s"), self.track, rate_at(self.gamma or server.gamma, net))
         return server
 
     def track(self, f: Local, client: Client, x: Array, s: Array, gamma: float) -> tuple[Client, None]:

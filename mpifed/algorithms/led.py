@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import PlotStyle, Rate, rate_at, to_tune
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
@@ -35,8 +35,8 @@ class LED(GraphAlgorithm, tag="led"):
     theorem = Unsupported("those of arXiv:2302.00620 could not be read, and its abstract names no conditions")
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5
-    alpha: Annotated[PositiveFloat | None, to_tune("step size α (default: 1/(2τ max r_i))")] = None
-    beta: Annotated[PositiveFloat | None, Meta(description="step size β of the correction (default: 1/(2τ))")] = None
+    alpha: Annotated[Rate | None, to_tune("step size α (default: 1/(2τ max r_i))")] = None
+    beta: Annotated[Rate | None, Meta(description="step size β of the correction (default: 1/(2τ))")] = None
 
     requires = (Requirement("lipschitz", unless=("alpha",)),)
     fixed_weights = "its correction takes the same weights in all rounds"
@@ -48,7 +48,7 @@ class LED(GraphAlgorithm, tag="led"):
         return Client(x=f.initial(), y=f.zeros())
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.alpha or 1 / float(2 * self.tau * net.max(self.smoothness)))
+        return Server(net.initial(), rate_at(self.alpha or 1 / float(2 * self.tau * net.max(self.smoothness)), net))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.train, server.alpha)
@@ -56,10 +56,10 @@ class LED(GraphAlgorithm, tag="led"):
         return server
 
     def train(self, f: Local, client: Client, alpha: float) -> tuple[Client, None]:
-        correction = (self.beta or 1 / (2 * self.tau)) * client.y
+        correction = rate_at(self.beta or 1 / (2 * self.tau), f, k0=self.tau) * client.y
         x = client.x
-        for _ in range(self.tau):
-            x = x - alpha * f.grad(x) - correction
+        for j in range(self.tau):
+            x = x - rate_at(self.alpha or alpha, f, j, self.tau) * f.grad(x) - correction
         return client._replace(x=x), None
 
     def correct(self, f: Local, client: Client, mixed: Array) -> tuple[Client, None]:

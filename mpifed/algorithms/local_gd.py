@@ -4,7 +4,7 @@ heterogeneous data", arXiv:1909.04715 (2019)."""
 from typing import ClassVar
 
 from mpifed.algorithms.gd import Server
-from mpifed.algorithms.parts import Client, LocalIterations, PlotStyle, StepSize
+from mpifed.algorithms.parts import Client, LocalIterations, PlotStyle, StepSize, rate_at
 from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Requirement, Supports, Unsupported, Upload
 
 
@@ -36,7 +36,7 @@ class LocalGD(Algorithm, tag="local-gd"):
         return Client()
 
     def init_server(self, fed: Federation) -> Server:
-        return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
+        return Server(x=fed.initial(), gamma=rate_at(self.gamma or float(1 / fed.max(self.smoothness)), fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.descend, server.x, server.gamma, to=fed.select(server.x))
@@ -44,6 +44,6 @@ class LocalGD(Algorithm, tag="local-gd"):
 
     def descend(self, f: Local, client: Client, x: Array, gamma: float) -> tuple[Client, Array]:
         w = x
-        for _ in range(self.k0):
-            w = w - gamma * f.grad(w)
+        for j in range(self.k0):
+            w = w - rate_at(self.gamma or gamma, f, j, self.k0) * f.grad(w)
         return client, w

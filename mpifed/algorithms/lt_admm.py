@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import PlotStyle, Rate, rate_at, to_tune
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
@@ -39,8 +39,8 @@ class LTADMM(GraphAlgorithm, tag="lt-admm"):
     theorem = Unsupported("those of arXiv:2501.13516 could not be read, and its abstract names no conditions")
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5
-    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(2τ max r_i))")] = None
-    beta: Annotated[PositiveFloat | None, Meta(description="step size β (default: 1/(2τ(max d_i + 1)))")] = None
+    gamma: Annotated[Rate | None, to_tune("step size γ (default: 1/(2τ max r_i))")] = None
+    beta: Annotated[Rate | None, Meta(description="step size β (default: 1/(2τ(max d_i + 1)))")] = None
 
     requires = (Requirement("lipschitz", unless=("gamma",)),)
 
@@ -52,7 +52,8 @@ class LTADMM(GraphAlgorithm, tag="lt-admm"):
 
     def init_server(self, net: GraphFederation) -> Server:
         gamma = self.gamma or 1 / float(2 * self.tau * net.max(self.smoothness))
-        return Server(net.initial(), gamma, self.beta or 1 / float(2 * self.tau * (net.max(self.degrees) + 1)))
+        beta = self.beta or 1 / float(2 * self.tau * (net.max(self.degrees) + 1))
+        return Server(net.initial(), rate_at(gamma, net), rate_at(beta, net))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
         net.local(self.train, server.gamma, server.beta)
@@ -60,9 +61,10 @@ class LTADMM(GraphAlgorithm, tag="lt-admm"):
         return server
 
     def train(self, f: Local, client: Client, gamma: float, beta: float) -> tuple[Client, None]:
-        x, correction = client.x, beta * (client.a + client.apart)
-        for _ in range(self.tau):
-            x = x - gamma * f.grad(x) - correction
+        x = client.x
+        correction = rate_at(self.beta or beta, f, k0=self.tau) * (client.a + client.apart)
+        for j in range(self.tau):
+            x = x - rate_at(self.gamma or gamma, f, j, self.tau) * f.grad(x) - correction
         return client._replace(x=x), None
 
     def compare(self, f: Local, client: Client, total: Array) -> tuple[Client, None]:

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.parts import BatchSize, PlotStyle, PositiveInt, StepSize, count_gradients, minibatch
+from mpifed.algorithms.parts import BatchSize, PlotStyle, PositiveInt, StepSize, count_gradients, minibatch, rate_at
 from mpifed.extend import Algorithm, Array, Federation, Local, Participation, Requirement, Supports, Unsupported, Upload
 
 
@@ -55,7 +55,7 @@ class Malenia(Algorithm, tag="malenia"):
         return Client(z=f.zeros(), sent=f.zeros(1), k=f.zeros(1))
 
     def init_server(self, fed: Federation) -> Server:
-        return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
+        return Server(x=fed.initial(), gamma=rate_at(self.gamma or float(1 / fed.max(self.smoothness)), fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
         if self.stop:
@@ -67,7 +67,7 @@ class Malenia(Algorithm, tag="malenia"):
             arrived = fed.arrivals()
             B[fed.mask(arrived)] += fed.staleness == 0
             g = fed.mean(of=arrived, last="z")
-        return server._replace(x=server.x - server.gamma * g)
+        return server._replace(x=server.x - rate_at(self.gamma or server.gamma, fed) * g)
 
     def gradient(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """Add a new gradient to the client's mean at the model of round k, and upload the mean."""

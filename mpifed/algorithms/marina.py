@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.parts import COMPRESSED_UPLOAD, Client, CompressedGradients, PlotStyle, UnitFraction
+from mpifed.algorithms.parts import COMPRESSED_UPLOAD, Client, CompressedGradients, PlotStyle, UnitFraction, rate_at
 from mpifed.extend import Array, Federation, Local, Participation, Supports, Unsupported
 
 
@@ -53,7 +53,7 @@ class Marina(CompressedGradients, tag="marina"):
         return Server(x, g=fed.mean(self.whole, x), gamma=self.rate(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x = server.x - server.gamma * server.g
+        x = server.x - rate_at(self.gamma or server.gamma, fed) * server.g
         full = fed.rng.random() < self.full_probability(fed.n)
         selected = fed.select(x, repeats=1 if full else 2)
         if full:

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpifed.algorithms.beer import BEER
-from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import PlotStyle, Rate, to_tune
 from mpifed.extend import Array, GraphFederation, Local, Supports, Unsupported
 
 
@@ -26,7 +26,7 @@ class MoTEF(BEER, tag="motef"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("those of arXiv:2405.20114 could not be read")
 
-    eta: Annotated[PositiveFloat | None, to_tune("step size η (default: λγ/(2 max r_i))")] = None
+    eta: Annotated[Rate | None, to_tune("step size η (default: λγ/(2 max r_i))")] = None
     lam: Annotated[float, Meta(gt=0, le=1, description="weight λ of the newest gradient in the momentum")] = 0.5
 
     def default_eta(self, net: GraphFederation, gamma: float) -> float:

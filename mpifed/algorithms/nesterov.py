@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed import UserError
-from mpifed.algorithms.parts import Client, PlotStyle, StepSize
+from mpifed.algorithms.parts import Client, PlotStyle, StepSize, rate_at
 from mpifed.extend import Algorithm, Array, Federation, Local, Participation, Requirement, Supports, Unsupported, Upload
 
 
@@ -17,7 +17,7 @@ class Server(NamedTuple):
     x: Array  # (n,) model
     before: Array  # (n,) model of the round before
     t: float  # t_k of FISTA, 0 at the start
-    gamma: float  # step size γ
+    gamma: float  # step size γ of the last round
     beta: float  # constant momentum β, 0 where it follows from t_k
 
 
@@ -26,7 +26,8 @@ class Nesterov(Algorithm, tag="nesterov"):
 
     y = x + β(x − x_before);  x⁺ = y − γ mean ∇f_i(y).  By default γ = 1/L with L = max r_i.
     Without ``mu`` β = (t_{k−1} − 1)/t_k, t_1 = 1, t_{k+1} = (1 + √(1 + 4t_k²))/2; with it
-    β = (1 − √(γμ))/(1 + √(γμ)).  With ``objective.l1`` or ``l2``: x⁺ = prox_{γh}(y − γ mean ∇f_i(y)).
+    β = (1 − √(γμ))/(1 + √(γμ)), with the first γ of a schedule.  With
+    ``objective.l1`` or ``l2``: x⁺ = prox_{γh}(y − γ mean ∇f_i(y)).
     Source: FISTA with constant step size; with ``mu`` the constant step scheme III of Nesterov (2004).
     """
 
@@ -53,7 +54,7 @@ class Nesterov(Algorithm, tag="nesterov"):
 
     def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
-        gamma = self.gamma or float(1 / fed.max(self.smoothness))
+        gamma = rate_at(self.gamma or float(1 / fed.max(self.smoothness)), fed)
         mu = float(fed.mean(self.curvature)) if self.mu == "mean" else self.mu
         root = math.sqrt(gamma * mu)
         if root > 1:
@@ -66,7 +67,8 @@ class Nesterov(Algorithm, tag="nesterov"):
         beta = server.beta or (server.t - 1) / t
         y = server.x + beta * (server.x - server.before)
         g = fed.mean(self.gradient, y)
-        return server._replace(x=y - server.gamma * g, before=server.x, t=t)
+        gamma = rate_at(self.gamma or server.gamma, fed)
+        return server._replace(x=y - gamma * g, before=server.x, t=t, gamma=gamma)
 
     def proximal_step(self, server: Server, m: int) -> float:
         """Return γ: with h the round is x⁺ = prox_{γh}(y − γ mean ∇f_i(y)), FISTA."""

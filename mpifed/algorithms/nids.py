@@ -3,7 +3,7 @@ network independent step-sizes and separated convergence rates", arXiv:1704.0780
 
 from typing import NamedTuple
 
-from mpifed.algorithms.parts import PlotStyle, StepSize
+from mpifed.algorithms.parts import PlotStyle, StepSize, rate_at
 from mpifed.extend import Array, GraphAlgorithm, GraphFederation, Local, Requirement, Supports, Unsupported
 
 
@@ -21,8 +21,8 @@ class NIDS(GraphAlgorithm, tag="nids"):
     """Exact diffusion whose first step does not mix; its step size does not depend on the graph.
 
     x¹ = x⁰ − γ∇f(x⁰);  x^(k+2) = W̃(2x^(k+1) − x^k − γ(∇f(x^(k+1)) − ∇f(x^k))),  W̃ = (I + W)/2.  A node keeps
-    y = x − γ∇f(x) of the round before. For γ < 2/L, L = max r_i; by default 1/L. W must be the same in all rounds. With
-    the same recursion and a first step that mixes it is fedgia-graph with H = "zero", k0 = 2 and mixes = 1.
+    y = x − γ∇f(x) of the round before. For constant γ < 2/L, L = max r_i; by default 1/L. W must be the same in all
+    rounds. With this recursion and a first step that mixes it is fedgia-graph with H = "zero", k0 = 2 and mixes = 1.
     Source: Algorithm 1 with one γ for all nodes, c = 1/(2γ) and no nonsmooth term.
     """
 
@@ -43,10 +43,10 @@ class NIDS(GraphAlgorithm, tag="nids"):
         return Client(x=f.initial(), y=f.initial())
 
     def init_server(self, net: GraphFederation) -> Server:
-        return Server(net.initial(), self.gamma or 1 / float(net.max(self.smoothness)))
+        return Server(net.initial(), rate_at(self.gamma or 1 / float(net.max(self.smoothness)), net))
 
     def round(self, net: GraphFederation, server: Server) -> Server:
-        net.local(self.correct, server.gamma)
+        net.local(self.correct, rate_at(self.gamma or server.gamma, net))
         if net.round > 1:
             net.mix("x", self.halve)
         return server

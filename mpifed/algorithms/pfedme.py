@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import Personal, PlotStyle
+from mpifed.algorithms.parts import Personal, PlotStyle, Rate, rate_at
 from mpifed.extend import Array, Local, Supports, Unsupported, Upload
 
 
@@ -31,7 +31,7 @@ class PFedMe(Personal, tag="pfedme"):
         "that of arXiv:2006.08848 asks for an accuracy of θ_i and bounds of variance that epochs do not give"
     )
 
-    eta: Annotated[float, Meta(gt=0, description="step size η of local models")] = 0.5
+    eta: Annotated[Rate, Meta(description="step size η of local models")] = 0.5
     begin: Annotated[
         Literal["own", "server"],
         Meta(description="where rounds begin: at the last θ_i or at w"),
@@ -46,5 +46,5 @@ class PFedMe(Personal, tag="pfedme"):
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Train the personal model, then step the local model and upload it."""
         theta = self.train(f, client.theta if self.begin == "own" else f.xp.broadcast_to(w, client.theta.shape), w)
-        z = w - self.eta * self.lam * (w - theta)
+        z = w - rate_at(self.eta, f) * self.lam * (w - theta)
         return Client(theta, z), z

@@ -15,6 +15,7 @@ from mpifed.algorithms.parts import (
     UnitFraction,
     count_gradients,
     further_requirements,
+    rate_at,
     required_methods,
 )
 from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Requirement, Supports, Upload
@@ -35,8 +36,8 @@ class ProxSkip(Algorithm, tag="proxskip"):
     """Corrected local steps; after each, one coin for all clients decides whether to average (Scaffnew).
 
     x̂_i = x_i − γ(∇f_i(x_i) − h_i);  with probability p, x_i = mean x̂_j, h_i ← h_i + (p/γ)(x_i − x̂_i); else x_i = x̂_i.
-    A round is the steps up to a mean; their number, drawn by the server, is not charged. As Σ h_i = 0, a mean of all
-    x̂_j is the paper's of x̂_j − (γ/p)h_j; one of the selected keeps Σ h_i = 0 (arXiv:2302.09832).
+    A round is the steps up to a mean, all with one γ; their number, drawn by the server, is not charged. As Σ h_i = 0,
+    a mean of all x̂_j is the paper's of x̂_j − (γ/p)h_j; one of the selected keeps Σ h_i = 0 (arXiv:2302.09832).
     """
 
     title = "ProxSkip"
@@ -72,7 +73,9 @@ class ProxSkip(Algorithm, tag="proxskip"):
 
     def init_server(self, fed: Federation) -> Server:
         L, minus_alpha = fed.max(self.constants)
-        return Server(fed.initial(), self.gamma or float(1 / L), self.p or float(np.sqrt(-minus_alpha / L)))
+        return Server(
+            fed.initial(), rate_at(self.gamma or float(1 / L), fed), self.p or float(np.sqrt(-minus_alpha / L))
+        )
 
     def constants(self, f: Local, client: Client) -> tuple[Client, tuple[Array, Array]]:
         """Return r_i and −α_i, with 1 for those that are not needed: (c,) each."""
@@ -82,8 +85,9 @@ class ProxSkip(Algorithm, tag="proxskip"):
     def round(self, fed: Federation, server: Server) -> Server:
         steps = int(fed.rng.geometric(server.p))  # up to the coin that says 1
         selected = fed.select(server.x, repeats=steps)
-        x = fed.mean(self.descend, server.x, server.gamma, steps, to=selected)
-        fed.call(self.correct, x, server.p / server.gamma, to=selected, charge=selected is not None)
+        gamma = rate_at(self.gamma or server.gamma, fed)
+        x = fed.mean(self.descend, server.x, gamma, steps, to=selected)
+        fed.call(self.correct, x, server.p / gamma if gamma else 0.0, to=selected, charge=selected is not None)
         return server._replace(x=x)
 
     def descend(self, f: Local, client: Client, x: Array, gamma: float, steps: int) -> tuple[Client, Array]:

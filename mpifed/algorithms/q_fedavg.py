@@ -15,11 +15,13 @@ from mpifed.algorithms.parts import (
     LocalOptimizer,
     Max,
     PlotStyle,
+    Rate,
     RecordValues,
     Server,
     Sum,
     count_gradients,
     count_steps,
+    rate_at,
     squared_norms,
     to_tune,
 )
@@ -37,7 +39,8 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     x⁺ = x − Σ f_i(x)^q d_i / Σ [q f_i(x)^(q−1) ‖d_i‖² + f_i(x)^q/lr] over the selected clients.
     Above q = 10 the selected send f_i first, and these powers are of f_i over the largest: the step is the same.
     The f_i must not fall below 0, as those of quadratic may, unless q = 0: the run ends where one does.
-    One full step, ``k0`` = 1, is q-FedSGD, Algorithm 1, with L = 1/lr; q = 0 is FedAvg.  Source: Algorithm 2.
+    One full step, ``k0`` = 1, is q-FedSGD, Algorithm 1, with L = 1/lr; q = 0 is FedAvg. A schedule
+    gives all steps of a round one lr.  Source: Algorithm 2.
     """
 
     title = "q-FedAvg"
@@ -48,7 +51,7 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
 
     q: Annotated[float, Meta(ge=0, description="fairness q; 0: a plain mean")] = 1.0
     k0: LocalIterations = 5
-    lr: Annotated[float, to_tune("step size of the local iterations, 1/L", gt=0)] = 0.01
+    lr: Annotated[Rate, to_tune("step size of the local iterations, 1/L")] = 0.01
     optimizer: LocalOptimizer = SGD()
     batch_size: BatchSize = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
@@ -95,13 +98,15 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     ) -> tuple[Client, Any]:
         """Upload f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr, divided by top^q: n + 1 numbers."""
         F = f.xp.maximum(self.losses(f, x), LEAST) / top
+        lr = rate_at(self.lr, f, k0=self.epochs or self.k0)
         w = x
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
-            w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
-        d = (x - w) / self.lr
+            w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
+        lr = lr or 1.0  # a schedule may come down to 0: then w_i = x
+        d = (x - w) / lr
         weight = F**self.q
-        return client, (weight[:, None] * d, self.q * F ** (self.q - 1) / top * squared_norms(d) + weight / self.lr)
+        return client, (weight[:, None] * d, self.q * F ** (self.q - 1) / top * squared_norms(d) + weight / lr)
 
     def record(self, f: Local, client: Client, x: Array) -> RecordValues:
         F = self.losses(f, x)

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import BatchSize, Client, PlotStyle, StepSize, count_gradients, minibatch
+from mpifed.algorithms.parts import BatchSize, Client, PlotStyle, StepSize, count_gradients, minibatch, rate_at
 from mpifed.extend import Algorithm, Array, Federation, Local, Requirement, Supports, Unsupported, Upload
 
 
@@ -57,7 +57,7 @@ class Rennala(ArrivingGradients, tag="rennala"):
     upload = Upload(content="gradient", exact={"up": "clients that drop their work would have compressed it already"})
 
     def init_server(self, fed: Federation) -> Server:
-        return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
+        return Server(x=fed.initial(), gamma=rate_at(self.gamma or float(1 / fed.max(self.smoothness)), fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
         if self.stop:
@@ -70,4 +70,4 @@ class Rennala(ArrivingGradients, tag="rennala"):
             new = fed.staleness == 0
             total = total + fed.sum(of=arrived, weights=new)
             count += int(new.sum())
-        return server._replace(x=server.x - server.gamma * total / count)
+        return server._replace(x=server.x - rate_at(self.gamma or server.gamma, fed) * total / count)

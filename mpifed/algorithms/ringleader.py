@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.parts import PlotStyle, PositiveFloat, to_tune
+from mpifed.algorithms.parts import PlotStyle, Rate, rate_at, to_tune
 from mpifed.algorithms.rennala import ArrivingGradients
 from mpifed.extend import Array, Federation, Participation, Supports, Unsupported, Upload
 
@@ -35,18 +35,19 @@ class Ringleader(ArrivingGradients, tag="ringleader"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of arXiv:2509.22860 could not be read")
 
-    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(2m max r_i))")] = None
+    gamma: Annotated[Rate | None, to_tune("step size γ (default: 1/(2m max r_i))")] = None
 
     participation = Participation.ALL
     upload = Upload(content="gradient", single={})
 
     def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
-        gamma = self.gamma or float(1 / (2 * fed.m * fed.max(self.smoothness)))
+        gamma = rate_at(self.gamma or float(1 / (2 * fed.m * fed.max(self.smoothness))), fed)
         return Server(x, gamma, G=np.zeros((fed.m, fed.n), x.dtype), b=np.zeros(fed.m, x.dtype))
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = server.x
+        gamma = rate_at(self.gamma or server.gamma, fed)
         G, b = server.G.copy(), server.b.copy()
         later = Server(x, server.gamma, np.zeros_like(G), np.zeros_like(b))
         had_turn = np.zeros(fed.m, bool)
@@ -62,6 +63,6 @@ class Ringleader(ArrivingGradients, tag="ringleader"):
             G[due] += g[due]
             b[due] += 1
             if b.all() and due.any():
-                x = x - server.gamma * (G / b[:, None]).mean(axis=0)
+                x = x - gamma * (G / b[:, None]).mean(axis=0)
                 had_turn |= due
         return later._replace(x=x)

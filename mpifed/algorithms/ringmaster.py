@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import PlotStyle, PositiveFloat, PositiveInt, to_tune
+from mpifed.algorithms.parts import PlotStyle, PositiveInt, Rate, rate_at, to_tune
 from mpifed.algorithms.rennala import ArrivingGradients
 from mpifed.extend import Array, Federation, Supports, Unsupported, Upload
 
@@ -33,7 +33,7 @@ class Ringmaster(ArrivingGradients, tag="ringmaster"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of arXiv:2501.16168 is about one f that all clients share")
 
-    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/(2R max r_i))")] = None
+    gamma: Annotated[Rate | None, to_tune("step size γ (default: 1/(2R max r_i))")] = None
     R: Annotated[PositiveInt | None, Meta(description="steps from which on a gradient is too old (default: m)")] = None
     stop: Annotated[bool, Meta(description="clients drop what is too old, in place of finishing it in vain")] = False
 
@@ -41,7 +41,8 @@ class Ringmaster(ArrivingGradients, tag="ringmaster"):
 
     def init_server(self, fed: Federation) -> Server:
         R = self.R or fed.m
-        return Server(fed.initial(), self.gamma or float(1 / (2 * R * fed.max(self.smoothness))), R)
+        gamma = self.gamma or float(1 / (2 * R * fed.max(self.smoothness)))
+        return Server(fed.initial(), rate_at(gamma, fed), R)
 
     def round(self, fed: Federation, server: Server) -> Server:
         if self.stop:
@@ -53,4 +54,4 @@ class Ringmaster(ArrivingGradients, tag="ringmaster"):
             recent = fed.staleness < server.R
             g = fed.sum(of=arrived, weights=recent)
             used = int(recent.sum())
-        return server._replace(x=server.x - server.gamma * g / used)
+        return server._replace(x=server.x - rate_at(self.gamma or server.gamma, fed) * g / used)

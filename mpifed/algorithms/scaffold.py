@@ -5,7 +5,17 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import BatchSize, LocalIterations, Log2, PlotStyle, Step, count_gradients, to_tune
+from mpifed.algorithms.parts import (
+    BatchSize,
+    LocalIterations,
+    Log2,
+    PlotStyle,
+    Rate,
+    Step,
+    count_gradients,
+    rate_at,
+    to_tune,
+)
 from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
@@ -34,7 +44,7 @@ class Scaffold(Algorithm, tag="scaffold"):
 
     k0: LocalIterations = 5
     step: Annotated[Step, to_tune("step size γ, k over the whole run")] = Log2()
-    server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
+    server_lr: Annotated[Rate, Meta(description="step size of the server")] = 1.0
     batch_size: BatchSize = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
@@ -56,7 +66,7 @@ class Scaffold(Algorithm, tag="scaffold"):
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
         dy, dc = fed.mean(self.update, server.x, server.c, server.k, to=selected)
-        x = server.x + self.server_lr * dy
+        x = server.x + rate_at(self.server_lr, fed) * dy
         c = server.c + fed.fraction(selected) * dc
         return Server(x, c, server.k + (self.epochs or self.k0))
 

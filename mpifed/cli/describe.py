@@ -165,9 +165,9 @@ def option_row(field: Any) -> tuple[str, str, str]:
         type_ = inner
     if typing.get_origin(type_) is typing.Literal:
         bounds = " | ".join(map(toml_value, typing.get_args(type_)))
-    family, _, _ = analyse_type(type_)
+    family, _, types = analyse_type(type_)
     if family is not None and issubclass(family, Component) and family.choices:
-        bounds = " | ".join(family.choices)
+        bounds = f"> 0, or a rule: mpifed list {family.kind}" if float in types else " | ".join(family.choices)
     return field.encode_name, default, meaning + (f"  [{bounds}]" if bounds else "")
 
 

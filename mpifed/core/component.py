@@ -50,6 +50,11 @@ class StudyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return cls.fill(copy_table(table, path, f"{path} is a table, so write {path}.KEY = VALUE"), path)
 
     @classmethod
+    def build_beside_number(cls, table: Any, path: str) -> Self:
+        """Build the table where the value at ``path`` could be a number, which stays one."""
+        return cls.build(table, path)
+
+    @classmethod
     def fill(cls, table: dict[str, Any], path: str) -> Self:
         """Build the table from a dict without the key ``name``, checking each value against the type of its field."""
         fields = fields_of(cls)
@@ -195,8 +200,9 @@ def copy_table(table: Any, path: str, right: str, short: str = "") -> dict[str, 
 def convert(value: Any, type_: Any, path: str) -> Any:
     """Convert ``value`` to the type ``type_``; UserError with ``path`` if that is impossible."""
     family, choices, types = analyse_type(type_)
-    if family is not None:
-        return value if value is None else family.build(value, path)
+    if family is not None and not (float in types and is_number(value)):
+        build = family.build_beside_number if float in types else family.build
+        return value if value is None else build(value, path)
     if choices and value is not None and value not in choices:
         right = " or ".join(map(toml_value, choices))
         raise UserError(f"{path} = {shorten_value(value)} is wrong: it must be {right}")

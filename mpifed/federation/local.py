@@ -74,7 +74,7 @@ class Local:
 
     @property
     def round(self) -> int | Array:
-        """Round of the call; in asynchronous runs the number of each client's uploads: (c,)."""
+        """Round of the call; in asynchronous runs the one in which each client was sent its model: (c,)."""
         return self.key[0]
 
     def __len__(self) -> int:

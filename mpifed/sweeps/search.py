@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.parts.step_sizes import Step
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError, reason
 from mpifed.core.files import read_text_file
 from mpifed.core.streams import stream
@@ -183,7 +183,7 @@ def default_axes(fixed: dict[str, Any]) -> dict[str, SearchAxis]:
     if not key:
         raise UserError(f"{fixed['name']} does not say what it is tuned by: give a range, such as KEY=0.01..1")
     value = getattr(algorithm, key)
-    if isinstance(value, Step):
+    if not (value is None or is_number(value)):  # a rule for a step size
         key += ".a"
         value = getattr(value, "a", None)
     if value is None:

@@ -4,8 +4,6 @@ arXiv:2201.11183 (2022)."""
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from mpifed.theory.statements import Bound, Certificate, Condition, StudyConstants, smoothness, strong_convexity
 
 STEPS = 20  # fewer Newton steps may end before the tolerance
@@ -68,14 +66,7 @@ def quantities(options: Any, known: StudyConstants) -> Quantities:
     """Return the constants as the method uses them: α = min α_i, β = max r_i."""
     alpha = known.mu_min if known.mu_min > 0 else math.nan
     y = float(known.g.sum()) if known.convex else math.nan
-    eta = options.eta if options.schedule is None else constant_eta(options.schedule, known.rounds)
-    return Quantities(alpha, known.L_max, known.m, known.clients_per_round, eta, y, known.rounds)
-
-
-def constant_eta(schedule: Any, rounds: int) -> float:
-    """Return η of a schedule that is the same in all rounds of a study, nan of one that changes."""
-    first, *others = (float(schedule.gamma(k, 1, np.ones((1, 1)))) for k in range(max(rounds, 2)))
-    return first if all(other == first for other in others) else math.nan
+    return Quantities(alpha, known.L_max, known.m, known.clients_per_round, options.eta, y, known.rounds)
 
 
 def model_remarks(model: str, number: str) -> list[str]:

@@ -4,6 +4,7 @@ from typing import Literal, get_args, get_origin
 
 import pytest
 
+from mpifed.algorithms.parts import Step
 from mpifed.checking.families import KINDS
 from mpifed.core.component import fields_of, walk_type
 from mpifed.core.errors import UserError
@@ -21,7 +22,9 @@ def wrong_values(type_):
     values = [limit + more * max(1, abs(limit)) for limit, more in limits if limit is not None]
     if bool in parts:
         values += ["yes", 1]
-    elif str not in parts and ({int, float} & {*parts} or any(get_origin(part) is Literal for part in parts)):
+    elif {str, Step}.isdisjoint(parts) and (
+        {int, float} & {*parts} or any(get_origin(part) is Literal for part in parts)
+    ):
         values += ["neither", float("nan")]
     texts = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
     return [value for value in values if value not in texts]
@@ -60,8 +63,9 @@ REFUSED = [
     ("lt-admm", {"rho": 1.0}, "rho"),
     ("dgd", {"k0": 3}, r'^algorithm: k0 = 3 needs order = "adapt-combine"$'),
     ("fednl-pp", {"option": "A"}, r"unknown key '?(algorithm\.)?option"),
-    ("feddcd", {"eta": 0.5, "schedule": {"name": "log2"}}, "eta and schedule exclude each other"),
-    ("feddcd", {"schedule": {"name": "sqrt-samples"}}, "schedule = sqrt-samples is wrong: .* such as constant or log2"),
+    *each("feddcd", "eta", -1, "^algorithm.eta = -1 is wrong: it must be a number > 0"),
+    *each("feddcd", "eta", True, '^algorithm.eta = true is wrong: it must be a number > 0, or a rule such as "log2"'),
+    *each("feddcd", "eta", "sqrt-samples", '^algorithm.eta = "sqrt-samples" is wrong: a rate is one number for all cl'),
     *each("ef21 fednl", "compressor", "topp", r"^unknown compressor 'topp'; did you mean 'topk'\?"),
     *each("ef21 fednl", "compressor", "topk", r"^algorithm\.compressor\.k is missing"),
     *each("ef21 fednl", "compressor", {"name": "topk", "k": 0}, r"^algorithm\.compressor: k = 0 is wrong"),

@@ -89,8 +89,11 @@ def test_by_round_all_local_steps_of_a_round_have_the_gamma_of_the_round_and_by_
 def test_cosine_stays_at_its_least_value_also_at_0_where_that_of_torch_rises_again():
     rule = steps.Cosine(a=0.1, least=0.02, over=10)
     assert gammas(rule, 30)[10:] == [0.02] * 20
-    for name in ("fednova", "scaffold"):  # which divide by sums of γ
-        assert np.array_equal(*Run(build(name, {"step": {"name": "cosine", "over": 2}})).rounds(4)[[1, 3]]), name
+    divided = [("fednova", "step"), ("scaffold", "step"), ("q-fedavg", "lr"), ("proxskip", "gamma"), ("k-gt", "gamma")]
+    for name, key in divided:  # by γ, or by sums of it
+        options = {key: {"name": "cosine", "over": 2}} | ({"p": 0.5} if name == "proxskip" else {})
+        models = Run(build(name, options), graph="complete" if name == "k-gt" else None).rounds(4)
+        np.testing.assert_allclose(models[1], models[3], rtol=1e-12, err_msg=name)
 
 
 def test_a_warm_up_is_a_share_of_a_step_size_that_differs_between_clients_too():

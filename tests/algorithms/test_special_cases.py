@@ -111,8 +111,6 @@ EQUAL = [
     *same("pfedme is pfedme", [{"lr": 0.02, "batch_size": 0}], {"optimizer": MOMENTUM}),
     *same("fedpd is fedpd", [{"step": constant(0.02)}], {"optimizer": MOMENTUM}, rounds=3),
     # dual methods, and Newton's
-    *same("feddcd is feddcd", one={"schedule": constant(0.3)}, other={"eta": 0.3}, rtol=0.0, problem="quadratic"),
-    *same("accfeddcd is accfeddcd", one={"schedule": constant(0.3)}, other={"eta": 0.3}, rtol=0.0, problem="quadratic"),
     *same("fednl-pp is newton", one={"compressor": "identity"}, rtol=1e-8, **ALL, **CURVED),
     # on graphs: W = I − 2β(D − A), and Metropolis weights are 1/(d + 1) = 2β where all nodes have d neighbours
     *same("extra is dgd", [{"gamma": 0.02}], rounds=2, **RING),

@@ -48,7 +48,7 @@ TABLES = {  # the method stands before the comma
         "dtype=float32",
         "feddcd, sgd": "algorithm.scaling=own algorithm.solver={name='sgd',batch_size=4}",
         "feddcd, random": "algorithm.model=random algorithm.solver={name='newton',steps=2}",
-        "accfeddcd, svrg": "algorithm.model=random algorithm.scaling=own algorithm.schedule={name='log2',a=0.9} "
+        "accfeddcd, svrg": "algorithm.model=random algorithm.scaling=own algorithm.eta={name='log2',a=0.9} "
         "algorithm.solver={name='svrg',batch_size=4,epochs=2}",
         "accfeddcd, adam": "algorithm.solver={name='adam',steps=5,batch_size=3}",
         "fedepm, clipped": "algorithm.noise=clipped algorithm.noise_seed=5",

@@ -104,7 +104,7 @@ CASES = [
     Case("feddcd", {"name": "logistic", "mu": 1.5}, {"solver": EXACT}, None, PAIRS),
     Case("feddcd", UNBIASED, {"eta": 0.25, "solver": {"name": "gd", "steps": 7}}, None, PAIRS),
     Case("feddcd", THEOREM, {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}}, None, SAME),
-    Case("feddcd", LOGISTIC, {"scaling": "own", "schedule": step("log2", 0.9), "solver": EXACT}, None, PAIRS),
+    Case("feddcd", LOGISTIC, {"scaling": "own", "eta": step("log2", 0.9), "solver": EXACT}, None, PAIRS),
     Case("accfeddcd", UNBIASED, {"solver": EXACT, "dual": True}, None, SAME),
     Case("accfeddcd", LOGISTIC, {"scaling": "own", "eta": 0.8, "kappa": 0.3, "solver": EXACT}, None, SAME),
     Case("accfeddcd", WHOLE, {"eta": 0.7, "r": 0.4, "kappa": 0.03, "solver": GRADIENT}, None, SAME),

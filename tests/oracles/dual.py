@@ -21,9 +21,9 @@ def alphas(clients, scaling):
     return own if scaling == "own" else [min(own)] * len(own)
 
 
-def length(eta, schedule, t):
+def length(eta, t):
     """η of iteration t = 0, 1 …: ``eta``, or a/log2(t + 2)."""
-    return eta if schedule is None else schedule["a"] / math.log2(t + 2)
+    return eta["a"] / math.log2(t + 2) if isinstance(eta, dict) else eta
 
 
 def solve(client, y, start, solver, alpha, beta, share):
@@ -85,7 +85,6 @@ class FedDCD(Server):
     solver = NEWTON
     dual = False
     scaling = "common"
-    schedule = None
     t = 0
     vectors = ("y", "w")
 
@@ -102,7 +101,7 @@ class FedDCD(Server):
             self.w[i] = solve(self.clients[i], self.y[i], self.w[i], self.solver, self.alpha, self.beta, share)  # (7)
         self.x = sum(self.own[i] * self.w[i] for i in uploads) / sum(self.own[i] for i in uploads)  # of (2)
         for i in uploads:
-            self.y[i] = self.y[i] - length(self.eta, self.schedule, self.t) * self.own[i] * (self.w[i] - self.x)  # (2)
+            self.y[i] = self.y[i] - length(self.eta, self.t) * self.own[i] * (self.w[i] - self.x)  # (2)
         self.t += 1
 
     def shows(self):
@@ -136,7 +135,7 @@ def accfeddcd(clients, selections, second, *, solver=NEWTON, r=None, kappa=None,
     for t, (first_draw, second_draw) in enumerate(zip(selections, second, strict=True)):
         share = (len(first_draw) - 1) / (len(clients) - 1)
         r_now = share if r is None else r
-        eta = length(options.get("eta", 1.0), options.get("schedule"), t)
+        eta = length(options.get("eta", 1.0), t)
         a = math.sqrt(kappa) / (1 / r_now + math.sqrt(kappa))
         b = kappa * a * r_now**2
         v = [(1 - a) * y[i] + a * z[i] for i in everyone]

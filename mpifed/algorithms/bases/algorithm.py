@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.parts.step_sizes import Rate, find_schedules
 from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
@@ -41,7 +42,7 @@ def to_tune(description: str, gt: float | None = None, lt: float | None = None) 
 
 LocalIterations = Annotated[int, Meta(ge=1, description="local iterations a round")]
 BatchSize = Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")]
-StepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/max r_i)")]
+StepSize = Annotated[Rate | None, to_tune("step size γ (default: 1/max r_i)")]
 
 
 class Client(NamedTuple):
@@ -108,6 +109,8 @@ class Queries(Component, kw_only=True):
         theorem = vars(type(self)).get("theorem")  # not inherited: a derived method may change anything
         if not theorem:
             return no_theorem(self.label().rpartition(":")[2], "" if theorem is None else theorem.why)
+        for key in find_schedules(self):
+            return no_theorem(self.label(), f"it is about a constant rate, and algorithm.{key} follows a schedule")
         module, _, function = theorem.function.partition(":")
         result: Certificate = getattr(importlib.import_module(module), function)(self, known)
         if known.selection == "arrivals" and not theorem.delayed:

@@ -18,9 +18,7 @@ class CompressedDifferences(GraphAlgorithm):
     C is contractive; an unbiased one is divided by 1 + ω. Messages are charged by edge in exact bits.
     """
 
-    gamma: Annotated[UnitFraction | None, Meta(description="step size γ of mixing (default: δ of the compressor)")] = (
-        None
-    )
+    gamma: Annotated[UnitFraction | None, Meta(description="weight γ of mixing (default: δ of the compressor)")] = None
     compressor: Annotated[Compressor, Meta(description="contractive compressor C of messages")] = TopK(k="0.1n")
     batch_size: BatchSize = 0
 

@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, PositiveFloat, to_tune
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
+from mpifed.algorithms.parts.step_sizes import Rate, rate_at
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import RandK
 from mpifed.core.arrays import to_numpy
@@ -24,7 +25,7 @@ class CompressedGradients(Algorithm):
     with δ, and, times m/|S|, unbiased with (1 + ω)m/|S| − 1 for C with ω. Theory is applied to these.
     """
 
-    gamma: Annotated[PositiveFloat | None, to_tune("step size γ (default: that of theory)")] = None
+    gamma: Annotated[Rate | None, to_tune("step size γ (default: that of theory)")] = None
     compressor: Annotated[Compressor, Meta(description="unbiased compressor C of uploads")] = RandK(k="0.1n")
 
     biased: ClassVar[bool] = False  # whether the compressor may be biased
@@ -52,8 +53,8 @@ class CompressedGradients(Algorithm):
         return f.xp.asarray(self.compressor.compress(to_numpy(rows), lambda: f.rng))
 
     def rate(self, fed: Federation) -> float:
-        """Return the step size γ."""
-        return self.gamma or self.theory_gamma(fed, fed.call(self.smoothness).astype(float))
+        """Return the step size γ, of a schedule the first."""
+        return rate_at(self.gamma or self.theory_gamma(fed, fed.call(self.smoothness).astype(float)), fed)
 
     @abstractmethod
     def theory_gamma(self, fed: Federation, r: Array) -> float:

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
 from mpifed.algorithms.parts.local_solvers import NewtonSolver, Solver, minimise_by_newton
-from mpifed.algorithms.parts.step_sizes import Step
+from mpifed.algorithms.parts.step_sizes import Rate, rate_at
 from mpifed.core.errors import UserError
 from mpifed.federation.method import ServerState
 from mpifed.federation.traits import MeanEstimate, RecordValues, Requirement, Sum, Upload, further_requirements
@@ -32,8 +32,7 @@ class DualMethod(Algorithm):
     α = min α_i for all, and w̄ is the plain mean.
     """
 
-    eta: Annotated[float, to_tune("step size η", gt=0)] = 1.0
-    schedule: Annotated[Step | None, Meta(description="rule for η of round 1, 2 … (k = 0, 1 …), instead of eta")] = None
+    eta: Annotated[Rate, to_tune("step size η")] = 1.0
     solver: Annotated[Solver, Meta(description="how clients solve (1)")] = NewtonSolver()
     scaling: Annotated[Literal["common", "own"], Meta(description="Λ of (2): I/α with α = min α_i, or diag(1/α_i)")] = (
         "common"
@@ -59,18 +58,6 @@ class DualMethod(Algorithm):
         single={"model": "random"},
         exact={"down": "Σ y_i = 0 must hold, and each client takes the mean itself off its own w_i"},
     )
-
-    def __post_init__(self) -> None:
-        if self.schedule is None:
-            return
-        if self.eta != 1.0:
-            raise ValueError("eta and schedule exclude each other: write the factor into the schedule's a")
-        # a rule that looks at d_i gives an array, also for one client
-        if np.ndim(self.schedule.gamma(0, 1, np.ones((1, 1)))):
-            raise ValueError(
-                f"schedule = {self.schedule.label()} is wrong: Σ y_i = 0 needs one η for all clients, so take one "
-                "that does not depend on d_i, such as constant or log2"
-            )
 
     def sample_gradients(self, d: Array) -> Array | None:
         return self.solver.sample_gradients(d)
@@ -145,7 +132,7 @@ class DualMethod(Algorithm):
 
     def rate(self, fed: Federation) -> float:
         """Return η of the round."""
-        return self.eta if self.schedule is None else float(self.schedule.gamma(fed.round - 1, 1, np.ones((1, 1))))
+        return float(rate_at(self.eta, fed))
 
     def common_alpha(self, server: DualState) -> float:
         """Return the α that all clients share; 1 where each multiplies by its own α_i."""

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, ClassVar
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, PositiveFloat, to_tune
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, to_tune
+from mpifed.algorithms.parts.step_sizes import Rate
 from mpifed.federation.method import ServerState
 from mpifed.federation.peers.graph_federation import GraphFederation as GraphFederation
 from mpifed.federation.traits import Max, Participation, RecordValues, Sum, Unsupported
 
-GraphStepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: (1 + λ)/(2 max r_i))")]
+GraphStepSize = Annotated[Rate | None, to_tune("step size γ (default: (1 + λ)/(2 max r_i))")]
 
 
 class GraphAlgorithm(Algorithm):

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, to_tune
 from mpifed.algorithms.parts.newton_steps import newton_direction
+from mpifed.algorithms.parts.step_sizes import Rate, Step, rate_at
 from mpifed.compressors.compressor import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.errors import UserError
@@ -23,7 +24,7 @@ class LearnedHessians(Algorithm):
 
     compressor: Annotated[Compressor, Meta(description="C, for symmetric matrices of order n")] = TopK(k="8n")
     alpha: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
+        Rate | None,
         to_tune("learning rate α of H_i (default: 1/(1 + ω) where C is unbiased, else 1)"),
     ] = None
 
@@ -37,8 +38,8 @@ class LearnedHessians(Algorithm):
         """Refuse a compressor that is not for matrices."""
         self.compressor.verify(symmetric=True)
 
-    def rate(self, n: int) -> float:
-        """Return α of the paper's theorems: 1 for contractive C, 1/(1 + ω) for unbiased C."""
+    def rate(self, n: int) -> float | Step:
+        """Return α or its schedule, by default of the theorems: 1 for contractive C, 1/(1 + ω) for unbiased C."""
         if self.alpha is not None:
             return self.alpha
         omega = self.compressor.omega(packed_size(n), symmetric=True)
@@ -67,7 +68,7 @@ class LearnedHessians(Algorithm):
         D = f.packed_hess(x)
         D -= H
         S = self.compressor.compress(D, lambda: f.rng, symmetric=True)
-        alpha = self.rate(f.n)
+        alpha = rate_at(self.rate(f.n), f)
         return D, S, H + (S if alpha == 1 else alpha * S)
 
     def step(self, H: Array, g: Array, l: float, x: Array) -> Array:

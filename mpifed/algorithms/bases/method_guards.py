@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Client
+from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.arrays import is_numpy_array, to_numpy
 from mpifed.core.component import Component
 from mpifed.core.guards import Guard, InvalidReturn, describe_value, require, require_array
@@ -162,7 +163,8 @@ GUARDS: dict[str, dict[str, Guard]] = {
     "optimizers": {"direction": check_direction},
     "server_optimizers": {
         "rate": require(
-            lambda rate, *args: np.shape(rate) == () and bool(np.isfinite(rate)), ": η is one finite number"
+            lambda rate, *args: isinstance(rate, Step) or (np.shape(rate) == () and bool(np.isfinite(rate))),
+            ": η is one finite number",
         ),
         "direction": check_direction,
     },

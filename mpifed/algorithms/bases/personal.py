@@ -18,6 +18,7 @@ from mpifed.algorithms.bases.algorithm import (
     to_tune,
 )
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
+from mpifed.algorithms.parts.step_sizes import Rate, rate_at
 from mpifed.federation.method import ServerState
 from mpifed.federation.traits import RecordValues, Sum
 
@@ -26,7 +27,7 @@ class Personal(Algorithm):
     """Base of algorithms whose clients keep a personal model ``theta``, which is never uploaded."""
 
     lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
-    lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
+    lr: Annotated[Rate, to_tune("step size of the local epochs")] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: BatchSize = 100
@@ -53,9 +54,9 @@ class Personal(Algorithm):
         """Run H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ, and return the new θ: (c, n)."""
         # the pull is part of the gradient that the optimiser gets, and so of its moments and of what is clipped
         memory = None
-        for _, batch, has in f.steps(0, self.epochs, self.batch_size):
+        for j, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
-            theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
+            theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.epochs) * has, memory)
         return theta
 
     def centre(self, client: Any, w: Array) -> Array:

@@ -7,7 +7,8 @@
 - traits beside those of ``mpifed.extend``: ``PlotStyle``, ``Theorem``, ``Privacy``, ``RecordValues``; what a method
   with its options needs: ``required_methods``, ``further_requirements``
 - types of options: ``PositiveFloat``, ``PositiveInt``, ``UnitFraction``, ``BatchSize``, ``LocalIterations``,
-  ``StepSize``, ``GraphStepSize``; ``to_tune`` marks the one to change first
+  ``StepSize``, ``GraphStepSize``, ``Rate``, whose number in a round is ``rate_at``; ``to_tune`` marks the one to
+  change first
 - components: ``Step``, ``Optimizer``, ``ServerOptimizer`` and ``Solver`` with members that are defaults of methods
 - local steps: ``minibatch``, ``count_steps``, ``count_gradients``
 - FedGiA: ``MetricChoice``, ``METRIC_REQUIRES``, ``invert_metric``, ``PenaltyFactor``, ``AdaptiveChoice``,

@@ -57,8 +57,10 @@ from mpifed.algorithms.parts.server_optimizers import Memory as Memory
 from mpifed.algorithms.parts.server_optimizers import ServerAdam as ServerAdam
 from mpifed.algorithms.parts.server_optimizers import ServerOptimizer as ServerOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2 as Log2
+from mpifed.algorithms.parts.step_sizes import Rate as Rate
 from mpifed.algorithms.parts.step_sizes import SqrtSamples as SqrtSamples
 from mpifed.algorithms.parts.step_sizes import Step as Step
+from mpifed.algorithms.parts.step_sizes import rate_at as rate_at
 from mpifed.core.arrays import namespace as namespace
 from mpifed.core.arrays import soft as soft
 from mpifed.core.symmetric import add_diagonal as add_diagonal

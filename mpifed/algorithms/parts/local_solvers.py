@@ -10,6 +10,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import count_gradients
 from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.optimizers import Clip
+from mpifed.algorithms.parts.step_sizes import Rate, rate_at
 from mpifed.core.component import Component
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveInt
@@ -243,7 +244,7 @@ class AugmentedLagrangian(NamedTuple):
         return V, steps
 
 
-SolverStepSize = Annotated[float, Meta(gt=0, description="step size γ")]
+SolverStepSize = Annotated[Rate, Meta(description="step size γ")]
 Epochs = Annotated[int, Meta(ge=1, description="passes over the client's samples")]
 SolverBatchSize = Annotated[
     int, Meta(ge=0, description="samples of a mini-batch; 0: all, so that an epoch is one step")
@@ -274,8 +275,9 @@ class SGDSolver(Solver, tag="sgd"):
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rule = self.rule()
         memory = None
-        for _, batch, has in f.steps(self.steps or 0, 0 if self.steps else self.epochs, self.batch_size):
-            W, memory = rule.step(W, batch.grad(W) - Y, has * self.lr, memory)
+        for j, batch, has in f.steps(self.steps or 0, 0 if self.steps else self.epochs, self.batch_size):
+            lr = rate_at(self.lr, f, j, self.steps or self.epochs)
+            W, memory = rule.step(W, batch.grad(W) - Y, has * lr, memory)
         return W
 
 
@@ -324,5 +326,5 @@ class SVRG(Solver, tag="svrg"):
                 epoch = j
                 V = W
                 full = f.grad(W) - Y
-            W = W - has * self.lr * (batch.grad(W) - batch.grad(V) + full)
+            W = W - has * rate_at(self.lr, f, j, self.epochs) * (batch.grad(W) - batch.grad(V) + full)
         return W

@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.parts.step_sizes import Rate, Step
 from mpifed.core.component import Component
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 
-ServerStepSize = Annotated[float, Meta(gt=0, description="step size η of the server")]
+ServerStepSize = Annotated[Rate, Meta(description="step size η of the server")]
 
 
 class Memory(NamedTuple):
@@ -50,8 +51,8 @@ class ServerOptimizer(Component):
         return Memory(np.zeros_like(x), np.zeros_like(x[:0]))
 
     @abstractmethod
-    def rate(self, delta: Array, spread: float) -> float:
-        """Return η for Δ = ``delta`` (n,) and the mean ``spread`` of ‖w_i − x‖²."""
+    def rate(self, delta: Array, spread: float) -> float | Step:
+        """Return η, or its schedule, for Δ = ``delta`` (n,) and the mean ``spread`` of ‖w_i − x‖²."""
 
     @abstractmethod
     def direction(self, memory: Memory, delta: Array) -> tuple[Array, Memory]:
@@ -71,7 +72,7 @@ class ServerMomentum(ServerOptimizer, tag="momentum"):
     lr: ServerStepSize = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
 
-    def rate(self, delta: Array, spread: float) -> float:
+    def rate(self, delta: Array, spread: float) -> float | Step:
         return self.lr
 
     def direction(self, memory: Memory, delta: Array) -> tuple[Array, Memory]:
@@ -90,7 +91,7 @@ class Adaptive(ServerOptimizer):
     def begin(self, x: Array) -> Memory:
         return Memory(np.zeros_like(x), np.full_like(x, self.tau**2))
 
-    def rate(self, delta: Array, spread: float) -> float:
+    def rate(self, delta: Array, spread: float) -> float | Step:
         return self.lr
 
     def direction(self, memory: Memory, delta: Array) -> tuple[Array, Memory]:

@@ -1,16 +1,19 @@
-"""Rules for the step size γ, and learning-rate schedules with the formulas of torch.optim.lr_scheduler."""
+"""Rules for the step size γ, learning-rate schedules as in torch.optim.lr_scheduler, and rates that take them."""
 
 import math
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 from msgspec import Meta
 from msgspec.structs import replace
 
 from mpifed.core.arrays import is_number
-from mpifed.core.component import Component
+from mpifed.core.component import Component, StudyTable, analyse_type, copy_table, fields_of
+from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
-from mpifed.core.typing import Array
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array, PositiveFloat
 
 Factor = Annotated[float, Meta(gt=0, description="factor a")]
 
@@ -32,6 +35,7 @@ class Step(Component):
         "sqrt-samples": "mpifed.algorithms.parts.step_sizes:SqrtSamples",
         "step": "mpifed.algorithms.parts.step_sizes:StepDecay",
         "cosine": "mpifed.algorithms.parts.step_sizes:Cosine",
+        "inverse": "mpifed.algorithms.parts.step_sizes:Inverse",
         "warmup": "mpifed.algorithms.parts.step_sizes:Warmup",
     }
     default: ClassVar[str] = "log2"
@@ -42,6 +46,16 @@ class Step(Component):
     def build(cls, table: Any, path: str) -> Self:
         """Build the rule that ``table`` names; a number is the constant rule."""
         return super().build({"name": "constant", "a": table} if is_number(table) else table, path)
+
+    @classmethod
+    def build_beside_number(cls, table: Any, path: str) -> Self:
+        """Build the rule of a rate, which is one number for all clients."""
+        copy_table(table, path, 'it must be a number > 0, or a rule such as "log2"', short="name")
+        rule = cls.build(table, path)
+        if np.ndim(rule.gamma(0, 1, ONE_SAMPLE)):
+            right = 'a rate is one number for all clients, so take a rule that ignores their samples, such as "log2"'
+            raise UserError(f"{path} = {toml_value(rule.label())} is wrong: {right}")
+        return rule
 
     def within(self, by: str | None) -> "Step":
         """Return the rule as part of a schedule in the unit ``by``, which it takes if it has none of its own."""
@@ -148,6 +162,23 @@ class Cosine(StepSchedule, tag="cosine"):
         return self.least + (self.a - self.least) * (1 + math.cos(math.pi * fraction)) / 2
 
 
+class Inverse(StepSchedule, tag="inverse"):
+    """γ_t = a / (1 + t/over), with t counted from 0 in rounds or local steps: steps 1/k, half of ``a`` at t = over.
+
+    Source: X. Li, K. Huang, W. Yang, S. Wang, Z. Zhang, "On the convergence of FedAvg on non-IID data",
+    arXiv:1907.02189 (2020), Theorem 1, whose 2/(μ(γ + t)) has a = 2/(μγ) and over = γ.
+    """
+
+    # γ follows from the round and from options.
+    supports = Supports.EVERYTHING
+
+    a: Factor = 0.01
+    over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is half of a")] = 1
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a / (1 + self.time(k, k0) / self.over)
+
+
 class Warmup(StepSchedule, tag="warmup"):
     """γ_t = γ⁰ (first + (1 − first) t/over) before t = over, and from then on the rule ``then``, whose first γ is γ⁰.
 
@@ -170,3 +201,37 @@ class Warmup(StepSchedule, tag="warmup"):
         if t < self.over:
             return then.gamma(0, k0, d) * (self.first + (1 - self.first) * t / self.over)
         return then.gamma(k - self.over * (1 if self.by == "step" else k0), k0, d)
+
+
+Rate = PositiveFloat | Step  # type of a step size or learning rate: a number or a schedule, one for all clients
+ONE_SAMPLE = np.ones((1, 1))  # numbers d_i of samples; rules that use them give an array, also for one client
+
+
+def rate_at(rate: float | Step, at: Any, j: int = 0, k0: int = 1) -> Any:
+    """Return the number that ``rate`` is in the round of ``at``, a federation or the ``f`` of a client method.
+
+    ``j`` is the local step, from 0, of ``k0`` steps a round: schedules by step count these over the whole run. Clients
+    of asynchronous runs have the rate of the round in which they were sent their model: (c, 1).
+    """
+    if Step not in type(rate).__mro__:
+        return rate
+    if np.ndim(at.round):
+        return at.block.real(at.xp.asarray([[rate_of_round(rate, round, j, k0)] for round in at.round.tolist()]))
+    return rate_of_round(rate, at.round, j, k0)
+
+
+def rate_of_round(rule: Any, round: int, j: int, k0: int) -> float:
+    """Return γ in local step ``j`` of a round; before round one that of round one."""
+    return float(rule.gamma((max(round, 1) - 1) * k0 + j, k0, ONE_SAMPLE))
+
+
+def find_schedules(component: StudyTable) -> dict[str, Any]:
+    """Return the rates that follow a schedule where they could be a number, by key, such as lr or server.lr."""
+    schedules: dict[str, Any] = {}
+    for key, field in fields_of(type(component)).items():
+        value = getattr(component, field.name)
+        if Component in type(value).__mro__:
+            schedules |= {f"{key}.{inner}": rule for inner, rule in find_schedules(value).items()}
+            if float in analyse_type(field.type)[2]:
+                schedules[key] = value
+    return schedules

@@ -169,7 +169,7 @@ def test_what_every_run_passes_imports_no_feature():
 
 
 READ = {
-    f"mpifed.results.{name}" for name in ("result", "columns", "over_clients", "coefficients")
+    f"mpifed.results.{name}" for name in ("result", "columns", "over_clients", "coefficients", "best")
 }  # without the writer
 
 

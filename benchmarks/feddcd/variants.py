@@ -43,7 +43,7 @@ class MnistHalves(MnistScale):
         order, sizes = rule.split(y, self.clients, stream(seed if self.seed is None else self.seed, "partition"))
         tests = np.diff(even_edges(len(y_test), self.clients))
         test = scale_pixels(X_test, *self.scale), y_test, None, tests
-        pool = Pool(scale_pixels(X, *self.scale), y, order, sizes, dtype, test)
+        pool = Pool(scale_pixels(X, *self.scale), y, order, sizes, dtype, test=test)
         pool.source, pool.division = str(path), rule.describe()
         return pool
 

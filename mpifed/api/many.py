@@ -4,7 +4,7 @@ import glob
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from mpifed.api.result import Result, draw, load
 from mpifed.core.errors import UserError, import_required
@@ -90,6 +90,13 @@ def setting_value(result: results.RunRecord, key: str) -> Any:
     return toml_value(value) if isinstance(value, list) else value
 
 
+class TableForm(TypedDict, total=False):
+    """The form of a table, and the round whose numbers it has."""
+
+    format: str
+    at: str
+
+
 def compare(
     runs: ResultsLike,
     columns: Sequence[str] | None = None,
@@ -97,8 +104,7 @@ def compare(
     by: Sequence[str] = ("seed",),
     sort: str | None = None,
     all: bool = False,
-    format: str = "terminal",
-    at: str = "end",
+    **form: Unpack[TableForm],
 ) -> str:
     """Return a table of runs, mean ± standard deviation over ``by``, as the command ``compare`` prints it.
 
@@ -109,7 +115,7 @@ def compare(
     ``format``: terminal, markdown, latex or csv. ``at``: "end", or "best", numbers of the best round by what the run
     chose by, as ``Result.best``. UserError for a setting or column that no run has.
     """
-    return tables.compare(load_results(runs), tables.TableOptions(by, columns, sort, all, format, at=at))
+    return tables.compare(load_results(runs), tables.TableOptions(by, columns, sort, all, **form))
 
 
 def plot(

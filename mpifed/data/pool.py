@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from msgspec import Meta
@@ -37,6 +37,13 @@ class PoolSamples(NamedTuple):
     sizes: Any  # (m,); None where a partition is to divide the rows
 
 
+class HeldSamples(TypedDict, total=False):
+    """Samples of a pool that are not for training, as (X, y, order, sizes)."""
+
+    test: Any
+    validation: Any
+
+
 class Pool(Dataset):
     """Samples X (d, n), y (d,) of which client i owns the next ``sizes[i]`` rows of ``order``; see ``PoolSamples``.
 
@@ -52,14 +59,7 @@ class Pool(Dataset):
     source = "the data set"
 
     def __init__(
-        self,
-        X: Any,
-        y: Array,
-        order: Array | None,
-        sizes: Array,
-        dtype: str = "float64",
-        test: Any = None,
-        validation: Any = None,
+        self, X: Any, y: Array, order: Array | None, sizes: Array, dtype: str = "float64", **held: Unpack[HeldSamples]
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.sparse = sp.issparse(X) or getattr(X, "sparse", False)
@@ -67,8 +67,7 @@ class Pool(Dataset):
         self.n = int(X.shape[1])
         self.sizes = np.asarray(sizes, dtype=np.int64)
         self.samples = {TRAINING: PoolSamples(X, y, order, self.sizes)}
-        held = {TEST: test, VALIDATION: validation}
-        self.samples |= {role: PoolSamples(*part) for role, part in held.items() if part is not None}
+        self.samples |= {role: PoolSamples(*part) for role, part in held.items() if part is not None}  # type: ignore[misc]
         self.starts: dict[str, Array] = {}
         for role, part in self.samples.items():
             sizes = np.asarray(part.sizes, dtype=np.int64)
@@ -196,7 +195,7 @@ def make_pool(data: Any, train: PoolSamples, held: Held, seed: int, dtype: str, 
     if amounts := amounts_of(data, held):
         samples, drawn = hold_out(samples, count_samples_held_out(sizes, amounts), seed, data.stratify)
         held |= drawn
-    pool = Pool(*samples, dtype, held.get(TEST), held.get(VALIDATION))
+    pool = Pool(*samples, dtype, test=held.get(TEST), validation=held.get(VALIDATION))
     pool.source = source
     pool.division = division
     if names:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import is_number
 from mpifed.core.errors import UserError
 from mpifed.core.roles import HELD_OUT
 from mpifed.core.streams import streams
@@ -27,7 +28,7 @@ AT_ONCE = 1 << 10  # clients whose streams are in memory at the same time
 def amounts_of(data: Any, held: Mapping[str, Any]) -> dict[str, Amount]:
     """Return the amounts above 0 by role that [data] states of samples to hold out, beside those that it ``held``."""
     amounts = {role: getattr(data, role) for role in HELD_OUT if role not in held}
-    return {role: amount for role, amount in amounts.items() if amount and not isinstance(amount, str)}
+    return {role: amount for role, amount in amounts.items() if amount and is_number(amount)}
 
 
 def count_samples_held_out(sizes: Array, amounts: Mapping[str, Amount]) -> dict[str, Array]:
@@ -36,11 +37,11 @@ def count_samples_held_out(sizes: Array, amounts: Mapping[str, Amount]) -> dict[
     Raises UserError where no client has a sample for a role, or where none is left for training.
     """
     # Not by rounding of numpy, which takes halves to even numbers: 2 of 2.5, but 4 of 3.5.
-    shares = {role: amount * sizes + 0.5 if isinstance(amount, float) else amount for role, amount in amounts.items()}
+    shares = {role: amount * sizes + 0.5 if amount < 1 else amount for role, amount in amounts.items()}
     wanted = {role: np.floor(np.broadcast_to(share, sizes.shape)).astype(np.int64) for role, share in shares.items()}
     stated = " and ".join(f"data.{role} = {amount}" for role, amount in amounts.items())
     largest = f"because no client has more than {sizes.max()} samples"
-    alone = len(amounts) == 1 and isinstance(next(iter(amounts.values())), float)
+    alone = len(amounts) == 1 and next(iter(amounts.values())) < 1
     if not alone and (sum(wanted.values()) >= sizes).all():
         leave = "leaves" if len(amounts) == 1 else "leave"
         raise UserError(f"{stated} {leave} no client a training sample, {largest}: lower the shares or numbers")
@@ -112,7 +113,7 @@ def apportion(count: int, members: Array, most: Array) -> Array:
     return parts
 
 
-def split_generated(generated: GeneratedDataset, data: Any) -> DatasetWrapper | GeneratedDataset:
+def split_source(generated: GeneratedDataset, data: Any) -> DatasetWrapper | GeneratedDataset:
     """Return a generated data set in which each client holds out the samples that [data] states."""
     amounts = amounts_of(data, {})
     return SplitDataset(generated, amounts) if amounts else generated

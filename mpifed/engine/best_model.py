@@ -12,6 +12,7 @@ from mpifed.core.roles import TEST, VALIDATED
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
+from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
 from mpifed.federation.callback import Callback
 from mpifed.federation.evaluation import Evaluation
@@ -25,6 +26,7 @@ class BestModel(Plugin, Callback):
 
     # As record.models: it is of the true data, and a note says that models alone may be published.
     supports = Supports.EVERYTHING
+    conflicts = CONFLICTS["best_model"]
 
     column = "objective"
     by_test = False

@@ -65,9 +65,10 @@ def prepare(
     if x is not None:
         first, nodes = split_start_model(x, (data.m, first.size), config)
     role, validation = data.role, data.validation
-    config.stop.check_roles(role, validation)
+    if config.stop.by or config.stop.accuracy:
+        config.stop.check_roles(role, validation)
     setup = RunSpec(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=role)
-    setup = setup._replace(validation=validation, test_loss=config.stop.reads_test_loss(role, validation))
+    setup = setup._replace(validation=validation, test_loss=validation is not None or config.stop.by_test)
     if count is not None:
         setup = setup._replace(counted=count(config, loaded, data.sizes))
     for feature in features:

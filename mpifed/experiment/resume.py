@@ -62,14 +62,17 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[Table, S
             f"{key} = {wanted} is wrong: {name} has {was}, and "
             f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
         )
-    if new.record.best and new.stop.by != old.stop.by:
-        raise UserError(
-            f"stop.by must stay {old.stop.by or 'absent'} where the best model by it is stored: {name} has one"
-        )
     if saved is not None:
+        refuse_other_choice(old, new, name)
         refuse_missing_columns(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
+
+
+def refuse_other_choice(old: Experiment, new: Experiment, name: str) -> None:
+    """Raise UserError where the best model of the rounds so far was chosen by something else than stop.by."""
+    if new.record.best and new.stop.by != old.stop.by:
+        raise UserError(f"stop.by = {new.stop.by} is wrong: {name} has its best model by {old.stop.by}")
 
 
 def refuse_missing_columns(before: RunRecord, new: Experiment, name: str) -> None:

@@ -16,9 +16,14 @@ class StopJudge:
     """
 
     def __init__(self, stop: StopRules, sizes: tuple[int, int], role: Role, validated: bool) -> None:
-        self.stop, self.sizes, self.role, self.validated = stop, sizes, role, validated
-        column = stop.column(validated)
-        self.patience = Patience(stop, column, COLUMNS[column].better) if stop.patience else None
+        self.stop = stop
+        self.sizes = sizes
+        self.role = role
+        self.validated = validated
+        self.patience = None
+        if stop.patience:
+            column = stop.column(validated)
+            self.patience = Patience(stop, column, COLUMNS[column].better)
 
     def judge_all(self, history: History) -> str | None:
         """Return why a run with these evaluations has ended after the last of them, or None."""

@@ -63,11 +63,6 @@ METHODS = [
         lambda c: c.stop.accuracy and not c.problem.classifies(),
     ),
     Conflict(
-        ("stop.patience", "fewer evaluations"),
-        "stop.patience = {stop.patience} cannot end a run that is evaluated {times} times: lower it or evaluate.every",
-        too_few_evaluations,
-    ),
-    Conflict(
         ("data.stratify", "a problem without classes"),
         "data.stratify = true divides classes, and {loss} has none: leave it out",
         lambda c: getattr(c.data, "stratify", False) and not c.problem.classifies(),
@@ -177,6 +172,13 @@ TRAINED = [
     ),
 ]
 
+CHOSEN = [
+    Conflict(
+        ("stop.patience", "fewer evaluations"),
+        "stop.patience = {stop.patience} cannot end a run that is evaluated {times} times: lower it or evaluate.every",
+        too_few_evaluations,
+    ),
+]
 PERSONAL = [
     Conflict(
         ("record.personal", "a method without personal models"),
@@ -337,6 +339,7 @@ CONFLICTS = {  # rows by the plug-in that names them
     "by_client": EVALUATED,
     "unseen": UNSEEN,
     "network_training": TRAINED,
+    "best_model": CHOSEN,
     "personal_models": PERSONAL,
     "client_weights": WEIGHTED,
     "penalty": PENALISED,

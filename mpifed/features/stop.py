@@ -67,13 +67,10 @@ class StopRules(StudyTable):
         default = f"{VALIDATED}objective" if validated else "objective"
         return {None: default, VALIDATION: f"{VALIDATED}objective", TEST: "test_objective"}.get(self.by, self.by or "")
 
-    def accuracy_column(self, validated: bool) -> str:
-        """Return the column that ``accuracy`` looks at."""
-        return f"{VALIDATED}accuracy" if validated and self.by != TEST else "accuracy"
-
-    def reads_test_loss(self, role: Role, validation: Role | None) -> bool:
-        """Return whether the objective of test samples is evaluated, beside other numbers over samples."""
-        return role.name == TEST and (validation is not None or self.column(False) == "test_objective")
+    @property
+    def by_test(self) -> bool:
+        """True if the objective of test samples is what models are chosen by."""
+        return self.by in (TEST, "test_objective")
 
     def check_roles(self, role: Role, validation: Role | None) -> None:
         """Raise UserError where models would be chosen by samples that are not there, or by test samples unasked."""
@@ -102,10 +99,11 @@ class StopRules(StudyTable):
             return reason
         if self.objective_gap and self.optimum is not None and f[-1] - self.optimum <= self.objective_gap:
             return f"objective_gap: f − f* {f[-1] - self.optimum:.3g} <= {self.objective_gap:.3g}"
-        accuracy = history.get(self.accuracy_column(validated), [0.0])[-1]
-        if self.accuracy and accuracy >= self.accuracy:
+        if self.accuracy:
             of = VALIDATION if validated and self.by != TEST else role.name
-            return f"accuracy: {accuracy:.4g} of {of} samples >= {self.accuracy:.4g}"
+            accuracy = history.get(f"{VALIDATED}accuracy" if of == VALIDATION else "accuracy", [0.0])[-1]
+            if accuracy >= self.accuracy:
+                return f"accuracy: {accuracy:.4g} of {of} samples >= {self.accuracy:.4g}"
         if self.variance and len(f) >= 4:
             bound = self.variance * n / (1 + f[-1])
             spread = float(np.var(f[-4:], ddof=1))

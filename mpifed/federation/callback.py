@@ -65,9 +65,11 @@ def export_callbacks(callbacks: Iterable[Callback]) -> dict[str, Array]:
     """Return the arrays that callbacks keep, under names with a blank; UserError for other things than arrays."""
     arrays: dict[str, Array] = {}
     for callback in callbacks:
-        if not isinstance(callback.state, dict):
-            raise UserError(f"{type(callback).__name__}.state is no table of arrays by name, which checkpoints save")
-        arrays |= {f"{type(callback).__name__} {name}": np.asarray(array) for name, array in callback.state.items()}
+        name = type(callback).__name__
+        try:
+            arrays |= {f"{name} {key}": np.asarray(array) for key, array in dict(callback.state).items()}
+        except (TypeError, ValueError):
+            raise UserError(f"{name}.state is no table of arrays by name, which checkpoints save") from None
     return arrays
 
 

@@ -44,7 +44,8 @@ class Evaluation:
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measure_names()
         self.by_client = bool(setup.problem.client_measures())
-        self.role, self.validation, self.test_loss = setup.role, setup.validation, setup.test_loss
+        self.role, self.validation = setup.role, setup.validation
+        self.test_loss = setup.test_loss and self.role.name == TEST
         self.local_transforms: list[LocalTransform] = []
         # evaluations of the hosts themselves, beside methods of the algorithm: name -> method(f, client, *args)
         self.evaluators: dict[str, Callable[..., dict[str, Array]]] = {
@@ -72,19 +73,7 @@ class Evaluation:
         """
         # transforms for evaluation change f, but not the numbers that the method records of itself
         f_eval = f.with_transforms(self.local_transforms) if self.local_transforms else f
-        losses = {}
-        if self.test_loss:
-            value, gradient = f_eval.value_grad(x)
-            losses[TEST_LOSS], *accuracy = f_eval.assess(x, TEST)
-        else:
-            value, gradient, *accuracy = f_eval.evaluate(x)
-        samples = f.d * value
-        if f_eval.transforms and f_eval.factors is not None:
-            # a mean over samples has no weights of clients. They are divided out, because a second pass would cost more
-            samples = samples / f_eval.factors
-        sums = {"objective": value, "objective_samples": samples, "gradient": gradient}
-        sums |= zip(ACCURACY, accuracy, strict=False)
-        sums |= losses
+        sums = self._evaluate_server_model(f_eval, x)
         theta = None
         if self.personal_models is not None:
             theta = self.personal_models(f_eval, client)
@@ -111,6 +100,21 @@ class Evaluation:
         # an empty array tells rank 0 to request maxima, which take another reduction. The name is part of the layout,
         # which ranks exchange once, so no message is longer for it
         return sums | {name: f.zeros(0) for name in maxima}
+
+    def _evaluate_server_model(self, f: Local, x: Array) -> dict[str, Array]:
+        """Evaluate f and its gradient, and numbers over the samples on which models are evaluated: (c,) each."""
+        losses = {}
+        if self.test_loss:
+            value, gradient = f.value_grad(x)
+            losses[TEST_LOSS], *accuracy = f.assess(x, TEST)
+        else:
+            value, gradient, *accuracy = f.evaluate(x)
+        samples = f.d * value
+        if f.transforms and f.factors is not None:
+            # a mean over samples has no weights of clients. They are divided out, because a second pass would cost more
+            samples = samples / f.factors
+        sums = {"objective": value, "objective_samples": samples, "gradient": gradient}
+        return sums | dict(zip(ACCURACY, accuracy, strict=False)) | losses
 
     def validate(self, f: Local, theta: Array | None, x: Array) -> dict[str, Array]:
         """Evaluate the numbers over validation samples at x (n,), and at clients' own models ``theta``: (c,) each."""

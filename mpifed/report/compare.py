@@ -53,7 +53,7 @@ class TableOptions(NamedTuple):
     columns: Sequence[str] | None = None  # recorded columns, or rounds (CR), tct, lct, bytes (up and down); None: usual
     sort: str | None = None  # a setting, from small to large, or a column, best first
     everything: bool = False  # count unfinished runs too
-    form: str = "terminal"  # one of FORMATS
+    format: str = "terminal"  # one of FORMATS
     bold: bool = False  # the terminal can show bold text
     at: str = "end"  # or "best": numbers of the best evaluation
     rename: Sequence[str] = ()  # OLD=NEW, for names of methods, settings and columns
@@ -77,7 +77,7 @@ def compare(results: Sequence[RunRecord], layout: TableOptions) -> str:
     ends = {name: [of[k] for k in order] for name, of in ends.items()}
     table, ties = build_table(groups, ends, results, layout)
     # A terminal without bold shows no best numbers, so that ties need no explanation.
-    named = ties and (layout.form != "terminal" or layout.bold)
+    named = ties and (layout.format != "terminal" or layout.bold)
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if named else []
     without = [name for name in ends if any(role.missing for role in sample_roles(name, results))]
     if without:
@@ -120,11 +120,11 @@ def unlike_ends(groups: RunGroups, names: Sequence[str], layout: TableOptions) -
 
 def format_with_notes(table: ReportTable, groups: RunGroups, layout: TableOptions, notes: Sequence[str] = ()) -> str:
     """Return the text of a table with notes, one for each unfinished run, which does not count; CSV has none."""
-    text = format_table(table, layout.form, layout.bold)
+    text = format_table(table, layout.format, layout.bold)
     lines = [*notes, *left_out_lines((run for group in groups.groups for run in group.runs), layout.everything)]
-    if layout.form == "csv" or not lines:
+    if layout.format == "csv" or not lines:
         return text
-    return "\n".join([*(f"% {line}" for line in lines), text] if layout.form == "latex" else [text, "", *lines])
+    return "\n".join([*(f"% {line}" for line in lines), text] if layout.format == "latex" else [text, "", *lines])
 
 
 def choose_metrics(results: Sequence[RunRecord], columns: Sequence[str] | None, groups: RunGroups) -> list[str]:
@@ -155,7 +155,7 @@ def build_table(
     groups: RunGroups, ends: EndsByMetric, results: Sequence[RunRecord], layout: TableOptions
 ) -> tuple[ReportTable, list[str]]:
     table = make_leading_table(groups, results, layout)
-    add_samples(table, groups, ends, layout.form == "csv")
+    add_samples(table, groups, ends, layout.format == "csv")
     ties = []
     for name, rows in ends.items():
         values = list(map(mean_and_sd, rows))
@@ -193,7 +193,7 @@ def add_samples(table: ReportTable, groups: RunGroups, names: Iterable[str], pla
 def make_leading_table(groups: RunGroups, results: Sequence[RunRecord], layout: TableOptions) -> ReportTable:
     """Return a table with the first columns: settings, and n and status where rows differ in them; n always in CSV."""
     names = groups.names
-    for_csv = layout.form == "csv"
+    for_csv = layout.format == "csv"
     table = ReportTable([], [], [[] for _ in groups.groups], [])
     for key, short in groups.keys.items():
         cells = [group.settings.get(key, ABSENT) for group in groups.groups]
@@ -218,7 +218,7 @@ def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions)
     few seeds in common for any p below ``LEVEL``, a sentence that says so. UserError for a column that no run or not
     every row has or that is neither better nor worse, and for a single row.
     """
-    if layout.form == "csv":
+    if layout.format == "csv":
         choose = "choose terminal, markdown or latex"
         raise UserError(f"--test does not go with --format csv, which holds one table: {choose}")
     results, _ = choose_rounds(results, layout.at)
@@ -236,7 +236,7 @@ def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions)
     # Holm's correction would order pairs by their seeds rather than by their rows.
     common = [key for key in ends[0] if all(math.isfinite(row.get(key, math.nan)) for row in ends)]
     if few := explain_too_few(len(common), len(ends)):
-        comment = "% " if layout.form == "latex" else ""
+        comment = "% " if layout.format == "latex" else ""
         return f"{comment}--test {name} has too few seeds: {few}"
     values = np.array([[-sign * row[key] for row in ends] for key in common])
     tests = pairwise_tests(values)
@@ -244,7 +244,7 @@ def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions)
     table.add(("", ""), "a", [f"{names[pair.a]} – {names[pair.b]}" for pair in tests])
     table.add(("seeds better", "seeds better"), "better", [f"{pair.wins} : {pair.losses}" for pair in tests])
     table.add(("p (Holm)", "$p$ (Holm)"), "p", [Number(pair.p) for pair in tests])
-    return format_table(table, layout.form, layout.bold)
+    return format_table(table, layout.format, layout.bold)
 
 
 def require_testable(holds: object, name: str, fault: str) -> None:

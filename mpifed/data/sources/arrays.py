@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 from msgspec import Meta
@@ -41,6 +41,7 @@ class HeldArrays:
     def digest(self) -> str:
         """Return the hash of all arrays."""
         sha256 = hashlib.sha256()
+        sha256.update(VALIDATION.encode() * (VALIDATION in self.held))  # which arrays are whose
         for X, *others in (self.train, *self.held.values()):
             arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
             for array in (array for array in [*arrays, *others] if array is not None):
@@ -90,6 +91,17 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
         return pool
 
 
+class ArrayOptions(TypedDict, total=False):
+    """Further options of ``arrays``: samples to choose by, and columns (d,) of samples."""
+
+    validation: Amount | tuple[Any, ArrayLike, Sequence[Any] | Array]
+    stratify: bool
+    weight: ArrayLike
+    frequency: ArrayLike
+    offset: ArrayLike
+    exposure: ArrayLike
+
+
 def arrays(
     X: Any,
     y: ArrayLike,
@@ -97,10 +109,8 @@ def arrays(
     *,
     partition: Any = None,
     test: Amount | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
-    validation: Amount | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
-    stratify: bool = False,
     classes: int | Sequence[int | str] | None = None,
-    **columns: ArrayLike,
+    **options: Unpack[ArrayOptions],
 ) -> Data:
     """Return federated data from arrays in memory: ``mpifed.arrays(X, y, clients)``.
 
@@ -110,7 +120,7 @@ def arrays(
     (default: iid) divides the samples. ``test``: share or number of each client's samples that is kept for testing,
     or (X_test, y_test, clients_test) with ``clients_test`` as ``clients``; ``validation`` likewise, for choosing by.
     ``stratify``: keep the proportions of a client's classes. ``classes``: how many there are, or their labels in order
-    (default: those of y). ``columns``, (d,) numbers each: ``weight`` (prior weights) or ``frequency``
+    (default: those of y). Columns, (d,) numbers each: ``weight`` (prior weights) or ``frequency``
     (how many samples a row stands for), ``offset`` (added to scores), ``exposure``.
 
     The arrays are not copied; results have their shape and hash. Under mpirun every rank needs the same ones.
@@ -119,18 +129,15 @@ def arrays(
     train, names, m = train_samples(X, y, clients)
     if train.sizes is not None and partition is not None:
         raise UserError("partition contradicts clients, which say already whose each sample is: give their number")
-    parts: dict[str, PoolSamples] = {}
-    amounts: dict[str, Any] = {}
-    for role, given in ((TEST, test), (VALIDATION, validation)):
-        if isinstance(given, tuple):
-            if train.sizes is None:
-                raise UserError(f"{role} samples of clients need clients that say whose each training sample is, too")
-            parts[role] = held_samples(given, train, names, role)
-        amounts[role] = 0.0 if isinstance(given, tuple) else given
+    columns: dict[str, Any] = {**options}
+    others = {"partition": partition, "classes": classes, "stratify": columns.pop("stratify", None)}
+    amounts: dict[str, Any] = {TEST: test, VALIDATION: columns.pop(VALIDATION, 0.0)}
+    own = {role: given for role, given in amounts.items() if not is_number(given)}
+    parts = {role: held_samples(given, train, names, role) for role, given in own.items()}
     held = HeldArrays(train, parts, check_columns(columns, len(train.y), parts))
-    options = {"partition": partition, "classes": classes, "stratify": stratify or None}
-    table = {"shape": list(train.X.shape), "sha256": held.digest(), "clients": m, **amounts}
-    table |= {key: to_plain(value, key) for key, value in options.items() if value is not None}
+    table = {"shape": list(train.X.shape), "sha256": held.digest(), "clients": m}
+    table |= {role: 0.0 if role in parts else amount for role, amount in amounts.items()}
+    table |= {key: to_plain(value, key) for key, value in others.items() if value is not None}
     return keep(Arrays.fill(table, "data"), held)
 
 
@@ -158,6 +165,8 @@ def train_samples(X: Any, y: ArrayLike, clients: Any) -> tuple[PoolSamples, Arra
 
 def held_samples(given: tuple[Any, ...], train: PoolSamples, names: Array | None, role: str) -> PoolSamples:
     """Return the samples of (X_test, y_test, clients_test) in a role, checked against those for training."""
+    if train.sizes is None:
+        raise UserError(f"{role} samples of clients need clients that say whose each training sample is, too")
     whose = f"clients_{role}"
     if len(given) != 3:
         raise UserError(f"{role} has {len(given)} parts: it must be a share, or (X_{role}, y_{role}, {whose})")

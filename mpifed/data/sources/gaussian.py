@@ -9,7 +9,7 @@ from mpifed.core.promises import Supports, supporting
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Data, Dataset, GeneratedDataset
-from mpifed.data.split import TestAmount, ValidationAmount, split_generated
+from mpifed.data.split import TestAmount, ValidationAmount, split_source
 
 CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as drawing a thousand numbers
 
@@ -82,4 +82,4 @@ class Gaussian(Data, tag="gaussian"):
             raise ValueError(f"noise = {self.noise} is the share of labels flipped: it must be between 0 and 1")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_generated(GaussianClients(self, seed, dtype), self)
+        return split_source(GaussianClients(self, seed, dtype), self)

@@ -18,7 +18,7 @@ from mpifed.data.dataset import (
     GeneratedDataset,
     iter_client_ranges,
 )
-from mpifed.data.split import TestAmount, ValidationAmount, split_generated
+from mpifed.data.split import TestAmount, ValidationAmount, split_source
 
 AT_ONCE = 1 << 18  # numbers drawn at once: 2 MB
 WAVES = 4  # number of waves in the pattern of a class
@@ -114,7 +114,7 @@ class Synthetic(Data, tag="synthetic"):
             raise ValueError(f"least = {self.least} is more than most = {self.most}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_generated(SyntheticClients(self, seed, dtype), self)
+        return split_source(SyntheticClients(self, seed, dtype), self)
 
 
 class GeneratedImages(ClientByClient):
@@ -180,4 +180,4 @@ class ImageClasses(Data, tag="images"):
             raise ValueError(f"per_client = {self.per_client} is more than classes = {self.classes}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return split_generated(GeneratedImages(self, seed, dtype), self)
+        return split_source(GeneratedImages(self, seed, dtype), self)

@@ -199,8 +199,8 @@ def datasets(
     tests, choosing = (
         given if is_number(given) else read_datasets(given, empty=True)[:3] for given in (test, validation)
     )
-    options: dict[str, Any] = {"test": tests, "validation": choosing, "stratify": stratify}
-    return arrays(X, y, clients, partition=partition, classes=classes, **options)
+    held: dict[str, Any] = {"test": tests, "validation": choosing, "stratify": stratify}
+    return arrays(X, y, clients, partition=partition, classes=classes, **held)
 
 
 def read_datasets(value: Any, empty: bool = False) -> tuple[Array, Array, Any, tuple[int, ...]]:

@@ -218,3 +218,39 @@ def test_a_table_has_numbers_of_the_best_round_and_a_picture_marks_it():
     ]
     assert f"best round, by validation_objective  {result.best.round}" in result.summary()
     assert command("compare", "out.h5", "--at", "middle").code == 2
+
+
+@pytest.mark.torch
+def test_a_loop_in_pytorch_that_stops_by_patience_has_the_same_round_and_the_same_best_model():
+    torch = pytest.importorskip("torch")
+    result = run(**OVERFITS | {"selection": "all"})
+    parts = {
+        role: [(torch.tensor(A), torch.tensor(b).long()) for A, b in samples(role)]
+        for role in ("training", "validation")
+    }
+
+    def loss(x, sample, label):
+        return torch.nn.functional.cross_entropy(sample @ x[: C * N].view(C, N).T + x[C * N :], label)
+
+    server, best, waited, k = torch.zeros(C * N + C, dtype=torch.float64), np.inf, 0, 0
+    while True:
+        value = torch.stack([loss(server, *part) for part in parts["validation"]]).mean().item()
+        waited += 1
+        if value < best:
+            best, waited, at, chosen = value, 0, k, server.clone()
+        if waited == 4:
+            break
+        models = []
+        for part in parts["training"]:
+            x = server.clone().requires_grad_()
+            stepper = torch.optim.SGD([x], lr=1.0)
+            for _ in range(4):
+                stepper.zero_grad()
+                loss(x, *part).backward()
+                stepper.step()
+            models.append(x.detach())
+        server = torch.stack(models).mean(dim=0)
+        k += 1
+    assert (result.cr, result.best.round) == (k, at)
+    assert np.abs(result.best.x - chosen.numpy()).max() <= 1e-12 * np.abs(result.best.x).max()
+    assert abs(result.best.numbers["validation_objective"] - best) <= 1e-12

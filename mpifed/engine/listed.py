@@ -130,7 +130,7 @@ def refuse_study(
 def refuse_loaded(c: Experiment, selector: Selector, data: Dataset, features: Iterable[Plugin]) -> None:
     """Raise UserError where parts of a study conflict with the loaded data, or with the selector of a round."""
     columns = () if data.columns is None else data.columns.names
-    refuse_study(LoadedSettings(c, selector, data.m, columns), Moment.DATA, features)
+    refuse_study(LoadedSettings(c, selector, data.m, columns, data.sizes), Moment.DATA, features)
 
 
 def refuse_large(setup: RunSpec) -> None:

@@ -6,6 +6,7 @@ The first row that a study breaks ends it. The page "what goes with what" is pri
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from mpifed.core.toml import toml_value
 from mpifed.features.conditions import (
@@ -35,10 +36,23 @@ def mini_batches(c: Experiment) -> Violation:
     """Return the size of mini-batches, with its key, where f_i is no mean over samples; else None."""
     if c.problem.sampled:
         return None
-    solver = getattr(c.algorithm, "solver", None)
-    for key, table in {"algorithm": c.algorithm, "algorithm.solver": solver, "selection": c.selection}.items():
+    for key, table in {**training_tables(c), "selection": c.selection}.items():
         if size := getattr(table, "batch_size", 0):
             return {"key": key, "size": size}
+    return None
+
+
+def training_tables(c: Experiment) -> dict[str, Any]:
+    """Return the tables that may have options of mini-batches, by their keys."""
+    return {"algorithm": c.algorithm, "algorithm.solver": getattr(c.algorithm, "solver", None)}
+
+
+def unfilled_batch(c: LoadedSettings) -> Violation:
+    """Return the size of an epoch's mini-batches that a client never fills, where others are left out; else None."""
+    for key, table in training_tables(c.config).items():
+        drops = getattr(table, "last_batch", "keep") == "drop" and table.epochs and not getattr(table, "steps", None)
+        if drops and c.sizes.min() < table.batch_size:
+            return {"key": key, "size": table.batch_size, "client": c.sizes.argmin(), "samples": c.sizes.min()}
     return None
 
 
@@ -60,6 +74,14 @@ METHODS = [
         ("mini-batches", "a problem whose f_i is no mean over samples"),
         "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
         mini_batches,
+    ),
+    Conflict(
+        ('last_batch = "drop"', "a client of fewer samples than batch_size"),
+        '{key}.last_batch = "drop" is wrong: client {client} has {samples} samples, which never fill a mini-batch of '
+        "{key}.batch_size = {size}, so batch_size must be at most {samples}, or last_batch one that drops no sample, "
+        'such as "merge"',
+        unfilled_batch,
+        Moment.DATA,
     ),
     Conflict(
         ("a method on graphs", "no table [graph]"),

@@ -102,7 +102,8 @@ class TorchProblem(Training):
         if not net.takes_one_sample and min(data.sizes) == 1:
             raise ValueError(
                 f"client {int(np.argmin(data.sizes))} has one sample, but the network takes two or more at a time, "
-                "as batch normalisation does"
+                "as batch normalisation does: raise data.partition.least_samples, which dirichlet has, or normalise "
+                "single samples, as torch.nn.GroupNorm does"
             )
         return self.first_parameters(net, data)
 

@@ -16,7 +16,7 @@ from mpifed.algorithms.newton import Newton
 from mpifed.core import memory
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.federation import local as module
+from mpifed.federation import mini_batches as module
 from mpifed.federation.participation.selection import All
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic

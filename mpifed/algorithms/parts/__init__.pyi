@@ -2,6 +2,8 @@
 
 from mpifed.algorithms.bases.algorithm import BatchSize as BatchSize
 from mpifed.algorithms.bases.algorithm import Client as Client
+from mpifed.algorithms.bases.algorithm import LastBatch as LastBatch
+from mpifed.algorithms.bases.algorithm import LocalEpochs as LocalEpochs
 from mpifed.algorithms.bases.algorithm import LocalIterations as LocalIterations
 from mpifed.algorithms.bases.algorithm import Privacy as Privacy
 from mpifed.algorithms.bases.algorithm import Server as Server

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import count_gradients
+from mpifed.algorithms.bases.algorithm import LastBatch, count_gradients
 from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.optimizers import Clip
 from mpifed.core.component import Component
@@ -15,6 +15,7 @@ from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveInt
 from mpifed.federation.local import Local
 from mpifed.federation.local_transform import Steps
+from mpifed.federation.mini_batches import MiniBatches
 from mpifed.federation.traits import Requirement
 from mpifed.problems.gram import conjugate_gradients
 from mpifed.problems.problem import RowMap
@@ -186,8 +187,8 @@ class RegularisedLocal(Local):
     def take(self, rows: Array) -> Local:
         return RegularisedLocal(self.f.take(rows), self.rho)
 
-    def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
-        for j, batch, has in self.f._steps(k0, epochs, size):
+    def _steps(self, batches: MiniBatches) -> Steps[Local]:
+        for j, batch, has in self.f._steps(batches):
             yield j, self if batch is self.f else RegularisedLocal(batch, self.rho), has
 
     def grad(self, X: Array) -> Array:
@@ -244,7 +245,7 @@ class AugmentedLagrangian(NamedTuple):
 
 
 SolverStepSize = Annotated[float, Meta(gt=0, description="step size γ")]
-Epochs = Annotated[int, Meta(ge=1, description="passes over the client's samples")]
+Epochs = Annotated[float, Meta(gt=0, description="passes over the client's samples, such as 2.5")]
 SolverBatchSize = Annotated[
     int, Meta(ge=0, description="samples of a mini-batch; 0: all, so that an epoch is one step")
 ]
@@ -262,10 +263,15 @@ class SGDSolver(Solver, tag="sgd"):
         None
     )
     batch_size: SolverBatchSize = 10
+    last_batch: LastBatch = "keep"
     clip: Clip = 0.0
 
     def sample_gradients(self, d: Array) -> Array:
-        return count_gradients(d, self.steps or 0, 0 if self.steps else self.epochs, self.batch_size)
+        return count_gradients(d, *self.batches())
+
+    def batches(self) -> MiniBatches:
+        """Return the mini-batches of the options: of epochs, or ``steps`` drawn anew."""
+        return MiniBatches(self.steps or 0, 0 if self.steps else self.epochs, self.batch_size, self.last_batch)
 
     def rule(self) -> optimizers.Optimizer:
         """Return the rule for directions, given ∇f_B(w) − y_i; its memory begins at 0 in every call."""
@@ -274,7 +280,8 @@ class SGDSolver(Solver, tag="sgd"):
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rule = self.rule()
         memory = None
-        for _, batch, has in f.steps(self.steps or 0, 0 if self.steps else self.epochs, self.batch_size):
+        k0, epochs, size, last_batch = self.batches()
+        for _, batch, has in f.steps(k0, epochs, size, last_batch=last_batch):
             W, memory = rule.step(W, batch.grad(W) - Y, has * self.lr, memory)
         return W
 
@@ -313,13 +320,15 @@ class SVRG(Solver, tag="svrg"):
     lr: SolverStepSize = 0.1
     epochs: Epochs = 5
     batch_size: SolverBatchSize = 10
+    last_batch: LastBatch = "keep"
 
     def sample_gradients(self, d: Array) -> Array:
-        return 3 * self.epochs * d
+        # the full gradient of each epoch that is begun, and two gradients in a step
+        return math.ceil(self.epochs) * d + 2 * count_gradients(d, 0, self.epochs, self.batch_size, self.last_batch)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         epoch = -1
-        for j, batch, has in f.steps(0, self.epochs, self.batch_size):
+        for j, batch, has in f.steps(0, self.epochs, self.batch_size, last_batch=self.last_batch):
             if j > epoch:
                 epoch = j
                 V = W

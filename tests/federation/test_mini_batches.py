@@ -90,14 +90,3 @@ def test_a_tenth_of_ten_mini_batches_is_one_and_no_mini_batch_of_several_samples
     for size in range(2, 20):
         for d in range(2, 60):
             assert min(map(len, cut(np.arange(d), size, "merge"))) > 1
-
-
-BATCHED = ["fedavg", "fedprox", "fedopt", "fednova", "ditto", "apfl", "feddyn", "scaffold", "q-fedavg", "fedbuff"]
-
-
-@pytest.mark.parametrize("name", [*BATCHED, "flame", "pfedme", "fedadmm-deep", "flame-dp"])
-def test_every_method_with_epochs_computes_what_it_says(name):
-    table = {"epochs": 1.5, "batch_size": 4, "last_batch": "merge"}
-    component = mpifed.extend.Algorithm.build({"name": name, **table}, "algorithm")
-    work = next(row for row in mpifed.check(component, problem="logistic").rows if row.check == "sample_gradients")
-    assert work.outcome == "passed", work.about

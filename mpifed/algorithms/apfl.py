@@ -46,7 +46,7 @@ class APFL(FedAvg, tag="apfl"):
         v = client.v
         memory = None
         memory_v = None
-        for j, batch, has in self.local_batches(f, most):
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             g = self.alpha * batch.grad(self.mixture(v, w))
             v, memory_v = self.optimizer.step(v, g, self.rate(f, gamma), memory_v)

@@ -71,7 +71,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
         """Return the local models after all epochs: (c, n)."""
         theta = f.xp.broadcast_to(w, client.pi.shape)
         memory = None
-        for _, batch, has in f.steps(0, self.epochs, self.batch_size, last_batch=self.last_batch):
+        for _, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta
             theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
         return theta

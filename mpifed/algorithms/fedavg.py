@@ -49,7 +49,7 @@ class LocalSteps(LocalEpochs):
         """Take k0 local steps from the server's model, or at most ``most`` for each client, and upload w_i."""
         w = self.first_point(client, x)
         memory = None
-        for j, batch, has in self.local_batches(f, most):
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
         return (client._replace(w=w) if self.keeps_models() else client), w

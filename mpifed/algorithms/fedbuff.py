@@ -59,6 +59,6 @@ class FedBuff(LocalEpochs, tag="fedbuff"):
         """Take local steps from the received model x, and upload the change."""
         w = x
         memory = None
-        for _, batch, has in self.local_batches(f):
+        for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
         return client, w - x

@@ -71,7 +71,7 @@ class FedDyn(LocalEpochs, tag="feddyn"):
         """Return the local models after all steps: (c, n)."""
         theta = f.xp.broadcast_to(x, client.h.shape)
         memory = None
-        for j, batch, has in self.local_batches(f):
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             g = batch.grad(theta) - client.h + self.alpha * (theta - x)
             theta, memory = self.optimizer.step(theta, g, gamma, memory)

@@ -53,7 +53,7 @@ class FedNova(LocalSteps, tag="fednova"):
         memory = None
         a = f.zeros(1)
         memory_a = None
-        for j, batch, has in self.local_batches(f, most):
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
             a, memory_a = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), memory_a)

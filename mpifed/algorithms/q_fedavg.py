@@ -92,7 +92,7 @@ class QFedAvg(LocalEpochs, tag="q-fedavg"):
         F = f.xp.maximum(self.losses(f, x), LEAST) / top
         w = x
         memory = None
-        for _, batch, has in self.local_batches(f, most):
+        for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
         d = (x - w) / self.lr
         weight = F**self.q

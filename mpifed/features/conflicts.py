@@ -36,24 +36,21 @@ def mini_batches(c: Experiment) -> Violation:
     """Return the size of mini-batches, with its key, where f_i is no mean over samples; else None."""
     if c.problem.sampled:
         return None
-    for key, table in {**training_tables(c), "selection": c.selection}.items():
+    solver = getattr(c.algorithm, "solver", None)
+    for key, table in {"algorithm": c.algorithm, "algorithm.solver": solver, "selection": c.selection}.items():
         if size := getattr(table, "batch_size", 0):
             return {"key": key, "size": size}
     return None
 
 
-def training_tables(c: Experiment) -> dict[str, Any]:
-    """Return the tables that may have options of mini-batches, by their keys."""
-    return {"algorithm": c.algorithm, "algorithm.solver": getattr(c.algorithm, "solver", None)}
-
-
 def unfilled_batch(c: LoadedSettings) -> Violation:
-    """Return the size of an epoch's mini-batches that a client never fills, where others are left out; else None."""
-    for key, table in training_tables(c.config).items():
-        drops = getattr(table, "last_batch", "keep") == "drop" and table.epochs and not getattr(table, "steps", None)
-        if drops and c.sizes.min() < table.batch_size:
-            return {"key": key, "size": table.batch_size, "client": c.sizes.argmin(), "samples": c.sizes.min()}
-    return None
+    """Return the smallest client, if it never fills a mini-batch of an epoch and smaller ones are left out; or None."""
+    method = c.config.algorithm
+    part: Any = getattr(method, "solver", None) or method
+    drops = getattr(part, "last_batch", "") == "drop" and part.epochs and not getattr(part, "steps", None)
+    key = "algorithm" if part is method else "algorithm.solver"
+    smallest = {"key": key, "client": c.data.sizes.argmin(), "samples": c.data.sizes.min()}
+    return smallest if drops and c.data.sizes.min() < part.batch_size else None
 
 
 METHODS = [
@@ -77,9 +74,7 @@ METHODS = [
     ),
     Conflict(
         ('last_batch = "drop"', "a client of fewer samples than batch_size"),
-        '{key}.last_batch = "drop" is wrong: client {client} has {samples} samples, which never fill a mini-batch of '
-        "{key}.batch_size = {size}, so batch_size must be at most {samples}, or last_batch one that drops no sample, "
-        'such as "merge"',
+        '{key}.last_batch = "drop" leaves client {client} no mini-batch: write "merge" or {key}.batch_size = {samples}',
         unfilled_batch,
         Moment.DATA,
     ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Protocol
 
 import numpy as np
@@ -22,8 +24,8 @@ from mpifed.federation.local_transform import (
     multiply_block_factors,
     multiply_factors,
 )
-from mpifed.federation.mini_batches import LastBatch, MiniBatches
 from mpifed.kernels.blocks import Block
+from mpifed.kernels.plan import MiniBatches
 from mpifed.problems.problem import Problem, RowMap
 
 
@@ -243,17 +245,16 @@ class Local:
         return streams(seed, purpose, self.ids, *self.key)
 
     def steps(
-        self, k0: int, epochs: float, size: int, max_steps: Array | None = None, last_batch: LastBatch = "keep"
+        self, k0: int, epochs: float, size: int, max_steps: Array | None = None, last_batch: str = "keep"
     ) -> Steps[Local]:
         """Yield local iterations j = 0, 1 … as (j, f on a mini-batch of ``size`` samples, weight).
 
-        ``weight`` is 1, or (c, 1) with 0 for clients that have no sample left in this mini-batch. With ``epochs`` there
-        are that many passes over the samples in random order, else ``k0`` mini-batches, each drawn anew; j counts
-        epochs or iterations. ``size`` 0 is the full batch; then an epoch is one step. ``last_batch`` and fractions of
-        an epoch are those of MiniBatches. Random numbers come from each client's own stream, those of several passes
-        in advance. A client takes at most ``max_steps`` (c,) steps and has weight 0 in the others (None: all steps).
+        ``weight`` is 1, or (c, 1) with 0 for clients without a sample in it. With ``epochs`` there are that many passes
+        over the samples as MiniBatches describes them, else ``k0`` mini-batches, each drawn anew; j counts either.
+        ``size`` 0 is the full batch; then an epoch is one step. Random numbers come from each client's own stream. A
+        client takes at most ``max_steps`` (c,) steps and has weight 0 in the others (None: all steps).
         """
-        steps = self._steps(MiniBatches(k0, epochs, size, last_batch))
+        steps = self._steps(MiniBatches(epochs or k0, size, last_batch if epochs else "first"))
         if max_steps is None:
             yield from steps
             return
@@ -268,19 +269,13 @@ class Local:
 
     def _steps(self, batches: MiniBatches) -> Steps[Local]:
         """Yield the local iterations of clients that take all of them, with the changes by transforms."""
-        steps = self._batches(batches)
+        steps: Steps[Local] = zip(range(math.ceil(batches.passes)), repeat(self), repeat(1))
+        if batches.size:
+            blocks = batches.draw(self.block, self.rng, self._study.start.dtype)
+            steps = ((j, self.like(block, self.ids, self.key, self.transforms), has) for j, block, has in blocks)
         for transform in self.transforms:
             steps = transform.steps(self, steps)
         return steps
-
-    def _batches(self, batches: MiniBatches) -> Steps[Local]:
-        """Yield the local iterations without the changes by transforms."""
-        if batches.size == 0:
-            for j in range(batches.orders):
-                yield j, self, 1
-            return
-        for j, block, has in batches.draw(self.block, self.rng, self._study.start.dtype):
-            yield j, self.like(block, self.ids, self.key, self.transforms), has
 
 
 def find_samples(block: Block, role: str) -> list[tuple[Array | slice, Block]]:

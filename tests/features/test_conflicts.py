@@ -269,7 +269,7 @@ COUNTS = [  # the same where the number of clients decides, and wrong values of 
     ),
     (
         {"algorithm": {"name": "fedavg", "epochs": 1.5, "batch_size": 900, "last_batch": "drop"}},
-        'algorithm.last_batch = "drop" is wrong: client ',
+        'algorithm.last_batch = "drop" leaves client ',
     ),
     (DUAL | {"selection": {"count": 1}}, "selection takes 1 client a round, but feddcd needs at least 2"),
     (NODES | {"graph": "torus", "data": {"clients": 7}}, 'graph = "torus" is wrong for 7 clients: they make one row'),

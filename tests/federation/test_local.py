@@ -16,8 +16,8 @@ from mpifed.algorithms.newton import Newton
 from mpifed.core import memory
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.federation import mini_batches as module
 from mpifed.federation.participation.selection import All
+from mpifed.kernels import plan as module
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import Run, build, local

@@ -4,7 +4,7 @@ import importlib
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Never, NoReturn
 
 from msgspec import Meta
 
@@ -16,9 +16,8 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array as Array
 from mpifed.core.typing import PositiveFloat as PositiveFloat
 from mpifed.core.typing import UnitFraction as UnitFraction
-from mpifed.federation import mini_batches, traits
+from mpifed.federation import traits
 from mpifed.federation.local import Local as Local
-from mpifed.federation.local_transform import Steps
 from mpifed.federation.server import Federation as Federation
 from mpifed.federation.traits import (
     MeanEstimate,
@@ -30,6 +29,7 @@ from mpifed.federation.traits import (
     Unsupported,
     Upload,
 )
+from mpifed.kernels.plan import MiniBatches
 from mpifed.theory.statements import Certificate, Condition, StudyConstants, no_theorem
 
 STEP_SIZES = ("step", "lr", "gamma", "eta", "learning_rate", "step_size")  # usual names of a step size
@@ -43,7 +43,7 @@ def to_tune(description: str, gt: float | None = None, lt: float | None = None) 
 LocalIterations = Annotated[int, Meta(ge=1, description="local iterations a round")]
 BatchSize = Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")]
 LastBatch = Annotated[
-    mini_batches.LastBatch,
+    Literal["keep", "drop", "merge"],
     Meta(description="an epoch's samples that fill no mini-batch: one of their own, left out, or in the one before"),
 ]
 StepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/max r_i)")]
@@ -294,10 +294,6 @@ class LocalEpochs(Algorithm):
         """Return the local iterations a round, by which k rises: k0, or the epochs that are begun."""
         return math.ceil(self.epochs) or self.k0
 
-    def local_batches(self, f: Local, max_steps: Array | None = None) -> Steps[Local]:
-        """Yield f.steps() with these options, for each client at most ``max_steps`` (c,)."""
-        return f.steps(self.k0, self.epochs, self.batch_size, max_steps, self.last_batch)
-
     def sample_gradients(self, d: Array) -> Array:
         return count_gradients(d, self.k0, self.epochs, self.batch_size, self.last_batch)
 
@@ -318,11 +314,11 @@ def row_norms(V: Array) -> Array:
     return namespace(V).sqrt(squared_norms(V))
 
 
-def count_steps(d: Array, k0: int, epochs: float, batch_size: int, last_batch: LastBatch = "keep") -> Array:
+def count_steps(d: Array, k0: int, epochs: float, batch_size: int, last_batch: str = "keep") -> Array:
     """Count the steps of f.steps() with these options, of clients of d samples: (m,)."""
-    return mini_batches.MiniBatches(k0, epochs, batch_size, last_batch).count_steps(d)
+    return MiniBatches(epochs or k0, batch_size, last_batch if epochs else "first").count_steps(d)
 
 
-def count_gradients(d: Array, k0: int, epochs: float, batch_size: int, last_batch: LastBatch = "keep") -> Array:
+def count_gradients(d: Array, k0: int, epochs: float, batch_size: int, last_batch: str = "keep") -> Array:
     """Count the sample gradients of f.steps() with these options and one gradient a step: (m,)."""
-    return mini_batches.MiniBatches(k0, epochs, batch_size, last_batch).count_gradients(d)
+    return MiniBatches(epochs or k0, batch_size, last_batch if epochs else "first").count_gradients(d)

@@ -56,7 +56,7 @@ class Personal(Algorithm):
         """Run H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ, and return the new θ: (c, n)."""
         # the pull is part of the gradient that the optimiser gets, and so of its moments and of what is clipped
         memory = None
-        for _, batch, has in f.steps(0, self.epochs, self.batch_size, last_batch=self.last_batch):
+        for _, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
             theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
         return theta

@@ -15,8 +15,8 @@ from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveInt
 from mpifed.federation.local import Local
 from mpifed.federation.local_transform import Steps
-from mpifed.federation.mini_batches import MiniBatches
 from mpifed.federation.traits import Requirement
+from mpifed.kernels.plan import MiniBatches
 from mpifed.problems.gram import conjugate_gradients
 from mpifed.problems.problem import RowMap
 
@@ -267,11 +267,11 @@ class SGDSolver(Solver, tag="sgd"):
     clip: Clip = 0.0
 
     def sample_gradients(self, d: Array) -> Array:
-        return count_gradients(d, *self.batches())
+        return count_gradients(d, self.steps or 0, self.passes(), self.batch_size, self.last_batch)
 
-    def batches(self) -> MiniBatches:
-        """Return the mini-batches of the options: of epochs, or ``steps`` drawn anew."""
-        return MiniBatches(self.steps or 0, 0 if self.steps else self.epochs, self.batch_size, self.last_batch)
+    def passes(self) -> float:
+        """Return the epochs, or 0 where there are ``steps`` instead."""
+        return 0 if self.steps else self.epochs
 
     def rule(self) -> optimizers.Optimizer:
         """Return the rule for directions, given ∇f_B(w) − y_i; its memory begins at 0 in every call."""
@@ -280,8 +280,7 @@ class SGDSolver(Solver, tag="sgd"):
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rule = self.rule()
         memory = None
-        k0, epochs, size, last_batch = self.batches()
-        for _, batch, has in f.steps(k0, epochs, size, last_batch=last_batch):
+        for _, batch, has in f.steps(self.steps or 0, self.passes(), self.batch_size, None, self.last_batch):
             W, memory = rule.step(W, batch.grad(W) - Y, has * self.lr, memory)
         return W
 
@@ -328,7 +327,7 @@ class SVRG(Solver, tag="svrg"):
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         epoch = -1
-        for j, batch, has in f.steps(0, self.epochs, self.batch_size, last_batch=self.last_batch):
+        for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             if j > epoch:
                 epoch = j
                 V = W

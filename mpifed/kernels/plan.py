@@ -97,24 +97,25 @@ class MiniBatches(NamedTuple):
             further &= (full == 0) | (rest > 1) & (2 * rest >= self.size)
         return (full + further).astype(np.int64)
 
-    def count_final(self, d: Array) -> Array:
-        """Return the number of mini-batches in the fraction of a pass at the end: (m,); 0 if there is none."""
+    def count_final(self, count: Array) -> Array:
+        """Return how many of ``count`` mini-batches (m,) the fraction of a pass at the end takes; 0: there is none."""
         # rounded, because the fraction of 2.1 is a little more than a tenth, and a tenth of ten is one
-        return np.ceil(np.round(self.passes % 1 * self.count_full(d), 9)).astype(np.int64)
+        return np.ceil(np.round(self.passes % 1 * count, 9)).astype(np.int64)
 
-    def edges(self, d: Array, k: Array) -> Array:
-        """Return how many of d samples the first k mini-batches of a pass take, for k up to their number."""
-        count = self.count_full(d)
+    def edges(self, d: Array, count: Array, k: Array) -> Array:
+        """Return how many of d samples the first k of ``count`` mini-batches take, for k up to their number."""
         end = np.minimum(d, count * self.size) if self.size and self.last in ("first", "drop") else d
         return np.where(k < count, k * self.size, end)
 
     def count_steps(self, d: Array) -> Array:
         """Return the local steps of clients of d samples: (m,)."""
-        return int(self.passes) * self.count_full(d) + self.count_final(d)
+        count = self.count_full(d)
+        return int(self.passes) * count + self.count_final(count)
 
     def count_gradients(self, d: Array) -> Array:
         """Return the sample gradients of clients of d samples that take one gradient a step: (m,)."""
-        return int(self.passes) * self.edges(d, self.count_full(d)) + self.edges(d, self.count_final(d))
+        count = self.count_full(d)
+        return int(self.passes) * self.edges(d, count, count) + self.edges(d, count, self.count_final(count))
 
     def draw(self, block: Block, rngs: ClientGenerators, dtype: Any) -> Iterator[tuple[int, Block, Array | int]]:
         """Yield the mini-batches of a block as (j, block, weight) of pass j.
@@ -122,33 +123,37 @@ class MiniBatches(NamedTuple):
         ``weight`` is 1, or (c, 1) with 0 for clients that have no sample in it; ``dtype`` is numpy's type of weights.
         """
         # weights are alike in all passes, so they are computed, and moved to a device, once
-        full = self.weigh(block, self.count_full(block.sizes), dtype)
-        final = self.weigh(block, self.count_final(block.sizes), dtype) if self.passes % 1 else full
+        count = self.count_full(block.sizes)
+        full = self.weigh(block, count, count, dtype)
+        final = self.weigh(block, count, self.count_final(count), dtype) if self.passes % 1 else full
         length = max((columns.stop for columns, *_ in full), default=0)
         for j, order in enumerate(draw_orders(block.sizes, math.ceil(self.passes), length, rngs)):
             picks = block.xp.asarray(order)
             for columns, w, weight in full if j < int(self.passes) else final:
                 yield j, block.batch(picks[:, columns], w), weight
 
-    def weigh(self, block: Block, taken: Array, dtype: Any) -> list[WeightedColumns]:
-        """Return the mini-batches of a pass in which clients take their first ``taken`` (c,) ones."""
+    def weigh(self, block: Block, count: Array, taken: Array, dtype: Any) -> list[WeightedColumns]:
+        """Return the mini-batches of a pass in which clients take the first ``taken`` of ``count``, (c,) each."""
         put = block.xp.asarray
         k = np.arange(taken.max() + 1)[:, None]
         # clients with few samples have few mini-batches, and pause in the last ones of the block
-        counts = np.diff(self.edges(block.sizes, np.minimum(k, taken)), axis=0)  # (mini-batches, c)
+        edges = self.edges(block.sizes, count, np.minimum(k, taken))
+        counts = edges[1:] - edges[:-1]  # (mini-batches, c)
         D = block.b.shape[1]
-        widths = np.full(len(counts), min(self.size, D))
+        widths = [min(self.size, D)] * len(counts)
         if self.last == "merge":
             # from all sizes that are padded to D: no bit of a client may depend on the sizes of others in its block
             sizes = np.arange(max(0, D - max(PAD, D // 4)), D) + 1
-            widths = np.maximum(widths, np.diff(self.edges(sizes, k), axis=0).max(axis=1))
-        width = widths.max(initial=0)
+            each = np.diff(self.edges(sizes, self.count_full(sizes), k), axis=0)
+            widths = np.maximum(widths, each.max(axis=1)).tolist()
+        width = max(widths, default=0)
         weights = padding_weights(counts.ravel(), width, dtype).reshape(*counts.shape, width)
         batches: list[WeightedColumns] = []
-        for d, w, first, width in zip(counts, weights, self.size * k[:-1, 0], widths, strict=True):
+        for j, (d, w, width) in enumerate(zip(counts, weights, widths, strict=True)):
             # a plain 1 where no client pauses saves methods a product with a column of ones
             weight = 1 if d.all() else put((d > 0)[:, None].astype(dtype))
-            batches.append((slice(first, first + width), put(np.ascontiguousarray(w[:, :width])), weight))
+            columns = slice(j * self.size, j * self.size + width)
+            batches.append((columns, put(np.ascontiguousarray(w[:, :width])), weight))
         return batches
 
 

@@ -85,7 +85,7 @@ def test_steps_and_sample_gradients_are_counted_before_they_are_taken(least, siz
 
 
 def test_a_tenth_of_ten_mini_batches_is_one_and_no_mini_batch_of_several_samples_has_one():
-    assert MiniBatches(2.1, 7, "keep").count_final(np.array([70, 71])).tolist() == [1, 2]
+    assert MiniBatches(2.1, 7, "keep").count_final(np.array([10, 11])).tolist() == [1, 2]
     assert count_steps(np.array([5, 9]), 3, 0, 2, "drop").tolist() == [3, 3]  # each drawn anew: there is no rest
     for size in range(2, 20):
         for d in range(2, 60):

@@ -44,7 +44,7 @@ LocalIterations = Annotated[int, Meta(ge=1, description="local iterations a roun
 BatchSize = Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")]
 LastBatch = Annotated[
     Literal["keep", "drop", "merge"],
-    Meta(description="an epoch's samples that fill no mini-batch: one of their own, left out, or in the one before"),
+    Meta(description="the rest of an epoch: a smaller mini-batch, left out, or, if small, in the one before"),
 ]
 StepSize = Annotated[PositiveFloat | None, to_tune("step size γ (default: 1/max r_i)")]
 

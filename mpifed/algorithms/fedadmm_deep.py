@@ -11,6 +11,7 @@ from mpifed.algorithms.parts import (
     LastBatch,
     LocalOptimizer,
     PlotStyle,
+    PositiveNumber,
     Server,
     count_gradients,
     to_tune,
@@ -38,7 +39,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
     lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
-    epochs: Annotated[float, Meta(gt=0, description="local epochs H, such as 2.5")] = 5
+    epochs: Annotated[PositiveNumber, Meta(description="local epochs H, such as 2.5")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: BatchSize = 100
     last_batch: LastBatch = "keep"

@@ -45,10 +45,9 @@ def mini_batches(c: Experiment) -> Violation:
 
 def unfilled_batch(c: LoadedSettings) -> Violation:
     """Return the smallest client, if it never fills a mini-batch of an epoch and smaller ones are left out; or None."""
-    method = c.config.algorithm
-    part: Any = getattr(method, "solver", None) or method
+    part: Any = getattr(c.config.algorithm, "solver", None) or c.config.algorithm
     drops = getattr(part, "last_batch", "") == "drop" and part.epochs and not getattr(part, "steps", None)
-    key = "algorithm" if part is method else "algorithm.solver"
+    key = "algorithm" if part is c.config.algorithm else "algorithm.solver"
     smallest = {"key": key, "client": c.data.sizes.argmin(), "samples": c.data.sizes.min()}
     return smallest if drops and c.data.sizes.min() < part.batch_size else None
 

@@ -1,7 +1,6 @@
 """Local solvers on mini-batches: against loops written out, one client, one sample and one step at a time."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from mpifed import UserError
 from mpifed.algorithms.parts.local_solvers import SVRG, AdamSolver, SGDSolver
 from mpifed.extend import Pool, stream
 from mpifed.problems.softmax import Softmax
+from tests.federation.test_mini_batches import cut
 from tests.helpers.algorithm_runs import build, local
 
 LAM = 0.05
@@ -47,14 +47,9 @@ def batches(rng, d, epochs, steps, size, last):
     for j in range(steps or math.ceil(epochs)):
         order = rng.permutation(d) if size else np.arange(d)
         width = size or d
-        edges = [*range(0, width if steps else d, width), width if steps else d]
-        if last == "drop" and edges[-1] - edges[-2] < width:
-            edges.pop()
-        if last == "merge" and len(edges) > 2 and edges[-1] - edges[-2] < max(2, width / 2):
-            del edges[-2]
-        taken = math.ceil(min(1, steps or epochs - j) * (len(edges) - 1))
-        for first, end in pairwise(edges[: taken + 1]):
-            yield j, order[first:end]
+        own = [order[:width]] if steps else cut(order, width, last)
+        for rows in own[: math.ceil(min(1, steps or epochs - j) * len(own))]:
+            yield j, rows
 
 
 def written_out(solver, A, b, y, w, rng):

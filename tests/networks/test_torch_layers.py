@@ -191,12 +191,9 @@ def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
 def test_clients_of_any_two_or_more_samples_are_normalised_with_merged_mini_batches(seed):
     """With last_batch = "keep" 14 of these 20 runs are refused."""
     y = np.arange(3000) % C
-    data = package.arrays(
-        np.random.default_rng(0).standard_normal((3000, N)) + y[:, None],
-        y,
-        100,
-        partition={"name": "dirichlet", "alpha": 0.5, "least_samples": 2},
-    )
+    partition = {"name": "dirichlet", "alpha": 0.5, "least_samples": 2}
+    X = np.random.default_rng(0).standard_normal((3000, N)) + y[:, None]
+    data = package.arrays(X, y, 100, partition=partition)
     algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 8 << seed % 5, "last_batch": "merge", "step": 0.05}
     study = {"problem": {"name": "torch", "module": f"{__name__}:batch_normed"}, "selection": "all", "rounds": 1}
     assert package.run(study, data=data, algorithm=algorithm, seed=seed).cr == 1

@@ -14,6 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array as Array
+from mpifed.core.typing import NumberFromZero
 from mpifed.core.typing import PositiveFloat as PositiveFloat
 from mpifed.core.typing import UnitFraction as UnitFraction
 from mpifed.federation import traits
@@ -287,7 +288,7 @@ class LocalEpochs(Algorithm):
 
     k0: LocalIterations = 5
     batch_size: BatchSize = 0
-    epochs: Annotated[float, Meta(ge=0, description="local epochs, such as 2.5, in place of k0, if above 0")] = 0
+    epochs: Annotated[NumberFromZero, Meta(description="local epochs, such as 2.5, in place of k0, if above 0")] = 0
     last_batch: LastBatch = "keep"
 
     def iterations(self) -> int:

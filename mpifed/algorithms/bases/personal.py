@@ -20,6 +20,7 @@ from mpifed.algorithms.bases.algorithm import (
     to_tune,
 )
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
+from mpifed.core.typing import PositiveNumber
 from mpifed.federation.method import ServerState
 from mpifed.federation.traits import RecordValues, Sum
 
@@ -29,7 +30,7 @@ class Personal(Algorithm):
 
     lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
     lr: Annotated[float, to_tune("step size of the local epochs", gt=0)] = 0.01
-    epochs: Annotated[float, Meta(gt=0, description="local epochs H, such as 2.5")] = 5
+    epochs: Annotated[PositiveNumber, Meta(description="local epochs H, such as 2.5")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: BatchSize = 100
     last_batch: LastBatch = "keep"

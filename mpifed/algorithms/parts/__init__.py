@@ -6,8 +6,8 @@
   ``LocalEpochs``, ``NoisyAlgorithm``, ``Personal``
 - traits beside those of ``mpifed.extend``: ``PlotStyle``, ``Theorem``, ``Privacy``, ``RecordValues``; what a method
   with its options needs: ``required_methods``, ``further_requirements``
-- types of options: ``PositiveFloat``, ``PositiveInt``, ``UnitFraction``, ``BatchSize``, ``LastBatch``,
-  ``LocalIterations``, ``StepSize``, ``GraphStepSize``; ``to_tune`` marks the one to change first
+- types of options: ``PositiveFloat``, ``PositiveInt``, ``PositiveNumber``, ``UnitFraction``, ``BatchSize``,
+  ``LastBatch``, ``LocalIterations``, ``StepSize``, ``GraphStepSize``; ``to_tune`` marks the one to change first
 - components: ``Step``, ``Optimizer``, ``ServerOptimizer`` and ``Solver`` with members that are defaults of methods
 - local steps: ``minibatch``, ``count_steps``, ``count_gradients``
 - FedGiA: ``MetricChoice``, ``METRIC_REQUIRES``, ``invert_metric``, ``PenaltyFactor``, ``AdaptiveChoice``,

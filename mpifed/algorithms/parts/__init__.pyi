@@ -70,6 +70,7 @@ from mpifed.core.symmetric import packed_size as packed_size
 from mpifed.core.symmetric import unpack as unpack
 from mpifed.core.typing import PositiveFloat as PositiveFloat
 from mpifed.core.typing import PositiveInt as PositiveInt
+from mpifed.core.typing import PositiveNumber as PositiveNumber
 from mpifed.core.typing import UnitFraction as UnitFraction
 from mpifed.federation.traits import Max as Max
 from mpifed.federation.traits import PlotStyle as PlotStyle

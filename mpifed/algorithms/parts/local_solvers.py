@@ -12,7 +12,7 @@ from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.optimizers import Clip
 from mpifed.core.component import Component
 from mpifed.core.promises import Supports
-from mpifed.core.typing import Array, PositiveInt
+from mpifed.core.typing import Array, PositiveInt, PositiveNumber
 from mpifed.federation.local import Local
 from mpifed.federation.local_transform import Steps
 from mpifed.federation.traits import Requirement
@@ -245,7 +245,7 @@ class AugmentedLagrangian(NamedTuple):
 
 
 SolverStepSize = Annotated[float, Meta(gt=0, description="step size γ")]
-Epochs = Annotated[float, Meta(gt=0, description="passes over the client's samples, such as 2.5")]
+Epochs = Annotated[PositiveNumber, Meta(description="passes over the client's samples, such as 2.5")]
 SolverBatchSize = Annotated[
     int, Meta(ge=0, description="samples of a mini-batch; 0: all, so that an epoch is one step")
 ]

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_algorithm import GraphAlgorithm
 from mpifed.core.errors import UserError
+from mpifed.data.pool import Pool
 from mpifed.engine.listed import refuse_study
 from mpifed.experiment.config import experiment
 from mpifed.features.conflict import LoadedSettings, Moment
@@ -21,6 +23,7 @@ from mpifed.problems.problem import Problem
 
 FIELD = runpy.run_path(str(Path(__file__).parent / "field.py"))
 M = 8  # clients
+DATA = Pool(np.ones((M, 1)), np.zeros(M), None, np.ones(M, int))
 SLOW = {"speed": 1.0, "passes": 1.0}
 COLUMNS: dict[str, list[dict[str, Any]]] = {  # what stands in a column -> settings; one of them is enough
     "`uniform`, `cover`": [{"selection": {"share": 0.3}}],
@@ -102,7 +105,7 @@ def refused(method: Algorithm, settings: dict[str, Any]) -> str:
     try:
         config = experiment(table | {"algorithm": own})
         refuse_study(config)
-        refuse_study(LoadedSettings(config, config.selection.selector(0, M, 1), M), Moment.DATA)
+        refuse_study(LoadedSettings(config, config.selection.selector(0, M, 1), M, DATA), Moment.DATA)
     except UserError as error:
         return told(str(error), method.label())
     return ""

@@ -46,8 +46,8 @@ class APFL(FedAvg, tag="apfl"):
         v = client.v
         memory = None
         memory_v = None
-        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
-            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
+            gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             g = self.alpha * batch.grad(self.mixture(v, w))
             v, memory_v = self.optimizer.step(v, g, self.rate(f, gamma), memory_v)
             w, memory = self.iterate(batch, w, x, gamma, memory)
@@ -62,5 +62,5 @@ class APFL(FedAvg, tag="apfl"):
     def newcomer_models(self, f: Local, x: Array) -> Array:
         """Return the mixtures that the local steps of the next round make from v_i = x: (c, n)."""
         client = Client(w=x, v=f.xp.tile(x, (len(f), 1)))
-        client, _ = self.update(f, client, x, int(np.max(f.round)) * (self.epochs or self.k0))
+        client, _ = self.update(f, client, x, int(np.max(f.round)) * self.iterations())
         return self.personal_models(f, client)

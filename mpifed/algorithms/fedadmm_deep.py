@@ -5,7 +5,19 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import SGD, BatchSize, LocalOptimizer, PlotStyle, Rate, Server, rate_at, to_tune
+from mpifed.algorithms.parts import (
+    SGD,
+    BatchSize,
+    LastBatch,
+    LocalOptimizer,
+    PlotStyle,
+    PositiveNumber,
+    Rate,
+    Server,
+    count_gradients,
+    rate_at,
+    to_tune,
+)
 from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
 
 
@@ -29,16 +41,17 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
     lr: Annotated[Rate, to_tune("step size of the local epochs")] = 0.01
-    epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
+    epochs: Annotated[PositiveNumber, Meta(description="local epochs H, such as 2.5")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: BatchSize = 100
+    last_batch: LastBatch = "keep"
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
 
     upload = Upload(last_upload="z")
     asynchronous = True
 
     def sample_gradients(self, d: Array) -> Array:
-        return self.epochs * d
+        return count_gradients(d, 0, self.epochs, self.batch_size, self.last_batch)
 
     def init_client(self, f: Local) -> Client:
         return Client(pi=f.zeros(), z=f.initial())
@@ -61,7 +74,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
         """Return the local models after all epochs: (c, n)."""
         theta = f.xp.broadcast_to(w, client.pi.shape)
         memory = None
-        for j, batch, has in f.steps(0, self.epochs, self.batch_size):
+        for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta
             theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.epochs) * has, memory)
         return theta

@@ -7,18 +7,16 @@ from msgspec import Meta
 
 from mpifed.algorithms.parts import (
     SGD,
-    BatchSize,
-    LocalIterations,
+    LocalEpochs,
     LocalOptimizer,
     Log2,
     PlotStyle,
     Step,
     Theorem,
-    count_gradients,
     count_steps,
     to_tune,
 )
-from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
+from mpifed.extend import Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -30,22 +28,16 @@ class Server(NamedTuple):
     k: int  # iterations so far
 
 
-class LocalSteps(Algorithm):
+class LocalSteps(LocalEpochs):
     """Base of methods whose clients take k0 gradient steps, or some epochs, from the server's model."""
 
-    k0: LocalIterations = 5
     step: Annotated[Step, to_tune("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
-    batch_size: BatchSize = 0
-    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
-
-    def sample_gradients(self, d: Array) -> Array:
-        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
     def local_steps(self, d: Array) -> Array | None:
-        return count_steps(d, self.k0, self.epochs, self.batch_size)
+        return count_steps(d, self.k0, self.epochs, self.batch_size, self.last_batch)
 
     def init_client(self, f: Local) -> Client:
         return Client(w=f.initial() if self.keeps_models() else f.zeros(0))
@@ -57,8 +49,8 @@ class LocalSteps(Algorithm):
         """Take k0 local steps from the server's model, or at most ``most`` for each client, and upload w_i."""
         w = self.first_point(client, x)
         memory = None
-        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
-            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
+            gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
         return (client._replace(w=w) if self.keeps_models() else client), w
 
@@ -96,4 +88,4 @@ class FedAvg(LocalSteps, tag="fedavg"):
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
         x = fed.estimate(server.x, of=fed.arrivals(), last="w" if self.aggregate == "all" else None)
-        return Server(x=x, k=server.k + (self.epochs or self.k0))
+        return Server(x=x, k=server.k + self.iterations())

@@ -6,22 +6,11 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.parts import (
-    SGD,
-    BatchSize,
-    Client,
-    LocalOptimizer,
-    PlotStyle,
-    Rate,
-    Server,
-    count_gradients,
-    rate_at,
-    to_tune,
-)
-from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
+from mpifed.algorithms.parts import SGD, Client, LocalEpochs, LocalOptimizer, PlotStyle, Rate, Server, rate_at, to_tune
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported, Upload
 
 
-class FedBuff(Algorithm, tag="fedbuff"):
+class FedBuff(LocalEpochs, tag="fedbuff"):
     """The server adds the mean change of the first uploads to its model; changes from old models count less.
 
     Δ_i = w_i − x_s by local gradient steps from w_i = x_s, the model that client i was sent s rounds ago;
@@ -41,7 +30,6 @@ class FedBuff(Algorithm, tag="fedbuff"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients")
 
-    k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5
     lr: Annotated[Rate, to_tune("step size of the local iterations")] = 0.01
     server_lr: Annotated[Rate, Meta(description="step size of the server")] = 1.0
     a: Annotated[float, Meta(ge=0, description="exponent of the weights 1/(1 + s)^a")] = 0.5
@@ -49,14 +37,9 @@ class FedBuff(Algorithm, tag="fedbuff"):
         Literal["power", "delay"], Meta(description="of an upload from s rounds ago: 1/(1 + s)^a, or m/max(m, s)")
     ] = "power"
     optimizer: LocalOptimizer = SGD()
-    batch_size: BatchSize = 0
-    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     upload = Upload(content="change", averaged=True)
     asynchronous = True
-
-    def sample_gradients(self, d: Array) -> Array:
-        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
     def init_client(self, f: Local) -> Client:
         return Client()
@@ -76,7 +59,7 @@ class FedBuff(Algorithm, tag="fedbuff"):
         """Take local steps from the received model x, and upload the change."""
         w = x
         memory = None
-        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
-            lr = rate_at(self.lr, f, j, self.epochs or self.k0)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
+            lr = rate_at(self.lr, f, j, self.iterations())
             w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
         return client, w - x

@@ -7,16 +7,14 @@ from msgspec import Meta
 
 from mpifed.algorithms.parts import (
     SGD,
-    BatchSize,
-    LocalIterations,
+    LocalEpochs,
     LocalOptimizer,
     Log2,
     PlotStyle,
     Step,
-    count_gradients,
     to_tune,
 )
-from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
+from mpifed.extend import Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -29,7 +27,7 @@ class Server(NamedTuple):
     k: int  # iterations so far
 
 
-class FedDyn(Algorithm, tag="feddyn"):
+class FedDyn(LocalEpochs, tag="feddyn"):
     """Local steps on f_i with a penalty and a linear term; rounds change the term until all clients agree.
 
     θ_i ≈ argmin f_i(θ) − ⟨h_i, θ⟩ + (α/2)‖θ − x‖², by local steps from x;  h_i ← h_i − α(θ_i − x);  over the selected
@@ -45,17 +43,11 @@ class FedDyn(Algorithm, tag="feddyn"):
     )
 
     alpha: Annotated[float, Meta(gt=0, description="weight α of the penalty")] = 0.1
-    k0: LocalIterations = 5
     step: Annotated[Step, to_tune("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
-    batch_size: BatchSize = 0
-    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     upload = Upload(feedback="error")
     mean_estimate = MeanEstimate.UNBIASED  # at the fixed point all θ_i agree
-
-    def sample_gradients(self, d: Array) -> Array:
-        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
     def init_client(self, f: Local) -> Client:
         return Client(h=f.zeros())
@@ -68,7 +60,7 @@ class FedDyn(Algorithm, tag="feddyn"):
         theta = fed.mean(self.update, server.x, server.k, to=selected)
         share = fed.fraction(selected)
         h = server.h - self.alpha * share * (theta - server.x)
-        return Server(x=theta - h / self.alpha, h=h, k=server.k + (self.epochs or self.k0))
+        return Server(x=theta - h / self.alpha, h=h, k=server.k + self.iterations())
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """Take local steps, renew the linear term, and upload θ_i."""
@@ -79,8 +71,8 @@ class FedDyn(Algorithm, tag="feddyn"):
         """Return the local models after all steps: (c, n)."""
         theta = f.xp.broadcast_to(x, client.h.shape)
         memory = None
-        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
-            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
+            gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             g = batch.grad(theta) - client.h + self.alpha * (theta - x)
             theta, memory = self.optimizer.step(theta, g, gamma, memory)
         return theta

@@ -45,7 +45,7 @@ class FedNova(LocalSteps, tag="fednova"):
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.normalised, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
         d, norm = fed.mean(of=fed.arrivals())
-        return Server(x=server.x + norm * d, k=server.k + (self.epochs or self.k0))
+        return Server(x=server.x + norm * d, k=server.k + self.iterations())
 
     def normalised(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:
         """Upload d_i and ‖a_i‖₁: n + 1 numbers."""
@@ -53,8 +53,8 @@ class FedNova(LocalSteps, tag="fednova"):
         memory = None
         a = f.zeros(1)
         memory_a = None
-        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
-            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
+            gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
             a, memory_a = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), memory_a)
         # a schedule may come down to γ = 0: then w_i = x, and d_i is 0

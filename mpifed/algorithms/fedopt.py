@@ -58,7 +58,7 @@ class FedOpt(LocalSteps, tag="fedopt"):
         delta = mean - server.x
         eta = rate_at(self.server.rate(delta, float(spread)), fed)
         d, (u, v) = self.server.direction(Memory(server.u, server.v), delta)
-        return Server(server.x + eta * d, server.k + (self.epochs or self.k0), u, v, eta)
+        return Server(server.x + eta * d, server.k + self.iterations(), u, v, eta)
 
     def measured(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:
         """Upload the local model and ‖w_i − x‖²."""

@@ -9,9 +9,8 @@ from msgspec import Meta
 from mpifed import RunError
 from mpifed.algorithms.parts import (
     SGD,
-    BatchSize,
     Client,
-    LocalIterations,
+    LocalEpochs,
     LocalOptimizer,
     Max,
     PlotStyle,
@@ -19,19 +18,18 @@ from mpifed.algorithms.parts import (
     RecordValues,
     Server,
     Sum,
-    count_gradients,
     count_steps,
     rate_at,
     squared_norms,
     to_tune,
 )
-from mpifed.extend import Algorithm, Array, Federation, Local, Supports, Unsupported, Upload
+from mpifed.extend import Array, Federation, Local, Supports, Unsupported, Upload
 
 LEAST = 1e-10  # a smaller f_i counts as this, so that no weight is 0
 LARGE = 10  # for larger q powers overflow, unless the f_i are divided by the largest of them
 
 
-class QFedAvg(Algorithm, tag="q-fedavg"):
+class QFedAvg(LocalEpochs, tag="q-fedavg"):
     """FedAvg that is fair: the larger a client's f_i, the more its change counts.
 
     It minimises the q-FFL objective Σ p_i f_i(x)^(q+1)/(q+1), recorded as ``fair_objective``; ``objective`` is
@@ -50,21 +48,18 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
     theorem = Unsupported("arXiv:1905.10497 proves that f_i become even, not how fast the method converges")
 
     q: Annotated[float, Meta(ge=0, description="fairness q; 0: a plain mean")] = 1.0
-    k0: LocalIterations = 5
     lr: Annotated[Rate, to_tune("step size of the local iterations, 1/L")] = 0.01
     optimizer: LocalOptimizer = SGD()
-    batch_size: BatchSize = 0
-    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     mean_estimate = Unsupported("its step is the quotient of two means over the selected")
     upload = Upload(content="change", averaged=True)
     asynchronous = Unsupported("changes count by f_i at the server's model, which moves on while clients compute")
 
     def sample_gradients(self, d: Array) -> Array:
-        return (2 * d if self.q > LARGE else d) + count_gradients(d, self.k0, self.epochs, self.batch_size)
+        return (2 * d if self.q > LARGE else d) + super().sample_gradients(d)
 
     def local_steps(self, d: Array) -> Array | None:
-        return count_steps(d, self.k0, self.epochs, self.batch_size)
+        return count_steps(d, self.k0, self.epochs, self.batch_size, self.last_batch)
 
     def message_size(self, n: int) -> tuple[int, int]:
         return (2 * n + 1, n + 2) if self.q > LARGE else (n, n + 1)
@@ -101,7 +96,7 @@ class QFedAvg(Algorithm, tag="q-fedavg"):
         lr = rate_at(self.lr, f, k0=self.epochs or self.k0)
         w = x
         memory = None
-        for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
+        for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
         lr = lr or 1.0  # a schedule may come down to 0: then w_i = x
         d = (x - w) / lr

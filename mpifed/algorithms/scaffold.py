@@ -5,18 +5,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.parts import (
-    BatchSize,
-    LocalIterations,
-    Log2,
-    PlotStyle,
-    Rate,
-    Step,
-    count_gradients,
-    rate_at,
-    to_tune,
-)
-from mpifed.extend import Algorithm, Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
+from mpifed.algorithms.parts import LocalEpochs, Log2, PlotStyle, Rate, Step, rate_at, to_tune
+from mpifed.extend import Array, Federation, Local, MeanEstimate, Supports, Unsupported, Upload
 
 
 class Client(NamedTuple):
@@ -29,7 +19,7 @@ class Server(NamedTuple):
     k: int  # iterations so far
 
 
-class Scaffold(Algorithm, tag="scaffold"):
+class Scaffold(LocalEpochs, tag="scaffold"):
     """Local steps corrected by control variates, which the steps themselves renew (option II).
 
     y ← y − γ(∇f_i(y) − c_i + c), from y = x;  c_i⁺ = c_i − c + (x − y)/Σγ;  over the selected clients S,
@@ -42,20 +32,14 @@ class Scaffold(Algorithm, tag="scaffold"):
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of arXiv:1910.06378 holds up to constants that it does not state")
 
-    k0: LocalIterations = 5
     step: Annotated[Step, to_tune("step size γ, k over the whole run")] = Log2()
     server_lr: Annotated[Rate, Meta(description="step size of the server")] = 1.0
-    batch_size: BatchSize = 0
-    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     upload = Upload(content="change", vectors=2, feedback="error", averaged=True)
     mean_estimate = MeanEstimate.UNBIASED  # at the fixed point all c_i are exact
     refused: ClassVar[dict[str, str]] = {
         "optimizer": "(x − y)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only"
     }
-
-    def sample_gradients(self, d: Array) -> Array:
-        return count_gradients(d, self.k0, self.epochs, self.batch_size)
 
     def init_client(self, f: Local) -> Client:
         return Client(c=f.zeros())
@@ -68,7 +52,7 @@ class Scaffold(Algorithm, tag="scaffold"):
         dy, dc = fed.mean(self.update, server.x, server.c, server.k, to=selected)
         x = server.x + rate_at(self.server_lr, fed) * dy
         c = server.c + fed.fraction(selected) * dc
-        return Server(x, c, server.k + (self.epochs or self.k0))
+        return Server(x, c, server.k + self.iterations())
 
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
         """Take local steps, renew the control variate, and upload both changes."""
@@ -80,8 +64,8 @@ class Scaffold(Algorithm, tag="scaffold"):
     def descend(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Array, Array]:
         """Return the local models after all steps (c, n), and the sum of step sizes."""
         y, total = f.xp.broadcast_to(x, client.c.shape), f.zeros(1)
-        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
-            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
+            gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             y = y - gamma * (batch.grad(y) - client.c + c)
             total = total + gamma
         return y, total

@@ -160,7 +160,7 @@ def option_row(field: Any) -> tuple[str, str, str]:
             meaning = extra.description or meaning
             limits = {">=": extra.ge, ">": extra.gt, "<=": extra.le, "<": extra.lt}
             bounds = ", ".join(f"{sign} {limit}" for sign, limit in limits.items() if limit is not None)
-        elif extra is not type(None):
+        elif extra is not type(None) and typing.get_origin(extra) is not typing.Annotated:
             break
         type_ = inner
     if typing.get_origin(type_) is typing.Literal:

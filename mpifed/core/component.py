@@ -213,6 +213,8 @@ def convert(value: Any, type_: Any, path: str) -> Any:
         if value.is_integer() and int in types and float not in types:
             value = int(value)
     try:
+        # as any number first, where whole ones stay whole: a sentence names the limit of both
+        _ = {int, float} <= types and is_number(value, int) and msgspec.convert(float(value), type_)
         converted = msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
         # for a text beside numbers msgspec names the wrong text, and not the right ones
@@ -248,7 +250,7 @@ def add_limits(text: str, type_: Any) -> str:
     match = re.fullmatch(r"(it must be a (?:whole )?number) [<>]=? \S+", text)
     metas = [meta for part in walk_type(type_) for meta in getattr(part, "__metadata__", ())]
     pairs = [(sign, getattr(meta, name)) for meta in metas for name, sign in COMPARISONS.items()]
-    limits = [f"{sign} {limit}" for sign, limit in pairs if limit is not None]
+    limits = list(dict.fromkeys(f"{sign} {limit}" for sign, limit in pairs if limit is not None))
     return f"{match[1]} {' and '.join(limits)}" if match and len(limits) == 2 else text
 
 
@@ -278,5 +280,5 @@ def rewrite_error(text: str) -> str:
     text = re.sub(r" \| null|`", "", text)
     for type_, words in TYPES.items():
         text = re.sub(rf"\b{type_}\b", words, text)
-    text = text.replace(" | ", " or ")
+    text = text.replace(" | ", " or ").replace("a whole number or a number", "a number")
     return (text[:1].lower() + text[1:]).replace("expected ", "it must be ").replace(", got ", ", not ")

@@ -9,4 +9,6 @@ Array = NDArray[Any]
 SampleMatrix = Any  # (rows, n): an Array or a scipy.sparse.csr_array
 PositiveFloat = Annotated[float, Meta(gt=0)]
 UnitFraction = Annotated[float, Meta(gt=0, le=1)]
+PositiveNumber = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)]  # a whole one stays whole
+NumberFromZero = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 PositiveInt = Annotated[int, Meta(ge=1)]

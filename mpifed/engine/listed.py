@@ -10,12 +10,13 @@ from mpifed.core.guards import is_user_class
 from mpifed.core.memory import bytes_of_shape, check_memory
 from mpifed.data.dataset import Dataset
 from mpifed.engine.user_plugin import load_user_plugin
-from mpifed.features.conflict import Conflict, LoadedSettings, Moment, refuse_conflicts
+from mpifed.features.conflict import Conflict, refuse_conflicts
+from mpifed.features.conflict import LoadedSettings as LoadedSettings
+from mpifed.features.conflict import Moment as Moment
 from mpifed.features.conflicts import METHODS
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import DEVICES, MEASURED, Experiment
 from mpifed.federation.callback import Callback
-from mpifed.federation.participation.selection import Selector
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.traits import required_methods
 
@@ -119,19 +120,11 @@ def load_class(reference: str) -> type[Plugin]:
     return cls
 
 
-def refuse_study(
-    c: Experiment | LoadedSettings, at: Moment = Moment.STUDY, features: Iterable[Plugin] | None = None
-) -> None:
+def refuse_study(c: Experiment | LoadedSettings, at: Moment = Moment.STUDY, features: Iterable[Plugin] = ()) -> None:
     """Raise UserError where parts of a study, or its ``features`` that are made already, conflict at a moment."""
     refuse_conflicts(METHODS, at, c)
     for feature in features or make_features(c.config if isinstance(c, LoadedSettings) else c):
         refuse_conflicts(feature.conflicts, at, c)
-
-
-def refuse_loaded(c: Experiment, selector: Selector, data: Dataset, features: Iterable[Plugin]) -> None:
-    """Raise UserError where parts of a study conflict with the loaded data, or with the selector of a round."""
-    columns = () if data.columns is None else data.columns.names
-    refuse_study(LoadedSettings(c, selector, data.m, columns), Moment.DATA, features)
 
 
 def refuse_large(setup: RunSpec) -> None:

@@ -9,7 +9,7 @@ from mpifed.core.processor import BlockSize, choose_block_size
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.data.dataset import Dataset
-from mpifed.engine.listed import make_data_features, make_features, refuse_large, refuse_loaded, refuse_study
+from mpifed.engine.listed import LoadedSettings, Moment, make_data_features, make_features, refuse_large, refuse_study
 from mpifed.experiment.config import Job
 from mpifed.experiment.warm_start import split_start_model
 from mpifed.features.feature import Callbacks, Plugin
@@ -99,7 +99,7 @@ def build_selector(config: Experiment, data: Dataset, features: list[Plugin]) ->
     """Return who of the clients takes part in each round, or how many arrive. UserError for conflicting settings."""
     arrive = config.asynchronous is not None
     selector = make_arriving(config) if arrive else config.selection.selector(config.seed, data.m, config.rounds)
-    refuse_loaded(config, selector, data, features)
+    refuse_study(LoadedSettings(config, selector, data.m, data), Moment.DATA, features)
     if arrive:
         return selector
     config.algorithm.verify(selector.size)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.data.dataset import Dataset
 from mpifed.features.conditions import ONE
 from mpifed.features.matching import default_algorithm
 from mpifed.features.settings import Experiment
@@ -24,12 +25,12 @@ class Moment(Enum):
 
 
 class LoadedSettings(NamedTuple):
-    """Settings with the ``m`` clients, the ``selector`` of a round and the ``columns`` of samples of loaded data."""
+    """Settings with the loaded data, their ``m`` clients, and the ``selector`` of a round."""
 
     config: Experiment
     selector: Selector
     m: int
-    columns: tuple[str, ...] = ()
+    data: Dataset
 
 
 class Conflict(NamedTuple):

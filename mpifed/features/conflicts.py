@@ -6,6 +6,7 @@ The first row that a study breaks ends it. The page "what goes with what" is pri
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from mpifed.core.toml import toml_value
 from mpifed.features.conditions import (
@@ -48,6 +49,15 @@ def too_few_evaluations(c: Experiment) -> Violation:
     return {"times": times} if c.stop.patience and times <= c.stop.patience else None
 
 
+def unfilled_batch(c: LoadedSettings) -> Violation:
+    """Return the smallest client, if it never fills a mini-batch of an epoch and smaller ones are left out; or None."""
+    part: Any = getattr(c.config.algorithm, "solver", None) or c.config.algorithm
+    drops = getattr(part, "last_batch", "") == "drop" and part.epochs and not getattr(part, "steps", None)
+    key = "algorithm" if part is c.config.algorithm else "algorithm.solver"
+    smallest = {"key": key, "client": c.data.sizes.argmin(), "samples": c.data.sizes.min()}
+    return smallest if drops and c.data.sizes.min() < part.batch_size else None
+
+
 METHODS = [
     Conflict(
         ("stop.simulated_seconds", "no table [system]"),
@@ -71,6 +81,12 @@ METHODS = [
         ("mini-batches", "a problem whose f_i is no mean over samples"),
         "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
         mini_batches,
+    ),
+    Conflict(
+        ('last_batch = "drop"', "a client of fewer samples than batch_size"),
+        '{key}.last_batch = "drop" leaves client {client} no mini-batch: write "merge" or {key}.batch_size = {samples}',
+        unfilled_batch,
+        Moment.DATA,
     ),
     Conflict(
         ("a method on graphs", "no table [graph]"),

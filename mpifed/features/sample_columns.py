@@ -20,7 +20,8 @@ PLAIN_ALONE = "clipped_grad"  # for samples without columns alone: bounds of pri
 def refused_column(c: LoadedSettings) -> Violation:
     """Return the first column that the problem does not take, with the problems that do; else None."""
     problem = c.config.problem
-    refused = next((name for name in c.columns if not problem.takes_column(name)), None)
+    assert c.data.columns is not None
+    refused = next((name for name in c.data.columns.names if not problem.takes_column(name)), None)
     if refused is None:
         return None
     able = [name for name in Problem.choices if Problem.member(name, "problem").takes_column(refused)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from itertools import repeat
+from typing import Protocol
 
 import numpy as np
 
@@ -22,11 +24,9 @@ from mpifed.federation.local_transform import (
     multiply_block_factors,
     multiply_factors,
 )
-from mpifed.kernels.blocks import Block, padding_weights
+from mpifed.kernels.blocks import Block
+from mpifed.kernels.plan import MiniBatches
 from mpifed.problems.problem import Problem, RowMap
-
-AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
-ClientGenerators = Sequence[np.random.Generator]  # those of the clients of a block
 
 
 class Study(Protocol):
@@ -260,83 +260,38 @@ class Local:
         """Return a random stream for each client, for another seed and purpose than those of the run."""
         return streams(seed, purpose, self.ids, *self.key)
 
-    def steps(self, k0: int, epochs: int, size: int, max_steps: Array | None = None) -> Steps[Local]:
+    def steps(
+        self, k0: int, epochs: float, size: int, max_steps: Array | None = None, last_batch: str = "keep"
+    ) -> Steps[Local]:
         """Yield local iterations j = 0, 1 … as (j, f on a mini-batch of ``size`` samples, weight).
 
-        ``weight`` is 1, or (c, 1) with 0 for clients that have no sample left in this mini-batch. With ``epochs`` there
-        are that many passes over the samples in random order, else ``k0`` mini-batches, each drawn anew; j counts
-        epochs or iterations. ``size`` 0 is the full batch; then an epoch is one step. Random numbers come from each
-        client's own stream, those of several passes in advance. A client takes at most ``max_steps`` (c,) steps and has
-        weight 0 in the others (None: all steps).
+        ``weight`` is 1, or (c, 1) with 0 for clients without a sample in it. With ``epochs`` there are that many passes
+        over the samples as MiniBatches describes them, else ``k0`` mini-batches, each drawn anew; j counts either.
+        ``size`` 0 is the full batch; then an epoch is one step. Random numbers come from each client's own stream. A
+        client takes at most ``max_steps`` (c,) steps and has weight 0 in the others (None: all steps).
         """
+        steps = self._steps(MiniBatches(epochs or k0, size, last_batch if epochs else "first"))
         if max_steps is None:
-            yield from self._steps(k0, epochs, size)
+            yield from steps
             return
         xp = self.xp
         left = xp.astype(max_steps[:, None], self.block.b.dtype)
-        for j, batch, has in self._steps(k0, epochs, size):
+        for j, batch, has in steps:
             if not xp.any(left > 0):
                 return
             weight = has * xp.astype(left > 0, left.dtype)
             yield j, batch, 1 if xp.all(weight > 0) else weight
             left = left - weight
 
-    def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
+    def _steps(self, batches: MiniBatches) -> Steps[Local]:
         """Yield the local iterations of clients that take all of them, with the changes by transforms."""
-        steps = self._batches(k0, epochs, size)
+        steps: Steps[Local] = zip(range(math.ceil(batches.passes)), repeat(self), repeat(1))
+        if batches.size:
+            blocks = batches.draw(self.block, self.rng, self._study.start.dtype)
+            steps = ((j, self.like(block, self.ids, self.key, self.transforms), has) for j, block, has in blocks)
         for transform in self.transforms:
             steps = transform.steps(self, steps)
         return steps
-
-    def _batches(self, k0: int, epochs: int, size: int) -> Steps[Local]:
-        """Yield the local iterations without the changes by transforms."""
-        if size == 0:
-            for j in range(epochs or k0):
-                yield j, self, 1
-            return
-        dtype = self._study.start.dtype
-        # one random order of all samples for each epoch, or for each iteration, which takes its first samples alone
-        for j, block, has in mini_batches(self.block, size, epochs or k0, not epochs, self.rng, dtype):
-            yield j, self.like(block, self.ids, self.key, self.transforms), has
-
-
-def mini_batches(
-    block: Block, size: int, count: int, once: bool, rngs: ClientGenerators, dtype: Any
-) -> Iterator[tuple[int, Block, Array | int]]:
-    """Yield mini-batches of ``size`` samples in ``count`` random orders, as (j, block, weight) of order j.
-
-    Each order is used up, one mini-batch after the other, or with ``once`` only its first mini-batch is used.
-    ``weight`` is 1, or (c, 1) with 0 for the clients that have no sample in it; ``dtype`` is numpy's type of weights.
-    """
-    width = min(size, block.b.shape[1])
-    sizes = block.sizes
-    # clients with few samples have few mini-batches, and pause in the last ones of the block
-    passes = 1 if once else -(-int(sizes.max()) // width)
-    put = block.xp.asarray
-    left = sizes - width * np.arange(passes)[:, None]
-    counts = np.minimum(np.maximum(left, 0), width)  # (passes, c)
-    # weights are alike in all orders, so they are computed, and moved to a device, once
-    parts = [*map(put, padding_weights(counts.ravel(), width, dtype).reshape(passes, len(block), width))]
-    full = counts.all(axis=1).tolist()
-    # a plain 1 where no client pauses saves methods a product with a column of ones
-    present = [1 if every else put((d > 0)[:, None].astype(dtype)) for d, every in zip(counts, full, strict=True)]
-    for j, order in enumerate(map(put, draw_orders(sizes, count, passes * width, rngs))):
-        for k, (w, weight) in enumerate(zip(parts, present, strict=True)):
-            yield j, block.batch(order[:, k * width : (k + 1) * width], w), weight
-
-
-def draw_orders(sizes: Array, count: int, length: int, rngs: ClientGenerators) -> Iterator[Array]:
-    """Yield ``count`` random orders of each client's samples: (c, ``length``) each, padded with 0."""
-    columns = np.arange(max(length, int(sizes.max())))
-    rows = np.where(columns < sizes[:, None], columns, 0)[:, None]  # (c, 1, columns)
-    ahead = max(1, AHEAD // rows.size)
-    for first in range(0, count, ahead):
-        drawn = np.repeat(rows, min(ahead, count - first), axis=1)
-        for rng, order, d in zip(rngs, drawn, sizes.tolist(), strict=True):
-            samples = order[:, :d]
-            # each row is permuted on its own, so the number of orders drawn in advance changes no bit
-            rng.permuted(samples, axis=1, out=samples)
-        yield from drawn.swapaxes(0, 1)[:, :, :length]
 
 
 def count_matches(block: Block, classes: Array) -> tuple[Array, Array]:

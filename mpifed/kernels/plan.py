@@ -1,20 +1,24 @@
-"""Planning of blocks: their clients, the padded number of rows, and the empty arrays."""
+"""Planning of blocks, their clients, padded rows and empty arrays, and of their mini-batches."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpifed.core.processor import DEFAULT_BLOCK_BYTES
 from mpifed.core.typing import Array
-from mpifed.kernels.blocks import Block, Unpadded, stores_unpadded
+from mpifed.kernels.blocks import Block, Unpadded, padding_weights, stores_unpadded
 from mpifed.kernels.products import DENSE, DenseProducts
 
 PAD = 4
 SPARSE_FACTOR = 4  # factor on the clients of a block with CSR samples, which store few of the numbers
 FEW = 8  # matrices; a block with fewer gains little from clients of similar size
 LINE = 64  # bytes of a cache line
+AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
+
+ClientGenerators = Sequence[np.random.Generator]  # those of the clients of a block
+WeightedColumns = tuple[slice, Array, Array | int]  # of a mini-batch: columns of an order, their weights, the clients'
 
 
 def pad_sizes(d: Array, group: int = 1) -> Array:
@@ -69,3 +73,99 @@ def make_dense_block(sizes: Array, n: int, dtype: Any, products: DenseProducts =
     if unpadded:
         block.unpadded = Unpadded(A, D, slice(0, len(A)), {})
     return block
+
+
+class MiniBatches(NamedTuple):
+    """Mini-batches of ``size`` samples (0: all) in ``passes`` over a client's samples, each in a new random order.
+
+    Of a fraction of a pass the first ⌈fraction · mini-batches⌉ are taken. ``last`` says what becomes of the rest of a
+    pass, which does not fill a mini-batch: it is a smaller one (keep), is left out (drop), or, if it is one sample or
+    fewer than size/2, joins the mini-batch before it, if there is one (merge). With "first" a pass is its first one.
+    """
+
+    passes: float
+    size: int
+    last: str
+
+    def count_full(self, d: Array) -> Array:
+        """Return the number of mini-batches in a full pass over d samples: (m,)."""
+        if self.last == "first" or not self.size:
+            return np.ones(d.shape, np.int64)
+        full, rest = np.divmod(d, self.size)
+        further = (rest > 0) & (self.last != "drop")
+        if self.last == "merge":
+            further &= (full == 0) | (rest > 1) & (2 * rest >= self.size)
+        return (full + further).astype(np.int64)
+
+    def count_final(self, count: Array) -> Array:
+        """Return how many of ``count`` mini-batches (m,) the fraction of a pass at the end takes; 0: there is none."""
+        # rounded, because the fraction of 2.1 is a little more than a tenth, and a tenth of ten is one
+        return np.ceil(np.round(self.passes % 1 * count, 9)).astype(np.int64)
+
+    def edges(self, d: Array, count: Array, k: Array) -> Array:
+        """Return how many of d samples the first k of ``count`` mini-batches take, for k up to their number."""
+        end = np.minimum(d, count * self.size) if self.size and self.last in ("first", "drop") else d
+        return np.where(k < count, k * self.size, end)
+
+    def count_steps(self, d: Array) -> Array:
+        """Return the local steps of clients of d samples: (m,)."""
+        count = self.count_full(d)
+        return int(self.passes) * count + self.count_final(count)
+
+    def count_gradients(self, d: Array) -> Array:
+        """Return the sample gradients of clients of d samples that take one gradient a step: (m,)."""
+        count = self.count_full(d)
+        return int(self.passes) * self.edges(d, count, count) + self.edges(d, count, self.count_final(count))
+
+    def draw(self, block: Block, rngs: ClientGenerators, dtype: Any) -> Iterator[tuple[int, Block, Array | int]]:
+        """Yield the mini-batches of a block as (j, block, weight) of pass j.
+
+        ``weight`` is 1, or (c, 1) with 0 for clients that have no sample in it; ``dtype`` is numpy's type of weights.
+        """
+        # weights are alike in all passes, so they are computed, and moved to a device, once
+        count = self.count_full(block.sizes)
+        full = self.weigh(block, count, count, dtype)
+        final = self.weigh(block, count, self.count_final(count), dtype) if self.passes % 1 else full
+        length = max((columns.stop for columns, *_ in full), default=0)
+        for j, order in enumerate(draw_orders(block.sizes, math.ceil(self.passes), length, rngs)):
+            picks = block.xp.asarray(order)
+            for columns, w, weight in full if j < int(self.passes) else final:
+                yield j, block.batch(picks[:, columns], w), weight
+
+    def weigh(self, block: Block, count: Array, taken: Array, dtype: Any) -> list[WeightedColumns]:
+        """Return the mini-batches of a pass in which clients take the first ``taken`` of ``count``, (c,) each."""
+        put = block.xp.asarray
+        k = np.arange(taken.max() + 1)[:, None]
+        # clients with few samples have few mini-batches, and pause in the last ones of the block
+        edges = self.edges(block.sizes, count, np.minimum(k, taken))
+        counts = edges[1:] - edges[:-1]  # (mini-batches, c)
+        D = block.b.shape[1]
+        widths = [min(self.size, D)] * len(counts)
+        if self.last == "merge":
+            # from all sizes that are padded to D: no bit of a client may depend on the sizes of others in its block
+            sizes = np.arange(max(0, D - max(PAD, D // 4)), D) + 1
+            each = np.diff(self.edges(sizes, self.count_full(sizes), k), axis=0)
+            widths = np.maximum(widths, each.max(axis=1)).tolist()
+        width = max(widths, default=0)
+        weights = padding_weights(counts.ravel(), width, dtype).reshape(*counts.shape, width)
+        batches: list[WeightedColumns] = []
+        for j, (d, w, width) in enumerate(zip(counts, weights, widths, strict=True)):
+            # a plain 1 where no client pauses saves methods a product with a column of ones
+            weight = 1 if d.all() else put((d > 0)[:, None].astype(dtype))
+            columns = slice(j * self.size, j * self.size + width)
+            batches.append((columns, put(np.ascontiguousarray(w[:, :width])), weight))
+        return batches
+
+
+def draw_orders(sizes: Array, count: int, length: int, rngs: ClientGenerators) -> Iterator[Array]:
+    """Yield ``count`` random orders of each client's samples: (c, ``length``) each, padded with 0."""
+    columns = np.arange(max(length, int(sizes.max())))
+    rows = np.where(columns < sizes[:, None], columns, 0)[:, None]  # (c, 1, columns)
+    ahead = max(1, AHEAD // rows.size)
+    for first in range(0, count, ahead):
+        drawn = np.repeat(rows, min(ahead, count - first), axis=1)
+        for rng, order, d in zip(rngs, drawn, sizes.tolist(), strict=True):
+            samples = order[:, :d]
+            # each row is permuted on its own, so the number of orders drawn in advance changes no bit
+            rng.permuted(samples, axis=1, out=samples)
+        yield from drawn.swapaxes(0, 1)[:, :, :length]

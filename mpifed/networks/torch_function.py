@@ -150,8 +150,8 @@ class ModuleFunction:
                 hint = f'; write dtype = "{other}" at the top of the study where the module computes in {other}'
             elif self.norms.live or len(samples) == 1:
                 hint = (
-                    "; take a batch_size with which no client has a mini-batch of one sample, such as 0, with which it "
-                    "takes all its samples at once"
+                    '; write last_batch = "merge", so that no single sample is left at the end of an epoch, with a '
+                    "batch_size above 1, or batch_size = 0, with which a client takes all its samples at once"
                 )
             failed = f"fails on {count} of a client: {error_line(error)}{hint}"
             raise UserError(f"the network of the problem {failed}") from None

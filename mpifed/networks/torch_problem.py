@@ -101,8 +101,8 @@ class TorchProblem(Training):
             make_metric(self._metric_name(), self.takes())
         if not net.takes_one_sample and min(data.sizes) == 1:
             raise ValueError(
-                f"client {int(np.argmin(data.sizes))} has one sample, but the network takes two or more at a time, "
-                "as batch normalisation does"
+                f"client {int(np.argmin(data.sizes))} has one sample, but the network takes no fewer than two: raise "
+                "data.partition.least_samples of dirichlet, or take nn.GroupNorm in place of batch normalisation"
             )
         return self.first_parameters(net, data)
 

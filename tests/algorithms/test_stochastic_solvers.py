@@ -1,5 +1,7 @@
 """Local solvers on mini-batches: against loops written out, one client, one sample and one step at a time."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from mpifed import UserError
 from mpifed.algorithms.parts.local_solvers import SVRG, AdamSolver, SGDSolver
 from mpifed.extend import Pool, stream
 from mpifed.problems.softmax import Softmax
+from tests.federation.test_mini_batches import cut
 from tests.helpers.algorithm_runs import build, local
 
 LAM = 0.05
@@ -39,20 +42,21 @@ def gradient(A, b, w):
     return total.ravel()
 
 
-def batches(rng, d, epochs, steps, size):
+def batches(rng, d, epochs, steps, size, last):
     """Epoch or step, and the sample numbers of every mini-batch, as the client's stream gives them."""
-    for j in range(steps or epochs):
+    for j in range(steps or math.ceil(epochs)):
         order = rng.permutation(d) if size else np.arange(d)
         width = size or d
-        for first in range(0, width if steps else d, width):
-            yield j, order[first : first + width]
+        own = [order[:width]] if steps else cut(order, width, last)
+        for rows in own[: math.ceil(min(1, steps or epochs - j) * len(own))]:
+            yield j, rows
 
 
 def written_out(solver, A, b, y, w, rng):
     """What the solver does for one client."""
     mean = squares = np.zeros_like(w)
     epoch, steps = -1, getattr(solver, "steps", None)
-    for t, (j, own) in enumerate(batches(rng, len(A), solver.epochs, steps, solver.batch_size), 1):
+    for t, (j, own) in enumerate(batches(rng, len(A), solver.epochs, steps, solver.batch_size, solver.last_batch), 1):
         g = gradient(A[own], b[own], w) - y
         if isinstance(solver, SVRG):
             if j > epoch:
@@ -71,9 +75,11 @@ SOLVERS = [
     SGDSolver(lr=0.3, epochs=2, batch_size=4),
     SGDSolver(lr=0.2, steps=7, batch_size=3),
     SGDSolver(epochs=3, batch_size=0),
+    SGDSolver(epochs=2.5, batch_size=4, last_batch="merge"),
     SVRG(),
     SVRG(lr=0.3, epochs=3, batch_size=4),
     SVRG(lr=0.2, epochs=2, batch_size=1),
+    SVRG(lr=0.2, epochs=1.5, batch_size=4, last_batch="drop"),
     AdamSolver(),
     AdamSolver(lr=0.05, epochs=2, batch_size=4),
     AdamSolver(lr=0.02, steps=9, batch_size=5, beta1=0.5, beta2=0.9, eps=1e-3),
@@ -96,6 +102,7 @@ def test_a_solver_is_its_loop(solver):
         ({"name": "sgd", "epochs": 3}, [27, 36]),
         ({"name": "sgd", "steps": 4, "batch_size": 10}, [36, 40]),
         ({"name": "svrg", "epochs": 2}, [54, 72]),
+        ({"name": "svrg", "epochs": 1.5, "batch_size": 4, "last_batch": "drop"}, [18 + 2 * 12, 24 + 2 * 20]),
         ({"name": "adam"}, [180, 240]),
         ({"name": "adam", "steps": 4}, [36, 48]),
     ],

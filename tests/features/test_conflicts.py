@@ -272,6 +272,10 @@ COUNTS = [  # the same where the number of clients decides, and wrong values of 
         {"evaluate": {"unseen": 1.5}},
         "evaluate: unseen = 1.5 is wrong: it must be a share below 1, a whole number or a li",
     ),
+    (
+        {"algorithm": {"name": "fedavg", "epochs": 1.5, "batch_size": 900, "last_batch": "drop"}},
+        'algorithm.last_batch = "drop" leaves client ',
+    ),
     (DUAL | {"selection": {"count": 1}}, "selection takes 1 client a round, but feddcd needs at least 2"),
     (NODES | {"graph": "torus", "data": {"clients": 7}}, 'graph = "torus" is wrong for 7 clients: they make one row'),
     (NODES | {"graph": {"name": "torus", "rows": 5}}, "graph.rows = 5 is wrong: it must divide the number of"),

@@ -16,8 +16,8 @@ from mpifed.algorithms.newton import Newton
 from mpifed.core import memory
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.federation import local as module
 from mpifed.federation.participation.selection import All
+from mpifed.kernels import plan as module
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import Run, build, local
@@ -140,13 +140,14 @@ def test_the_gradient_of_a_batch_is_that_of_its_samples(kind):
             assert np.allclose(value[i], wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("epochs", [0, 2])
-@pytest.mark.parametrize("size", [5, 17, 100])
+@pytest.mark.parametrize(("epochs", "last"), [(0, "keep"), (2, "keep"), (1.5, "merge")])
+@pytest.mark.parametrize("size", [5, 8, 17, 100])
 @pytest.mark.parametrize("name", ["fedavg", "scaffold", "flame", "fedadmm-deep"])
-def test_training_on_batches_has_the_same_bits_whoever_else_is_in_the_block(name, epochs, size, kind):
-    """Also where a neighbour has one mini-batch more."""
+def test_training_on_batches_has_the_same_bits_whoever_else_is_in_the_block(name, epochs, last, size, kind):
+    """Also where a neighbour has one mini-batch more, or one in which more samples have joined."""
     personal = name in ("flame", "fedadmm-deep")
-    algorithm = build(name, {"batch_size": size, "epochs": epochs or int(personal)} | ({} if personal else {"k0": 3}))
+    options = {"batch_size": size, "epochs": epochs or int(personal), "last_batch": last}
+    algorithm = build(name, options | ({} if personal else {"k0": 3}))
     rng, sizes = np.random.default_rng(0), [17, 18, 19, 20]
     X, y = rng.standard_normal((sum(sizes), 3)), rng.standard_normal(sum(sizes))
     x, ends = rng.standard_normal(3), np.cumsum(sizes)

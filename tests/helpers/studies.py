@@ -35,6 +35,7 @@ TABLES = {  # the method stands before the comma
         "fedgia, cox": "problem={name='cox',ties='breslow'} algorithm.t=1",
         "fedgia, huber": "problem=huber algorithm.H=gram algorithm.t=1",
         "fedavg, mini-batches": "algorithm.batch_size=5 algorithm.epochs=2",
+        "fedavg, merged": "algorithm.batch_size=4 algorithm.epochs=1.5 algorithm.last_batch=merge",
         "fedopt, fedexp": "algorithm.server=fedexp algorithm.batch_size=4 dtype=float32",
         "fedavg, power-of-choice": "selection={name='power-of-choice',count=3,candidates=7,batch_size=4}",
         "scaffold, float32": "algorithm.batch_size=4 dtype=float32",

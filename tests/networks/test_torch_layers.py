@@ -20,6 +20,10 @@ def batch_normed():
     return nn.Sequential(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, C))
 
 
+def group_normed():
+    return nn.Sequential(nn.Linear(N, 5), nn.GroupNorm(1, 5), nn.ReLU(), nn.Linear(5, C))
+
+
 class Backbone(nn.Module):
     """A frozen part with batch normalisation, as a pretrained one has, and a head that is trained."""
 
@@ -163,9 +167,12 @@ def test_nothing_is_remembered_from_one_call_to_the_next_and_a_client_is_normali
 
 def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
     data = dataset(sizes=[9, 1, 10, 11])
-    with pytest.raises(ValueError, match=r"^client 1 has one sample, but the network takes two or more at a time"):
+    with pytest.raises(
+        ValueError, match=r"^client 1 has one sample, .*: raise data.partition.least_samples .*GroupNorm"
+    ):
         own("batch_normed").initial(data, 0)
     assert len(own("shifted").initial(data, 0)) == C * (N + 1)
+    assert len(own("group_normed").initial(data, 0)) == 5 * (N + 1 + 2) + C * 6
 
 
 def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
@@ -173,11 +180,23 @@ def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
     study = {"problem": problem, "data": torch_cases.tables(tmp_path), "rounds": 1}
     algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
     with pytest.raises(
-        UserError, match=r"one sample of a client: .*; take a batch_size with which no client .* as 0, with"
+        UserError, match=r'one sample of a client: .*; write last_batch = "merge", .* above 1, or batch_size = 0, with'
     ):
         package.run(study | {"algorithm": algorithm, "selection": "all"})
-    for size in (0, 7):  # what is advised, and one more that leaves no rest of one
-        assert package.run(study | {"algorithm": algorithm | {"batch_size": size}, "selection": "all"}).cr == 1
+    for advised in ({"last_batch": "merge"}, {"batch_size": 0}):
+        assert package.run(study | {"algorithm": algorithm | advised, "selection": "all"}).cr == 1
+
+
+@pytest.mark.parametrize("seed", [0, *map(slow, range(1, 20))])
+def test_clients_of_any_two_or_more_samples_are_normalised_with_merged_mini_batches(seed):
+    """With last_batch = "keep" 14 of these 20 runs are refused."""
+    y = np.arange(3000) % C
+    partition = {"name": "dirichlet", "alpha": 0.5, "least_samples": 2}
+    X = np.random.default_rng(0).standard_normal((3000, N)) + y[:, None]
+    data = package.arrays(X, y, 100, partition=partition)
+    algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 8 << seed % 5, "last_batch": "merge", "step": 0.05}
+    study = {"problem": {"name": "torch", "module": f"{__name__}:batch_normed"}, "selection": "all", "rounds": 1}
+    assert package.run(study, data=data, algorithm=algorithm, seed=seed).cr == 1
 
 
 def frozen_at_zero(make):

@@ -1,11 +1,11 @@
 """Base class of all algorithms, their default states, and helpers that count local steps and gradients."""
 
 import importlib
+import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Never, NoReturn
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.parts.step_sizes import Rate, find_schedules
@@ -15,6 +15,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array as Array
+from mpifed.core.typing import NumberFromZero
 from mpifed.core.typing import PositiveFloat as PositiveFloat
 from mpifed.core.typing import UnitFraction as UnitFraction
 from mpifed.federation import traits
@@ -30,6 +31,7 @@ from mpifed.federation.traits import (
     Unsupported,
     Upload,
 )
+from mpifed.kernels.plan import MiniBatches
 from mpifed.theory.statements import Certificate, Condition, StudyConstants, no_theorem
 
 STEP_SIZES = ("step", "lr", "gamma", "eta", "learning_rate", "step_size")  # usual names of a step size
@@ -42,6 +44,10 @@ def to_tune(description: str, gt: float | None = None, lt: float | None = None) 
 
 LocalIterations = Annotated[int, Meta(ge=1, description="local iterations a round")]
 BatchSize = Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")]
+LastBatch = Annotated[
+    Literal["keep", "drop", "merge"],
+    Meta(description="the rest of an epoch: a smaller mini-batch, left out, or, if small, in the one before"),
+]
 StepSize = Annotated[Rate | None, to_tune("step size γ (default: 1/max r_i)")]
 
 
@@ -280,6 +286,22 @@ class Algorithm(Queries):
         return row
 
 
+class LocalEpochs(Algorithm):
+    """Base of algorithms whose clients take k0 local iterations a round, or some epochs, on mini-batches."""
+
+    k0: LocalIterations = 5
+    batch_size: BatchSize = 0
+    epochs: Annotated[NumberFromZero, Meta(description="local epochs, such as 2.5, in place of k0, if above 0")] = 0
+    last_batch: LastBatch = "keep"
+
+    def iterations(self) -> int:
+        """Return the local iterations a round, by which k rises: k0, or the epochs that are begun."""
+        return math.ceil(self.epochs) or self.k0
+
+    def sample_gradients(self, d: Array) -> Array:
+        return count_gradients(d, self.k0, self.epochs, self.batch_size, self.last_batch)
+
+
 def minibatch(f: Local, size: int) -> Local:
     """Return f on a new mini-batch of ``size`` samples of each client; 0: on all samples."""
     _, batch, _ = next(f.steps(1, 0, size))
@@ -296,14 +318,11 @@ def row_norms(V: Array) -> Array:
     return namespace(V).sqrt(squared_norms(V))
 
 
-def count_steps(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
-    """Count the steps of f.steps(k0, epochs, batch_size) of clients of d samples: (m,)."""
-    batches = np.ceil(d / batch_size).astype(np.int64) if epochs and batch_size else np.ones(len(d), np.int64)
-    return (epochs or k0) * batches
+def count_steps(d: Array, k0: int, epochs: float, batch_size: int, last_batch: str = "keep") -> Array:
+    """Count the steps of f.steps() with these options, of clients of d samples: (m,)."""
+    return MiniBatches(epochs or k0, batch_size, last_batch if epochs else "first").count_steps(d)
 
 
-def count_gradients(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
-    """Count the sample gradients of f.steps(k0, epochs, batch_size) with one gradient a step: (m,)."""
-    if epochs:
-        return epochs * d
-    return k0 * (np.minimum(batch_size, d) if batch_size else d)
+def count_gradients(d: Array, k0: int, epochs: float, batch_size: int, last_batch: str = "keep") -> Array:
+    """Count the sample gradients of f.steps() with these options and one gradient a step: (m,)."""
+    return MiniBatches(epochs or k0, batch_size, last_batch if epochs else "first").count_gradients(d)

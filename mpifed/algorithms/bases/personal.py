@@ -10,8 +10,10 @@ from mpifed.algorithms.bases.algorithm import (
     Array,
     BatchSize,
     Federation,
+    LastBatch,
     Local,
     Server,
+    count_gradients,
     minibatch,
     row_norms,
     squared_norms,
@@ -19,6 +21,7 @@ from mpifed.algorithms.bases.algorithm import (
 )
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Rate, rate_at
+from mpifed.core.typing import PositiveNumber
 from mpifed.federation.method import ServerState
 from mpifed.federation.traits import RecordValues, Sum
 
@@ -28,16 +31,17 @@ class Personal(Algorithm):
 
     lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
     lr: Annotated[Rate, to_tune("step size of the local epochs")] = 0.01
-    epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
+    epochs: Annotated[PositiveNumber, Meta(description="local epochs H, such as 2.5")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: BatchSize = 100
+    last_batch: LastBatch = "keep"
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
     envelope: Annotated[
         bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
     ] = False
 
     def sample_gradients(self, d: Array) -> Array:
-        return self.epochs * d
+        return count_gradients(d, 0, self.epochs, self.batch_size, self.last_batch)
 
     def init_server(self, fed: Federation) -> Server:
         return Server(x=fed.initial())
@@ -54,7 +58,7 @@ class Personal(Algorithm):
         """Run H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ, and return the new θ: (c, n)."""
         # the pull is part of the gradient that the optimiser gets, and so of its moments and of what is clipped
         memory = None
-        for j, batch, has in f.steps(0, self.epochs, self.batch_size):
+        for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
             theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.epochs) * has, memory)
         return theta

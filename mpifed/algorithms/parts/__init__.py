@@ -3,12 +3,12 @@
 - states: ``Client`` of methods whose clients keep nothing, ``Server`` of those that keep the model alone
 - bases: ``CompressedDifferences``, ``CompressedGradients`` (with ``COMPRESSED_UPLOAD``, what they upload),
   ``DualMethod``, ``InexactADMM``, ``LearnedHessians`` (with ``REGULAR_HESSIAN``, what they need beside Hessians),
-  ``NoisyAlgorithm``, ``Personal``
+  ``LocalEpochs``, ``NoisyAlgorithm``, ``Personal``
 - traits beside those of ``mpifed.extend``: ``PlotStyle``, ``Theorem``, ``Privacy``, ``RecordValues``; what a method
   with its options needs: ``required_methods``, ``further_requirements``
-- types of options: ``PositiveFloat``, ``PositiveInt``, ``UnitFraction``, ``BatchSize``, ``LocalIterations``,
-  ``StepSize``, ``GraphStepSize``, ``Rate``, whose number in a round is ``rate_at``; ``to_tune`` marks the one to
-  change first
+- types of options: ``PositiveFloat``, ``PositiveInt``, ``PositiveNumber``, ``UnitFraction``, ``BatchSize``,
+  ``LastBatch``, ``LocalIterations``, ``StepSize``, ``GraphStepSize``, ``Rate``, whose number in a round is
+  ``rate_at``; ``to_tune`` marks the one to change first
 - components: ``Step``, ``Optimizer``, ``ServerOptimizer`` and ``Solver`` with members that are defaults of methods
 - local steps: ``minibatch``, ``count_steps``, ``count_gradients``
 - FedGiA: ``MetricChoice``, ``METRIC_REQUIRES``, ``invert_metric``, ``PenaltyFactor``, ``AdaptiveChoice``,

@@ -2,6 +2,8 @@
 
 from mpifed.algorithms.bases.algorithm import BatchSize as BatchSize
 from mpifed.algorithms.bases.algorithm import Client as Client
+from mpifed.algorithms.bases.algorithm import LastBatch as LastBatch
+from mpifed.algorithms.bases.algorithm import LocalEpochs as LocalEpochs
 from mpifed.algorithms.bases.algorithm import LocalIterations as LocalIterations
 from mpifed.algorithms.bases.algorithm import Privacy as Privacy
 from mpifed.algorithms.bases.algorithm import Server as Server
@@ -70,6 +72,7 @@ from mpifed.core.symmetric import packed_size as packed_size
 from mpifed.core.symmetric import unpack as unpack
 from mpifed.core.typing import PositiveFloat as PositiveFloat
 from mpifed.core.typing import PositiveInt as PositiveInt
+from mpifed.core.typing import PositiveNumber as PositiveNumber
 from mpifed.core.typing import UnitFraction as UnitFraction
 from mpifed.federation.traits import Max as Max
 from mpifed.federation.traits import PlotStyle as PlotStyle

@@ -7,16 +7,17 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import count_gradients
+from mpifed.algorithms.bases.algorithm import LastBatch, count_gradients
 from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.optimizers import Clip
 from mpifed.algorithms.parts.step_sizes import Rate, rate_at
 from mpifed.core.component import Component
 from mpifed.core.promises import Supports
-from mpifed.core.typing import Array, PositiveInt
+from mpifed.core.typing import Array, PositiveInt, PositiveNumber
 from mpifed.federation.local import Local
 from mpifed.federation.local_transform import Steps
 from mpifed.federation.traits import Requirement
+from mpifed.kernels.plan import MiniBatches
 from mpifed.problems.gram import conjugate_gradients
 from mpifed.problems.problem import RowMap
 
@@ -187,8 +188,8 @@ class RegularisedLocal(Local):
     def take(self, rows: Array) -> Local:
         return RegularisedLocal(self.f.take(rows), self.rho)
 
-    def _steps(self, k0: int, epochs: int, size: int) -> Steps[Local]:
-        for j, batch, has in self.f._steps(k0, epochs, size):
+    def _steps(self, batches: MiniBatches) -> Steps[Local]:
+        for j, batch, has in self.f._steps(batches):
             yield j, self if batch is self.f else RegularisedLocal(batch, self.rho), has
 
     def grad(self, X: Array) -> Array:
@@ -245,7 +246,7 @@ class AugmentedLagrangian(NamedTuple):
 
 
 SolverStepSize = Annotated[Rate, Meta(description="step size γ")]
-Epochs = Annotated[int, Meta(ge=1, description="passes over the client's samples")]
+Epochs = Annotated[PositiveNumber, Meta(description="passes over the client's samples, such as 2.5")]
 SolverBatchSize = Annotated[
     int, Meta(ge=0, description="samples of a mini-batch; 0: all, so that an epoch is one step")
 ]
@@ -263,10 +264,15 @@ class SGDSolver(Solver, tag="sgd"):
         None
     )
     batch_size: SolverBatchSize = 10
+    last_batch: LastBatch = "keep"
     clip: Clip = 0.0
 
     def sample_gradients(self, d: Array) -> Array:
-        return count_gradients(d, self.steps or 0, 0 if self.steps else self.epochs, self.batch_size)
+        return count_gradients(d, self.steps or 0, self.passes(), self.batch_size, self.last_batch)
+
+    def passes(self) -> float:
+        """Return the epochs, or 0 where there are ``steps`` instead."""
+        return 0 if self.steps else self.epochs
 
     def rule(self) -> optimizers.Optimizer:
         """Return the rule for directions, given ∇f_B(w) − y_i; its memory begins at 0 in every call."""
@@ -275,7 +281,7 @@ class SGDSolver(Solver, tag="sgd"):
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rule = self.rule()
         memory = None
-        for j, batch, has in f.steps(self.steps or 0, 0 if self.steps else self.epochs, self.batch_size):
+        for j, batch, has in f.steps(self.steps or 0, self.passes(), self.batch_size, None, self.last_batch):
             lr = rate_at(self.lr, f, j, self.steps or self.epochs)
             W, memory = rule.step(W, batch.grad(W) - Y, has * lr, memory)
         return W
@@ -315,13 +321,15 @@ class SVRG(Solver, tag="svrg"):
     lr: SolverStepSize = 0.1
     epochs: Epochs = 5
     batch_size: SolverBatchSize = 10
+    last_batch: LastBatch = "keep"
 
     def sample_gradients(self, d: Array) -> Array:
-        return 3 * self.epochs * d
+        # the full gradient of each epoch that is begun, and two gradients in a step
+        return math.ceil(self.epochs) * d + 2 * count_gradients(d, 0, self.epochs, self.batch_size, self.last_batch)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         epoch = -1
-        for j, batch, has in f.steps(0, self.epochs, self.batch_size):
+        for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             if j > epoch:
                 epoch = j
                 V = W

@@ -207,7 +207,7 @@ Rate = PositiveFloat | Step  # type of a step size or learning rate: a number or
 ONE_SAMPLE = np.ones((1, 1))  # numbers d_i of samples; rules that use them give an array, also for one client
 
 
-def rate_at(rate: float | Step, at: Any, j: int = 0, k0: int = 1) -> Any:
+def rate_at(rate: float | Step, at: Any, j: int = 0, k0: float = 1) -> Any:
     """Return the number that ``rate`` is in the round of ``at``, a federation or the ``f`` of a client method.
 
     ``j`` is the local step, from 0, of ``k0`` steps a round: schedules by step count these over the whole run. Clients
@@ -220,9 +220,10 @@ def rate_at(rate: float | Step, at: Any, j: int = 0, k0: int = 1) -> Any:
     return rate_of_round(rate, at.round, j, k0)
 
 
-def rate_of_round(rule: Any, round: int, j: int, k0: int) -> float:
+def rate_of_round(rule: Any, round: int, j: int, k0: float) -> float:
     """Return γ in local step ``j`` of a round; before round one that of round one."""
-    return float(rule.gamma((max(round, 1) - 1) * k0 + j, k0, ONE_SAMPLE))
+    steps = math.ceil(k0)  # epochs may be a fraction
+    return float(rule.gamma((max(round, 1) - 1) * steps + j, steps, ONE_SAMPLE))
 
 
 def find_schedules(component: StudyTable) -> dict[str, Any]:

@@ -98,7 +98,11 @@ def test_the_clock_of_a_method_that_asks_all_goes_on_where_it_stopped(tmp_path):
 
 DUAL = {"data": {"name": "quadratic", "clients": 12, "features": 10, "mu": 0.2, "L": 1.0}, "problem": "quadratic"}
 CONVEX = {"data": {"clients": 12, "features": 10, "least": 6, "most": 25}}
-WORK = {name: (name, {}) for name in Algorithm.choices} | {
+MERGED = {"batch_size": 4, "epochs": 1.5, "last_batch": "merge"}
+WORK = {name: (name, {}) for name in Algorithm.choices}
+BATCHED = [name for name in Algorithm.choices if hasattr(Algorithm.member(name, "algorithm"), "last_batch")]
+WORK |= {f"{name}, merged": (name, MERGED) for name in BATCHED}
+WORK |= {
     "feddcd": ("feddcd", GD),
     "accfeddcd": ("accfeddcd", GD),
     "ad-admm": ("ad-admm", GD),

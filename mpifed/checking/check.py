@@ -39,6 +39,7 @@ ROUTINES = {  # family -> its methods in which the cause of a failure is likely
     "server_optimizers": ("direction",),
     "compressors": ("message",),
     "distributions": ("draw",),
+    "availabilities": ("draw",),
     "graphs": ("edges",),
     "attacks": ("alone", "together", "changed"),
     "robust_means": ("mean",),

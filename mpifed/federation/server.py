@@ -207,7 +207,8 @@ class ActiveSelector:
         These are the ``size`` candidates with the largest scores; ``uniform`` of them are drawn from the rest instead.
         """
         selector, round = self.selector, server.round
-        pool = selector.select(round, again)
+        present = server.schedule.present
+        pool = selector.draw(round, again, present)
         assert selector.batch_size is not None
         # None: all clients are candidates
         pool = np.arange(server.m) if pool is None else pool
@@ -221,8 +222,10 @@ class ActiveSelector:
             return best
         rng = stream(self.setup.seed, "selection", round, again, UNIFORM_PART)
         # drawn as positions among the other clients, so that one stream serves any number of candidates
-        positions = rng.choice(server.m - len(best), selector.uniform, replace=False, shuffle=False)
-        return np.sort(np.concatenate([best, find_untaken(best, positions)]))
+        everyone = np.arange(server.m) if present is None else present
+        others = len(everyone) - len(best)
+        positions = rng.choice(others, min(selector.uniform, others), replace=False, shuffle=False)
+        return np.sort(np.concatenate([best, everyone[find_untaken(np.searchsorted(everyone, best), positions)]]))
 
 
 def make_draw(
@@ -231,7 +234,7 @@ def make_draw(
     """Return a function draw(index, x, extra) that selects clients, rising (None: all)."""
     if participants.selector.batch_size is not None:
         return partial(participants.select, server)
-    return lambda index, x, extra: participants.selector.select(server.round, index)
+    return lambda index, x, extra: participants.selector.draw(server.round, index, server.schedule.present)
 
 
 def center_weighted_mean(mean: Any, deficit: float, around: Any) -> Any:

@@ -33,8 +33,12 @@ class DeviceRounds(Schedule):
         self.called = self.dropped = self.late = self.shortened = 0
 
     def begin(self, round: int) -> None:
-        """Begin a round; if the method never selects, all clients reply."""
+        """Begin a round when enough clients are there; if the method never selects, all clients reply."""
         super().begin(round)
+        presence = self.devices.presence
+        if presence is not None:
+            self.seconds = presence.wait(round, self.seconds, self.system.least)
+            self.present = np.flatnonzero(presence.there)
         self.called = self.dropped = self.late = self.shortened = 0
         if round and self.asks_all:
             self.reply(None, 1)
@@ -48,6 +52,8 @@ class DeviceRounds(Schedule):
 
     def row(self) -> dict[str, float]:
         row = {"selected": self.called, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
+        if self.present is not None:
+            row["available"] = len(self.present)
         return row if self.every is None else row | {"shortened": self.shortened}
 
     def note_scores(self, candidates: Array, batch: int | None, size: int) -> None:
@@ -105,6 +111,9 @@ class DeviceRounds(Schedule):
         if system.dropout:
             draws = stream(self.devices.seed, "system", self.round, self.again, DROPOUT)
             gone = draws.random(self.m)[ids] < system.dropout
+        if self.devices.presence is not None:
+            ends = self.seconds + (T if system.deadline is None else np.minimum(T, system.deadline))
+            gone |= self.devices.presence.changes[ids] < ends
         if system.deadline is not None:
             late = ~gone & (system.deadline < T)
         replies = ~(gone | late)

@@ -1,6 +1,7 @@
 """Simulated devices of clients and the times that they take: computed, never measured."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from mpifed.compressors.compressor import Compressor
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
+from mpifed.features.simulated_time.presence import Presence, make_presence
 from mpifed.features.simulated_time.system import KEYS, System
 from mpifed.federation.setup import RunSpec
 
@@ -32,6 +34,12 @@ class SimulatedDevices:
         )
         self.work = system.count_work(setup.algorithm, sizes) if setup.counted is None else setup.counted.work
         self.model, self.bytes = setup.start.nbytes, message_sizes(setup, compressors or {})
+
+    @cached_property
+    def presence(self) -> Presence | None:
+        """Who is there, or None where all are; rank 0 alone asks for it and reads a trace."""
+        availability = self.system.availability
+        return None if availability is None else make_presence(availability, self.seed, len(self.sizes))
 
     def factor(self, ids: Array, round: int, again: int) -> Any:
         """Return the random factor on the computing times of clients ``ids`` in a selection: (c,), or one number."""

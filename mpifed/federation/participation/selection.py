@@ -6,6 +6,7 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -34,7 +35,8 @@ class Selector(NamedTuple):
     """A selector of ``size`` = |S| clients a round; ``select(round, again)`` returns them, rising, or None for all.
 
     Rounds count from 1; ``again`` > 0 is a further selection in the round. ``learn`` makes the selector from the
-    replies of all clients to ``importance`` of the algorithm; before that, it selects nobody.
+    replies of all clients to ``importance`` of the algorithm; before that, it selects nobody. ``among(round, again,
+    present)`` selects among the clients ``present``, rising, where others are away: all of them if they are few.
 
         >>> every_second = mpifed.extend.Selector(2, lambda round, again: np.array([0, 2]))
         >>> every_second.select(1, 0)
@@ -48,11 +50,16 @@ class Selector(NamedTuple):
     uniform: int = 0  # so many of ``size`` are drawn uniformly from clients not selected by score
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
+    among: Callable[[int, int, Array], Array] | None = None  # None: the selection needs all clients to be there
+
+    def draw(self, round: int, again: int, present: Array | None) -> Array | None:
+        """Return the clients of a selection, among those ``present`` (None: all)."""
+        return self.select(round, again) if present is None or self.among is None else self.among(round, again, present)
 
     def supported_promises(self, m: int) -> OptionPromises:
         """Return the promises that a run of m clients supports with this selector."""
-        # Every field except size, select and weights makes it ask clients; so may fields added later.
-        if self._replace(weights=None) != Selector(self.size, self.select):
+        # Every field except size, select, weights and among makes it ask clients; so may fields added later.
+        if self._replace(weights=None, among=None) != Selector(self.size, self.select):
             return OptionPromises(Supports.REPEATED | Supports.DEVICES, DATA_SHOW)
         return OptionPromises(Supports.EVERYTHING if self.size >= m else Supports.EVERYTHING & ~Supports.SUMS, OF_ALL)
 
@@ -101,7 +108,7 @@ class All(Selection, tag="all"):
     supports = Supports.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
-        return Selector(m, lambda round, again: None)
+        return Selector(m, lambda round, again: None, among=lambda round, again, present: present)
 
 
 class SizedSelection(Selection):
@@ -127,7 +134,11 @@ class UniformSelection(SizedSelection, tag="uniform"):
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
-        return Selector(size, lambda round, again: None if size == m else draw_clients(seed, round, again, m, size))
+        return Selector(
+            size,
+            lambda round, again: None if size == m else draw_clients(seed, round, again, m, size),
+            among=partial(draw_among, seed, size),
+        )
 
 
 class Cover(SizedSelection, tag="cover"):
@@ -185,7 +196,8 @@ class ScoreSelection(SizedSelection):
                 f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
         batch_size = getattr(self, "batch_size", 0)
-        return Selector(size, lambda round, again: draw_clients(seed, round, again, m, pool), batch_size)
+        select = partial(draw_clients, seed, m=m, size=pool)
+        return Selector(size, select, batch_size, among=partial(draw_among, seed, pool))
 
 
 class Biased(ScoreSelection, tag="biased"):
@@ -204,6 +216,11 @@ class Biased(ScoreSelection, tag="biased"):
 def draw_clients(seed: int, round: int, again: int, m: int, size: int) -> Array:
     """Draw ``size`` of m clients uniformly without replacement, rising."""
     return np.sort(stream(seed, "selection", round, again).choice(m, size, replace=False, shuffle=False))
+
+
+def draw_among(seed: int, size: int, round: int, again: int, present: Array) -> Array:
+    """Draw ``size`` of the clients ``present`` uniformly without replacement, or all where they are fewer, rising."""
+    return present[draw_clients(seed, round, again, len(present), min(size, len(present)))]
 
 
 class Replay(Selection, tag="replay", kw_only=True):

@@ -57,7 +57,8 @@ class TimedPresence(Presence):
         counts = np.diff(self.first)
         self.there = np.zeros(m, bool)
         self.changes = np.where(counts, -np.inf, np.inf)
-        self.steps = [1 << k for k in reversed(range(int(counts.max()).bit_length()))]
+        self.last_begun = self.first[:-1] - 1  # interval that began last, or none in period
+        self.cycle = np.zeros(m)
 
     def wait(self, round: int, seconds: float, minimum: int) -> float:
         self.update(seconds)
@@ -82,10 +83,16 @@ class TimedPresence(Presence):
         first, last = self.first[ids], self.first[ids + 1] - 1
         cycle = np.floor(seconds / P)
         cycle += (cycle + 1) * P <= seconds
-        k = first - 1  # the last interval that has begun, found by bisection for all clients at a time
-        for step in self.steps:
+        # the interval that began last, found by steps of 1, 2, 4 … from the one before, and then of …, 2, 1
+        k = np.where(self.cycle[ids] == cycle, self.last_begun[ids], first - 1)
+        step, grows = 1, True
+        while step:
             ahead = np.minimum(k + step, last)
-            k = np.where(cycle * P + begin[ahead] <= seconds, ahead, k)
+            begun = cycle * P + begin[ahead] <= seconds
+            grows = grows and bool((begun & (ahead > k)).any())
+            k = np.where(begun, ahead, k)
+            step = 2 * step if grows else step // 2
+        self.last_begun[ids], self.cycle[ids] = k, cycle
         is_earlier = k < first  # it began in the period before
         k = np.where(is_earlier, last, k)
         cycles = cycle - is_earlier

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Component, shorten_value
+from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveFloat, UnitFraction
@@ -65,12 +65,7 @@ class Availability(Component):
     def build(cls, table: Any, path: str) -> Self:
         """Return the availability that ``table`` names; numbers are probabilities, a file is a trace."""
         match table:
-            case bool():
-                raise UserError(
-                    f"{path} = {shorten_value(table)} is wrong: it must be a number, a list with one for each client, "
-                    "a file, or a table that names an availability"
-                )
-            case int() | float() | list() | tuple():
+            case int() | float() | list() | tuple() if not isinstance(table, bool):
                 table = {"name": "random", "probability": table}
             case str() if table.endswith(TRACES):
                 table = {"name": "trace", "path": table}

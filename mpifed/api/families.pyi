@@ -6,9 +6,9 @@ class attacks:
     from mpifed.features.attack.attacks import SignFlip as SignFlip
 
 class availabilities:
+    from mpifed.features.simulated_time.availability import AvailabilityTrace as AvailabilityTrace
     from mpifed.features.simulated_time.availability import Diurnal as Diurnal
     from mpifed.features.simulated_time.availability import RandomAvailability as RandomAvailability
-    from mpifed.features.simulated_time.availability import Trace as Trace
 
 class distributions:
     from mpifed.features.simulated_time.distributions import ConstantDistribution as ConstantDistribution

@@ -20,7 +20,6 @@ from mpifed.features.conditions import (
 from mpifed.features.conflict import Conflict, LoadedSettings, Moment
 from mpifed.features.matching import explain_mismatch
 from mpifed.features.settings import Evaluate, Experiment
-from mpifed.features.simulated_time.system import KEYS
 from mpifed.federation.method import HasPersonalModels, has_proximal_step
 from mpifed.federation.traits import MeanEstimate, required_methods
 from mpifed.problems.problem import Problem
@@ -295,7 +294,7 @@ def timeless_availability(c: Experiment) -> Violation:
     """Return the availability by which clients come and go in simulated time where rounds take none, or None."""
     assert c.system is not None
     availability = c.system.availability
-    if availability is None or not availability.by_time or any(getattr(c.system, key) for key in KEYS):
+    if availability is None or not availability.by_time or c.system.takes_time():
         return None
     return {"value": toml_value(availability.label())}
 

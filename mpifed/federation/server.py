@@ -208,7 +208,9 @@ class ActiveSelector:
         """
         selector, round = self.selector, server.round
         present = server.schedule.present
-        pool = selector.draw(round, again, present)
+        pool = selector.select(round, again)
+        if present is not None and selector.among is not None:
+            pool = selector.among(round, again, present)
         assert selector.batch_size is not None
         # None: all clients are candidates
         pool = np.arange(server.m) if pool is None else pool
@@ -234,7 +236,7 @@ def make_draw(
     """Return a function draw(index, x, extra) that selects clients, rising (None: all)."""
     if participants.selector.batch_size is not None:
         return partial(participants.select, server)
-    return lambda index, x, extra: participants.selector.draw(server.round, index, server.schedule.present)
+    return lambda index, x, extra: participants.selector.select(server.round, index)
 
 
 def center_weighted_mean(mean: Any, deficit: float, around: Any) -> Any:

@@ -10,11 +10,8 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
-from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveFloat, UnitFraction
-from mpifed.data.formats.hdf5 import open_h5
-from mpifed.data.formats.on_disk import reading
 
 COLUMNS = ("client", "from", "until")  # of a trace
 HDF5 = (".h5", ".hdf5")
@@ -54,7 +51,7 @@ class Availability(Component):
     choices: ClassVar[dict[str, str]] = {
         "random": "mpifed.features.simulated_time.availability:RandomAvailability",
         "diurnal": "mpifed.features.simulated_time.availability:Diurnal",
-        "trace": "mpifed.features.simulated_time.availability:Trace",
+        "trace": "mpifed.features.simulated_time.availability:AvailabilityTrace",
     }
     default: ClassVar[str] = "random"
     kind: ClassVar[str] = "availabilities"
@@ -65,7 +62,9 @@ class Availability(Component):
     def build(cls, table: Any, path: str) -> Self:
         """Return the availability that ``table`` names; numbers are probabilities, a file is a trace."""
         match table:
-            case int() | float() | list() | tuple() if not isinstance(table, bool):
+            case True | False:
+                pass
+            case int() | float() | list() | tuple():
                 table = {"name": "random", "probability": table}
             case str() if table.endswith(TRACES):
                 table = {"name": "trace", "path": table}
@@ -90,7 +89,8 @@ class RandomAvailability(Availability, tag="random"):
     ]
 
     def draw(self, rng: np.random.Generator, m: int) -> Array:
-        return np.full(m, self.probability) if isinstance(self.probability, float) else np.array(self.probability)
+        p = np.array(self.probability)
+        return p if p.ndim else np.full(m, p)
 
 
 class Diurnal(Availability, tag="diurnal"):
@@ -107,7 +107,7 @@ class Diurnal(Availability, tag="diurnal"):
         return Intervals(np.arange(m), begin, begin + self.share * self.period, self.period)
 
 
-class Trace(Availability, tag="trace"):
+class AvailabilityTrace(Availability, tag="trace"):
     """Each client is there as a file says, in rows of client (from 0), from and until in simulated seconds.
 
     CSV with a first line of names, or HDF5 with an array for each column. The trace repeats after its period. A client
@@ -126,14 +126,10 @@ class Trace(Availability, tag="trace"):
 
     def draw(self, rng: np.random.Generator, m: int) -> Intervals:
         path = Path(os.path.expanduser(self.path))
-        if not path.is_file():
-            raise ValueError(f"{self.path!r} is no file")
-        is_hdf5 = self.path.endswith(HDF5)
         try:
-            with reading(path, "HDF5" if is_hdf5 else "CSV"):
-                client, begin, end = read_hdf5(path) if is_hdf5 else read_csv(path)
-        except UserError as error:
-            raise ValueError(str(error)) from None
+            client, begin, end = read_hdf5(path) if self.path.endswith(HDF5) else read_csv(path)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{self.path!r} cannot be read: {error}") from None
         return Intervals(client, begin, end, self.period or float(end.max(initial=0.0)))
 
 
@@ -141,21 +137,61 @@ def read_csv(path: Path) -> Array:
     """Return the columns of a trace in a CSV file: (3, k)."""
     with path.open(encoding="utf-8-sig") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a file without rows, which is refused with a sentence
-        places = find_columns(path, [name.strip() for name in file.readline().split(",")])
+        places = find_columns([name.strip() for name in file.readline().split(",")])
         return np.loadtxt(file, delimiter=",", usecols=places, ndmin=2).T
 
 
 def read_hdf5(path: Path) -> list[Array]:
     """Return the columns of a trace in an HDF5 file, (k,) each."""
-    arrays = open_h5(path)
-    find_columns(path, list(arrays))
-    return [np.asarray(arrays[name][:]) for name in COLUMNS]
+    import h5py
+
+    with h5py.File(path) as file:
+        find_columns(list(file))
+        return [np.asarray(file[name]) for name in COLUMNS]
 
 
-def find_columns(path: Path, names: list[str]) -> list[int]:
-    """Return the places of the columns of a trace; raise UserError where one is missing."""
-    missing = [name for name in COLUMNS if name not in names]
-    if missing:
-        there = f"has the columns {', '.join(names)}" if any(names) else "is empty"
-        raise UserError(f"{path} {there}: it must have {', '.join(COLUMNS)}")
+def find_columns(names: list[str]) -> list[int]:
+    """Return the places of the columns of a trace; raise ValueError where one is missing."""
+    if not set(COLUMNS) <= set(names):
+        there = f"its columns are {', '.join(names)}" if any(names) else "it is empty"
+        raise ValueError(f"{there}, and it must have {', '.join(COLUMNS)}")
     return [names.index(name) for name in COLUMNS]
+
+
+def check_availability(drawn: Array | Intervals, m: int) -> Array | Intervals:
+    """Return what an availability has drawn, intervals sorted by client and time; raise ValueError if it cannot be."""
+    match drawn:
+        case Intervals():
+            order = np.lexsort((drawn.begin, drawn.client))
+            client, begin, end = (np.asarray(column)[order] for column in drawn[:3])
+            check_intervals(client, begin, end, drawn.period, m)
+            return Intervals(client, begin, end, drawn.period)
+        case _:
+            if np.shape(drawn) != (m,):
+                raise ValueError(f"it has {np.size(drawn)} numbers, and there are {m} clients")
+            is_valid = (drawn > 0) & (drawn <= 1)
+            if not is_valid.all():
+                first = int(np.argmin(is_valid))
+                raise ValueError(f"it must be above 0 and at most 1, and client {first} has {drawn[first]:g}")
+            return drawn
+
+
+def check_intervals(client: Array, begin: Array, end: Array, period: float, m: int) -> None:
+    """Raise ValueError for the first of these intervals, sorted by client and time, that cannot be."""
+    if not len(client):
+        raise ValueError("it has no intervals")
+    is_next = client[1:] == client[:-1]
+    overlaps = np.append(False, is_next & (begin[1:] < end[:-1]))
+    heads, tails = np.flatnonzero(np.append(True, ~is_next)), np.flatnonzero(np.append(~is_next, True))
+    overlaps[tails] |= end[tails] > begin[heads] + period
+    rules = {
+        f"clients are whole numbers from 0 to {m - 1}": ~((client >= 0) & (client < m) & (client % 1 == 0)),
+        "times must be finite and not negative": ~(np.isfinite(begin) & np.isfinite(end) & (begin >= 0)),
+        "until must be after from": end <= begin,
+        f"it must begin before the period of {period:g} seconds is over": begin >= period,
+        "that overlaps another interval of this client": overlaps,
+    }
+    for rule, is_wrong in rules.items():
+        if is_wrong.any():
+            k = int(np.argmax(is_wrong))
+            raise ValueError(f"client {client[k]:g} is there from {begin[k]:g} until {end[k]:g} seconds: {rule}")

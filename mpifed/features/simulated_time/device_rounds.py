@@ -1,5 +1,7 @@
 """Rounds on simulated devices, some of which are slow, distant or absent."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mpifed.core.errors import UserError
@@ -16,11 +18,19 @@ DROPOUT = 0  # number of the stream of a round
 class DeviceRounds(Schedule):
     """Schedule of rounds with the clients that reply in time.
 
-    ``dropped``, ``late`` and ``shortened`` count clients of the round, ``called`` those that it selected.
+    ``dropped``, ``late`` and ``shortened`` count clients of the round, ``called`` those that it selected. ``among``
+    selects among clients that are there; a selection by scores knows these itself.
     """
 
-    def __init__(self, devices: SimulatedDevices, algorithm: FederatedMethod, cohort: int) -> None:
+    def __init__(
+        self,
+        devices: SimulatedDevices,
+        algorithm: FederatedMethod,
+        cohort: int,
+        among: Callable[..., Array] | None = None,
+    ) -> None:
         super().__init__(len(devices.sizes))
+        self.among = among
         self.devices, self.system = devices, devices.system
         if self.system.least > cohort:
             raise UserError(
@@ -44,7 +54,10 @@ class DeviceRounds(Schedule):
             self.reply(None, 1)
 
     def select(self, draw: SelectionDraw, repeats: int) -> Array | None:
-        self.requested_clients = draw(self.again)
+        if self.present is None or self.among is None:
+            self.requested_clients = draw(self.again)
+        else:
+            self.requested_clients = self.among(self.round, self.again, self.present)
         self.selected = self.reply(self.requested_clients, repeats)
         self.again += 1
         self.count()

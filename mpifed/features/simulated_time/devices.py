@@ -1,4 +1,4 @@
-"""Simulated devices of clients and the times that they take: computed, never measured."""
+"""Simulated devices of clients, the times that they take and at which they are there: computed, never measured."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -7,13 +7,119 @@ from typing import Any
 import numpy as np
 
 from mpifed.compressors.compressor import Compressor
+from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.features.simulated_time.presence import Presence, make_presence
+from mpifed.features.simulated_time.availability import Intervals
 from mpifed.features.simulated_time.system import KEYS, System
 from mpifed.federation.setup import RunSpec
 
 JITTER = 1  # number of the stream of a round; dropping out has 0, and streams of clients are in round 0
+PRESENCE = 3  # third number of the streams of rounds; dropping out has 0, and jitter 1
+DRAWS = 10_000  # draws of a round after which too few clients are taken to be there in all
+
+
+class Presence:
+    """The clients that are ``there`` (m,) bool, and the times (m,) at which that ``changes``.
+
+    This one draws them anew in each round, with the probabilities p (m,); in a round nobody comes or leaves.
+    """
+
+    def __init__(self, p: Array, seed: int) -> None:
+        self.p, self.seed = p, seed
+        self.there = np.ones(len(p), bool)
+        self.changes = np.full(len(p), np.inf)
+
+    def wait(self, round: int, seconds: float, minimum: int) -> float:
+        """Return the time of the first moment from ``seconds`` on at which at least ``minimum`` clients are there."""
+        for again in range(DRAWS):
+            self.there = stream(self.seed, "system", round, again, PRESENCE).random(len(self.p)) < self.p
+            if np.count_nonzero(self.there) >= minimum:
+                return seconds
+        raise UserError(
+            f"fewer than {minimum} clients were there in {DRAWS:,} draws of round {round}: give a larger "
+            "system.availability, or a smaller system.least"
+        )
+
+    def update(self, seconds: float) -> None:
+        """Go on to a later time of the same round."""
+
+
+class TimedPresence(Presence):
+    """Clients that are there in intervals which repeat after a period.
+
+    Interval k of its client is there from cP + begin[k] until cP + end[k], in period c = 0, ±1, ±2 …; sums are rounded
+    in this way alone, so that who is there depends on the time and not on the moments asked for before. They are sorted
+    by client and time.
+    """
+
+    def __init__(self, intervals: Intervals, m: int) -> None:
+        self.period = intervals.period
+        client, self.begin, self.end = join_intervals(*intervals)
+        self.first = np.searchsorted(client, np.arange(m + 1))  # of client i: first[i] <= k < first[i + 1]
+        counts = np.diff(self.first)
+        self.there = np.zeros(m, bool)
+        self.changes = np.where(counts, -np.inf, np.inf)
+        self.last_begun = self.first[:-1] - 1  # interval that began last, or none in period
+        self.cycle = np.zeros(m)
+
+    def wait(self, round: int, seconds: float, minimum: int) -> float:
+        self.update(seconds)
+        last = seconds + 2 * self.period
+        while (missing := minimum - np.count_nonzero(self.there)) > 0:
+            arrivals = self.changes[~self.there]
+            # before so many of those that are away now have come, too few are there
+            seconds = np.partition(arrivals, missing - 1)[missing - 1] if missing <= len(arrivals) else np.inf
+            if seconds > last:
+                raise UserError(
+                    f"system.least = {minimum} is wrong: by system.availability never so many clients are there at a "
+                    "time, so give a smaller one"
+                )
+            self.update(seconds)
+        return float(seconds)
+
+    def update(self, seconds: float) -> None:
+        ids = np.flatnonzero(self.changes <= seconds)
+        if not len(ids):
+            return
+        P, begin = self.period, self.begin
+        first, last = self.first[ids], self.first[ids + 1] - 1
+        cycle = np.floor(seconds / P)
+        cycle += (cycle + 1) * P <= seconds
+        # the interval that began last, found by steps of 1, 2, 4 … from the one before, and then of …, 2, 1
+        k = np.where(self.cycle[ids] == cycle, self.last_begun[ids], first - 1)
+        step, grows = 1, True
+        while step:
+            ahead = np.minimum(k + step, last)
+            begun = cycle * P + begin[ahead] <= seconds
+            grows = grows and bool((begun & (ahead > k)).any())
+            k = np.where(begun, ahead, k)
+            step = 2 * step if grows else step // 2
+        self.last_begun[ids], self.cycle[ids] = k, cycle
+        is_earlier = k < first  # it began in the period before
+        k = np.where(is_earlier, last, k)
+        cycles = cycle - is_earlier
+        leaves = cycles * P + self.end[k]
+        comes = np.where(k < last, cycles * P + begin[np.minimum(k + 1, last)], (cycles + 1) * P + begin[first])
+        self.there[ids] = seconds < leaves
+        self.changes[ids] = np.where(seconds < leaves, leaves, comes)
+
+
+def join_intervals(client: Array, begin: Array, end: Array, period: float) -> tuple[Array, Array, Array]:
+    """Return sorted intervals, joined where one ends when the next one of its client begins, also after a period."""
+    is_next = client[1:] == client[:-1]
+    joins = is_next & (begin[1:] == end[:-1])
+    opens, closes = np.append(True, ~joins), np.append(~joins, True)
+    client, end = client[opens], end[closes]
+    begin = begin[opens]
+    is_next = client[1:] == client[:-1]
+    heads, tails = np.flatnonzero(np.append(True, ~is_next)), np.flatnonzero(np.append(~is_next, True))
+    wraps = end[tails] == begin[heads] + period
+    end[tails[wraps]] = period + end[heads[wraps]]
+    end[tails[wraps & (heads == tails)]] = np.inf  # always there
+    stays = np.ones(len(client), bool)
+    stays[heads[wraps & (heads < tails)]] = False
+    return client[stays], begin[stays], end[stays]
 
 
 class SimulatedDevices:
@@ -38,8 +144,13 @@ class SimulatedDevices:
     @cached_property
     def presence(self) -> Presence | None:
         """Who is there, or None where all are; rank 0 alone asks for it and reads a trace."""
-        availability = self.system.availability
-        return None if availability is None else make_presence(availability, self.seed, len(self.sizes))
+        match self.system.draw_availability(self.seed, len(self.sizes)):
+            case None:
+                return None
+            case Intervals() as intervals:
+                return TimedPresence(intervals, len(self.sizes))
+            case p:
+                return Presence(p, self.seed)
 
     def factor(self, ids: Array, round: int, again: int) -> Any:
         """Return the random factor on the computing times of clients ``ids`` in a selection: (c,), or one number."""

@@ -10,7 +10,7 @@ from mpifed.core.component import StudyTable, shorten_value
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, PositiveFloat
-from mpifed.features.simulated_time.availability import Availability
+from mpifed.features.simulated_time.availability import Availability, Intervals, check_availability
 from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.method import FederatedMethod
 
@@ -78,10 +78,24 @@ class System(StudyTable):
         """Return the key by which clients may be absent, or None."""
         return next((key for key in ("dropout", "deadline", "availability") if getattr(self, key)), None)
 
+    def takes_time(self) -> bool:
+        """Return whether rounds take simulated time."""
+        return any(getattr(self, key) is not None for key in KEYS)
+
     def count_work(self, algorithm: FederatedMethod, sizes: Array) -> Array:
         """Return the sample gradients (m,) between two selections; 0 where nobody knows them, nor has a speed."""
         work = algorithm.sample_gradients(sizes) if self.passes is None else self.passes * sizes
         return np.zeros(len(sizes)) if work is None else work
+
+    def draw_availability(self, seed: int, m: int) -> Array | Intervals | None:
+        """Return the probabilities (m,) or the intervals of m clients; raise UserError for those that cannot be."""
+        if self.availability is None:
+            return None
+        try:
+            return check_availability(self.availability.draw(stream(seed, "system", 0, len(KEYS)), m), m)
+        except ValueError as error:
+            value = shorten_value(msgspec.to_builtins(self.availability))
+            raise UserError(f"system.availability = {value} is wrong: {error}") from None
 
     def draw_property(self, seed: int, key: str, m: int) -> Array:
         """Return a property of m clients: (m,); raise UserError for rates that are not above 0."""

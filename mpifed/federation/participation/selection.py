@@ -6,7 +6,6 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -51,10 +50,6 @@ class Selector(NamedTuple):
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
     among: Callable[[int, int, Array], Array] | None = None  # None: the selection needs all clients to be there
-
-    def draw(self, round: int, again: int, present: Array | None) -> Array | None:
-        """Return the clients of a selection, among those ``present`` (None: all)."""
-        return self.select(round, again) if present is None or self.among is None else self.among(round, again, present)
 
     def supported_promises(self, m: int) -> OptionPromises:
         """Return the promises that a run of m clients supports with this selector."""
@@ -134,11 +129,10 @@ class UniformSelection(SizedSelection, tag="uniform"):
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
-        return Selector(
-            size,
-            lambda round, again: None if size == m else draw_clients(seed, round, again, m, size),
-            among=partial(draw_among, seed, size),
-        )
+        if size == m:
+            return All().selector(seed, m, rounds)
+        among = make_among(seed, size)
+        return Selector(size, lambda round, again: draw_clients(seed, round, again, m, size), among=among)
 
 
 class Cover(SizedSelection, tag="cover"):
@@ -196,8 +190,8 @@ class ScoreSelection(SizedSelection):
                 f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
         batch_size = getattr(self, "batch_size", 0)
-        select = partial(draw_clients, seed, m=m, size=pool)
-        return Selector(size, select, batch_size, among=partial(draw_among, seed, pool))
+        among = make_among(seed, pool)
+        return Selector(size, lambda round, again: draw_clients(seed, round, again, m, pool), batch_size, among=among)
 
 
 class Biased(ScoreSelection, tag="biased"):
@@ -218,9 +212,11 @@ def draw_clients(seed: int, round: int, again: int, m: int, size: int) -> Array:
     return np.sort(stream(seed, "selection", round, again).choice(m, size, replace=False, shuffle=False))
 
 
-def draw_among(seed: int, size: int, round: int, again: int, present: Array) -> Array:
-    """Draw ``size`` of the clients ``present`` uniformly without replacement, or all where they are fewer, rising."""
-    return present[draw_clients(seed, round, again, len(present), min(size, len(present)))]
+def make_among(seed: int, size: int) -> Callable[[int, int, Array], Array]:
+    """Return a function that draws ``size`` of the clients present uniformly, or all where they are fewer, rising."""
+    return lambda round, again, present: present[
+        draw_clients(seed, round, again, len(present), min(size, len(present)))
+    ]
 
 
 class Replay(Selection, tag="replay", kw_only=True):

@@ -10,9 +10,9 @@ from mpifed.core.errors import UserError
 from mpifed.engine.asynchrony.arrivals import Arrivals
 from mpifed.extend import Intervals
 from mpifed.features.asynchronous import Asynchronous
-from mpifed.features.simulated_time.availability import Availability
+from mpifed.features.simulated_time.availability import Availability, check_availability
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
-from mpifed.features.simulated_time.presence import TimedPresence, make_presence
+from mpifed.features.simulated_time.devices import TimedPresence
 from mpifed.federation.participation.selection import Biased, UniformSelection
 from mpifed.federation.request import Request
 from mpifed.federation.transform import MessageCost
@@ -20,6 +20,7 @@ from tests.helpers.devices import devices
 
 M = 12
 SMALL = {"data": {"clients": M, "features": 5}, "algorithm": "fedavg", "rounds": 8, "stop": {"gradient": 0.0}}
+DAYS = {"name": "diurnal", "period": 10.0, "share": 0.3}
 DAY = {"name": "diurnal", "period": 3.0, "share": 0.5}
 
 
@@ -45,16 +46,12 @@ def is_there(rows, period, i, t):
 
 
 def presence_of(rows, period=40.0, m=M):
-    return TimedPresence(Intervals(*rows.T, period), m)
+    return TimedPresence(check_availability(Intervals(*rows.T, period), m), m)
 
 
 def write_csv(path, text):
     path.write_text(text)
     return str(path)
-
-
-def select(rounds, clients):
-    return rounds.select(lambda again: clients, 1)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -83,13 +80,12 @@ def test_a_client_stays_until_the_first_time_at_which_a_loop_does_not_find_it(se
 
 
 def test_diurnal_clients_are_there_for_their_share_of_each_day_from_their_own_time_on():
-    availability = Availability.build({"name": "diurnal", "period": 10.0, "share": 0.3}, "a")
-    presence = make_presence(availability, 5, 50)
-    begin = availability.draw(mpifed.extend.stream(5, "system", 0, 4), 50).begin
+    presence = devices([1] * 50, seed=5, availability=DAYS).presence
+    begin = Availability.build(DAYS, "a").draw(mpifed.extend.stream(5, "system", 0, 4), 50).begin
     for t in np.arange(0.0, 35.0, 0.37):
         presence.update(t)
         assert presence.there.tolist() == [(t - b) % 10.0 < 3.0 for b in begin]
-    assert make_presence(Availability.build({"name": "diurnal", "share": 1.0}, "a"), 0, 4).wait(1, 5e5, 4) == 5e5
+    assert devices([1] * 4, availability=DAYS | {"share": 1.0}).presence.wait(1, 5e5, 4) == 5e5
 
 
 @pytest.mark.parametrize("minimum", [2, 5, 7])
@@ -110,13 +106,13 @@ def test_of_the_selected_those_reply_that_a_loop_finds_there_until_they_are_done
     for deadline in (None, 6.0):
         table = {} if deadline is None else {"deadline": deadline}
         system = devices(sizes, availability={"name": "trace", "path": str(path), "period": 40}, speed=1, **table)
-        rounds = DeviceRounds(system, FedAvg(k0=1), 1)
+        rounds = DeviceRounds(system, FedAvg(k0=1), 1, among=lambda round, again, present: present)
         for round in range(1, 20):
             rounds.begin(round)
             t = rounds.seconds
             there = [i for i in range(M) if is_there(rows, 40.0, i, t)]
             assert rounds.present.tolist() == there
-            replied = select(rounds, rounds.present)
+            replied = rounds.select(lambda again: None, 1)
             ends = {i: t + min(sizes[i], deadline or np.inf) for i in there}
             half_seconds = {i: np.arange(t, ends[i], 0.5) for i in there}
             stays = [i for i in there if all(is_there(rows, 40.0, i, s) for s in half_seconds[i])]
@@ -126,13 +122,13 @@ def test_of_the_selected_those_reply_that_a_loop_finds_there_until_they_are_done
 
 def test_probabilities_are_drawn_anew_in_each_round_and_for_each_client():
     p = np.where(np.arange(4000) % 2, 0.2, 0.7)
-    presence = make_presence(Availability.build(p.tolist(), "a"), 0, len(p))
+    presence = devices([1] * len(p), availability=p.tolist()).presence
     first, second = (presence.wait(round, 0.0, 1) * 0 + presence.there for round in (1, 2))
     for there in (first, second):
         assert abs(there[::2].mean() - 0.7) < 5 * np.sqrt(0.21 / 2000)
         assert abs(there[1::2].mean() - 0.2) < 5 * np.sqrt(0.16 / 2000)
     assert abs((first * second)[::2].mean() - 0.49) < 5 * np.sqrt(0.25 / 2000)
-    few = make_presence(Availability.build(0.1, "a"), 0, 10)
+    few = devices([1] * 10, availability=0.1).presence
     assert all(few.wait(round, 2.5, 4) == 2.5 and few.there.sum() >= 4 for round in range(1, 20))
 
 
@@ -166,7 +162,7 @@ def test_rounds_take_only_clients_that_are_there_and_charge_those_that_reply(nam
     case = {**CASES[name]}
     system = {"availability": DAY, "speed": 100, "latency": 0.1} | case.pop("system", {})
     result = mpifed.run(SMALL | LOGISTIC | case, system=system)
-    presence = make_presence(Availability.build(DAY, "a"), 0, M)
+    presence = devices([1] * M, availability=DAY).presence
     rounds = result.rounds
     for round in range(1, result.cr + 1):
         presence.wait(round, rounds["simulated_seconds"][round - 1], system.get("least", 1))
@@ -216,10 +212,10 @@ def test_asynchronous_methods_go_on_with_clients_that_come_and_go():
 
 
 REFUSED = {
-    "": "trace.csv is empty: it must have client, from, until",
-    "client,from\n0,1\n": "has the columns client, from: it must have client, from, until",
+    "": "trace.csv' cannot be read: it is empty, and it must have client, from, until",
+    "client,from\n0,1\n": "its columns are client, from, and it must have client, from, until",
     "client,from,until\n": "it has no intervals",
-    "client,from,until\n0,1,x\n": "cannot be read as CSV",
+    "client,from,until\n0,1,x\n": "cannot be read: could not convert string 'x' to float64",
     "client,from,until\n12,0,1\n": "client 12 is there from 0 until 1 seconds: clients are whole numbers from 0 to 11",
     "client,from,until\n0.5,0,1\n": "client 0.5 is there from 0 until 1 seconds: clients are whole numbers from 0",
     "client,from,until\n3,-1,1\n": "client 3 is there from -1 until 1 seconds: times must be finite and not negative",
@@ -247,7 +243,7 @@ WRONG = {
     "were there in 10,000 draws of round 0: give a larger": {"availability": 0.001, "least": 6},
     "it must begin before the period of 3 seconds is over": {"availability": {"path": "late.h5", "period": 3}},
     "that overlaps another interval": {"availability": {"path": "late.h5", "period": 5}},
-    "'none.csv' is no file": {"availability": "none.csv"},
+    "'none.csv' cannot be read": {"availability": "none.csv"},
 }
 
 

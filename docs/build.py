@@ -52,7 +52,6 @@ PLACES = {
     "server_optimizers": "algorithm.server",
     "compressors": "compress.up",
     "distributions": "system.speed",
-    "availabilities": "system.availability",
     "graphs": "graph",
     "attacks": "attack",
     "robust_means": "robust",
@@ -66,7 +65,6 @@ TITLES = {
     "server_optimizers": "Optimisers of the server",
     "robust_means": "Robust means of uploads",
     "distributions": "Distributions of client properties",
-    "availabilities": "Availability of clients",
 }
 
 INDEX = """# Reference

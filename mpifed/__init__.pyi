@@ -9,7 +9,6 @@ from mpifed import problems as problems
 from mpifed import theory as theory
 from mpifed.api.check import check as check
 from mpifed.api.families import attacks as attacks
-from mpifed.api.families import availabilities as availabilities
 from mpifed.api.families import distributions as distributions
 from mpifed.api.families import optimizers as optimizers
 from mpifed.api.families import partitions as partitions

@@ -15,8 +15,6 @@ from mpifed.features.attack.attacks import Attack as Attack
 from mpifed.features.conflict import Conflict as Conflict
 from mpifed.features.feature import Plugin as Plugin
 from mpifed.features.robust.means import RobustMean as RobustMean
-from mpifed.features.simulated_time.availability import Availability as Availability
-from mpifed.features.simulated_time.availability import Intervals as Intervals
 from mpifed.features.simulated_time.distributions import Distribution as Distribution
 from mpifed.federation.callback import Callback as Callback
 from mpifed.federation.local import Local as Local

@@ -14,9 +14,6 @@ def make_table(family: str, title: str, example: str) -> ModuleType:
 
 
 attacks = make_table("mpifed.features.attack.attacks:Attack", "Attacks", "attacks.SignFlip(clients=0.2)")
-availabilities = make_table(
-    "mpifed.features.simulated_time.availability:Availability", "Availabilities", "availabilities.Diurnal(share=0.3)"
-)
 distributions = make_table(
     "mpifed.features.simulated_time.distributions:Distribution", "Distributions", "distributions.Lognormal(median=1e4)"
 )

@@ -5,11 +5,6 @@ class attacks:
     from mpifed.features.attack.attacks import Random as Random
     from mpifed.features.attack.attacks import SignFlip as SignFlip
 
-class availabilities:
-    from mpifed.features.simulated_time.availability import AvailabilityTrace as AvailabilityTrace
-    from mpifed.features.simulated_time.availability import Diurnal as Diurnal
-    from mpifed.features.simulated_time.availability import RandomAvailability as RandomAvailability
-
 class distributions:
     from mpifed.features.simulated_time.distributions import ConstantDistribution as ConstantDistribution
     from mpifed.features.simulated_time.distributions import ExponentialDistribution as ExponentialDistribution

@@ -39,7 +39,6 @@ ROUTINES = {  # family -> its methods in which the cause of a failure is likely
     "server_optimizers": ("direction",),
     "compressors": ("message",),
     "distributions": ("draw",),
-    "availabilities": ("draw",),
     "graphs": ("edges",),
     "attacks": ("alone", "together", "changed"),
     "robust_means": ("mean",),

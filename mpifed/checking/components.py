@@ -366,7 +366,6 @@ CHECKS: dict[str, list[Check]] = {
     "server_optimizers": [("memory", check_server_optimizer)],
     "solvers": [("minimisers", check_solver)],
     "distributions": [("draws", check_distribution)],
-    "availabilities": [],
     "attacks": [("a row alone", check_attack_alone), ("a column alone", check_attack_together)],
     "robust_means": [("equal uploads", check_equal_uploads), ("a column alone", check_columns)],
     "data": [("samples", check_samples)],

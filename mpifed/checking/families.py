@@ -20,7 +20,6 @@ from mpifed.data.dataset import Data
 from mpifed.data.partition import Partition
 from mpifed.features.attack.attacks import Attack
 from mpifed.features.robust.means import RobustMean
-from mpifed.features.simulated_time.availability import Availability
 from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.participation.selection import Selection
 from mpifed.graphs.graph import Graph
@@ -52,7 +51,6 @@ ENTRIES: tuple[FamilyEntry, ...] = (
     FamilyEntry(ServerOptimizer, "algorithm.server", ({"algorithm": {"name": "fedopt", "step": SMALL}},)),
     FamilyEntry(Compressor, "compress.up", (FEDAVG,)),
     FamilyEntry(Distribution, "system.speed", (FEDAVG,)),
-    FamilyEntry(Availability, "system.availability", (FEDAVG | {"system": {"latency": 0.1}},)),
     FamilyEntry(Graph, "graph", ({"algorithm": {"name": "dgd"}},)),
     FamilyEntry(Attack, "attack", (FEDAVG,)),
     FamilyEntry(RobustMean, "robust", (FEDAVG,)),

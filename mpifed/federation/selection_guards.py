@@ -54,7 +54,7 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
             raise InvalidReturn(f"selects {count} clients in round {round}, and its selector says size = {size}")
         return clients
 
-    def select_present(round: int, ids: Any, again: int, present: Array) -> Array:
+    def select_present(seed: int, ids: Any, size: int, round: int, again: int, present: Array) -> Array:
         clients = np.sort(parse_clients(ids, m))
         if not len(clients) or not np.isin(clients, present).all():
             raise InvalidReturn(
@@ -64,7 +64,7 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
 
     among = result.among
     if among is not None:
-        among = wrap_with_guard(among, select_present)
+        among = wrap_with_guard(among, select_present, name="among")
     learn = result.learn
     if learn is not None:
         learn_unchecked = learn

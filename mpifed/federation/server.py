@@ -209,11 +209,11 @@ class ActiveSelector:
         selector, round = self.selector, server.round
         present = server.schedule.present
         pool = selector.select(round, again)
-        if present is not None and selector.among is not None:
-            pool = selector.among(round, again, present)
         assert selector.batch_size is not None
         # None: all clients are candidates
         pool = np.arange(server.m) if pool is None else pool
+        if present is not None and selector.among is not None:
+            pool = selector.among(self.setup.seed, len(pool), round, again, present)
         by_move = selector.score == "score_dual_move"
         extra = given if by_move else ()
         scores = server.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *extra, to=pool)

@@ -22,10 +22,6 @@ class Intervals(NamedTuple):
     """Times at which clients are there: client[k] from begin[k] until end[k], all repeated after ``period`` seconds.
 
     The arrays (k,) are in any order. An interval may end after the period, before the next one of its client begins.
-
-        >>> night = mpifed.extend.Intervals(np.array([0, 1]), np.array([60.0, 80.0]), np.array([90.0, 120.0]), 100.0)
-        >>> float(night.period)  # client 1 is there from 80 until 120 seconds, and from 180 until 220
-        100.0
     """
 
     client: Array
@@ -38,14 +34,6 @@ class Availability(Component):
     """Availability of clients: probabilities by round, or intervals of simulated time.
 
     A number or a list alone stands for probabilities, the name of a file (.csv, .h5, .hdf5) for a trace.
-
-        >>> class Turns(mpifed.extend.Availability):
-        ...     def draw(self, rng, m):
-        ...         begin = np.arange(m) % 2 * 5.0
-        ...         return mpifed.extend.Intervals(np.arange(m), begin, begin + 5.0, 10.0)
-        >>> turns = mpifed.run(system={"availability": Turns(), "latency": 2.5}, algorithm="fedavg", rounds=2)
-        >>> [int(client % 2) for client in (turns.selected(1)[0], turns.selected(2)[0])]
-        [0, 1]
     """
 
     choices: ClassVar[dict[str, str]] = {
@@ -54,7 +42,6 @@ class Availability(Component):
         "trace": "mpifed.features.simulated_time.availability:AvailabilityTrace",
     }
     default: ClassVar[str] = "random"
-    kind: ClassVar[str] = "availabilities"
 
     by_time: ClassVar[bool] = True  # clients come and go in simulated time; false: a round knows no other moments
 

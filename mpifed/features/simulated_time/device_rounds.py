@@ -30,7 +30,7 @@ class DeviceRounds(Schedule):
         among: Callable[..., Array] | None = None,
     ) -> None:
         super().__init__(len(devices.sizes))
-        self.among = among
+        self.among, self.cohort = among, cohort
         self.devices, self.system = devices, devices.system
         if self.system.least > cohort:
             raise UserError(
@@ -57,7 +57,7 @@ class DeviceRounds(Schedule):
         if self.present is None or self.among is None:
             self.requested_clients = draw(self.again)
         else:
-            self.requested_clients = self.among(self.round, self.again, self.present)
+            self.requested_clients = self.among(self.devices.seed, self.cohort, self.round, self.again, self.present)
         self.selected = self.reply(self.requested_clients, repeats)
         self.again += 1
         self.count()

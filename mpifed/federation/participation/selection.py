@@ -34,8 +34,9 @@ class Selector(NamedTuple):
     """A selector of ``size`` = |S| clients a round; ``select(round, again)`` returns them, rising, or None for all.
 
     Rounds count from 1; ``again`` > 0 is a further selection in the round. ``learn`` makes the selector from the
-    replies of all clients to ``importance`` of the algorithm; before that, it selects nobody. ``among(round, again,
-    present)`` selects among the clients ``present``, rising, where others are away: all of them if they are few.
+    replies of all clients to ``importance`` of the algorithm; before that, it selects nobody.
+    ``among(seed, size, round, again, present)`` selects ``size`` of the clients ``present``, or all of them if they are
+    fewer, rising, where others are away; of a selection by scores these are the candidates.
 
         >>> every_second = mpifed.extend.Selector(2, lambda round, again: np.array([0, 2]))
         >>> every_second.select(1, 0)
@@ -49,7 +50,7 @@ class Selector(NamedTuple):
     uniform: int = 0  # so many of ``size`` are drawn uniformly from clients not selected by score
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
-    among: Callable[[int, int, Array], Array] | None = None  # None: the selection needs all clients to be there
+    among: Callable[..., Array] | None = None  # None: the selection needs all clients to be there
 
     def supported_promises(self, m: int) -> OptionPromises:
         """Return the promises that a run of m clients supports with this selector."""
@@ -103,7 +104,7 @@ class All(Selection, tag="all"):
     supports = Supports.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
-        return Selector(m, lambda round, again: None, among=lambda round, again, present: present)
+        return Selector(m, lambda round, again: None, among=draw_among)
 
 
 class SizedSelection(Selection):
@@ -129,10 +130,8 @@ class UniformSelection(SizedSelection, tag="uniform"):
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
-        if size == m:
-            return All().selector(seed, m, rounds)
-        among = make_among(seed, size)
-        return Selector(size, lambda round, again: draw_clients(seed, round, again, m, size), among=among)
+        # r, k: round and the number of the selection in it
+        return Selector(size, lambda r, k: None if size == m else draw_clients(seed, r, k, m, size), among=draw_among)
 
 
 class Cover(SizedSelection, tag="cover"):
@@ -190,8 +189,9 @@ class ScoreSelection(SizedSelection):
                 f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
         batch_size = getattr(self, "batch_size", 0)
-        among = make_among(seed, pool)
-        return Selector(size, lambda round, again: draw_clients(seed, round, again, m, pool), batch_size, among=among)
+        return Selector(
+            size, lambda round, again: draw_clients(seed, round, again, m, pool), batch_size, among=draw_among
+        )
 
 
 class Biased(ScoreSelection, tag="biased"):
@@ -212,11 +212,9 @@ def draw_clients(seed: int, round: int, again: int, m: int, size: int) -> Array:
     return np.sort(stream(seed, "selection", round, again).choice(m, size, replace=False, shuffle=False))
 
 
-def make_among(seed: int, size: int) -> Callable[[int, int, Array], Array]:
-    """Return a function that draws ``size`` of the clients present uniformly, or all where they are fewer, rising."""
-    return lambda round, again, present: present[
-        draw_clients(seed, round, again, len(present), min(size, len(present)))
-    ]
+def draw_among(seed: int, size: int, round: int, again: int, present: Array) -> Array:
+    """Draw ``size`` of the clients ``present`` uniformly without replacement, or all where they are fewer, rising."""
+    return present[draw_clients(seed, round, again, len(present), min(size, len(present)))]
 
 
 class Replay(Selection, tag="replay", kw_only=True):

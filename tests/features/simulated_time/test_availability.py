@@ -106,7 +106,7 @@ def test_of_the_selected_those_reply_that_a_loop_finds_there_until_they_are_done
     for deadline in (None, 6.0):
         table = {} if deadline is None else {"deadline": deadline}
         system = devices(sizes, availability={"name": "trace", "path": str(path), "period": 40}, speed=1, **table)
-        rounds = DeviceRounds(system, FedAvg(k0=1), 1, among=lambda round, again, present: present)
+        rounds = DeviceRounds(system, FedAvg(k0=1), 1, among=lambda *key: key[-1])
         for round in range(1, 20):
             rounds.begin(round)
             t = rounds.seconds
@@ -135,13 +135,13 @@ def test_probabilities_are_drawn_anew_in_each_round_and_for_each_client():
 def test_a_uniform_selection_draws_among_those_there_and_takes_all_where_they_are_few():
     selector = UniformSelection(count=3).selector(0, 10, 1)
     present = np.array([1, 4, 6, 7, 9])
-    drawn = np.concatenate([selector.among(round, 0, present) for round in range(1, 1001)])
+    drawn = np.concatenate([selector.among(0, 3, round, 0, present) for round in range(1, 1001)])
     counts = np.bincount(drawn, minlength=10)
     assert counts.sum() == 3000
     assert set(np.flatnonzero(counts)) == set(present)
     assert (abs(counts[present] - 600) < 5 * np.sqrt(1000 * 0.6 * 0.4)).all()
-    assert selector.among(1, 0, present[:2]).tolist() == [1, 4]
-    assert len(Biased(count=2, candidates=4).selector(0, 10, 1).among(1, 0, present)) == 4
+    assert selector.among(0, 3, 1, 0, present[:2]).tolist() == [1, 4]
+    assert len(Biased(count=2, candidates=4).selector(0, 10, 1).among(0, 4, 1, 0, present)) == 4
 
 
 GREEDY = {"name": "greedy", "count": 5, "candidates": 8, "uniform": 2}

@@ -12,6 +12,7 @@ from msgspec import Meta
 from mpifed.core.component import Component
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveFloat, UnitFraction
+from mpifed.data.formats.hdf5 import open_h5
 
 COLUMNS = ("client", "from", "until")  # of a trace
 HDF5 = (".h5", ".hdf5")
@@ -130,11 +131,9 @@ def read_csv(path: Path) -> Array:
 
 def read_hdf5(path: Path) -> list[Array]:
     """Return the columns of a trace in an HDF5 file, (k,) each."""
-    import h5py
-
-    with h5py.File(path) as file:
-        find_columns(list(file))
-        return [np.asarray(file[name]) for name in COLUMNS]
+    arrays = open_h5(path)
+    find_columns(list(arrays))
+    return [np.asarray(arrays[name][:]) for name in COLUMNS]
 
 
 def find_columns(names: list[str]) -> list[int]:
@@ -169,7 +168,8 @@ def check_intervals(client: Array, begin: Array, end: Array, period: float, m: i
         raise ValueError("it has no intervals")
     is_next = client[1:] == client[:-1]
     overlaps = np.append(False, is_next & (begin[1:] < end[:-1]))
-    heads, tails = np.flatnonzero(np.append(True, ~is_next)), np.flatnonzero(np.append(~is_next, True))
+    heads = np.flatnonzero(np.append(True, ~is_next))  # the first interval of each client
+    tails = np.flatnonzero(np.append(~is_next, True))
     overlaps[tails] |= end[tails] > begin[heads] + period
     rules = {
         f"clients are whole numbers from 0 to {m - 1}": ~((client >= 0) & (client < m) & (client % 1 == 0)),

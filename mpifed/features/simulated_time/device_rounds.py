@@ -30,7 +30,8 @@ class DeviceRounds(Schedule):
         among: Callable[..., Array] | None = None,
     ) -> None:
         super().__init__(len(devices.sizes))
-        self.among, self.cohort = among, cohort
+        self.among = among
+        self.cohort = cohort
         self.devices, self.system = devices, devices.system
         if self.system.least > cohort:
             raise UserError(

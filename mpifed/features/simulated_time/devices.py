@@ -26,7 +26,8 @@ class Presence:
     """
 
     def __init__(self, p: Array, seed: int) -> None:
-        self.p, self.seed = p, seed
+        self.p = p
+        self.seed = seed
         self.there = np.ones(len(p), bool)
         self.changes = np.full(len(p), np.inf)
 
@@ -82,20 +83,24 @@ class TimedPresence(Presence):
         ids = np.flatnonzero(self.changes <= seconds)
         if not len(ids):
             return
-        P, begin = self.period, self.begin
-        first, last = self.first[ids], self.first[ids + 1] - 1
+        P = self.period
+        begin = self.begin
+        first = self.first[ids]
+        last = self.first[ids + 1] - 1
         cycle = np.floor(seconds / P)
         cycle += (cycle + 1) * P <= seconds
         # the interval that began last, found by steps of 1, 2, 4 … from the one before, and then of …, 2, 1
         k = np.where(self.cycle[ids] == cycle, self.last_begun[ids], first - 1)
-        step, grows = 1, True
+        step = 1
+        grows = True
         while step:
             ahead = np.minimum(k + step, last)
             begun = cycle * P + begin[ahead] <= seconds
             grows = grows and bool((begun & (ahead > k)).any())
             k = np.where(begun, ahead, k)
             step = 2 * step if grows else step // 2
-        self.last_begun[ids], self.cycle[ids] = k, cycle
+        self.last_begun[ids] = k
+        self.cycle[ids] = cycle
         is_earlier = k < first  # it began in the period before
         k = np.where(is_earlier, last, k)
         cycles = cycle - is_earlier
@@ -109,11 +114,13 @@ def join_intervals(client: Array, begin: Array, end: Array, period: float) -> tu
     """Return sorted intervals, joined where one ends when the next one of its client begins, also after a period."""
     is_next = client[1:] == client[:-1]
     joins = is_next & (begin[1:] == end[:-1])
-    opens, closes = np.append(True, ~joins), np.append(~joins, True)
-    client, end = client[opens], end[closes]
+    opens = np.append(True, ~joins)
+    client = client[opens]
     begin = begin[opens]
+    end = end[np.append(~joins, True)]
     is_next = client[1:] == client[:-1]
-    heads, tails = np.flatnonzero(np.append(True, ~is_next)), np.flatnonzero(np.append(~is_next, True))
+    heads = np.flatnonzero(np.append(True, ~is_next))  # the first interval of each client
+    tails = np.flatnonzero(np.append(~is_next, True))
     wraps = end[tails] == begin[heads] + period
     end[tails[wraps]] = period + end[heads[wraps]]
     end[tails[wraps & (heads == tails)]] = np.inf  # always there

@@ -8,9 +8,8 @@ import mpifed
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.errors import UserError
 from mpifed.engine.asynchrony.arrivals import Arrivals
-from mpifed.extend import Intervals
 from mpifed.features.asynchronous import Asynchronous
-from mpifed.features.simulated_time.availability import Availability, check_availability
+from mpifed.features.simulated_time.availability import Availability, Intervals, check_availability
 from mpifed.features.simulated_time.device_rounds import DeviceRounds
 from mpifed.features.simulated_time.devices import TimedPresence
 from mpifed.federation.participation.selection import Biased, UniformSelection

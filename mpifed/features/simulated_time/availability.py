@@ -133,7 +133,7 @@ def read_hdf5(path: Path) -> list[Array]:
     """Return the columns of a trace in an HDF5 file, (k,) each."""
     arrays = open_h5(path)
     find_columns(list(arrays))
-    return [np.asarray(arrays[name][:]) for name in COLUMNS]
+    return [np.asarray(arrays[name][:], float).ravel() for name in COLUMNS]
 
 
 def find_columns(names: list[str]) -> list[int]:

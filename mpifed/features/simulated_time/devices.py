@@ -50,19 +50,23 @@ class TimedPresence(Presence):
     """Clients that are there in intervals which repeat after a period.
 
     Interval k of its client is there from cP + begin[k] until cP + end[k], in period c = 0, ±1, ±2 …; sums are rounded
-    in this way alone, so that who is there depends on the time and not on the moments asked for before. They are sorted
-    by client and time.
+    in this way alone, so that who is there depends on the time and not on the moments asked for before. ``edges`` are
+    begin and end of each interval in turn, sorted by client and time; ``next`` and ``cycle`` (m,) are the edge that
+    each client comes to next, and in which period.
     """
 
     def __init__(self, intervals: Intervals, m: int) -> None:
         self.period = intervals.period
-        client, self.begin, self.end = join_intervals(*intervals)
-        self.first = np.searchsorted(client, np.arange(m + 1))  # of client i: first[i] <= k < first[i + 1]
-        counts = np.diff(self.first)
-        self.there = np.zeros(m, bool)
-        self.changes = np.where(counts, -np.inf, np.inf)
-        self.last_begun = self.first[:-1] - 1  # interval that began last, or none in period
-        self.cycle = np.zeros(m)
+        client, begin, end = join_intervals(*intervals)
+        self.edges = np.stack([begin, end], axis=1).ravel()
+        cuts = 2 * np.searchsorted(client, np.arange(m + 1))
+        self.first = cuts[:-1]
+        self.last = cuts[1:] - 1
+        # time begins in the last interval of the period before, or after it
+        self.there = self.first < self.last
+        self.next = self.last.copy()
+        self.cycle = np.full(m, -1.0)
+        self.changes = np.where(self.there, self.edges[self.last] - self.period, np.inf)
 
     def wait(self, round: int, seconds: float, minimum: int) -> float:
         self.update(seconds)
@@ -80,34 +84,22 @@ class TimedPresence(Presence):
         return float(seconds)
 
     def update(self, seconds: float) -> None:
-        ids = np.flatnonzero(self.changes <= seconds)
-        if not len(ids):
-            return
         P = self.period
-        begin = self.begin
-        first = self.first[ids]
-        last = self.first[ids + 1] - 1
-        cycle = np.floor(seconds / P)
-        cycle += (cycle + 1) * P <= seconds
-        # the interval that began last, found by steps of 1, 2, 4 … from the one before, and then of …, 2, 1
-        k = np.where(self.cycle[ids] == cycle, self.last_begun[ids], first - 1)
-        step = 1
-        grows = True
-        while step:
-            ahead = np.minimum(k + step, last)
-            begun = cycle * P + begin[ahead] <= seconds
-            grows = grows and bool((begun & (ahead > k)).any())
-            k = np.where(begun, ahead, k)
-            step = 2 * step if grows else step // 2
-        self.last_begun[ids] = k
-        self.cycle[ids] = cycle
-        is_earlier = k < first  # it began in the period before
-        k = np.where(is_earlier, last, k)
-        cycles = cycle - is_earlier
-        leaves = cycles * P + self.end[k]
-        comes = np.where(k < last, cycles * P + begin[np.minimum(k + 1, last)], (cycles + 1) * P + begin[first])
-        self.there[ids] = seconds < leaves
-        self.changes[ids] = np.where(seconds < leaves, leaves, comes)
+        ids = np.flatnonzero(self.changes <= seconds)
+        skipped = np.floor((seconds - self.changes[ids]) / P)  # whole periods, after which all is as before
+        if skipped.any():
+            skipped -= (self.cycle[ids] + skipped) * P + self.edges[self.next[ids]] > seconds
+            self.cycle[ids] += skipped
+        while len(ids):
+            edge = self.next[ids] + 1
+            is_over = edge > self.last[ids]
+            edge[is_over] = self.first[ids[is_over]]
+            self.cycle[ids] += is_over
+            self.next[ids] = edge
+            self.there[ids] = edge % 2 == 1
+            changes = self.cycle[ids] * P + self.edges[edge]
+            self.changes[ids] = changes
+            ids = ids[changes <= seconds]
 
 
 def join_intervals(client: Array, begin: Array, end: Array, period: float) -> tuple[Array, Array, Array]:

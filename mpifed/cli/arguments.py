@@ -205,6 +205,7 @@ def plot(add: Add) -> None:
     )
     add("--profile", metavar="MEASURE", help=profile)
     add("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
+    add("--availability", action="store_true", help="which share of the clients was there, selected and took part")
     add("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
     add("--band", help="around means over seeds: none, sd or minmax (default: minmax up to three curves, else none)")
     rename = "another name for a method, setting, column or curve: fedgia=ours (repeatable)"

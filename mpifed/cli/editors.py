@@ -12,6 +12,7 @@ from mpifed.core.component import Component, StudyTable, fields_of, walk_type
 from mpifed.core.errors import UserError, import_required, reason
 from mpifed.core.files import replace_file
 from mpifed.features.settings import Experiment
+from mpifed.features.simulated_time.availability import Availability
 from mpifed.features.simulated_time.distributions import Distribution
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -75,7 +76,7 @@ def family_schema(base: type[Component], members: list[str]) -> dict[str, Any]:
         "properties": {"name": {"type": "string", "not": {"enum": names}}},
         "required": ["name"],
     }
-    number = [{"type": "number"}] if issubclass(base, Distribution) else []  # for the constant distribution
+    number = [{"type": "number"}] if issubclass(base, Distribution | Availability) else []  # for all clients
     tables = [{"$ref": member} for member in members]
     return {"anyOf": [{"enum": names}, *tables, plugin, {"type": "string"}, *number]}
 

@@ -46,6 +46,7 @@ def split_names(words: list[str]) -> list[str]:
 
 REFUSED = {  # picture -> options without effect on it
     "timeline": ("x", "y", "log", "all", "band", "rename"),
+    "availability": ("x", "y", "log", "all", "band", "rename"),
     "page": ("x", "y"),
     "box": ("x", "band"),
     "html": ("band", "width"),
@@ -60,13 +61,14 @@ def plot(args: argparse.Namespace) -> str:
     check_picture(args)
     results = load_results(args.result)
     width = style.parse_width(args.width, "--width")
+    of_one = next((name for name in ("timeline", "availability") if getattr(args, name)), None)
     shown = args.all or len(results) == 1
-    remarks = "".join(f"{line}\n" for line in left_out_lines(results, shown or bool(args.timeline or args.profile)))
+    remarks = "".join(f"{line}\n" for line in left_out_lines(results, shown or bool(of_one or args.profile)))
     y = split_names(args.y)
-    if args.timeline:
+    if of_one:
         if len(results) > 1:
-            raise UserError(f"--timeline draws one run, not {len(results)}")
-        figure = timeline.plot_timeline(results[0], width, args.title)
+            raise UserError(f"--{of_one} draws one run, not {len(results)}")
+        figure = getattr(timeline, f"plot_{of_one}")(results[0], width, args.title)
     else:
         options = style.PictureOptions(
             log=args.log, width=width, title=args.title, band=args.band, rename=args.rename, everything=args.all
@@ -110,7 +112,7 @@ def picture_name(args: argparse.Namespace) -> str:
     page = output.lower().endswith(interactive.ENDINGS)
     if args.html and not page:
         raise UserError(f"{output} does not name a page: with --html it must end in .html")
-    pictures = ("timeline", "page", "box", "clients", "profile")
+    pictures = ("timeline", "availability", "page", "box", "clients", "profile")
     other = next((picture for picture in pictures if getattr(args, picture)), None)
     if not page:
         style.picture_extension(output, "" if other else f", or {interactive.ENDINGS[0]} for a page")

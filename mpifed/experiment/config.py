@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STUDY = {"stop": {"gradient": 1e-20}}  # of a run without a file: some twenty rounds of FedGiA, Example V.1
 PATHS = ("path", "pretrained")  # keys of files that an experiment file names
-NUMBERS = re.compile(r".*\.(txt|csv)")  # files with the numbers of clients, in [system]
+NUMBERS = re.compile(r".*\.(txt|csv|h5|hdf5)")  # files with the numbers of clients, in [system]
 LARGEST = 1 << 20  # bytes of an experiment file
 
 

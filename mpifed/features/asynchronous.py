@@ -19,6 +19,10 @@ class Asynchronous(StudyTable):
     - the server makes its new model of them, as the method says;
     - at the start of the next round it sends that model to the clients that arrived, and they begin anew.
 
+    With system.availability the server sends models to clients that are there. One that leaves before its T loses its
+    work and is sent a new model when it is there again; where all under way would leave, the fastest replies all the
+    same.
+
     The age of an upload is the number of rounds between the one that sent its client the model and the one in which it
     arrives: 0 where it comes in the same round. The columns staleness and staleness_max have the mean and the largest.
 

@@ -64,8 +64,7 @@ def synchronous_system(c: Experiment) -> System | None:
 
 def may_be_absent(c: Experiment) -> bool:
     """Return whether clients may be absent."""
-    system = synchronous_system(c)
-    return system is not None and system.absence() is not None
+    return c.system is not None and c.graph is None and c.system.absence() is not None
 
 
 def may_shorten(c: Experiment) -> bool:

@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
+
 from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.core.component import shorten_value
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import Dataset
@@ -99,7 +102,7 @@ WORDS: dict[str, Callable[[Any], Any]] = {
     "robust_name": lambda c: c.robust.label(),
     "edges": lambda c: c.graph.label(),
     "absence": lambda c: c.system.absence(),
-    "absent": lambda c: getattr(c.system, c.system.absence()),
+    "absent": lambda c: shorten_value(to_builtins(getattr(c.system, c.system.absence()))),
     "when": lambda c: "some rounds" if c.algorithm.participation is Participation.SELECTED_OR_ALL else "every round",
     "asynchronous_methods": lambda c: list_methods(lambda method: method.asynchronous),
     "graph_methods": lambda c: list_methods(lambda method: method.on_graph),

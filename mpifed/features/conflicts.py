@@ -324,12 +324,34 @@ def no_deadline(c: Experiment) -> Violation:
     return next(({"key": key} for key in ("deadline", "speed") if getattr(c.system, key) is None), None)
 
 
+def timeless_availability(c: Experiment) -> Violation:
+    """Return the availability by which clients come and go in simulated time where rounds take none, or None."""
+    assert c.system is not None
+    availability = c.system.availability
+    if availability is None or not availability.by_time or c.system.takes_time():
+        return None
+    return {"value": toml_value(availability.label())}
+
+
 TIMED = [
     Conflict(
-        ("system.dropout or deadline", "a method that needs a gradient of every client"),
+        ("system.dropout, deadline or availability", "a method that needs a gradient of every client"),
         "system.{absence} = {absent} is wrong: {name} needs a gradient of every client in {when}, also of those that "
         "are not selected, so no client can be absent",
         lambda c: may_be_absent(c) and c.algorithm.participation.everyone,
+    ),
+    Conflict(
+        ("system.availability by time", "no system.speed, bandwidth or latency"),
+        "system.availability = {value} is wrong without system.speed, latency or a bandwidth: rounds take no time, so "
+        "that the same clients would be there in all of them; give one, such as system.latency = 0.1",
+        timeless_availability,
+    ),
+    Conflict(
+        ("system.availability", "a selection that needs all clients to be there"),
+        'selection.name = "{selected}" is wrong with system.availability: it does not select among the clients that '
+        'are there, so it must be "uniform", "all", "biased", "power-of-choice" or "greedy"',
+        lambda c: c.config.system.availability and c.config.asynchronous is None and c.selector.among is None,
+        Moment.DATA,
     ),
     Conflict(
         ("system.speed", "a method that does not tell its work"),

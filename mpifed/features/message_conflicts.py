@@ -131,6 +131,11 @@ ON_GRAPH = [
         "nothing: graph.loss",
     ),
     Conflict(
+        ("graph", "system.availability"),
+        "system.availability is wrong with a table [graph]: nodes are always there, but edges may carry nothing: "
+        "graph.loss",
+    ),
+    Conflict(
         ("graph", "system.deadline"),
         "system.deadline = {system.deadline} is wrong with a table [graph]: no server waits for nodes, each of which "
         "waits for its neighbours",

@@ -22,7 +22,8 @@ class Schedule:
 
     ``selected`` are the clients that take part (None: all), ``requested_clients`` the selected ones including absent
     ones, ``times_selected`` (m,) the number of times that each has taken part, ``steps`` (c,) the local steps of the
-    selected (None: all), ``seconds`` the simulated time, ``under_way`` the client method that runs beyond the round.
+    selected (None: all), ``seconds`` the simulated time, ``under_way`` the client method that runs beyond the round,
+    ``present`` the clients among which a round selects (None: all).
 
         >>> class Alternating(mpifed.extend.Schedule):
         ...     def select(self, draw, repeats):
@@ -34,6 +35,7 @@ class Schedule:
     seconds = 0.0
     under_way = ""
     steps: Array | None = None
+    present: Array | None = None
 
     def __init__(self, m: int) -> None:
         self.m = m

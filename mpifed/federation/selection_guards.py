@@ -54,11 +54,22 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
             raise InvalidReturn(f"selects {count} clients in round {round}, and its selector says size = {size}")
         return clients
 
+    among = result.among
+    if among is not None:
+        among = wrap_with_guard(among, require_present, name="among")
     learn = result.learn
     if learn is not None:
         learn_unchecked = learn
         learn = lambda replies: selector(selection, learn_unchecked(replies), seed, m, rounds)  # noqa: E731
-    return result._replace(select=wrap_with_guard(result.select, select), learn=learn)
+    return result._replace(select=wrap_with_guard(result.select, select), learn=learn, among=among)
+
+
+def require_present(seed: int, ids: Any, size: int, round: int, again: int, present: Array) -> Array:
+    """Return selected clients, rising; raise InvalidReturn unless they are some of those present."""
+    clients = np.sort(parse_clients(ids, present.max(initial=0) + 1))
+    if not len(clients) or not np.isin(clients, present).all():
+        raise InvalidReturn(f"selects clients that are away, or nobody, in round {round}: it must name some present")
+    return clients
 
 
 GUARDS: dict[str, dict[str, Guard]] = {"selections": {"selector": selector}, "distributions": {"draw": draw}}

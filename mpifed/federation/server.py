@@ -207,10 +207,13 @@ class ActiveSelector:
         These are the ``size`` candidates with the largest scores; ``uniform`` of them are drawn from the rest instead.
         """
         selector, round = self.selector, server.round
+        present = server.schedule.present
         pool = selector.select(round, again)
         assert selector.batch_size is not None
         # None: all clients are candidates
         pool = np.arange(server.m) if pool is None else pool
+        if present is not None and selector.among is not None:
+            pool = selector.among(self.setup.seed, len(pool), round, again, present)
         by_move = selector.score == "score_dual_move"
         extra = given if by_move else ()
         scores = server.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *extra, to=pool)
@@ -221,8 +224,10 @@ class ActiveSelector:
             return best
         rng = stream(self.setup.seed, "selection", round, again, UNIFORM_PART)
         # drawn as positions among the other clients, so that one stream serves any number of candidates
-        positions = rng.choice(server.m - len(best), selector.uniform, replace=False, shuffle=False)
-        return np.sort(np.concatenate([best, find_untaken(best, positions)]))
+        everyone = np.arange(server.m) if present is None else present
+        others = len(everyone) - len(best)
+        positions = rng.choice(others, min(selector.uniform, others), replace=False, shuffle=False)
+        return np.sort(np.concatenate([best, everyone[find_untaken(np.searchsorted(everyone, best), positions)]]))
 
 
 def make_draw(

@@ -1,4 +1,4 @@
-"""The timeline of a run: where its time went, round by round and rank by rank."""
+"""The timeline of a run: where its time went, by round and by rank, and who was there over simulated time."""
 
 from typing import Any
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.report.curves import require_drawable
+from mpifed.report.metrics import metric_title
+from mpifed.report.palette import COLOURS
 from mpifed.report.settings import describe_ending
 from mpifed.report.style import DOUBLE, SINGLE, bar_style, check_width, figure_with_legend
 from mpifed.results.result import RunRecord
@@ -57,6 +59,31 @@ def plot_timeline(result: RunRecord, width: float | None = None, title: str | No
             ticks = MaxNLocator(8, integer=True, min_n_ticks=1).tick_values(first, last)
             axis.set_xticks([tick for tick in ticks if first <= tick <= last] or [first])
             axis.grid(False, axis="x")
+    return figure
+
+
+def plot_availability(result: RunRecord, width: float | None = None, title: str | None = None) -> Any:
+    """Draw the shares of the clients that were there, were selected and took part, over simulated time.
+
+    Rounds that take no simulated time are drawn by their numbers. UserError for a run without system.availability.
+    """
+    rounds = result.rounds
+    drawable = "available" in rounds and result.cr > 0
+    require_drawable(drawable, f"{result.path or 'the result'} has no round with system.availability")
+    counts = {name: rounds[of] for name, of in {"there": "available", "selected": "selected"}.items() if of in rounds}
+    counts["took part"] = np.array([len(result.selected(round)) for round in range(result.cr + 1)])
+    by = "simulated_seconds" if rounds["simulated_seconds"][-1] else "round"
+    x = rounds["simulated_seconds"] if by != "round" else np.arange(result.cr + 1)
+    looks = [{"color": COLOURS[k], "linestyle": ("-", "--", ":")[k]} for k in range(len(counts))]
+    words = (title, describe_ending(result))
+    with figure_with_legend(check_width(width, SINGLE), (1, 1), list(counts), looks, words) as (figure, axes):
+        axis = axes.flat[0]
+        for values, look in zip(counts.values(), looks, strict=True):
+            # a round lasts from the end of the one before to its own
+            axis.step(x, np.append(values[1:2], values[1:]) / result.m, where="pre", **look)
+        axis.set_xlabel(metric_title(by, "s" if by != "round" else ""))
+        axis.set_ylabel("share of clients")
+        axis.set_ylim(bottom=0)
     return figure
 
 

@@ -134,6 +134,7 @@ COLUMNS: dict[str, ColumnInfo] = {
     "server_seconds": duration("Computation of the server in the round.", symbol="server"),
     "comm_seconds": duration("Time that the round spent in communication between ranks.", symbol="communication"),
     "evaluate_seconds": duration(EVALUATION, symbol="evaluation"),
+    "available": activity("Clients that were there when the round began.", True),
     "selected": activity("Clients selected in the round, summed over its selections; those that reply train.", True),
     "dropped": activity("Selected clients that dropped out in the round.", True, better=-1),
     "late": activity("Selected clients whose reply would have come after the round's deadline.", True, better=-1),

@@ -41,6 +41,12 @@ def test_a_finished_run_goes_on_with_the_bits_of_one_that_had_all_rounds_from_th
     goes_on(tmp_path, [*endless(name), "evaluate.every=2", "record.models=2", *personal], 3, 7)
 
 
+@pytest.mark.parametrize("more", [["system.least=2"], ["asynchronous.arrivals=2"]])
+def test_a_run_whose_clients_come_and_go_goes_on_with_the_same_bits(more, tmp_path):
+    system = "system={speed=100,latency=0.1,availability={name='diurnal',period=3.0,share=0.4}}"
+    goes_on(tmp_path, ["algorithm=fedavg", "data.clients=13", "stop.gradient=0.0", system, *more], 5, 12)
+
+
 @pytest.mark.parametrize(
     ("name", "numbers", "evaluate", "models", "checkpoint"),
     [("scaffold, flaky", [0, 4, 9], 3, 4, 3), ("accfeddcd, flaky", [1, 3, 4], 4, 0, 2), ("fedepm", [2, 7], 1, 3, 0)],

@@ -32,6 +32,7 @@ NATURAL = {"compress": {"up": "natural"}}
 TOPK = {"name": "topk", "k": 3}
 UP, DOWN = {"compress": {"up": TOPK}}, {"compress": {"down": TOPK}}
 EVERY = "needs a gradient of every client in every round, also of those that are not selected, so no client can be"
+ABSENT = 'system.availability = {name = "random", probability = 0.3}'
 STEPS = "system.partial = true is wrong: clients of {} cannot take fewer local steps, those of "
 TURNS = "selection.overlap = 0 is wrong: {} exchanges within the selected clients alone, and 3 of 9 by turns are always"
 NONE_ARRIVES = "asynchronous.arrivals = 3 is wrong"
@@ -119,6 +120,7 @@ TOLD = [  # settings -> how the sentence begins
     ),
     (PRIVATE | {"dtype": "float32"}, 'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the'),
     ({"algorithm": "diana"} | NATURAL, 'compress.up = "natural" is wrong: diana needs exact'),
+    (NODES | {"system": {"availability": 0.1}}, "system.availability is wrong with a table [graph]: nodes are always"),
     (NODES | {"system": {"dropout": 0.1}}, "system.dropout = 0.1 is wrong with a table [graph]: nodes do not drop"),
     (NODES | {"system": {"deadline": 2.0}}, "system.deadline = 2.0 is wrong with a table [graph]: no server waits"),
     (NODES | {"system": SLOW | {"partial": True}}, "system.partial = true is wrong with a table [graph]: without a"),
@@ -143,6 +145,9 @@ TOLD = [  # settings -> how the sentence begins
     ({"selection": "biased", "masks": {}}, "masks cannot be used with selection.name = 'biased': candidates send"),
     ({"algorithm": "fedgia", "system": {"dropout": 0.3}}, f"system.dropout = 0.3 is wrong: fedgia {EVERY}"),
     ({"algorithm": "fedgia", "system": {"deadline": 3}}, f"system.deadline = 3.0 is wrong: fedgia {EVERY}"),
+    ({"algorithm": "fedgia", "system": {"availability": 0.3}}, f"{ABSENT} is wrong: fedgia {EVERY}"),
+    (AWAY | {"algorithm": "malenia", "system": SLOW | {"availability": 0.3}}, f"{ABSENT} is wrong: malenia {EVERY}"),
+    ({"system": {"availability": "diurnal"}}, 'system.availability = "diurnal" is wrong without system.speed'),
     ({"algorithm": "marina", "system": {"dropout": 0.3}}, "system.dropout = 0.3 is wrong: marina needs a gradient of"),
     (DUAL | {"system": {"speed": 9}}, "system.passes is missing: feddcd cannot tell beforehand how often its clients"),
     ({"stop": {"simulated_seconds": 9}}, "stop.simulated_seconds = 9.0 is wrong: time is simulated only with a table"),
@@ -284,6 +289,7 @@ COUNTS = [  # the same where the number of clients decides, and wrong values of 
     ({"attack": {"clients": [2, 9]}}, "attack.clients names client 9, and there are the clients 0 to 8"),
     ({"attack": {"clients": [2, 2]}}, "attack.clients names a client twice"),
     (KRUM | {"selection": {"count": 4}}, 'robust = "krum" is wrong: krum needs more than 2f + 2 = 4 uploads, f = 1 of'),
+    ({"system": {"availability": 0.1}, "selection": "cover"}, 'selection.name = "cover" is wrong with system.availab'),
     (KRUM | {"system": {"dropout": 0.1, "least": 3}}, 'robust = "krum" is wrong: krum needs more than 2f + 2 = 4 upl'),
     ({"system": {}, "asynchronous": {}}, "asynchronous.arrivals = 1 is wrong: with this [system] client 0 takes no"),
     ({"selection": {"name": "uniform", "count": 1}, "masks": {}}, "selection takes 1 client a round, but masks need"),

@@ -45,6 +45,14 @@ def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
     compared(STUDIES[name], world, mpi_tmp_path)
 
 
+@pytest.mark.parametrize("more", ["selection=all", "asynchronous.arrivals=2"])
+def test_neither_do_ranks_where_clients_come_and_go(more, world, mpi_tmp_path):
+    if world.rank == 0:
+        (mpi_tmp_path / "trace.csv").write_text("client,from,until\n0,0,2\n1,1,3\n2,0,1.5\n3,2.5,4\n")
+    words = ["algorithm=fedavg", "data.clients=5", "rounds=8", "system.latency=0.2", "system.speed=100", more]
+    compared([*words, f"system.availability={mpi_tmp_path / 'trace.csv'}"], world, mpi_tmp_path)
+
+
 @pytest.mark.parametrize("name", ["fedavg", *map(slow, ["fedadmm", "flame"])])
 def test_neither_do_ranks_with_blocks_of_another_size(name, world, mpi_tmp_path):
     compared(STUDIES[name], world, mpi_tmp_path, ["block_bytes=1"], ["block_bytes=100_000_000"])

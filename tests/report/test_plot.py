@@ -230,6 +230,22 @@ def test_a_timeline_has_rounds_and_ranks():
     assert heights(ranks) == [[0, 0.5, 1], [0.375, 0, 0], [0.5] * 3, [1, 0.5, 0], [0.25] * 3, [0.125, 0, 0]]
 
 
+def test_a_picture_of_availability_has_shares_of_clients_over_simulated_time():
+    columns = {"available": [2.0, 2.0, 4.0], "selected": [0.0, 2.0, 3.0], "simulated_seconds": [0.0, 5.0, 6.0]}
+    figure = timeline.plot_availability(recorded(columns=columns))
+    (axis,) = axes_of(figure)
+    assert legend(figure) == ["there", "selected", "took part"]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("simulated time (s)", "share of clients")
+    there, selected, _ = axis.get_lines()
+    assert there.get_xdata().tolist() == [0, 5, 6]
+    assert there.get_ydata().tolist() == [0.5, 0.5, 1]  # the first number of a round that waits for its end
+    assert selected.get_ydata().tolist() == [0.5, 0.5, 0.75]
+    timeless = timeline.plot_availability(recorded(columns=columns | {"simulated_seconds": [0.0] * 3}))
+    assert axes_of(timeless)[0].get_xlabel() == "round"
+    with pytest.raises(UserError, match="has no round with system"):
+        timeline.plot_availability(recorded())
+
+
 @pytest.mark.parametrize(("ranks", "rounds"), [(1, 1), (4, 2), (40, 8)])
 def test_ranks_and_rounds_are_counted_in_whole_numbers_without_others_between(ranks, rounds):
     figure = timeline.plot_timeline(recorded(ranks=ranks, objective=[1.0] * (rounds + 1)))

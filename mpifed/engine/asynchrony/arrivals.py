@@ -26,8 +26,9 @@ class Arrivals(Schedule):
 
     ``busy`` (m,) tells who is under way, ``due`` when its upload arrives, ``begun`` how many rounds were over when it
     was sent a model, ``finished`` how many uploads it has sent or dropped, ``start`` its index in ``starts``, or −1
-    once it has been computed. ``ages`` are those of the last arrivals, ``all_ages`` those of the round, an array for
-    each call of ``arrivals``; ``came`` (m,) tells who has arrived in it, ``at_once`` how many it has computed.
+    once it has been computed, ``leaves`` when it leaves and so loses its work. ``ages`` are those of the last arrivals,
+    ``all_ages`` those of the round, an array for each call of ``arrivals``; ``came`` (m,) tells who has arrived in it,
+    ``at_once`` how many it has computed.
     """
 
     ages: Array = np.zeros(0, np.int64)
@@ -42,6 +43,9 @@ class Arrivals(Schedule):
         self.finished = np.zeros(self.m, np.int64)
         self.start = np.full(self.m, -1)
         self.starts: list[Start] = []
+        self.leaves = np.full(self.m, np.inf)
+        self.available = self.m
+        self.saved = SAVED if devices.system.availability is None else SAVED | {"leaves": "leaves"}
         self.bits: int | None = None  # of an upload, where the method compresses it
         self.came = np.zeros(self.m, bool)
         self.all_ages: list[Array] = []
@@ -49,18 +53,23 @@ class Arrivals(Schedule):
 
     def begin(self, round: int) -> None:
         super().begin(round)
+        presence = self.devices.presence
+        if presence is not None:
+            self.seconds = presence.wait(round, self.seconds, 0 if self.busy.any() else 1)
+            self.available = int(presence.there.sum())
         self.came[:] = False
         self.all_ages = []
         self.at_once = 0
 
     def row(self) -> dict[str, float]:
         ages = np.concatenate(self.all_ages) if self.all_ages else np.zeros(1)
-        return {
+        row = {
             "staleness": float(ages.mean()),
             "staleness_max": float(ages.max()),
             "computed_at_once": self.at_once,
             "simulated_seconds": self.seconds,
         }
+        return row if self.devices.presence is None else row | {"available": self.available}
 
     def select(self, draw: SelectionDraw, units: int) -> Array | None:
         self.selected = self.free
@@ -68,10 +77,17 @@ class Arrivals(Schedule):
 
     @property
     def free(self) -> Array | None:
-        return np.flatnonzero(~self.busy) if self.busy.any() else None
+        presence = self.devices.presence
+        if presence is None:
+            return np.flatnonzero(~self.busy) if self.busy.any() else None
+        presence.update(self.seconds)
+        return np.flatnonzero(~self.busy & presence.there)
 
     def drop(self, age: int) -> None:
-        dropped = self.busy & (self.round - 1 - self.begun >= age)
+        self.lose(self.busy & (self.round - 1 - self.begun >= age))
+
+    def lose(self, dropped: Array) -> None:
+        """Free the clients (m,) bool whose work is lost."""
         self.busy[dropped] = False
         self.start[dropped] = -1
         # what a client draws for its next upload is new, also where it never finished this one
@@ -95,6 +111,8 @@ class Arrivals(Schedule):
             draws = streams(self.devices.seed, "system", ids, self.finished[ids], FLIGHT)
             factor = np.exp(jitter * np.array([draw.standard_normal() for draw in draws]))
         self.due[ids] = self.seconds + self.devices.round_times(ids, factor)
+        if self.devices.presence is not None:
+            self.leaves[ids] = self.devices.presence.changes[ids]
         self.busy[ids] = True
         self.begun[ids] = self.round - 1
         self.start[ids] = len(self.starts)
@@ -106,6 +124,9 @@ class Arrivals(Schedule):
         busy = np.flatnonzero(self.busy)
         if not len(busy):
             raise UserError(NOTHING_SENT)
+        stay = busy[self.due[busy] <= self.leaves[busy]]
+        # where all would leave before they are done, the fastest replies all the same
+        busy = stay if len(stay) else busy[[np.argmin(self.due[busy])]]
         last = min(self.table.arrivals, len(busy)) - 1
         # partition finds the time of the last arrival in linear time; only those at or before it are sorted
         candidates = busy[self.due[busy] <= np.partition(self.due[busy], last)[last]]
@@ -119,6 +140,7 @@ class Arrivals(Schedule):
         self.seconds = max(self.seconds, float(self.due[arrived].max()))
         self.ages = self.round - 1 - self.begun[arrived]
         self.busy[arrived] = False
+        self.lose(self.busy & (self.leaves <= self.seconds))
         self.finished[arrived] += 1
         self.times_selected[arrived] += 1
         self.came[arrived] = True
@@ -159,7 +181,7 @@ class Arrivals(Schedule):
 
     def export_state(self) -> dict[str, Array]:
         keys, *args = stack_starts(self.starts)
-        columns = {name: getattr(self, attribute) for name, attribute in SAVED.items()}
+        columns = {name: getattr(self, attribute) for name, attribute in self.saved.items()}
         columns |= {"keys": keys, "bits": np.array(self.bits or 0)}
         columns |= {f"argument {k}": column for k, column in enumerate(args)}
         return {ASYNCHRONOUS + name: values for name, values in columns.items()}
@@ -167,7 +189,7 @@ class Arrivals(Schedule):
     def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
         """Continue from a checkpoint; raise ValueError where its arrays do not fit these clients."""
         saved = {name.removeprefix(ASYNCHRONOUS): x for name, x in arrays.items() if name.startswith(ASYNCHRONOUS)}
-        for name, attribute in SAVED.items():
+        for name, attribute in self.saved.items():
             values = getattr(self, attribute)
             check_array(f"{ASYNCHRONOUS}{name}", saved[name], values.shape, values.dtype)
             values[:] = saved[name]

@@ -74,6 +74,7 @@ KEYS: PromisesByOption = {
     "compress.up": OptionPromises(Supports.EVERYTHING & ~Supports.SUMS, SHORT),
     "system.dropout": LACKING,
     "system.deadline": LACKING,
+    "system.availability": LACKING,
 }
 
 # key or table -> the folder of the feature that speaks for it

@@ -1,5 +1,7 @@
 """Rounds on simulated devices, some of which are slow, distant or absent."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mpifed.core.errors import UserError
@@ -16,11 +18,20 @@ DROPOUT = 0  # number of the stream of a round
 class DeviceRounds(Schedule):
     """Schedule of rounds with the clients that reply in time.
 
-    ``dropped``, ``late`` and ``shortened`` count clients of the round, ``called`` those that it selected.
+    ``dropped``, ``late`` and ``shortened`` count clients of the round, ``called`` those that it selected. ``among``
+    selects among clients that are there; a selection by scores knows these itself.
     """
 
-    def __init__(self, devices: SimulatedDevices, algorithm: FederatedMethod, cohort: int) -> None:
+    def __init__(
+        self,
+        devices: SimulatedDevices,
+        algorithm: FederatedMethod,
+        cohort: int,
+        among: Callable[..., Array] | None = None,
+    ) -> None:
         super().__init__(len(devices.sizes))
+        self.among = among
+        self.cohort = cohort
         self.devices, self.system = devices, devices.system
         if self.system.least > cohort:
             raise UserError(
@@ -33,14 +44,21 @@ class DeviceRounds(Schedule):
         self.called = self.dropped = self.late = self.shortened = 0
 
     def begin(self, round: int) -> None:
-        """Begin a round; if the method never selects, all clients reply."""
+        """Begin a round when enough clients are there; if the method never selects, all clients reply."""
         super().begin(round)
+        presence = self.devices.presence
+        if presence is not None:
+            self.seconds = presence.wait(round, self.seconds, self.system.least)
+            self.present = np.flatnonzero(presence.there)
         self.called = self.dropped = self.late = self.shortened = 0
         if round and self.asks_all:
             self.reply(None, 1)
 
     def select(self, draw: SelectionDraw, repeats: int) -> Array | None:
-        self.requested_clients = draw(self.again)
+        if self.present is None or self.among is None:
+            self.requested_clients = draw(self.again)
+        else:
+            self.requested_clients = self.among(self.devices.seed, self.cohort, self.round, self.again, self.present)
         self.selected = self.reply(self.requested_clients, repeats)
         self.again += 1
         self.count()
@@ -48,6 +66,8 @@ class DeviceRounds(Schedule):
 
     def row(self) -> dict[str, float]:
         row = {"selected": self.called, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
+        if self.present is not None:
+            row["available"] = len(self.present)
         return row if self.every is None else row | {"shortened": self.shortened}
 
     def note_scores(self, candidates: Array, batch: int | None, size: int) -> None:
@@ -105,6 +125,9 @@ class DeviceRounds(Schedule):
         if system.dropout:
             draws = stream(self.devices.seed, "system", self.round, self.again, DROPOUT)
             gone = draws.random(self.m)[ids] < system.dropout
+        if self.devices.presence is not None:
+            ends = self.seconds + (T if system.deadline is None else np.minimum(T, system.deadline))
+            gone |= self.devices.presence.changes[ids] < ends
         if system.deadline is not None:
             late = ~gone & (system.deadline < T)
         replies = ~(gone | late)

@@ -35,7 +35,8 @@ class SimulatedTime(Plugin, Callback):
         # nodes of a graph and asynchronous clients wait for others: they have schedules of their own
         if self.config.graph is not None or self.config.asynchronous is not None:
             return None
-        return DeviceRounds(make_devices(self.config, setup, data), setup.algorithm, selector.size)
+        among = selector.among if selector.batch_size is None else None
+        return DeviceRounds(make_devices(self.config, setup, data), setup.algorithm, selector.size, among)
 
 
 def make_devices(c: Experiment, setup: RunSpec, data: Dataset) -> SimulatedDevices:

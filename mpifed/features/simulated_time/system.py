@@ -10,6 +10,7 @@ from mpifed.core.component import StudyTable, shorten_value
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, PositiveFloat
+from mpifed.features.simulated_time.availability import Availability, Intervals, check_availability
 from mpifed.features.simulated_time.distributions import Distribution
 from mpifed.federation.method import FederatedMethod
 
@@ -33,6 +34,10 @@ class System(StudyTable):
       replies in time; where not even one fits, it is late, and takes one. Each of its steps takes the same time;
     - where fewer than ``least`` remain (or than were selected), the server waits for the fastest of the late ones until
       there are that many; where these are too few, for the fastest of those that dropped out, which then reply in T.
+
+    With ``availability``, only clients that are there when a round begins are selected, all of them where they are
+    fewer than a round selects. One that leaves before T and the deadline drops out. Where fewer than ``least`` are
+    there, simulated time goes on to the next moment at which enough are; probabilities are drawn again, at no time.
 
     To the algorithm, a client that does not reply looks like one that was not selected: it computes and sends nothing,
     not even late, and the ledger charges only what the others exchange. A selection lasts as long as the largest T of
@@ -58,18 +63,39 @@ class System(StudyTable):
         None
     )
     least: Annotated[int, Meta(ge=1, description="fewest replies that the server goes on with")] = 1
+    availability: Annotated[
+        Availability | None,
+        Meta(
+            description="who is there: a probability, a list with one for each client, diurnal, or a trace (.csv, .h5) "
+            "of client, from and until in simulated seconds; absent: all"
+        ),
+    ] = None
     partial: Annotated[
         bool, Meta(description="clients take fewer local steps where all of them do not fit into the deadline")
     ] = False
 
     def absence(self) -> str | None:
         """Return the key by which clients may be absent, or None."""
-        return next((key for key in ("dropout", "deadline") if getattr(self, key)), None)
+        return next((key for key in ("dropout", "deadline", "availability") if getattr(self, key)), None)
+
+    def takes_time(self) -> bool:
+        """Return whether rounds take simulated time."""
+        return any(getattr(self, key) is not None for key in KEYS)
 
     def count_work(self, algorithm: FederatedMethod, sizes: Array) -> Array:
         """Return the sample gradients (m,) between two selections; 0 where nobody knows them, nor has a speed."""
         work = algorithm.sample_gradients(sizes) if self.passes is None else self.passes * sizes
         return np.zeros(len(sizes)) if work is None else work
+
+    def draw_availability(self, seed: int, m: int) -> Array | Intervals | None:
+        """Return the probabilities (m,) or the intervals of m clients; raise UserError for those that cannot be."""
+        if self.availability is None:
+            return None
+        try:
+            return check_availability(self.availability.draw(stream(seed, "system", 0, len(KEYS)), m), m)
+        except ValueError as error:
+            value = shorten_value(msgspec.to_builtins(self.availability))
+            raise UserError(f"system.availability = {value} is wrong: {error}") from None
 
     def draw_property(self, seed: int, key: str, m: int) -> Array:
         """Return a property of m clients: (m,); raise UserError for rates that are not above 0."""

@@ -35,6 +35,8 @@ class Selector(NamedTuple):
 
     Rounds count from 1; ``again`` > 0 is a further selection in the round. ``learn`` makes the selector from the
     replies of all clients to ``importance`` of the algorithm; before that, it selects nobody.
+    ``among(seed, size, round, again, present)`` selects ``size`` of the clients ``present``, or all of them if they are
+    fewer, rising, where others are away; of a selection by scores these are the candidates.
 
         >>> every_second = mpifed.extend.Selector(2, lambda round, again: np.array([0, 2]))
         >>> every_second.select(1, 0)
@@ -48,11 +50,12 @@ class Selector(NamedTuple):
     uniform: int = 0  # so many of ``size`` are drawn uniformly from clients not selected by score
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
+    among: Callable[..., Array] | None = None  # None: the selection needs all clients to be there
 
     def supported_promises(self, m: int) -> OptionPromises:
         """Return the promises that a run of m clients supports with this selector."""
-        # Every field except size, select and weights makes it ask clients; so may fields added later.
-        if self._replace(weights=None) != Selector(self.size, self.select):
+        # Every field except size, select, weights and among makes it ask clients; so may fields added later.
+        if self._replace(weights=None, among=None) != Selector(self.size, self.select):
             return OptionPromises(Supports.REPEATED | Supports.DEVICES, DATA_SHOW)
         return OptionPromises(Supports.EVERYTHING if self.size >= m else Supports.EVERYTHING & ~Supports.SUMS, OF_ALL)
 
@@ -101,7 +104,7 @@ class All(Selection, tag="all"):
     supports = Supports.EVERYTHING
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
-        return Selector(m, lambda round, again: None)
+        return Selector(m, lambda round, again: None, among=draw_among)
 
 
 class SizedSelection(Selection):
@@ -127,7 +130,8 @@ class UniformSelection(SizedSelection, tag="uniform"):
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
-        return Selector(size, lambda round, again: None if size == m else draw_clients(seed, round, again, m, size))
+        # r, k: round and the number of the selection in it
+        return Selector(size, lambda r, k: None if size == m else draw_clients(seed, r, k, m, size), among=draw_among)
 
 
 class Cover(SizedSelection, tag="cover"):
@@ -185,7 +189,9 @@ class ScoreSelection(SizedSelection):
                 f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
         batch_size = getattr(self, "batch_size", 0)
-        return Selector(size, lambda round, again: draw_clients(seed, round, again, m, pool), batch_size)
+        return Selector(
+            size, lambda round, again: draw_clients(seed, round, again, m, pool), batch_size, among=draw_among
+        )
 
 
 class Biased(ScoreSelection, tag="biased"):
@@ -204,6 +210,11 @@ class Biased(ScoreSelection, tag="biased"):
 def draw_clients(seed: int, round: int, again: int, m: int, size: int) -> Array:
     """Draw ``size`` of m clients uniformly without replacement, rising."""
     return np.sort(stream(seed, "selection", round, again).choice(m, size, replace=False, shuffle=False))
+
+
+def draw_among(seed: int, size: int, round: int, again: int, present: Array) -> Array:
+    """Draw ``size`` of the clients ``present`` uniformly without replacement, or all where they are fewer, rising."""
+    return present[draw_clients(seed, round, again, len(present), min(size, len(present)))]
 
 
 class Replay(Selection, tag="replay", kw_only=True):

@@ -84,6 +84,7 @@ def test_every_column_is_written_by_some_run():
         STUDIES["newton"],
         STUDIES["fedavg, partial"],
         STUDIES["fedavg, asynchronous"],
+        ["algorithm=fedavg", "data.clients=13", "system.availability=0.5"],
         ["algorithm=dgd", "graph=ring", "data=gaussian", "data.clients=13"],
         ["algorithm=ditto", "data=digits", "data.clients=13", "data.validation=0.2"],
     ]

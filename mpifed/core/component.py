@@ -213,12 +213,13 @@ def convert(value: Any, type_: Any, path: str) -> Any:
         if value.is_integer() and int in types and float not in types:
             value = int(value)
     try:
-        # as any number first, where whole ones stay whole: a sentence names the limit of both
-        _ = {int, float} <= types and is_number(value, int) and msgspec.convert(float(value), type_)
         converted = msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
+        # of a whole number that could be any number, msgspec names the limit of whole ones alone
+        text = (
+            str(error) if not ({int, float} <= types and is_number(value, int)) else convert_error(float(value), type_)
+        )
         # for a text beside numbers msgspec names the wrong text, and not the right ones
-        text = str(error)
         numbers = f"it must be a number or {list_literals(type_)}"
         right = numbers if "enum" in text else add_limits(rewrite_error(text), type_)
         raise UserError(f"{path} = {shorten_value(value)} is wrong: {right}{seconds_hint(value, path)}") from None
@@ -226,6 +227,15 @@ def convert(value: Any, type_: Any, path: str) -> Any:
     if is_number(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
+
+
+def convert_error(value: Any, type_: Any) -> str:
+    """Return what msgspec says against ``value``."""
+    try:
+        msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
 
 
 @cache

@@ -38,9 +38,8 @@ class PoolSamples(NamedTuple):
 
 
 class HeldSamples(TypedDict, total=False):
-    """Samples of a pool that are not for training, as (X, y, order, sizes)."""
+    """Samples of a pool for further roles, as (X, y, order, sizes)."""
 
-    test: Any
     validation: Any
 
 
@@ -59,7 +58,14 @@ class Pool(Dataset):
     source = "the data set"
 
     def __init__(
-        self, X: Any, y: Array, order: Array | None, sizes: Array, dtype: str = "float64", **held: Unpack[HeldSamples]
+        self,
+        X: Any,
+        y: Array,
+        order: Array | None,
+        sizes: Array,
+        dtype: str = "float64",
+        test: Any = None,
+        **others: Unpack[HeldSamples],
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.sparse = sp.issparse(X) or getattr(X, "sparse", False)
@@ -67,7 +73,8 @@ class Pool(Dataset):
         self.n = int(X.shape[1])
         self.sizes = np.asarray(sizes, dtype=np.int64)
         self.samples = {TRAINING: PoolSamples(X, y, order, self.sizes)}
-        self.samples |= {role: PoolSamples(*part) for role, part in held.items() if part is not None}  # type: ignore[misc]
+        held: dict[str, Any] = {TEST: test, **others}
+        self.samples |= {role: PoolSamples(*part) for role, part in held.items() if part is not None}
         self.starts: dict[str, Array] = {}
         for role, part in self.samples.items():
             sizes = np.asarray(part.sizes, dtype=np.int64)

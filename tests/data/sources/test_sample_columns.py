@@ -65,9 +65,9 @@ def test_rows_kept_for_testing_and_clients_in_another_order_take_theirs_along(tm
     same(data.columns, numbers(data.rows(0, 3)[0]), numbers(data.rows_test(0, 3)[0]))
     order = np.array([2, 0, 1])
     found = data.columns.reorder(order)
-    for test in (False, True):
-        wanted = data.columns.padded(order, 4, test)
-        np.testing.assert_array_equal(found.padded(np.arange(3), 4, test), wanted)
+    for role in ("training", "test"):
+        wanted = data.columns.padded(order, 4, role)
+        np.testing.assert_array_equal(found.padded(np.arange(3), 4, role), wanted)
     np.testing.assert_array_equal(found.totals(), data.columns.totals()[order])
     fold = table(tmp_path, people=[0, 0, 1, 0, 1, 1, 0, 0])
     for own in ({"client": "site"}, {"clients": 2, "ignore": "site"}):

@@ -236,7 +236,7 @@ def test_a_trace_that_cannot_be_is_refused_with_a_sentence(text, tmp_path):
 
 WRONG = {
     "it must be a number > 0": {"availability": 0},
-    "it must be a number <= 1": {"availability": 1.5},
+    "it must be a number > 0 and <= 1": {"availability": 1.5},
     "it has 2 numbers, and there are 12 clients": {"availability": [0.5, 0.5]},
     "by system.availability never so many clients are there": {"availability": DAY | {"share": 0.01}, "least": 6},
     "were there in 10,000 draws of round 0: give a larger": {"availability": 0.001, "least": 6},

@@ -207,8 +207,6 @@ def convert(value: Any, type_: Any, path: str) -> Any:
         if value.is_integer() and int in types and float not in types:
             value = int(value)
     try:
-        # as any number first, where whole ones stay whole: a sentence names the limit of both
-        _ = {int, float} <= types and is_number(value, int) and msgspec.convert(float(value), type_)
         converted = msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
         # for a text beside numbers msgspec names the wrong text, and not the right ones

@@ -280,8 +280,8 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 215,
     "lists and texts times a condition": 0,
-    "lines of mpifed": 52_200,
-    "lines of tests": 46_650,
+    "lines of mpifed": 53_760,
+    "lines of tests": 47_900,
     "lines of benchmarks": 10_730,
 }
 
@@ -298,16 +298,16 @@ WORDS = {
     "names in -ed": 45,  # 60
     "odd docstrings": 0,  # 30
     "private names of methods": 0,  # 0
-    "private names of features": 106,  # 0
+    "private names of features": 111,  # 0
     "private names of networks": 14,  # 0
-    "files with private names": 39,  # 0
+    "files with private names": 40,  # 0
     "members of a plug-in": 8,  # 8
     "slots of hosts and servers": 7,  # 5
-    "refusing lines": 3_900,  # 2,200
+    "refusing lines": 4_010,  # 2,200
     "names to know in fedgia.py": 35,  # 35
-    "modules": 412,  # 420
+    "modules": 417,  # 420
     "modules with one importer": 64,  # 60
-    "modules below 40 lines": 15,  # 10
+    "modules below 40 lines": 14,  # 10
 }
 
 

@@ -64,6 +64,7 @@ class solvers:
 class steps:
     from mpifed.algorithms.parts.step_sizes import ConstantStep as ConstantStep
     from mpifed.algorithms.parts.step_sizes import Cosine as Cosine
+    from mpifed.algorithms.parts.step_sizes import Inverse as Inverse
     from mpifed.algorithms.parts.step_sizes import Log2 as Log2
     from mpifed.algorithms.parts.step_sizes import SqrtSamples as SqrtSamples
     from mpifed.algorithms.parts.step_sizes import StepDecay as StepDecay

@@ -134,7 +134,7 @@ def test_a_loss_may_take_probabilities_alone_or_other_scores_alone(loss, score):
 
 def test_two_classes_may_have_one_score():
     data = dataset()
-    data.train = data.train._replace(y=data.train.y % 2)
+    data.samples["training"] = data.train._replace(y=data.train.y % 2)
     data.samples["test"] = data.samples["test"]._replace(y=data.samples["test"].y % 2)
     data.classes = 2
     f = local(network(here("Flat"), loss="binary-cross-entropy"), data)

@@ -120,7 +120,7 @@ def test_a_run_that_was_killed_has_no_row_and_before_its_first_evaluation_no_cur
     result = mpifed.load(runs[0])
     result.attrs["status"] = "running"
     with pytest.raises(UserError, match="no run with numbers of clients has finished: --all counts the others too"):
-        compare_clients([result], TableOptions(form="csv"))
+        compare_clients([result], TableOptions(format="csv"))
     assert f"\n\nleft out: {runs[0]} (running, 3 rounds)" in compare_clients(
         [result, mpifed.load(runs[2])], TableOptions()
     )

@@ -43,7 +43,7 @@ def test_an_unknown_column_is_refused_with_the_nearest():
         with pytest.raises(UserError, match="unknown column 'objectiv'; did you mean 'objective'"):
             compare(seeds(1.0), **options)
     with pytest.raises(UserError, match="unknown format 'html'; the choices are terminal, markdown, latex, csv"):
-        compare(seeds(1.0), form="html")
+        compare(seeds(1.0), format="html")
 
 
 def test_rows_are_sorted_by_a_setting_or_best_first():
@@ -61,7 +61,7 @@ def test_rows_are_sorted_by_a_setting_or_best_first():
 def test_the_lowest_objective_and_the_highest_accuracy_are_bold_but_not_numbers_that_look_the_same():
     low = recorded(k0=5, objective=(8.0, 1.0), columns={"accuracy": (0.1, 0.3), "snr": (1.0, 1.0)})
     high = recorded(k0=10, objective=(8.0, 2.0), columns={"accuracy": (0.1, 0.9), "snr": (1.0, 2.0)})
-    text = compare([low, high], columns=["objective", "accuracy", "snr", "rounds"], form="markdown")
+    text = compare([low, high], columns=["objective", "accuracy", "snr", "rounds"], format="markdown")
     assert text.split("\n")[2:] == ["| FedGiA | 5 | **1** | 0.3 | 1 | 1 |", "| FedGiA | 10 | 2 | **0.9** | 2 | 1 |"]
     results = [recorded(k0=k, objective=(8.0, end)) for k, end in ((1, 1.00001), (2, 1.00002), (3, 2.0))]
     text = compare(results, columns=["objective"], bold=True)
@@ -73,13 +73,13 @@ def test_the_lowest_objective_and_the_highest_accuracy_are_bold_but_not_numbers_
         assert "tie" not in same
     pairs = [(k, m) for k in (1, 2) for m in (10, 20)]  # runs on other data do not compete
     results = [recorded(k0=k, objective=(8.0, k * m), config={"data": {"clients": m}}) for k, m in pairs]
-    text = compare(results, columns=["objective"], form="markdown")
+    text = compare(results, columns=["objective"], format="markdown")
     assert [line.endswith("** |") for line in text.split("\n")[2:]] == [True, True, False, False]
 
 
 def test_a_lead_that_the_seeds_explain_is_a_tie():
     def text(*second):
-        return compare([*seeds(1.0, 2.0, 3.0, k0=1), *seeds(*second, k0=2)], columns=["objective"], form="markdown")
+        return compare([*seeds(1.0, 2.0, 3.0, k0=1), *seeds(*second, k0=2)], columns=["objective"], format="markdown")
 
     assert "**" not in text(1.1, 1.8, 3.3)
     assert "tie for the best, so not bold: objective (2 rows)" in text(1.1, 1.8, 3.3)
@@ -115,16 +115,16 @@ def test_names_are_as_in_print_or_as_the_user_says_and_raw_in_csv():
     results = [recorded(k0=k, objective=(8.0, k)) for k in (1, 2)]
     again = ["fedgia=ours", "k0=steps", "objective=f"]
     assert cells(compare(results, columns=["objective"], rename=again))[0] == ["algorithm", "steps", "f"]
-    assert "| ours | 1 | **1** |" in compare(results, columns=["objective"], rename=again, form="markdown")
-    assert "algorithm & $k_{0}$ & objective" in compare(results, columns=["objective"], form="latex")
-    head, first, *_ = compare(results, columns=["objective"], form="csv").split("\n")
+    assert "| ours | 1 | **1** |" in compare(results, columns=["objective"], rename=again, format="markdown")
+    assert "algorithm & $k_{0}$ & objective" in compare(results, columns=["objective"], format="latex")
+    head, first, *_ = compare(results, columns=["objective"], format="csv").split("\n")
     assert (head, first[:9]) == ("algorithm,algorithm.k0,n,objective,objective_sd", "fedgia,1,")
     assert compare(results, columns=["objective"], sort="k₀") == compare(results, columns=["objective"], sort="k0")
 
 
 def test_latex_of_runs_has_cells_and_braces_that_match_and_pandas_reads_the_csv():
     results = [*seeds(1.0, 2.0), *seeds(1.0, 2.0, name="fedadmm", k0=7)]
-    lines = compare([*results, recorded(columns={"accuracy": (0, 0, 1)}, k0=9)], form="latex").split("\n")
+    lines = compare([*results, recorded(columns={"accuracy": (0, 0, 1)}, k0=9)], format="latex").split("\n")
     body = [line for line in lines if line.endswith(r"\\")]
     (wide,) = (len(found.group(1)) for line in lines if (found := re.fullmatch(r"\\begin\{tabular\}\{([lr]+)\}", line)))
     assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {wide}
@@ -132,7 +132,7 @@ def test_latex_of_runs_has_cells_and_braces_that_match_and_pandas_reads_the_csv(
         assert line.count("{") == line.count("}")
         assert line.count("$") % 2 == 0
     pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(io.StringIO(compare([*seeds(1.0, 2.0), *seeds(3.0, k0=9)], form="csv")))
+    frame = pandas.read_csv(io.StringIO(compare([*seeds(1.0, 2.0), *seeds(3.0, k0=9)], format="csv")))
     assert frame["objective"].tolist() == [1.5, 3.0]
     assert frame["rounds"].dtype.kind == "i"
 
@@ -169,8 +169,8 @@ def test_a_run_that_did_not_finish_is_named_and_left_out_unless_all_are_asked_fo
     assert rows == [["FedGiA", "5", "2", "2 finished, 1 running", "2.0 ± 1.4"], ["FedGiA", "10", "0", "failed", "–"]]
     left = [f"left out: {tmp_path}/died.h5 (running, 0 rounds)", "left out: a result (failed, 1 round)"]
     assert text.split("\n")[-2:] == left
-    assert compare(results, columns=["objective"], form="latex").startswith("% left out: ")
-    assert "left out" not in compare(results, form="csv")
+    assert compare(results, columns=["objective"], format="latex").startswith("% left out: ")
+    assert "left out" not in compare(results, format="csv")
     results = [*seeds(1.0, 3.0), recorded(seed=2, objective=(8.0,), status="stopped")]
     text = compare(results, columns=["objective", "rounds"], everything=True)
     assert cells(text)[1] == [["FedGiA", "3", "2 finished, 1 stopped", "4.0 ± 3.6", "1.3 ± 1.2"]]

@@ -114,7 +114,7 @@ def test_a_test_with_too_few_seeds_is_one_sentence_whose_advice_is_enough(rows, 
             recorded(k0=k, seed=seed, objective=(8.0, 1.0 + k + seed), columns=columns if k == 1 else None)
             for k, seed in product(range(1, rows + 1), range(count))
         ]
-        return compare.compare_pairs(runs, "accuracy" if columns else "objective", TableOptions(form=form))
+        return compare.compare_pairs(runs, "accuracy" if columns else "objective", TableOptions(format=form))
 
     for start, form in (("", "terminal"), ("% ", "latex")):
         assert told(seeds, form) == (

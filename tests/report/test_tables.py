@@ -87,7 +87,7 @@ def test_a_terminal_has_columns_in_line_and_markdown_and_latex_escape_what_they_
 
 def test_csv_is_read_back_as_it_was_under_names_that_are_unique():
     results = [*seeds(1.0, 2.5), recorded(k0=10, objective=(8.0, 1 / 3), config={"data": {"path": 'a,"b"'}})]
-    rows = list(csv.DictReader(io.StringIO(compare(results, form="csv"))))
+    rows = list(csv.DictReader(io.StringIO(compare(results, format="csv"))))
     first = {"algorithm.k0": "5", "n": "2", "objective": "1.75", "bytes_up": "2000"}
     second = {"algorithm.k0": "10", "n": "1", "data.path": 'a,"b"', "objective": repr(1 / 3), "objective_sd": ""}
     assert all(wanted.items() <= row.items() for wanted, row in zip((first, second), rows, strict=True))
@@ -96,7 +96,7 @@ def test_csv_is_read_back_as_it_was_under_names_that_are_unique():
     table = ReportTable([("a", "a")], ["a"], [["x"]], [1.0])
     assert comma_separated(table) == "a\nx"
     results = [recorded(config={"rounds": rounds}) for rounds in (100, 200)]
-    names = compare(results, form="csv").split("\n")[0].split(",")
+    names = compare(results, format="csv").split("\n")[0].split(",")
     assert len(names) == len(set(names))
 
 

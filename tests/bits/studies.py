@@ -46,6 +46,8 @@ FEATURES: dict[str, Table] = {
     "unseen": {"evaluate": {"unseen": 2, "unseen_steps": 2}},
     "by-client": {"evaluate": {"clients": True}},
     "personal": {"record": {"personal": True}},
+    "validation": {"data": {"validation": 0.3}, "record": {"best": True}},
+    "available": {"system": {**SLOW, "availability": {"name": "diurnal", "period": 2.0, "share": 0.6}}},
 }
 BATCHES = {"batch_size": 3, "epochs": 2}
 SMALL = {"step": {"name": "constant", "a": 1e-4}, "epsilon": 100.0, "k0": 3}
@@ -151,7 +153,8 @@ def held(problem: str, sparse: bool = False) -> Any:
 
 def suitable(method: str, feature: str) -> list[str]:
     """The problems that a method and a feature go with."""
-    measured = feature in ("unseen", "by-client")  # least squares measure nothing of a client
+    # least squares measure nothing of a client, and their data here have no validation samples
+    measured = feature in ("unseen", "by-client", "validation")
     without = {"least-squares"} if measured or method in CONVEX else set()
     without |= {"softmax"} if feature == "columns" or method in SCALAR else set()  # it has no offsets
     return [name for name in PROBLEMS if name not in without]

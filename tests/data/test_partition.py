@@ -18,6 +18,7 @@ from mpifed.data.partition import (
     Partition,
     Shards,
     Sizes,
+    apportion,
     draw_classes,
     move_samples,
 )
@@ -279,3 +280,9 @@ def test_samples_drawn_together_have_the_law_of_samples_drawn_one_by_one():
             drawn[rng.choice(3, p=shares / shares.sum())] += 1
         means[1] += drawn / 1500
     assert abs(means[0] - means[1]).max() < 0.1
+
+
+def test_what_rounding_takes_from_a_client_in_one_class_it_gets_in_the_next():
+    counts = apportion(np.full((10, 20), 0.25), np.full(10, 5))  # 2.5 samples of each client
+    assert (counts.sum(axis=1) == 5).all()
+    assert set(counts.sum(axis=0).tolist()) == {2, 3}

@@ -153,6 +153,17 @@ def test_a_resumed_run_goes_on_with_its_patience_and_best_to_the_bit(cut, every)
     assert np.array_equal(resumed.rounds["validation_objective"], whole.rounds["validation_objective"], equal_nan=True)
 
 
+def test_an_evaluation_that_was_made_because_a_run_ended_there_is_forgotten_when_it_goes_on():
+    settings = STUDY | {"rounds": 60, "record": {"best": True}}
+    at = run(**settings).best.round
+    settings |= {"evaluate": {"every": next(every for every in (2, 3, 5) if at % every)}}
+    whole = run(**settings)
+    mpifed.run(settings | {"rounds": at}, data=three(), path="part.h5", progress=False)
+    resumed = mpifed.resume("part.h5", {"rounds": 60}, data=three(), progress=False)
+    assert mpifed.load("part.h5").best.round == resumed.best.round == whole.best.round != at
+    assert np.array_equal(resumed.best.x, whole.best.x)
+
+
 def test_accuracy_stops_by_validation_samples_and_by_test_samples_only_if_asked():
     stopped = run(stop={"accuracy": 0.5})
     assert re.fullmatch(r"accuracy: 0\.\d+ of validation samples >= 0\.5", stopped.stop_reason)

@@ -278,10 +278,10 @@ BOUNDS = {
     "classes derived from a seam": 3,
     "proxies": 0,
     "members of the house typed Any": 0,
-    "isinstance": 215,
+    "isinstance": 214,
     "lists and texts times a condition": 0,
-    "lines of mpifed": 53_760,
-    "lines of tests": 47_900,
+    "lines of mpifed": 53_754,
+    "lines of tests": 47_880,
     "lines of benchmarks": 10_730,
 }
 
@@ -295,7 +295,7 @@ def test_the_house_is_no_wider_than_its_bounds():
 # What a newcomer has to learn, with the bound that each number keeps, and where it shall be.
 WORDS = {
     "homonyms": 0,  # 5
-    "names in -ed": 45,  # 60
+    "names in -ed": 44,  # 60
     "odd docstrings": 0,  # 30
     "private names of methods": 0,  # 0
     "private names of features": 111,  # 0

@@ -17,7 +17,7 @@ from mpifed.kernels import compiling
 from mpifed.kernels.compiling import CompiledProducts
 from mpifed.problems.logistic import Logistic
 print(compiling.is_cached("float64"))
-block = Block(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3, products=Compiled())
+block = Block(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3, products=CompiledProducts())
 print(Logistic(mu=0.0).grad(block, np.zeros(3)).sum())
 print(sum(compiling.get_kernel(np.dtype("float64")).stats.cache_hits.values()), compiling.is_cached("float64"))
 """

@@ -281,7 +281,7 @@ BOUNDS = {
     "isinstance": 214,
     "lists and texts times a condition": 0,
     "lines of mpifed": 53_754,
-    "lines of tests": 47_880,
+    "lines of tests": 47_910,
     "lines of benchmarks": 10_730,
 }
 

@@ -167,3 +167,37 @@ def test_callbacks_are_asked_for_once(monkeypatch, tmp_path):
     callback += "    def on_end(self, fed, x):\n        return {'clients': {'told': np.full(fed.m, self.told)}}"
     assert install({"callback": callback}, monkeypatch, tmp_path) == 0
     assert (mpifed.load("out.h5").clients["told"] == 5).all()
+
+
+COUNTING = """
+import numpy as np
+import mpifed
+
+class Counting(mpifed.extend.Plugin, mpifed.extend.Callback):
+    def after_evaluation(self, fed, x, row):
+        self.state["sum"] = np.array(self.state.get("sum", 0.0) + row["objective"])
+
+    def on_evaluate(self, fed, x):
+        return {"sum_before": float(self.state.get("sum", 0.0))}
+"""
+
+
+def test_what_a_callback_keeps_in_its_state_goes_on_when_a_run_is_resumed(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("counting.py").write_text(COUNTING, "utf-8")
+    study = {"plugins": ["counting.py:Counting"], "algorithm": "gd", "data": {"clients": 4, "features": 3}}
+    study |= {"stop": {"gradient": 0.0}}
+    whole = mpifed.run(study, rounds=6, progress=False)
+    mpifed.run(study, rounds=3, path="out.h5", progress=False)
+    resumed = mpifed.resume("out.h5", {"rounds": 6}, progress=False)
+    sums = whole.rounds["sum_before"]
+    assert sums.tolist() == [0.0, *whole.rounds["objective"].cumsum()[:-1]]
+    assert resumed.rounds["sum_before"].tolist() == sums.tolist()
+
+
+def test_state_that_is_no_table_of_arrays_is_refused_where_it_would_be_saved(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = COUNTING[: COUNTING.index("    def")] + "    state = 3\n"
+    Path("saying.py").write_text(text.replace("Counting", "Saying"), "utf-8")
+    assert main(["run", 'plugins=["saying.py:Saying"]', "checkpoint.every_rounds=1", *STUDY]) == 2
+    assert "Saying.state is no table of arrays by name, which checkpoints save" in capsys.readouterr().err

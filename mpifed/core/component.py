@@ -215,10 +215,9 @@ def convert(value: Any, type_: Any, path: str) -> Any:
     try:
         converted = msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
-        # of a whole number that could be any number, msgspec names the limit of whole ones alone
-        text = (
-            str(error) if not ({int, float} <= types and is_number(value, int)) else convert_error(float(value), type_)
-        )
+        text = str(error)
+        if {int, float} <= types and is_number(value, int):  # msgspec names the limit of whole numbers alone
+            text = convert_error(float(value), type_)
         # for a text beside numbers msgspec names the wrong text, and not the right ones
         numbers = f"it must be a number or {list_literals(type_)}"
         right = numbers if "enum" in text else add_limits(rewrite_error(text), type_)

@@ -160,6 +160,14 @@ class Dataset:
         sizes: Array | None = getattr(self, f"sizes{suffix(role)}")
         return sizes
 
+    def held_out(self) -> dict[str, Array]:
+        """Return the numbers of samples of each client (m,) that are not for training, by the roles that there are."""
+        sizes: dict[str, Array] = {}
+        for role in HELD_OUT:
+            if (own := self.sizes_of(role)) is not None:
+                sizes[role] = own
+        return sizes
+
     def read(self, role: str, lo: int, hi: int) -> tuple[SampleMatrix, Array]:
         """Return the samples of the clients lo <= i < hi in a role, as ``rows`` does."""
         rows: tuple[SampleMatrix, Array] = getattr(self, f"rows{suffix(role)}")(lo, hi)
@@ -322,8 +330,7 @@ class ReorderedDataset(DatasetWrapper):
     """A data set with the clients ``order`` of another one, in this order."""
 
     def __init__(self, dataset: Dataset, order: Array) -> None:
-        held = {f"sizes{suffix(role)}": dataset.sizes_of(role) for role in HELD_OUT}
-        held = {name: None if sizes is None else np.asarray(sizes)[order] for name, sizes in held.items()}
+        held = {f"sizes{suffix(role)}": np.asarray(own)[order] for role, own in dataset.held_out().items()}
         owners = tuple(dataset.owners[i] for i in order) if dataset.owners else ()
         sizes = np.asarray(dataset.sizes)[order]
         super().__init__(dataset, m=len(order), sizes=sizes, owners=owners, **held)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core import sparse as sp
-from mpifed.core.roles import HELD_OUT, TEST, TRAINING, VALIDATION
+from mpifed.core.roles import TEST, TRAINING, VALIDATION
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, iter_client_ranges
 from mpifed.data.labels import abridge, are_whole, format_exactly, join_words, shorten
@@ -73,8 +73,8 @@ def count_levels(y: Array, sizes: Array, levels: Array) -> Any:
 
 def count_roles(dataset: Dataset) -> dict[str, Any]:
     """Return the samples of each role by client and class, (m, C) CSR; (m, 1) where labels are numbers."""
-    sizes = {role: dataset.sizes_of(role) for role in (TRAINING, VALIDATION, TEST)}
-    return {role: count_role(dataset, role, own) for role, own in sizes.items() if own is not None}
+    sizes = {TRAINING: dataset.sizes, **dataset.held_out()}
+    return {role: count_role(dataset, role, sizes[role]) for role in (TRAINING, VALIDATION, TEST) if role in sizes}
 
 
 def count_role(dataset: Dataset, role: str, sizes: Array) -> Any:
@@ -117,7 +117,7 @@ def describe(dataset: Dataset, stats: Survey) -> str:
 def iter_summary_lines(dataset: Dataset, stats: Survey) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each line of the summary."""
     d = int(dataset.sizes.sum())
-    held = held_out(dataset)
+    held = dataset.held_out()
     names = stats.names
     yield "clients m", f"{dataset.m}"
     yield "samples d", f"{d}"
@@ -146,12 +146,6 @@ def iter_summary_lines(dataset: Dataset, stats: Survey) -> Iterator[tuple[str, s
         yield f"share of {shorten(names[1])} per client", show_spread(ones)
     if not names:
         yield "mean label per client", show_spread(stats.mean)
-
-
-def held_out(dataset: Dataset) -> dict[str, Array]:
-    """Return the number of samples of each client (m,) by role, of those that are not for training."""
-    sizes = {role: dataset.sizes_of(role) for role in HELD_OUT}
-    return {role: own for role, own in sizes.items() if own is not None}
 
 
 def tabulate_features(dataset: Dataset, stats: Survey) -> list[list[str]]:
@@ -202,7 +196,7 @@ def tabulate_classes(stats: Survey) -> list[list[str]]:
 
 def tabulate_clients(dataset: Dataset, stats: Survey) -> list[list[str]]:
     """Return a header and a row for each client: samples, and samples of each class or moments of its labels."""
-    held = held_out(dataset)
+    held = dataset.held_out()
     named = bool(dataset.owners)
 
     def row(i: int) -> list[str]:

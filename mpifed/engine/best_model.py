@@ -64,6 +64,7 @@ class BestModel(Plugin, Callback):
 
     @cached_property
     def best(self) -> dict[str, Array]:
+        """The best evaluation so far, from a checkpoint where the run goes on; of a last round off the grid too."""
         return dict(self.state)
 
     def on_end(self, fed: Federation, x: Array) -> dict[str, Any]:

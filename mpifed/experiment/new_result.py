@@ -77,7 +77,7 @@ def evaluation_attributes(parts: PreparedRun) -> dict[str, str | int]:
     columns, setup = Evaluation(parts.setup).sample_metrics(), parts.setup
     chosen = {} if setup.validation is None else {"validation_missing": setup.validation.missing}
     if not columns and not setup.problem.client_measures():
-        return {**chosen}
+        return dict(chosen)
     return {"evaluated": " ".join(columns), "evaluated_on": setup.role.name, "missing": setup.role.missing, **chosen}
 
 

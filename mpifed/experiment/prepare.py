@@ -64,11 +64,11 @@ def prepare(
     nodes = None
     if x is not None:
         first, nodes = split_start_model(x, (data.m, first.size), config)
-    role, validation = data.role, data.validation
     if config.stop.by or config.stop.accuracy:
-        config.stop.check_roles(role, validation)
-    setup = RunSpec(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, role=role)
-    setup = setup._replace(validation=validation, test_loss=validation is not None or config.stop.by_test)
+        config.stop.check_roles(data.role, data.validation)
+    setup = RunSpec(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes)
+    losses = data.validation is not None or config.stop.by_test
+    setup = setup._replace(role=data.role, validation=data.validation, test_loss=losses)
     if count is not None:
         setup = setup._replace(counted=count(config, loaded, data.sizes))
     for feature in features:

@@ -63,16 +63,17 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[Table, S
             f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
         )
     if saved is not None:
-        refuse_other_choice(old, new, name)
+        refuse_other_choice(old, new, before, name)
         refuse_missing_columns(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
 
 
-def refuse_other_choice(old: Experiment, new: Experiment, name: str) -> None:
+def refuse_other_choice(old: Experiment, new: Experiment, before: RunRecord, name: str) -> None:
     """Raise UserError where the best model of the rounds so far was chosen by something else than stop.by."""
     if new.record.best and new.stop.by != old.stop.by:
-        raise UserError(f"stop.by = {new.stop.by} is wrong: {name} has its best model by {old.stop.by}")
+        by = before.attrs.get("chosen_by")
+        raise UserError(f"stop.by = {new.stop.by} is wrong: {name} has chosen its best model by {by} so far")
 
 
 def refuse_missing_columns(before: RunRecord, new: Experiment, name: str) -> None:

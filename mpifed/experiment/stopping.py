@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mpifed.core.roles import Role
+from mpifed.core.roles import TEST, VALIDATION, Role
 from mpifed.features.stop import Patience, StopRules
 from mpifed.results.columns import COLUMNS
 
@@ -18,8 +18,7 @@ class StopJudge:
     def __init__(self, stop: StopRules, sizes: tuple[int, int], role: Role, validated: bool) -> None:
         self.stop = stop
         self.sizes = sizes
-        self.role = role
-        self.validated = validated
+        self.role = VALIDATION if validated and stop.by != TEST else role.name  # of the accuracy
         self.patience = None
         if stop.patience:
             column = stop.column(validated)
@@ -35,4 +34,4 @@ class StopJudge:
     def judge_last(self, history: History) -> str | None:
         """Return why to stop after the last evaluation, which is a new one, or None."""
         impatience = None if self.patience is None else self.patience.add(history[self.patience.name][-1])
-        return self.stop.reason(history, *self.sizes, self.role, self.validated) or impatience
+        return self.stop.reason(history, *self.sizes, self.role) or impatience

@@ -15,9 +15,6 @@ from mpifed.core.toml import toml_value
 BUDGETS = ("rounds", "seconds", "simulated_seconds")  # what may run out before a run has converged
 
 
-TESTED = Role(TEST)
-
-
 class StopRules(StudyTable):
     """Stop rules; absent or 0 means off. The first that holds ends the run, and `rounds` does in any case."""
 
@@ -85,14 +82,7 @@ class StopRules(StudyTable):
                 f'keep validation samples with data.validation = 0.1, or say stop.by = "test"'
             )
 
-    def reason(
-        self,
-        history: Mapping[str, Sequence[float]],
-        m: int,
-        n: int,
-        role: Role = TESTED,
-        validated: bool = False,
-    ) -> str | None:
+    def reason(self, history: Mapping[str, Sequence[float]], m: int, n: int, role: str = TEST) -> str | None:
         """Return why to stop after these columns of evaluated rounds, or None; ``role`` is that of the accuracy."""
         f, errors = history["objective"], history["grad_norm_sq"]
         if reason := self.small_gradient(errors[0], errors[-1], m):
@@ -100,10 +90,9 @@ class StopRules(StudyTable):
         if self.objective_gap and self.optimum is not None and f[-1] - self.optimum <= self.objective_gap:
             return f"objective_gap: f − f* {f[-1] - self.optimum:.3g} <= {self.objective_gap:.3g}"
         if self.accuracy:
-            of = VALIDATION if validated and self.by != TEST else role.name
-            accuracy = history.get(f"{VALIDATED}accuracy" if of == VALIDATION else "accuracy", [0.0])[-1]
+            accuracy = history.get(f"{VALIDATED}accuracy" if role == VALIDATION else "accuracy", [0.0])[-1]
             if accuracy >= self.accuracy:
-                return f"accuracy: {accuracy:.4g} of {of} samples >= {self.accuracy:.4g}"
+                return f"accuracy: {accuracy:.4g} of {role} samples >= {self.accuracy:.4g}"
         if self.variance and len(f) >= 4:
             bound = self.variance * n / (1 + f[-1])
             spread = float(np.var(f[-4:], ddof=1))

@@ -62,19 +62,30 @@ class Callback:
 
 
 def export_callbacks(callbacks: Iterable[Callback]) -> dict[str, Array]:
-    """Return the arrays that callbacks keep, under names with a blank; UserError for other things than arrays."""
+    """Return the arrays that callbacks keep, under names with a blank.
+
+    UserError for other things than arrays, and for two callbacks of one name that keep some.
+    """
     arrays: dict[str, Array] = {}
     for callback in callbacks:
         name = type(callback).__name__
         try:
-            arrays |= {f"{name} {key}": np.asarray(array) for key, array in dict(callback.state).items()}
+            own = {state_prefix(callback) + key: np.asarray(array) for key, array in dict(callback.state).items()}
         except (TypeError, ValueError):
             raise UserError(f"{name}.state is no table of arrays by name, which checkpoints save") from None
+        if own and any(key.startswith(state_prefix(callback)) for key in arrays):
+            raise UserError(f"two callbacks of the name {name} keep state: give one of them another name")
+        arrays |= own
     return arrays
 
 
 def restore_callbacks(callbacks: Iterable[Callback], arrays: Mapping[str, Array]) -> None:
     """Restore what ``export_callbacks`` returned from the arrays of a checkpoint."""
     for callback in callbacks:
-        prefix = f"{type(callback).__name__} "
+        prefix = state_prefix(callback)
         callback.state.update({k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)})
+
+
+def state_prefix(callback: Callback) -> str:
+    """Return how the names of its arrays begin in a checkpoint, where transforms have names like a class too."""
+    return f"callback {type(callback).__name__} "

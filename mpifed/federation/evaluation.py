@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.roles import HELD_OUT, TEST, VALIDATED, VALIDATION
+from mpifed.core.roles import TEST, VALIDATED, VALIDATION
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.federation.local import Local
@@ -64,7 +64,7 @@ class Evaluation:
     def held_out(self, data: Dataset) -> list[str]:
         """Return the roles of samples beside those for training that are evaluated."""
         wanted = bool(self.validation or self.by_client or self.sample_metrics())
-        return [role for role in HELD_OUT if wanted and data.sizes_of(role) is not None]
+        return [*data.held_out()] if wanted else []
 
     def evaluate(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """Evaluate the quantities to be summed of each client at the server's model x (n,), by name.
@@ -142,9 +142,9 @@ class Evaluation:
         if PERSONAL[0] in sums:
             row[PERSONAL[0]] = float(sums[PERSONAL[0]]) / m
         row |= self._sample_means(sums, m - self.role.missing, "")
-        return (
-            row if self.validation is None else row | self._sample_means(sums, m - self.validation.missing, VALIDATED)
-        )
+        if self.validation is not None:
+            row |= self._sample_means(sums, m - self.validation.missing, VALIDATED)
+        return row
 
     def _sample_means(self, sums: dict[str, Array], m: int, prefix: str) -> dict[str, float]:
         """Compute the columns over samples whose sums begin with ``prefix``, of m clients that have such samples."""
@@ -153,8 +153,9 @@ class Evaluation:
             # ``accuracy`` weighs all clients alike, the second all samples; clients without samples have added 0
             row["accuracy"] = float(sums[prefix + "accuracy"]) / m
             row["accuracy_pooled"] = float(sums[prefix + "correct"]) / float(sums[prefix + "tested"])
-        names = [PERSONAL[1], *self.measured, "objective" if prefix else TEST_LOSS]
-        row |= {name: float(sums[prefix + name]) / m for name in names if prefix + name in sums}
+        for name in (PERSONAL[1], *self.measured, "objective" if prefix else TEST_LOSS):
+            if prefix + name in sums:
+                row[name] = float(sums[prefix + name]) / m
         return {prefix + name: value for name, value in row.items()}
 
     def algorithm_columns(self, result: EvaluationResult) -> dict[str, float]:

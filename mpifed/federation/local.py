@@ -270,7 +270,7 @@ class Local:
         ``size`` 0 is the full batch; then an epoch is one step. Random numbers come from each client's own stream. A
         client takes at most ``max_steps`` (c,) steps and has weight 0 in the others (None: all steps).
         """
-        steps = self._steps(MiniBatches(epochs or k0, size, last_batch if epochs else "first"))
+        steps = self._steps(MiniBatches.of_round(k0, epochs, size, last_batch))
         if max_steps is None:
             yield from steps
             return

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -86,6 +86,11 @@ class MiniBatches(NamedTuple):
     passes: float
     size: int
     last: str
+
+    @classmethod
+    def of_round(cls, k0: int, epochs: float, size: int, last: str) -> Self:
+        """Return those of a round of ``epochs`` or, where these are 0, of ``k0`` mini-batches that are drawn anew."""
+        return cls(epochs, size, last) if epochs else cls(k0, size, "first")
 
     def count_full(self, d: Array) -> Array:
         """Return the number of mini-batches in a full pass over d samples: (m,)."""

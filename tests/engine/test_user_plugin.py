@@ -195,9 +195,15 @@ def test_what_a_callback_keeps_in_its_state_goes_on_when_a_run_is_resumed(monkey
     assert resumed.rounds["sum_before"].tolist() == sums.tolist()
 
 
-def test_state_that_is_no_table_of_arrays_is_refused_where_it_would_be_saved(monkeypatch, tmp_path, capsys):
+ONE_NAME = "two callbacks of the name Counting keep state: give one of them another name"
+NO_TABLE = "Counting.state is no table of arrays by name, which checkpoints save"
+
+
+@pytest.mark.parametrize(("own", "wrong"), [('["own"] = row["objective"]', ONE_NAME), (" = 3", NO_TABLE)])
+def test_state_that_a_checkpoint_cannot_tell_or_hold_is_refused(own, wrong, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    text = COUNTING[: COUNTING.index("    def")] + "    state = 3\n"
-    Path("saying.py").write_text(text.replace("Counting", "Saying"), "utf-8")
-    assert main(["run", 'plugins=["saying.py:Saying"]', "checkpoint.every_rounds=1", *STUDY]) == 2
-    assert "Saying.state is no table of arrays by name, which checkpoints save" in capsys.readouterr().err
+    Path("one.py").write_text(COUNTING, "utf-8")
+    Path("two.py").write_text(re.sub(r"state\[.*", f"state{own}", COUNTING, count=1).split("    def on_")[0])
+    plugins = ["one.py:Counting", "two.py:Counting"] if wrong == ONE_NAME else ["two.py:Counting"]
+    assert main(["run", f"plugins={plugins}", *STUDY]) == 2
+    assert capsys.readouterr().err == f"mpifed: {wrong}\n"

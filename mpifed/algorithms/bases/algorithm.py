@@ -320,9 +320,9 @@ def row_norms(V: Array) -> Array:
 
 def count_steps(d: Array, k0: int, epochs: float, batch_size: int, last_batch: str = "keep") -> Array:
     """Count the steps of f.steps() with these options, of clients of d samples: (m,)."""
-    return MiniBatches(epochs or k0, batch_size, last_batch if epochs else "first").count_steps(d)
+    return MiniBatches.of_round(k0, epochs, batch_size, last_batch).count_steps(d)
 
 
 def count_gradients(d: Array, k0: int, epochs: float, batch_size: int, last_batch: str = "keep") -> Array:
     """Count the sample gradients of f.steps() with these options and one gradient a step: (m,)."""
-    return MiniBatches(epochs or k0, batch_size, last_batch if epochs else "first").count_gradients(d)
+    return MiniBatches.of_round(k0, epochs, batch_size, last_batch).count_gradients(d)

@@ -80,20 +80,8 @@ TABULAR: PromisesByOption = {
     "missing = mean": OptionPromises(Supports.EVERYTHING),  # as for standardise = "pooled"
     "missing = client-mean": OptionPromises(OF_CLIENT, {Supports.SAMPLES: f"{FILLED}{MOVED}{MEAN}"}),
     # These say which column is what; each row is read without the others.
-    **supporting(
-        "partition",
-        "test",
-        "validation",
-        "stratify",
-        "target",
-        "client",
-        "time",
-        "event",
-        "above",
-        "features",
-        "ignore",
-        "ones",
-    ),
+    **supporting("partition", "test", "validation", "stratify"),
+    **supporting("target", "client", "time", "event", "above", "features", "ignore", "ones"),
     # COLUMN_PROMISES has those of columns of samples; objective.weights those of client weights.
     **supporting("weight", "frequency", "offset", "exposure", "client_weights"),
     # Classes that a study states do not depend on samples.

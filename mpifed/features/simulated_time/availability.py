@@ -162,14 +162,19 @@ def check_availability(drawn: Array | Intervals, m: int) -> Array | Intervals:
             return drawn
 
 
+def find_ends(client: Array) -> tuple[Array, Array]:
+    """Return the positions of the first and the last interval of each client, of intervals sorted by client."""
+    is_next = client[1:] == client[:-1]
+    return np.flatnonzero(np.append(True, ~is_next)), np.flatnonzero(np.append(~is_next, True))
+
+
 def check_intervals(client: Array, begin: Array, end: Array, period: float, m: int) -> None:
     """Raise ValueError for the first of these intervals, sorted by client and time, that cannot be."""
     if not len(client):
         raise ValueError("it has no intervals")
     is_next = client[1:] == client[:-1]
     overlaps = np.append(False, is_next & (begin[1:] < end[:-1]))
-    heads = np.flatnonzero(np.append(True, ~is_next))  # the first interval of each client
-    tails = np.flatnonzero(np.append(~is_next, True))
+    heads, tails = find_ends(client)
     overlaps[tails] |= end[tails] > begin[heads] + period
     rules = {
         f"clients are whole numbers from 0 to {m - 1}": ~((client >= 0) & (client < m) & (client % 1 == 0)),

@@ -10,7 +10,7 @@ from mpifed.compressors.compressor import Compressor
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.features.simulated_time.availability import Intervals
+from mpifed.features.simulated_time.availability import Intervals, find_ends
 from mpifed.features.simulated_time.system import KEYS, System
 from mpifed.federation.setup import RunSpec
 
@@ -110,9 +110,7 @@ def join_intervals(client: Array, begin: Array, end: Array, period: float) -> tu
     client = client[opens]
     begin = begin[opens]
     end = end[np.append(~joins, True)]
-    is_next = client[1:] == client[:-1]
-    heads = np.flatnonzero(np.append(True, ~is_next))  # the first interval of each client
-    tails = np.flatnonzero(np.append(~is_next, True))
+    heads, tails = find_ends(client)
     wraps = end[tails] == begin[heads] + period
     end[tails[wraps]] = period + end[heads[wraps]]
     end[tails[wraps & (heads == tails)]] = np.inf  # always there
@@ -142,7 +140,7 @@ class SimulatedDevices:
 
     @cached_property
     def presence(self) -> Presence | None:
-        """Who is there, or None where all are; rank 0 alone asks for it and reads a trace."""
+        """The clients that are there, or None where all always are; rank 0 alone asks for it and reads a trace."""
         match self.system.draw_availability(self.seed, len(self.sizes)):
             case None:
                 return None

@@ -46,11 +46,15 @@ class Mechanism(Component):
     kind: ClassVar[str] = "mechanisms"
 
     def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
-        """Return the step of the grid of clients' numbers, 0 for none, where sums of vectors are up to ``longest``."""
+        """Return the step of the grid on which clients count, 0 for none, where sums of vectors are up to ``longest``."""
         return 0.0
 
-    def protect(self, batch: ClientBatch, rows: Array, step: float) -> Array:
-        """Return what the clients of a batch send for their clipped vectors, the rows (c, N)."""
+    def protect(self, batch: ClientBatch, rows: Array, scale: Array, step: float) -> Array:
+        """Return what clients send for their vectors, the rows (c, N), of which ``scale`` makes clipped ones.
+
+        It may write into ``rows``.
+        """
+        rows *= scale
         return rows
 
     def add_noise(self, total: Array, release: Release, step: float) -> Array:
@@ -83,14 +87,13 @@ class GaussianNoise(Mechanism, tag="gaussian"):
             )
         return step
 
-    def protect(self, batch: ClientBatch, rows: Array, step: float) -> Array:
-        if not step:
-            return rows
+    def protect(self, batch: ClientBatch, rows: Array, scale: Array, step: float) -> Array:
+        rows *= scale / step if step else scale  # exact: the step is a power of two
         trunc: Callable[[Array], Array] = batch.f.xp.trunc
-        return trunc(rows * (1 / step)) * step  # exact: the step is a power of two
+        return trunc(rows) if step else rows
 
     def add_noise(self, total: Array, release: Release, step: float) -> Array:
-        return total + draw_noise(len(total), release.deviation, release.rng)
+        return total * (step or 1.0) + draw_noise(len(total), release.deviation, release.rng)
 
 
 def find_step(deviation: float, largest: float = math.inf) -> float:

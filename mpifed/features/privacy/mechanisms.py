@@ -34,9 +34,6 @@ class Mechanism(Component):
     """A mechanism of [privacy]: noise of standard deviation noise_multiplier · clip on each number of a sum.
 
     ``protect`` is what clients do with their clipped vectors, ``add_noise`` what the server does with their sum.
-
-        >>> mpifed.extend.Mechanism.build("gaussian", "privacy.mechanism").label()
-        'gaussian'
     """
 
     choices: ClassVar[dict[str, str]] = {
@@ -45,8 +42,10 @@ class Mechanism(Component):
     default: ClassVar[str] = "gaussian"
     kind: ClassVar[str] = "mechanisms"
 
+    observers: ClassVar[str]  # from whom the noise does not protect a client
+
     def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
-        """Return the step of the grid on which clients count, 0 for none, where sums of vectors are up to ``longest``."""
+        """Return the step of the grid on which clients count, 0 for none; sums of vectors are up to ``longest``."""
         return 0.0
 
     def protect(self, batch: ClientBatch, rows: Array, scale: Array, step: float) -> Array:
@@ -73,6 +72,8 @@ class GaussianNoise(Mechanism, tag="gaussian"):
 
     # The noise of a sum does not depend on what the clients are, nor on their number.
     supports = Supports.EVERYTHING
+
+    observers = "the server, which sees sums (with [masks]) or uploads; whoever reads f, accuracy or the checkpoint"
 
     def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
         if not release.deviation or release.rng is not None:

@@ -23,10 +23,10 @@ Slices = tuple[slice, ...]
 
 
 class Noise(NamedTuple):
-    """The noise of a run: the multiplier of the changes, σ of the count (0: none), and the denominators of sums."""
+    """The noise of a run: the multiplier of the changes, σ of the count, and the denominators of sums."""
 
     multiplier: float
-    count: float
+    counting: float
     weight: float  # what the weights of a round's clients are expected to add up to
     clients: float  # how many clients are expected
 
@@ -130,8 +130,8 @@ class ClippedSums(Transform):
         x = next(models, None)
         if x is None or len(parts) > 1:
             raise UserError(
-                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads no change of one "
-                "model that clients were sent"
+                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads no change of "
+                "one model that clients were sent"
             )
         return x
 
@@ -188,9 +188,11 @@ class ClippedSums(Transform):
     def move_bound(self, count: float, rng: np.random.Generator | None) -> None:
         """Move the bound by the clients that it fits, counted less one half each, with noise."""
         assert self.table.quantile is not None
-        noise = draw_noise(1, self.noise.count, rng, most_step=0.5)[0]
+        noise = draw_noise(1, self.noise.counting, rng, most_step=0.5)[0]
         share = 0.5 + (count + noise) / self.noise.clients
-        self.server_state[CLIP] = np.asarray(self.bound * math.exp(-self.table.clip_rate * (share - self.table.quantile)))
+        self.server_state[CLIP] = np.asarray(
+            self.bound * math.exp(-self.table.clip_rate * (share - self.table.quantile))
+        )
 
 
 def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:

@@ -10,7 +10,7 @@ from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.feature import Plugin
-from mpifed.features.masks.masks import Masks
+from mpifed.features.masks.masks import Masks, WholeNumbers
 from mpifed.features.message_conflicts import MESSAGES
 from mpifed.federation.request import FOR_THE_RECORD, MASKED, Reply, Request
 from mpifed.federation.schedule import Schedule
@@ -60,9 +60,11 @@ class MaskedSums(Transform):
     supports = Supports.EVERYTHING
     name = "masked"
 
-    def __init__(self, setup: RunSpec, masks: Masks, schedule: Schedule | None = None) -> None:
+    def __init__(self, setup: RunSpec, masks: Masks, schedule: Schedule | None = None, whole: bool = False) -> None:
         self.setup = setup
         self.masks = masks
+        # with ``whole`` clients send whole numbers
+        self.fixed_point = WholeNumbers(masks.bits, 0) if whole else masks.fixed_point
         self.schedule = schedule  # of the server
 
     def begin(self, request: Request, cost: MessageCost) -> None:
@@ -95,7 +97,7 @@ class MaskedSums(Transform):
     def decode(self, request: Request, reply: Reply) -> None:
         """Replace a masked sum by its real numbers."""
         if request.reduce == MASKED:
-            total = unmask(self.setup, self.masks, request, reply.rows)
+            total = unmask(self, request, reply.rows)
             reply.rows = total.astype(self.setup.start.dtype, copy=False)
 
     def make_error(self, request: Request) -> UserError:
@@ -114,18 +116,18 @@ class MaskedSums(Transform):
                 # integers have no NaN: the host returns NaN in place of a sum, and the server names the client
                 return np.full((1, rows.shape[1]), np.nan)
             called = own if request.to is None else request.to
-            return sum_rows(self.setup, self.masks, request, rows, own if ids is None else ids, called)
+            return sum_rows(self, request, rows, own if ids is None else ids, called)
 
         return {MASKED: reduce}
 
 
-def sum_rows(setup: RunSpec, masks: Masks, request: Request, rows: Array, ids: Array, called: Array) -> Array:
+def sum_rows(sums: MaskedSums, request: Request, rows: Array, ids: Array, called: Array) -> Array:
     """Return the sum (1, N) of the rows (c, N) of the clients ``ids`` of a host, in fixed point.
 
     Clients of ``called`` among them upload now, under masks where the run computes them. Raises UserError where a row
     does not fit into fixed point.
     """
-    fixed = masks.fixed_point
+    setup, masks, fixed = sums.setup, sums.masks, sums.fixed_point
     count = setup.m if request.last is not None or request.to is None else len(request.to)
     largest = np.abs(rows).max(axis=1, initial=0.0)
     if (largest > fixed.limit(count)).any():
@@ -149,18 +151,18 @@ def sum_rows(setup: RunSpec, masks: Masks, request: Request, rows: Array, ids: A
     return uploads.sum(axis=0, keepdims=True, dtype=np.uint64)
 
 
-def unmask(setup: RunSpec, masks: Masks, request: Request, total: Array) -> Array:
+def unmask(sums: MaskedSums, request: Request, total: Array) -> Array:
     """Return the sum (N,) of all uploads as real numbers, without the masks of clients that did not reply."""
     peers = request.transforms.get(MaskedSums.name)
-    if masks.sums == "masked" and peers is not None and request.to is not None:
+    if sums.masks.sums == "masked" and peers is not None and request.to is not None:
         # clients that dropped out had agreed on masks that are never subtracted: the server rebuilds and removes these
         left = np.zeros((1, len(total)), np.uint64)
         gone = np.setdiff1d(peers, request.to)
-        draw = make_draw(setup, request.key, len(total))
+        draw = make_draw(sums.setup, request.key, len(total))
         for client in request.to if len(gone) else ():
             add_masks(left, np.array([client]), gone, draw)
         total = total - left[0]
-    return masks.fixed_point.decode(total)
+    return sums.fixed_point.decode(total)
 
 
 class SecureAggregation(Plugin):
@@ -177,4 +179,6 @@ class SecureAggregation(Plugin):
 
     def transforms(self, setup: RunSpec, fed: Federation | None) -> list[MaskedSums]:
         # after compression: masks hide what is left of an upload
-        return [MaskedSums(setup, self.table, None if fed is None else fed.schedule)]
+        privacy = self.config.privacy
+        whole = privacy is not None and privacy.mechanism.under_masks
+        return [MaskedSums(setup, self.table, None if fed is None else fed.schedule, whole)]

@@ -43,6 +43,18 @@ class FixedPoint(NamedTuple):
         return integers if self.bits == 64 else integers & np.uint64((1 << self.bits) - 1)
 
 
+class WholeNumbers(FixedPoint):
+    """Whole numbers modulo 2^bits, whose sums may wrap around."""
+
+    def limit(self, count: int) -> float:
+        """Return infinity: no number is too large."""
+        return math.inf
+
+    def encode(self, X: Array) -> Array:
+        """Return whole numbers X, of size below 2^63, as uint64."""
+        return self.wrap(X.astype(np.int64).view(np.uint64))
+
+
 class Masks(StudyTable):
     """Simulated secure aggregation: the cost of a server that learns the sum of the uploads and no single upload.
 

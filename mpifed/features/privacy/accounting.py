@@ -2,9 +2,9 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from mpifed.algorithms.parts.budget import import_accounting
 from mpifed.core.errors import UserError
@@ -14,6 +14,23 @@ Accountant = Literal["pld", "rdp"]
 PRECISION = 1e-4  # relative: of ε by "pld", and of a noise multiplier that is solved for
 SMALLEST, LARGEST = 1e-2, 1e6  # noise multipliers among which one is solved for
 BITS = 7  # of the numbers of rounds that ``epsilon_bound`` takes
+
+
+class PrivateRounds(Protocol):
+    """Rounds that release noisy sums: who is told apart, and the ε of so many, by each of the ``accountants``."""
+
+    @property
+    def noise_multiplier(self) -> float: ...
+    @property
+    def probability(self) -> float | None: ...
+    @property
+    def accountants(self) -> tuple[Accountant, ...]: ...
+
+    def epsilon(self, rounds: int, delta: float, by: Accountant = ...) -> float:
+        """Return the ε of ``rounds`` at ``delta``, infinite without noise."""
+
+    def epsilon_bound(self, rounds: int, delta: float, by: Accountant = ...) -> float:
+        """Return the ε of ``rounds``, or a little more, for a run that asks in each round."""
 
 
 class GaussianRounds(NamedTuple):
@@ -30,6 +47,11 @@ class GaussianRounds(NamedTuple):
 
     noise_multiplier: float
     probability: float | None = None
+
+    @property
+    def accountants(self) -> tuple[Accountant, ...]:
+        """Return by what ε is computed, the smallest first."""
+        return "pld", "rdp"
 
     @property
     def relation(self) -> str:
@@ -64,14 +86,19 @@ class GaussianRounds(NamedTuple):
         return self.noise_multiplier / 2 if self.probability is None else self.noise_multiplier
 
 
-def solve_noise_multiplier(epsilon: float, delta: float, probability: float | None, rounds: int) -> float:
+def solve_noise_multiplier(
+    make_rounds: Callable[[float], PrivateRounds], epsilon: float, delta: float, rounds: int
+) -> float:
     """Return the smallest noise multiplier, rounded up by 1e-4, with which ``rounds`` cost at most ``epsilon``.
+
+    ``make_rounds`` returns the rounds with a multiplier, whose first accountant counts.
 
     Raises UserError where none up to 10^6 does.
     """
 
     def exceeds(multiplier: float) -> bool:
-        return GaussianRounds(multiplier, probability).epsilon(rounds, delta) > epsilon
+        mechanism = make_rounds(multiplier)
+        return mechanism.epsilon(rounds, delta, mechanism.accountants[0]) > epsilon
 
     if exceeds(LARGEST):
         raise UserError(
@@ -112,7 +139,7 @@ def epsilon_of_rdp(orders: Sequence[float], rdp: Sequence[float] | Array, delta:
 def sampled_epsilon(deviation: float, probability: float, rounds: int, delta: float, by: Accountant) -> float:
     """Return the ε of ``rounds`` of a Gaussian mechanism under Poisson sampling."""
     orders, curve = renyi_curve(deviation, probability)
-    renyi = epsilon_of_rdp(orders, rounds * curve, delta)
+    renyi = epsilon_of_rdp(list(orders), rounds * curve, delta)
     if by == "rdp" or not 0 < renyi < math.inf:
         return renyi
     # Rounding losses up to a grid of width h adds about rounds·h²/ε to ε; a power of two, to share what is computed.

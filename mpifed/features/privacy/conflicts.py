@@ -3,6 +3,7 @@
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.features.conditions import Violation, find_lossy
 from mpifed.features.conflict import Conflict, list_methods
+from mpifed.features.privacy.mechanisms import MAX_BITS
 from mpifed.features.settings import Experiment
 from mpifed.federation.traits import MeanEstimate, Participation, has_options
 
@@ -38,6 +39,47 @@ def unfit_method(c: Experiment) -> Violation:
     """Return why the method of a study cannot be made private, and which can; or None."""
     why = explain_unfit(c.algorithm)
     return {"why": why, "able": list_methods(lambda method: not explain_unfit(method))} if why else None
+
+
+def client_noise(c: Experiment) -> Violation:
+    """Return the name of a mechanism whose clients add the noise, and send integers; else None."""
+    assert c.privacy is not None
+    return {"mechanism": c.privacy.mechanism.label()} if c.privacy.mechanism.under_masks else None
+
+
+def unfit_bits(c: Experiment) -> Violation:
+    """Return how many bits the integers that clients send may have at most; None where they have no more."""
+    limit = 24 if c.dtype == "float32" else MAX_BITS
+    name = client_noise(c)
+    return {**name, "limit": limit} if name and c.masks is not None and c.masks.bits > limit else None
+
+
+CLIENT_NOISE = [
+    Conflict(
+        ("privacy.mechanism whose noise is drawn by clients", "no masks that add up integers"),
+        'privacy.mechanism = "{mechanism}" is wrong: clients send integers, which need masks that add them up modulo '
+        '2^bits, so set masks.sums = "fixed-point" or "masked", and masks.bits = 16',
+        lambda c: (c.masks is None or c.masks.sums == "float") and client_noise(c),
+    ),
+    Conflict(
+        ("privacy.mechanism whose noise is drawn by clients", "masks.bits above what a number holds"),
+        'masks.bits = {masks.bits} is wrong with privacy.mechanism = "{mechanism}": integers in {dtype} have at most '
+        "{limit} bits, so take that or less, such as masks.bits = 16",
+        unfit_bits,
+    ),
+    Conflict(
+        ("privacy.mechanism whose noise is drawn by clients", "privacy.quantile"),
+        'privacy.quantile = {privacy.quantile} is wrong with privacy.mechanism = "{mechanism}": clients that the bound '
+        "leaves as they are would be counted without noise, so leave it out",
+        lambda c: c.privacy.quantile is not None and client_noise(c),
+    ),
+    Conflict(
+        ("privacy.mechanism whose noise is drawn by clients", "selection = poisson"),
+        'selection = "poisson" is wrong with privacy.mechanism = "{mechanism}": each client draws its share of the '
+        'noise, for a number of clients that is known, so it must be "uniform" or "all"',
+        lambda c: c.selection.label() == "poisson" and client_noise(c),
+    ),
+]
 
 
 PRIVATE_MEANS = [
@@ -76,4 +118,5 @@ PRIVATE_MEANS = [
         "the noise is sized for equal weights",
         lambda c: c.selection.weighs_replies,
     ),
+    *CLIENT_NOISE,
 ]

@@ -11,8 +11,9 @@ from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Plugin
-from mpifed.features.privacy.accounting import GaussianRounds, solve_noise_multiplier
+from mpifed.features.privacy.accounting import PrivateRounds, solve_noise_multiplier
 from mpifed.features.privacy.conflicts import PRIVATE_MEANS
+from mpifed.features.privacy.mechanisms import SumSizes
 from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.features.privacy.statement import describe_privacy
 from mpifed.features.privacy.transform import ClippedSums, Noise
@@ -33,7 +34,8 @@ class ClientPrivacy(Plugin, Callback):
     selector: Selector
     m = 0
     sums: ClippedSums  # the server's end
-    rounds: GaussianRounds  # what each round releases
+    sizes: SumSizes
+    rounds: PrivateRounds  # what each round releases
     replayed = 0  # rounds that were run again with new noise
 
     @property
@@ -61,14 +63,21 @@ class ClientPrivacy(Plugin, Callback):
         sums = ClippedSums(setup, self.table, layers)
         if fed is not None:
             fed.plays_empty_rounds = True  # an empty sum has noise too
-            sums.serve(self.find_noise(sums.weights), fed.schedule, self.most_clients)
+            self.sizes = self.find_sizes(setup)
+            sums.serve(self.find_noise(sums.weights), fed.schedule, self.sizes)
             self.sums = sums
         return [sums]
 
-    @property
-    def most_clients(self) -> int:
-        """Return the most clients that a round can have."""
-        return self.selector.size if self.selector.probability is None else self.m
+    def find_sizes(self, setup: RunSpec) -> SumSizes:
+        """Return the sizes of the sums of a run."""
+        masks, system = self.config.masks, self.config.system
+        most, fewest = self.m, 0
+        if self.selector.probability is None:
+            most = fewest = self.selector.size
+        if system is not None and system.absence():
+            fewest = min(fewest, system.least)
+        numbers = setup.algorithm.upload.vectors * setup.start.size
+        return SumSizes(numbers, fewest, most, 0 if masks is None else masks.bits)
 
     def find_noise(self, weights: Array | None) -> Noise:
         """Return the noise of the run, and what its sums are divided by; solve for the multiplier where ε is given."""
@@ -76,11 +85,15 @@ class ClientPrivacy(Plugin, Callback):
         share = self.selector.size / self.m if probability is None else probability
         total = float(self.m if weights is None else weights.sum())
         z = self.table.noise_multiplier
+
+        def make_rounds(multiplier: float) -> PrivateRounds:
+            return self.table.mechanism.rounds(multiplier, probability, self.sizes)
+
         if z is None:
             assert self.table.epsilon is not None
             planned = self.config.rounds if probability is not None else self.count_planned()
-            z = solve_noise_multiplier(self.table.epsilon, self.table.delta, probability, planned)
-        self.rounds = GaussianRounds(z, probability)
+            z = solve_noise_multiplier(make_rounds, self.table.epsilon, self.table.delta, planned)
+        self.rounds = make_rounds(z)
         count = 0.0
         if self.table.quantile is not None:
             count = share * self.m / 20 if self.table.count_noise is None else self.table.count_noise
@@ -108,8 +121,8 @@ class ClientPrivacy(Plugin, Callback):
         delta = self.table.delta
         columns: dict[str, float | ClientTable] = {}
         if self.rounds.noise_multiplier:
-            columns["epsilon_pld"] = self.rounds.epsilon_bound(spent, delta, "pld")
-            columns["epsilon_rdp"] = self.rounds.epsilon_bound(spent, delta, "rdp")
+            for by in self.rounds.accountants:
+                columns[f"epsilon_{by}"] = self.rounds.epsilon_bound(spent, delta, by)
         if self.table.quantile is not None:
             columns["clip"] = self.sums.bound
         return columns
@@ -124,6 +137,7 @@ def describe_study(features: Iterable[Plugin], setup: RunSpec, spent: int | None
     """Return the privacy of a study with a table [privacy] in ten lines, after its rounds or those ``spent``."""
     plugin = next(one for one in features if isinstance(one, ClientPrivacy))
     sums = plugin.transforms(setup, None)[0]
+    plugin.sizes = plugin.find_sizes(setup)
     noise = plugin.find_noise(sums.weights)
     planned = plugin.count_planned() if plugin.rounds.probability is None else plugin.config.rounds
     return describe_privacy(plugin.table, noise, plugin.rounds, planned if spent is None else spent, sums.heaviest)

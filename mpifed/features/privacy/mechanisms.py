@@ -16,18 +16,32 @@ from mpifed.core.discrete_noise import (
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
+from mpifed.features.privacy.accounting import GaussianRounds, PrivateRounds
 from mpifed.federation.transform import ClientBatch
+
+MAX_BITS = 48  # of the integers that clients send: double precision holds them, and sums of noise and signal
 
 
 class Release(NamedTuple):
     """One noisy sum: vectors of length ``bound`` at most, and noise of standard ``deviation`` on each number.
 
-    ``rng``: the stream of a noise_seed; None: noise comes from the entropy of the operating system.
+    ``rng``: the stream of a noise_seed; None: noise comes from the entropy of the operating system. ``shared``: a
+    stream whose numbers clients may know.
     """
 
     bound: float
     deviation: float
-    rng: np.random.Generator | None = None
+    rng: np.random.Generator | None
+    shared: np.random.Generator
+
+
+class SumSizes(NamedTuple):
+    """Sizes of the sums of a run: ``numbers`` N of a vector, ``fewest`` and ``most`` clients, ``bits`` under masks."""
+
+    numbers: int
+    fewest: int
+    most: int
+    bits: int = 0
 
 
 class Mechanism(Component):
@@ -38,26 +52,33 @@ class Mechanism(Component):
 
     choices: ClassVar[dict[str, str]] = {
         "gaussian": "mpifed.features.privacy.mechanisms:GaussianNoise",
+        "distributed-discrete-gaussian": "mpifed.features.privacy.discrete_gaussian:DistributedDiscreteGaussian",
     }
     default: ClassVar[str] = "gaussian"
     kind: ClassVar[str] = "mechanisms"
 
     observers: ClassVar[str]  # from whom the noise does not protect a client
+    spent: ClassVar[str]  # which columns say what ε is spent
+    under_masks: ClassVar[bool] = False  # whether clients send integers, which [masks] adds up modulo 2^bits
 
-    def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
-        """Return the step of the grid on which clients count, 0 for none; sums of vectors are up to ``longest``."""
-        return 0.0
+    def rounds(self, multiplier: float, probability: float | None, sums: SumSizes) -> PrivateRounds:
+        """Return what the rounds of a run release, to account for; ``probability`` of Poisson sampling, or None."""
+        raise NotImplementedError
 
-    def protect(self, batch: ClientBatch, rows: Array, scale: Array, step: float) -> Array:
+    def plan(self, release: Release, sums: SumSizes, dtype: np.dtype[np.floating]) -> Array:
+        """Return what clients need to know of a sum; the first number is the step of their grid, 0 for none."""
+        return np.zeros(1)
+
+    def protect(self, batch: ClientBatch, rows: Array, scale: Array, plan: Array, seed: int | None) -> Array:
         """Return what clients send for their vectors, the rows (c, N), of which ``scale`` makes clipped ones.
 
-        It may write into ``rows``.
+        It may write into ``rows``. ``seed`` is privacy.noise_seed.
         """
         rows *= scale
         return rows
 
-    def add_noise(self, total: Array, release: Release, step: float) -> Array:
-        """Return the noisy sum (N,) of clipped vectors for the sum ``total`` (N,) that arrived."""
+    def add_noise(self, total: Array, release: Release, plan: Array, numbers: int) -> Array:
+        """Return the noisy sum (N,) of N ``numbers`` of clipped vectors for the sum ``total`` that arrived."""
         return total
 
 
@@ -74,10 +95,15 @@ class GaussianNoise(Mechanism, tag="gaussian"):
     supports = Supports.EVERYTHING
 
     observers = "the server, which sees sums (with [masks]) or uploads; whoever reads f, accuracy or the checkpoint"
+    spent = "epsilon_pld is the ε spent so far, epsilon_rdp a larger bound of it"
 
-    def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
+    def rounds(self, multiplier: float, probability: float | None, sums: SumSizes) -> GaussianRounds:
+        return GaussianRounds(multiplier, probability)
+
+    def plan(self, release: Release, sums: SumSizes, dtype: np.dtype[np.floating]) -> Array:
         if not release.deviation or release.rng is not None:
-            return 0.0
+            return np.zeros(1)
+        longest = sums.most * release.bound
         step = find_step(release.deviation)
         if longest / step > 2.0 ** (np.finfo(dtype).nmant + 1):
             needed = release.deviation * longest / step / 2.0 ** (np.finfo(dtype).nmant + 1) / release.bound
@@ -86,15 +112,16 @@ class GaussianNoise(Mechanism, tag="gaussian"):
                 f"hold the grid of so little noise, so it must be at least {needed:.3g}"
                 + (', or dtype must be "float64"' if dtype == np.float32 else "")
             )
-        return step
+        return np.array([step])
 
-    def protect(self, batch: ClientBatch, rows: Array, scale: Array, step: float) -> Array:
+    def protect(self, batch: ClientBatch, rows: Array, scale: Array, plan: Array, seed: int | None) -> Array:
+        step = float(plan[0])
         rows *= scale / step if step else scale  # exact: the step is a power of two
         trunc: Callable[[Array], Array] = batch.f.xp.trunc
         return trunc(rows) if step else rows
 
-    def add_noise(self, total: Array, release: Release, step: float) -> Array:
-        return total * (step or 1.0) + draw_noise(len(total), release.deviation, release.rng)
+    def add_noise(self, total: Array, release: Release, plan: Array, numbers: int) -> Array:
+        return total * (float(plan[0]) or 1.0) + draw_noise(numbers, release.deviation, release.rng)
 
 
 def find_step(deviation: float, largest: float = math.inf) -> float:

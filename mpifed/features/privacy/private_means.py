@@ -81,11 +81,11 @@ class PrivateMeans(StudyTable, kw_only=True):
         if self.noise_seed is not None:
             return Privacy(
                 False,
-                f"whoever knows privacy.noise_seed = {self.noise_seed} can subtract the noise; the columns epsilon_pld "
-                "and epsilon_rdp are those of the same run with noise of the system's entropy",
+                f"whoever knows privacy.noise_seed = {self.noise_seed} can subtract the noise; epsilon columns "
+                "are those of the same run with noise of the system's entropy",
             )
         text = (
             f"models are (ε, {self.delta:g})-private for all data of a client, to those who see models alone: "
-            "epsilon_pld is the ε spent so far, epsilon_rdp a larger bound of it"
+            f"{self.mechanism.spent}"
         )
         return Privacy(True, text, clients=True, central=True)

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator
 
-from mpifed.features.privacy.accounting import GaussianRounds
+from mpifed.features.privacy.accounting import PrivateRounds
 from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.features.privacy.transform import Noise
 
 WIDTH = 13  # characters of the words before a line
 
 
-def describe_privacy(table: PrivateMeans, noise: Noise, rounds: GaussianRounds, spent: int, heaviest: float) -> str:
+def describe_privacy(table: PrivateMeans, noise: Noise, rounds: PrivateRounds, spent: int, heaviest: float) -> str:
     """Return what a study guarantees after ``spent`` rounds, in ten lines."""
     return "\n".join(f"{word:<{WIDTH}}{line}" for word, line in list_statements(table, noise, rounds, spent, heaviest))
 
 
 def list_statements(
-    table: PrivateMeans, noise: Noise, rounds: GaussianRounds, spent: int, heaviest: float
+    table: PrivateMeans, noise: Noise, rounds: PrivateRounds, spent: int, heaviest: float
 ) -> Iterator[tuple[str, str]]:
     """Yield words, and the sentences that they stand before."""
     poisson = rounds.probability is not None
@@ -34,7 +34,7 @@ def list_statements(
     yield "assumes", "clip, rounds, selection and weights do not come from the data; other runs on them add to ε"
 
 
-def describe_neighbours(rounds: GaussianRounds) -> str:
+def describe_neighbours(rounds: PrivateRounds) -> str:
     """Return the neighbouring relation in words."""
     if rounds.probability is None:
         return "neighbours differ in all data of one client (replace)"
@@ -50,18 +50,19 @@ def describe_clipping(table: PrivateMeans) -> str:
     return f"{what}, {bound} at first, then to the {table.quantile:g}-quantile of the norms, from noisy counts"
 
 
-def describe_sampling(rounds: GaussianRounds) -> str:
+def describe_sampling(rounds: PrivateRounds) -> str:
     """Return how clients are drawn, and whether that lowers ε."""
     if rounds.probability is None:
         return "not amplified: of all clients the one that took part in most rounds is counted, in these"
     return f"Poisson, each client with probability {rounds.probability:g}: amplified, while nobody knows who took part"
 
 
-def describe_budget(table: PrivateMeans, rounds: GaussianRounds, spent: int) -> str:
+def describe_budget(table: PrivateMeans, rounds: PrivateRounds, spent: int) -> str:
     """Return ε of so many rounds by both accountants."""
     z = rounds.noise_multiplier
     if not z:
         return "no noise, no privacy: noise_multiplier = 0"
-    pld, rdp = (rounds.epsilon(spent, table.delta, by) for by in ("pld", "rdp"))
-    budget = f"ε = {pld:.4g} by loss distributions, {rdp:.4g} by Rényi divergences, at δ = {table.delta:g}"
+    words = {"pld": "loss distributions", "rdp": "Rényi divergences"}
+    spends = (f"{rounds.epsilon(spent, table.delta, by):.4g} by {words[by]}" for by in rounds.accountants)
+    budget = f"ε = {', '.join(spends)}, at δ = {table.delta:g}"
     return f"{spent} rounds with z = {z:.4g}: {budget}"

@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.features.privacy.mechanisms import Release, draw_noise
+from mpifed.features.privacy.mechanisms import Release, SumSizes, draw_noise
 from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, ReplyLayout, Request, entry_count, split_reply
 from mpifed.federation.schedule import Schedule
@@ -50,12 +50,12 @@ class ClippedSums(Transform):
         self.heaviest = 1.0 if self.weights is None else float(self.weights.max())
         self.noise = Noise(0.0, 0.0, 1.0, 1.0)
         self.schedule: Schedule | None = None  # of the server
-        self.clients = 0  # the most clients of a round
+        self.sums = SumSizes(0, 1, 1)
         self.released = -1  # the round of the last mean
 
-    def serve(self, noise: Noise, schedule: Schedule, clients: int) -> None:
-        """Make this the server's end, with the noise of the run."""
-        self.noise, self.schedule, self.clients = noise, schedule, clients
+    def serve(self, noise: Noise, schedule: Schedule, sums: SumSizes) -> None:
+        """Make this the server's end, with the noise of the run and the sizes of its sums."""
+        self.noise, self.schedule, self.sums = noise, schedule, sums
 
     @property
     def bound(self) -> float:
@@ -67,7 +67,7 @@ class ClippedSums(Transform):
         longest = self.bound * self.heaviest
         seed = self.table.noise_seed
         rng = None if seed is None else stream(seed, "noise", *key)
-        return Release(longest, self.noise.multiplier * longest, rng)
+        return Release(longest, self.noise.multiplier * longest, rng, stream(self.setup.seed, "privacy", *key))
 
     def begin(self, request: Request, cost: MessageCost) -> None:
         """Mark the mean of a round; raise UserError for other requests that bring what clients computed."""
@@ -76,8 +76,8 @@ class ClippedSums(Transform):
         self.refuse(request, cost)
         self.released = request.key[0]
         release = self.release(request.key)
-        step = self.table.mechanism.grid(release, self.clients * release.bound, self.setup.start.dtype)
-        self.mark(request, np.array([self.bound, step]))
+        plan = self.table.mechanism.plan(release, self.sums, self.setup.start.dtype)
+        self.mark(request, np.array([self.bound, *plan]))
 
     def refuse(self, request: Request, cost: MessageCost) -> None:
         """Raise UserError for a request that is not the one mean of a round over its selected clients."""
@@ -89,6 +89,11 @@ class ClippedSums(Transform):
             raise UserError(f"{name}what it asks for with {request.method} is no mean over the clients of a round")
         if request.to is not self.schedule.selected:
             raise UserError(f"{name}it asks others than the selected clients for {request.method}")
+        if request.count(self.setup.m) < self.sums.fewest:
+            raise UserError(
+                f"privacy cannot be used here: {request.count(self.setup.m)} clients reply in round {request.key[0]}, "
+                f"and the noise is sized for {self.sums.fewest}"
+            )
         if self.released == request.key[0]:
             raise UserError(f"{name}its rounds take more than one mean, and ε counts one a round")
 
@@ -101,13 +106,17 @@ class ClippedSums(Transform):
             )
         data = request.transforms[self.name]
         assert data is not None
-        bound, step = data.tolist()
+        plan = data[1:]
         rows = self.join_changes(request, parts)
-        scale, fits = self.shorten(rows, bound, bool(step))
+        scale, fits = self.shorten(rows, float(data[0]), bool(plan[0]))
         if self.weights is not None:
             scale = scale * namespace(rows).asarray(self.weights[batch.f.ids])[:, None]
-        rows = self.table.mechanism.protect(batch, rows, scale, step)
-        sent = cut_rows(rows.astype(parts[0].dtype, copy=False), [part.shape[1:] for part in parts])
+        numbers = rows.shape[1]
+        rows = self.table.mechanism.protect(batch, rows, scale, plan, self.table.noise_seed)
+        rows = rows.astype(parts[0].dtype, copy=False)
+        sent = cut_rows(rows, [part.shape[1:] for part in parts])
+        if self.table.mechanism.under_masks:
+            sent, names = (*sent, rows[:, numbers:]), (*names, "padding") if names else ()
         if self.table.quantile is not None:
             sent, names = (*sent, fits.astype(parts[0].dtype) - 0.5), (*names, "fits") if names else ()
         return new, dict(zip(names, sent, strict=True)) if names else sent if len(sent) > 1 else sent[0]
@@ -166,9 +175,10 @@ class ClippedSums(Transform):
         total = reply.rows.reshape(-1).astype(np.float64)
         numbers = sum(entry_count(shape) for shape in layout.shapes)
         if not len(total):  # nobody was selected
-            total = np.zeros(numbers + (self.table.quantile is not None))
+            total = np.zeros(numbers + self.extra)
         release = self.release(request.key)
-        mean = self.table.mechanism.add_noise(total[:numbers], release, data.tolist()[1]) / self.noise.weight
+        counted = total[: len(total) - (self.table.quantile is not None)]
+        mean = self.table.mechanism.add_noise(counted, release, data[1:], numbers) / self.noise.weight
         x = self.find_model(request)
         reply.rows = (mean if x is None else x.reshape(-1) + mean).astype(reply.rows.dtype)
         reply.layout, reply.count = layout, 1  # a mean over one, by which the server divides
@@ -181,9 +191,14 @@ class ClippedSums(Transform):
             x = self.find_model(request)
             vectors = self.setup.algorithm.upload.vectors
             return ReplyLayout((self.setup.start.shape if x is None else x.shape,) * vectors)
-        if self.table.quantile is None:
+        if not self.extra:
             return reply.layout
         return ReplyLayout(reply.layout.shapes[:-1], reply.layout.names[:-1])
+
+    @property
+    def extra(self) -> int:
+        """The number of arrays that clients send beside what the method uploads: padding, or whether they fit."""
+        return int(self.table.mechanism.under_masks or self.table.quantile is not None)
 
     def move_bound(self, count: float, rng: np.random.Generator | None) -> None:
         """Move the bound by the clients that it fits, counted less one half each, with noise."""

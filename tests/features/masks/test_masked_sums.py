@@ -30,8 +30,8 @@ def hosted(asked, X, cuts, sums="masked", **options):
     for lo, hi in pairwise(cuts):
         ids = np.arange(lo, hi) if asked.to is None or asked.last else np.intersect1d(asked.to, np.arange(lo, hi))
         called = np.arange(M) if asked.to is None else asked.to
-        total += sum_rows(SETUP, masks, asked, X[ids], ids, called)[0]
-    return unmask(SETUP, masks, asked, total)
+        total += sum_rows(MaskedSums(SETUP, masks), asked, X[ids], ids, called)[0]
+    return unmask(MaskedSums(SETUP, masks), asked, total)
 
 
 CALLS = {
@@ -85,8 +85,8 @@ def test_no_mask_is_used_twice_and_without_those_of_clients_that_dropped_out_the
     sent += [masked(0, X, client=5).tobytes(), masked(1, X).tobytes()]
     assert len(set(sent)) == len(sent)
     asked, masks = CALLS["some dropped out"], Masks(sums="masked")
-    sent = sum_rows(SETUP, masks, asked, uploads()[asked.to], asked.to, asked.to)[0]
-    blind = unmask(SETUP, masks, request(asked.to), sent)
+    sent = sum_rows(MaskedSums(SETUP, masks), asked, uploads()[asked.to], asked.to, asked.to)[0]
+    blind = unmask(MaskedSums(SETUP, masks), request(asked.to), sent)
     assert np.abs(blind - uploads()[asked.to].sum(axis=0)).min() > 1
 
 

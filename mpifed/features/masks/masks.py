@@ -44,15 +44,15 @@ class FixedPoint(NamedTuple):
 
 
 class WholeNumbers(FixedPoint):
-    """Whole numbers modulo 2^bits, whose sums may wrap around."""
+    """Whole numbers from −2^(bits − 1) to 2^(bits − 1) − 1, whose sums wrap around modulo 2^bits."""
 
     def limit(self, count: int) -> float:
         """Return infinity: no number is too large."""
         return math.inf
 
     def encode(self, X: Array) -> Array:
-        """Return whole numbers X, of size below 2^63, as uint64."""
-        return self.wrap(X.astype(np.int64).view(np.uint64))
+        """Return whole numbers X as uint64, the negative ones modulo 2^64: ``decode`` takes sums modulo 2^bits."""
+        return X.astype(np.int64).view(np.uint64)
 
 
 class Masks(StudyTable):

@@ -63,7 +63,7 @@ def check_repeatable(case: Case) -> str:
     except Exception:  # this is a check of its own
         raise Inconclusive("the run fails") from None
     text = difference(first, case.second_result)
-    privacy = case.config.algorithm.privacy()
+    privacy = case.config.guarantee()
     if text and privacy is not None and privacy.holds:
         raise Inconclusive("its noise is secret: an option such as algorithm.noise_seed gives it a seed")
     if text:

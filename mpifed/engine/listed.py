@@ -66,18 +66,19 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
         c.objective.penalised or c.objective.unpenalised is not None
     ),
     "mpifed.engine.graph:OnGraph": attrgetter("graph"),
-    "mpifed.features.guarantee:Guarantee": lambda c: c.algorithm.privacy(),
+    "mpifed.features.guarantee:Guarantee": lambda c: c.guarantee(),
     "mpifed.features.selection_laws.feature:SelectionLaws": lambda c: c.selection.label() not in ("uniform", "all"),
     "mpifed.features.attack.feature:ClientAttacks": attrgetter("attack"),
     "mpifed.features.robust.feature:Robust": one_by_one,
     "mpifed.features.compression.feature:Compression": attrgetter("compress"),
+    "mpifed.features.privacy.feature:ClientPrivacy": attrgetter("privacy"),
     "mpifed.features.masks.feature:SecureAggregation": attrgetter("masks"),
     "mpifed.features.simulated_time.feature:SimulatedTime": attrgetter("system"),
     "mpifed.features.weight_decay:WeightDecay": decays,
     "mpifed.features.certificate.feature:RunCertificate": attrgetter("algorithm.certify"),
     "mpifed.engine.own_classes:UserClasses": lambda c: is_user_class(type(c.algorithm)),
     # after those that add transforms, which it examines
-    PROMISED: lambda c: c.on_device or c.algorithm.privacy(),
+    PROMISED: lambda c: c.on_device or c.guarantee(),
     # last: it puts clocks around the verbs of all others
     "mpifed.engine.block_sizes:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }

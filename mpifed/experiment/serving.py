@@ -108,7 +108,7 @@ def explain_singular(error: SingularHessian, parts: PreparedRun) -> RunError:
 def record_units(recorder: Recorder, config: Experiment, parts: PreparedRun) -> None:
     """Write the means and scales of standardised features, unless the model may be published: they are true data."""
     assert parts.data.units is not None
-    privacy = config.algorithm.privacy()
+    privacy = config.guarantee()
     if not (privacy and privacy.holds):
         recorder.units(*parts.data.units)
 

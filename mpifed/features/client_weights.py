@@ -93,13 +93,16 @@ class WeightedAverages(Transform):
 class ClientWeights(Plugin):
     """Weights p_i of the clients' f_i."""
 
-    # Uploads are multiplied, and their noise was sized without that.
-    supports = Supports.EVERYTHING & ~Supports.PRIVACY
     unsupported: ClassVar[Reasons] = {
         Supports.PRIVACY: 'the noise of {name} is that of uploads without weights, so it must be "clients"'
     }
 
     conflicts = CONFLICTS["client_weights"]
+
+    @property
+    def supports(self) -> Supports:  # type: ignore[override]
+        # Uploads are multiplied, and their noise was sized without that; [privacy] weighs clipped ones itself.
+        return Supports.EVERYTHING if self.config.privacy is not None else Supports.EVERYTHING & ~Supports.PRIVACY
 
     factors: Array  # (m,) m p_i
     local: WeightedObjectives
@@ -124,7 +127,9 @@ class ClientWeights(Plugin):
         return setup
 
     def transforms(self, setup: RunSpec, fed: Federation | None) -> Sequence[Transform | LocalTransform]:
-        return [self.local, WeightedAverages(self.factors)] if self.local.evaluation_only else [self.local]
+        # private means weigh clipped uploads themselves
+        averages = self.local.evaluation_only and self.config.privacy is None
+        return [self.local, WeightedAverages(self.factors)] if averages else [self.local]
 
 
 def get_client_weights(features: Iterable[Plugin], m: int) -> Array:

@@ -42,7 +42,7 @@ def minibatch_size(c: Experiment) -> int:
 
 def guarantees_privacy(c: Experiment) -> bool:
     """Return whether uploads have a guarantee of privacy."""
-    privacy = c.algorithm.privacy()
+    privacy = c.guarantee()
     return privacy is not None and privacy.holds
 
 

@@ -75,15 +75,15 @@ TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # s
 
 def privacy_notes(config: Experiment) -> list[str]:
     """Return sentences about what uploads guarantee and what else leaves the clients; none without noise."""
-    privacy = config.algorithm.privacy()
+    privacy = config.guarantee()
     if privacy is None:
         return []
     if not privacy.holds:
         return [f"no privacy is guaranteed: {privacy.text}"]
     notes = [
         f"privacy: {privacy.text}",
-        f"only models{'' if privacy.sums else ' and uploads'} may be published: {of_true_data(config)} are of the true "
-        "data",
+        f"only models{'' if privacy.sums or privacy.central else ' and uploads'} may be published: "
+        f"{of_true_data(config)} are of the true data",
         "the noise comes from the operating system's entropy, so this run cannot be repeated to the bit",
         *describe_stop_rules(config.stop, config.problem),
     ]
@@ -149,7 +149,7 @@ def describe_limits(config: Experiment) -> list[str]:
             f"system.{system.absence()}: clients that do not reply are taken to send nothing, so an upload that leaves "
             "one all the same is not counted"
         )
-    privacy = config.algorithm.privacy()
+    privacy = config.guarantee()
     if system is not None and system.speed and privacy is not None and privacy.clients:
         notes.append(
             "system.speed: simulated times, and who is late, follow from the numbers of samples, so the guarantee for "
@@ -174,7 +174,7 @@ class Guarantee(Plugin, Callback):
         return setup._replace(records_nonfinite=guarantees_privacy(self.config))
 
     def attributes(self, replayed: int) -> dict[str, Any]:
-        privacy = self.config.algorithm.privacy()
+        privacy = self.config.guarantee()
         assert privacy is not None
         return {"privacy": str(privacy)} | ({"rounds_redrawn": replayed} if privacy.holds else {})
 

@@ -296,7 +296,7 @@ def too_few_replies(c: LoadedSettings) -> Violation:
 def rounding_error(c: LoadedSettings) -> Violation:
     """Return the setting that adds up uploads without rounding, where only their exact sum is private; else None."""
     # A sum of uploads rounded one by one is no function of their exact sum, for which the noise is sized.
-    privacy, masks = c.config.algorithm.privacy(), c.config.masks
+    privacy, masks = c.config.guarantee(), c.config.masks
     if masks is None or masks.sums == "float" or privacy is None or not (privacy.holds and privacy.sums):
         return None
     if privacy.grid is None:

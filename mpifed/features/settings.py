@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Privacy
 from mpifed.core.component import Component, StudyTable, fields_of
 from mpifed.core.toml import join_key, to_toml
 from mpifed.core.typing import PositiveFloat
@@ -15,6 +15,7 @@ from mpifed.features.asynchronous import Asynchronous
 from mpifed.features.attack.attacks import Attack
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
+from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.features.robust.means import RobustMean
 from mpifed.features.simulated_time.system import System
 from mpifed.features.stop import StopRules, ran_out
@@ -194,6 +195,7 @@ class Experiment(StudyTable, kw_only=True):
     graph: Graph | None = None
     attack: Attack | None = None
     robust: RobustMean | None = None
+    privacy: PrivateMeans | None = None
     plugins: Annotated[
         tuple[str, ...] | None,
         Meta(description="plug-ins of your own, path.py:Class each: classes derived from mpifed.extend.Plugin"),
@@ -203,6 +205,10 @@ class Experiment(StudyTable, kw_only=True):
         "features": 'plug-ins of your own stand in plugins, as in plugins = ["log.py:Log"], and data.features is the '
         "number of columns"
     }
+
+    def guarantee(self) -> Privacy | None:
+        """Return the guarantee of the table [privacy], or else of the method; None where neither has noise."""
+        return self.algorithm.privacy() if self.privacy is None else self.privacy.guarantee()
 
     @property
     def on_device(self) -> bool:

@@ -65,7 +65,8 @@ class Privacy(NamedTuple):
     """Privacy guarantee of uploads for samples or clients; ``text`` states it, or why ``holds`` is false.
 
     ``double``: the guarantee needs models in double precision. ``sums``: it holds for sums over all clients only.
-    ``clients``: neighbours differ in all data of a client, otherwise in one sample.
+    ``clients``: neighbours differ in all data of a client, otherwise in one sample. ``central``: it is that of noise
+    which the server adds to a sum of uploads, whatever the method is.
     """
 
     holds: bool
@@ -73,6 +74,7 @@ class Privacy(NamedTuple):
     double: bool = False
     sums: bool = False
     clients: bool = False
+    central: bool = False
     grid: Callable[[int], float] | None = None  # m -> grid step of the uploads of m clients, if sums rely on it
 
     def __str__(self) -> str:

@@ -57,7 +57,7 @@ REFUSALS = {
 def find_promises(c: Experiment) -> Supports:
     """Return the promises that a study asks for: the guarantee of its method, and devices."""
     promises = Supports.DEVICES if c.on_device else NOTHING_SUPPORTED
-    privacy = c.algorithm.privacy()
+    privacy = c.guarantee()
     if privacy is None or not privacy.holds:
         return promises
     promises |= Supports.CLIENTS if privacy.clients else Supports.SAMPLES

@@ -95,6 +95,7 @@ SPEAKS: dict[str, str] = {
     "graph": "graph",
     "attack": "attack",
     "robust": "robust",
+    "privacy": "privacy",
 }
 
 
@@ -121,7 +122,7 @@ class RunPart(NamedTuple):
 def list_parts(c: Experiment, features: list[Plugin]) -> Iterator[RunPart]:
     """Yield the parts of a run that its settings tell, in the order in which they are refused."""
     yield from functions(c)
-    yield from components(c, "")
+    yield from (cover_uploads(part, c) for part in components(c, ""))
     yield from options_of(c.data)
     yield from keys(c)
     for feature in features:
@@ -139,6 +140,12 @@ def components(table: StudyTable, path: str) -> Iterator[RunPart]:
                 yield from components(value, full_key)
             case StudyTable():
                 yield from components(value, full_key)
+
+
+def cover_uploads(part: RunPart, c: Experiment) -> RunPart:
+    """Return a part; that of a method keeps privacy with a table [privacy], which clips and counts what it uploads."""
+    of_method = c.privacy is not None and part.named.startswith("algorithm")
+    return part._replace(supports=part.supports | Supports.PRIVACY) if of_method else part
 
 
 def make_part(named: str, speaker: PromisingComponent) -> RunPart:

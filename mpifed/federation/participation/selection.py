@@ -51,6 +51,7 @@ class Selector(NamedTuple):
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
     among: Callable[..., Array] | None = None  # None: the selection needs all clients to be there
+    probability: float | None = None  # with which each client is drawn by itself; None: other laws
 
     def supported_promises(self, m: int) -> OptionPromises:
         """Return the promises that a run of m clients supports with this selector."""

@@ -1,0 +1,74 @@
+"""Conflicts of the table [privacy]: methods whose uploads it cannot make private, and what does not go with it."""
+
+from mpifed.features.conditions import Violation, find_lossy, last_upload_field, may_be_absent
+from mpifed.features.conflict import Conflict, Moment, list_methods
+from mpifed.features.settings import Experiment
+from mpifed.federation.method import FederatedMethod
+from mpifed.federation.traits import MeanEstimate, Participation, has_options
+
+MODEL = 1000  # any number of parameters
+
+
+def explain_unfit(method: FederatedMethod) -> str:
+    """Return why the uploads of a method cannot be made private; empty where they can."""
+    upload = method.upload
+    single = upload.single is not None and has_options(method, upload.single)
+    reasons = {
+        "it has no server, and noise is added to sums at a server": method.on_graph,
+        "its uploads have noise of their own": method.privacy() is not None,
+        "its server adds up the last uploads of all clients, absent ones too, which each round would reveal again": (
+            upload.last(method)
+        ),
+        "clients upload gradients or compressed vectors, and what is clipped is a change of the model": (
+            upload.content not in ("model", "change")
+        ),
+        "clients that are not selected reply too, or others in the same round": (
+            method.participation is not Participation.SELECTED
+        ),
+        "what clients exchange must add up to 0, and has noise then": method.mean_estimate is MeanEstimate.COUPLED,
+        "its server needs single uploads": single,
+        "clients upload numbers beside vectors, which no bound of these covers": (
+            method.message_size(MODEL)[1] != upload.vectors * MODEL
+        ),
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
+
+
+def unfit_method(c: Experiment) -> Violation:
+    """Return why the method of a study cannot be made private, and which can; or None."""
+    why = explain_unfit(c.algorithm)
+    return {"why": why, "able": list_methods(lambda method: not explain_unfit(method))} if why else None
+
+
+PRIVATE_MEANS = [
+    Conflict(
+        ("privacy", "a method whose uploads are no changes of the model in one mean"),
+        "privacy cannot be used with {name}, because {why}; it can be with {able}",
+        unfit_method,
+    ),
+    Conflict(
+        ("privacy", "asynchronous"),
+        "privacy cannot be used with asynchronous: ε is that of rounds whose clients are selected beforehand",
+    ),
+    Conflict(
+        ("privacy", "compress.up"),
+        'compress.up = "{up}" cannot be used with privacy: what a compressor makes of a clipped upload may be longer '
+        "than its bound",
+        lambda c: find_lossy(c, "up"),
+    ),
+    Conflict(
+        ("privacy", "robust"),
+        'robust = "{robust_name}" cannot be used with privacy: the noise is sized for a sum, not for other means',
+    ),
+    Conflict(
+        ("privacy", "an attack on uploads"),
+        'attack = "{attack_name}" cannot be used with privacy: the server sees a noisy sum alone, and no upload',
+        lambda c: c.attack is not None and not c.attack.on_labels,
+    ),
+    Conflict(
+        ("privacy", "a selection with unequal probabilities"),
+        'selection = "{selected}" cannot be used with privacy: it weighs uploads by what clients are selected for, and '
+        "the noise is sized for equal weights",
+        lambda c: c.selection.weighs_replies,
+    ),
+]

@@ -1,0 +1,137 @@
+"""Plug-in of the table [privacy]: who can be made private, how much noise a run has, and which ε it has spent."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mpifed.algorithms.parts import import_accounting
+from mpifed.core.errors import UserError
+from mpifed.core.promises import Supports
+from mpifed.core.typing import Array
+from mpifed.data.dataset import Dataset
+from mpifed.features.feature import Plugin
+from mpifed.features.privacy.accounting import GaussianRounds, solve_noise_multiplier
+from mpifed.features.privacy.conflicts import PRIVATE_MEANS
+from mpifed.features.privacy.private_means import PrivateMeans
+from mpifed.features.privacy.transform import ClippedSums, Noise
+from mpifed.federation.callback import Callback
+from mpifed.federation.participation.selection import Selector
+from mpifed.federation.schedule import Schedule
+from mpifed.federation.server import Federation
+from mpifed.federation.setup import RunSpec
+
+
+class ClientPrivacy(Plugin, Callback):
+    """Private means of what clients upload, in place of the plain ones, and the ε that they have spent."""
+
+    # Its transform and its mechanism speak for themselves.
+    supports = Supports.EVERYTHING
+    conflicts = PRIVATE_MEANS
+
+    selector: Selector
+    m = 0
+    sums: ClippedSums  # the server's end
+    rounds: GaussianRounds  # what each round releases
+    replayed = 0  # rounds that were run again with new noise
+
+    @property
+    def table(self) -> PrivateMeans:
+        assert self.config.privacy is not None
+        return self.config.privacy
+
+    def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
+        if self.table.noise_multiplier != 0:
+            import_accounting()
+        if self.table.max_weight is not None and setup.client_weights is None:
+            raise UserError(
+                f"privacy.max_weight = {self.table.max_weight:g} is wrong: uploads have no weights here, which "
+                'objective.weights = "samples" gives them in methods that average models'
+            )
+        self.m = setup.m
+        return setup
+
+    def schedule(self, setup: RunSpec, data: Dataset, selector: Selector) -> Schedule | None:
+        self.selector = selector
+        return None
+
+    def transforms(self, setup: RunSpec, fed: Federation | None) -> list[ClippedSums]:
+        layers = find_layers(setup) if self.table.per == "layer" else ()
+        sums = ClippedSums(setup, self.table, layers)
+        if fed is not None:
+            fed.plays_empty_rounds = True  # an empty sum has noise too
+            sums.serve(self.find_noise(sums.weights), fed.schedule, self.most_clients)
+            self.sums = sums
+        return [sums]
+
+    @property
+    def most_clients(self) -> int:
+        """Return the most clients that a round can have."""
+        return self.selector.size if self.selector.probability is None else self.m
+
+    def find_noise(self, weights: Array | None) -> Noise:
+        """Return the noise of the run, and what its sums are divided by; solve for the multiplier where ε is given."""
+        probability = self.selector.probability
+        share = self.selector.size / self.m if probability is None else probability
+        total = float(self.m if weights is None else weights.sum())
+        z = self.table.noise_multiplier
+        if z is None:
+            assert self.table.epsilon is not None
+            planned = self.config.rounds if probability is not None else self.count_planned()
+            z = solve_noise_multiplier(self.table.epsilon, self.table.delta, probability, planned)
+        self.rounds = GaussianRounds(z, probability)
+        count = 0.0
+        if self.table.quantile is not None:
+            count = share * self.m / 20 if self.table.count_noise is None else self.table.count_noise
+            count, z = (count, split_multiplier(z, count)) if z else (0.0, z)
+        return Noise(z, count, share * total, share * self.m)
+
+    def count_planned(self) -> int:
+        """Return how often the client that is selected most often is, in all rounds planned."""
+        times = np.zeros(self.m, np.int64)
+        for round in range(1, self.config.rounds + 1):
+            selected = self.selector.select(round, 0)
+            times[slice(None) if selected is None else selected] += 1
+        return int(times.max())
+
+    def notes(self) -> Iterator[str]:
+        if self.table.quantile is not None and not self.table.noise_multiplier and self.table.epsilon is None:
+            yield "privacy.quantile: the bound follows exact counts, for there is no noise"
+
+    def attributes(self, replayed: int) -> dict[str, Any]:
+        self.replayed = replayed
+        return {}
+
+    def on_start(self, fed: Federation) -> dict[str, Any]:
+        return {}
+
+    def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float]:
+        spent = self.spent_rounds(fed)
+        delta = self.table.delta
+        columns = {f"epsilon_{by}": self.rounds.epsilon_bound(spent, delta, by) for by in ("pld", "rdp")}
+        return (columns if self.rounds.noise_multiplier else {}) | (
+            {} if self.table.quantile is None else {"clip": self.sums.bound}
+        )
+
+    def spent_rounds(self, fed: Federation) -> int:
+        """Return the rounds to account for: all under Poisson sampling, else those of the client with most."""
+        mine = fed.round if self.selector.probability is not None else int(fed.times_selected.max())
+        return mine + (self.replayed if fed.round else 0)
+
+
+def split_multiplier(z: float, count: float) -> float:
+    """Return the multiplier of the noise of changes, so that it and that of counted clients, σ, together cost z.
+
+    z_Δ = (z⁻² − (2σ)⁻²)^(−1/2): Andrew et al., arXiv:1905.03871 (2021), Theorem 1. UserError where σ is too small.
+    """
+    if 2 * count <= z:
+        raise UserError(
+            f"privacy.count_noise = {count:g} is wrong: with noise_multiplier = {z:.4g} the noise of the clients that "
+            f"are counted alone costs more than that, so it must be above {z / 2:.4g}"
+        )
+    return float((z**-2 - (2 * count) ** -2) ** -0.5)
+
+
+def find_layers(setup: RunSpec) -> tuple[slice, ...]:
+    """Return where the layers of a network stand among its parameters."""
+    raise NotImplementedError

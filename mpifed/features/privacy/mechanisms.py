@@ -1,0 +1,109 @@
+"""Mechanisms of [privacy]: how the sum of clipped changes gets its noise, and what that guarantees."""
+
+import math
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from mpifed.core.component import Component
+from mpifed.core.discrete_noise import (
+    MIN_STEPS,
+    draw_discrete_gaussian,
+    entropy_words,
+    floor_power_of_two,
+)
+from mpifed.core.errors import UserError
+from mpifed.core.promises import Supports
+from mpifed.core.typing import Array
+from mpifed.federation.transform import ClientBatch
+
+
+class Release(NamedTuple):
+    """One noisy sum: vectors of length ``bound`` at most, and noise of standard ``deviation`` on each number.
+
+    ``rng``: the stream of a noise_seed; None: noise comes from the entropy of the operating system.
+    """
+
+    bound: float
+    deviation: float
+    rng: np.random.Generator | None = None
+
+
+class Mechanism(Component):
+    """A mechanism of [privacy]: noise of standard deviation noise_multiplier · clip on each number of a sum.
+
+    ``protect`` is what clients do with their clipped vectors, ``add_noise`` what the server does with their sum.
+
+        >>> mpifed.extend.Mechanism.build("gaussian", "privacy.mechanism").label()
+        'gaussian'
+    """
+
+    choices: ClassVar[dict[str, str]] = {
+        "gaussian": "mpifed.features.privacy.mechanisms:GaussianNoise",
+    }
+    default: ClassVar[str] = "gaussian"
+    kind: ClassVar[str] = "mechanisms"
+
+    def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
+        """Return the step of the grid of clients' numbers, 0 for none, where sums of vectors are up to ``longest``."""
+        return 0.0
+
+    def protect(self, batch: ClientBatch, rows: Array, step: float) -> Array:
+        """Return what the clients of a batch send for their clipped vectors, the rows (c, N)."""
+        return rows
+
+    def add_noise(self, total: Array, release: Release, step: float) -> Array:
+        """Return the noisy sum (N,) of clipped vectors for the sum ``total`` (N,) that arrived."""
+        return total
+
+
+class GaussianNoise(Mechanism, tag="gaussian"):
+    """Gaussian noise that the server adds to the sum, which it sees without noise.
+
+    Vectors are rounded towards 0 to a grid of at most 1/1024 of the noise's standard deviation, on which sums are
+    exact, and the noise is a whole number of its steps, drawn without rounding: the low bits of a sum tell nothing.
+    With privacy.noise_seed there is no grid, and the noise is that of numpy's generator.
+    Source: arXiv:2004.00010 (2020), Algorithm 3 and Theorem 4; of the grid I. Mironov, doi:10.1145/2382196.2382264.
+    """
+
+    # The noise of a sum does not depend on what the clients are, nor on their number.
+    supports = Supports.EVERYTHING
+
+    def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
+        if not release.deviation or release.rng is not None:
+            return 0.0
+        step = find_step(release.deviation)
+        if longest / step > 2.0 ** (np.finfo(dtype).nmant + 1):
+            needed = release.deviation * longest / step / 2.0 ** (np.finfo(dtype).nmant + 1) / release.bound
+            raise UserError(
+                f"privacy.noise_multiplier = {release.deviation / release.bound:.3g} is wrong: sums in {dtype} cannot "
+                f"hold the grid of so little noise, so it must be at least {needed:.3g}"
+                + (', or dtype must be "float64"' if dtype == np.float32 else "")
+            )
+        return step
+
+    def protect(self, batch: ClientBatch, rows: Array, step: float) -> Array:
+        if not step:
+            return rows
+        trunc: Callable[[Array], Array] = batch.f.xp.trunc
+        return trunc(rows * (1 / step)) * step  # exact: the step is a power of two
+
+    def add_noise(self, total: Array, release: Release, step: float) -> Array:
+        return total + draw_noise(len(total), release.deviation, release.rng)
+
+
+def find_step(deviation: float, largest: float = math.inf) -> float:
+    """Return the step of the grid of noise of this standard deviation, a power of two, ``largest`` at most."""
+    return float(floor_power_of_two(np.asarray(min(deviation / MIN_STEPS, largest))))
+
+
+def draw_noise(count: int, deviation: float, rng: np.random.Generator | None, most_step: float = math.inf) -> Array:
+    """Draw Gaussian noise (count,): on a grid, from the system's entropy, or as a generator has it."""
+    if not deviation:
+        return np.zeros(count)
+    if rng is not None:
+        return rng.normal(0.0, deviation, count)
+    step = find_step(deviation, most_step)
+    steps = math.ceil(deviation / step * (1 + 1e-9))
+    return draw_discrete_gaussian(np.full(count, steps), entropy_words) * step

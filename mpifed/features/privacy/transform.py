@@ -1,0 +1,198 @@
+"""Transform of [privacy]: clients clip what they upload, and the server makes a noisy mean of the sum."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core.arrays import namespace
+from mpifed.core.errors import UserError
+from mpifed.core.promises import Supports
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.features.privacy.mechanisms import Release, draw_noise
+from mpifed.features.privacy.private_means import PrivateMeans
+from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, ReplyLayout, Request, entry_count, split_reply
+from mpifed.federation.schedule import Schedule
+from mpifed.federation.setup import RunSpec
+from mpifed.federation.transform import ClientBatch, MessageCost, Transform
+
+CLIP = "clip"  # name of the bound C in the server's state
+ROUNDING = 1e-9  # bounds are so much smaller that rounding errors of a norm make no vector longer
+Slices = tuple[slice, ...]
+
+
+class Noise(NamedTuple):
+    """The noise of a run: the multiplier of the changes, σ of the count (0: none), and the denominators of sums."""
+
+    multiplier: float
+    count: float
+    weight: float  # what the weights of a round's clients are expected to add up to
+    clients: float  # how many clients are expected
+
+
+class ClippedSums(Transform):
+    """Clipped uploads at the clients, and at the server their noisy mean in place of their sum.
+
+    The request brings the bound C and the step of the grid. It must be the one mean of its round, over the clients
+    selected: what else would leave clients, or leave them twice, is refused.
+    """
+
+    # Whatever clients compute, what they send is clipped; bits are those of the noise (its seed, or none).
+    supports = Supports.EVERYTHING
+    name = "privacy"
+
+    def __init__(self, setup: RunSpec, table: PrivateMeans, layers: Slices = ()) -> None:
+        self.setup, self.table, self.layers = setup, table, layers
+        factors = setup.client_weights
+        limit = math.inf if table.max_weight is None else table.max_weight
+        self.weights = None if factors is None else np.minimum(factors, limit)
+        self.heaviest = 1.0 if self.weights is None else float(self.weights.max())
+        self.noise = Noise(0.0, 0.0, 1.0, 1.0)
+        self.schedule: Schedule | None = None  # of the server
+        self.clients = 0  # the most clients of a round
+        self.released = -1  # the round of the last mean
+
+    def serve(self, noise: Noise, schedule: Schedule, clients: int) -> None:
+        """Make this the server's end, with the noise of the run."""
+        self.noise, self.schedule, self.clients = noise, schedule, clients
+
+    @property
+    def bound(self) -> float:
+        """The bound C of this round."""
+        return float(self.server_state.get(CLIP, np.asarray(self.table.clip)))
+
+    def release(self, key: tuple[int, int]) -> Release:
+        """Return the sum of a request, its noise drawn from the stream of its ``key`` if there is a seed."""
+        longest = self.bound * self.heaviest
+        seed = self.table.noise_seed
+        rng = None if seed is None else stream(seed, "noise", *key)
+        return Release(longest, self.noise.multiplier * longest, rng)
+
+    def begin(self, request: Request, cost: MessageCost) -> None:
+        """Mark the mean of a round; raise UserError for other requests that bring what clients computed."""
+        if request.request_type in FOR_THE_RECORD or request.method in SCORES:
+            return
+        self.refuse(request, cost)
+        self.released = request.key[0]
+        release = self.release(request.key)
+        step = self.table.mechanism.grid(release, self.clients * release.bound, self.setup.start.dtype)
+        self.mark(request, np.array([self.bound, step]))
+
+    def refuse(self, request: Request, cost: MessageCost) -> None:
+        """Raise UserError for a request that is not the one mean of a round over its selected clients."""
+        name = f"privacy cannot be used with {self.setup.algorithm.label()}: "
+        assert self.schedule is not None
+        if request.key[0] == 0:
+            raise UserError(f"{name}it asks clients for {request.method} before round one, which no noise covers")
+        if request.reduce not in ("sum", "plain sum") or request.last is not None or not cost.averaged:
+            raise UserError(f"{name}what it asks for with {request.method} is no mean over the clients of a round")
+        if request.to is not self.schedule.selected:
+            raise UserError(f"{name}it asks others than the selected clients for {request.method}")
+        if self.released == request.key[0]:
+            raise UserError(f"{name}its rounds take more than one mean, and ε counts one a round")
+
+    def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
+        parts, names = split_reply(upload)
+        if any(part.ndim < 2 for part in parts):
+            raise UserError(
+                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads single numbers "
+                "beside its vectors, which no bound of these covers"
+            )
+        data = request.transforms[self.name]
+        assert data is not None
+        bound, step = data.tolist()
+        rows = self.join_changes(request, parts)
+        scale, fits = self.shorten(rows, bound, bool(step))
+        if self.weights is not None:
+            scale = scale * namespace(rows).asarray(self.weights[batch.f.ids])[:, None]
+        rows = self.table.mechanism.protect(batch, rows * scale, step)
+        sent = cut_rows(rows.astype(parts[0].dtype), [part.shape[1:] for part in parts])
+        if self.table.quantile is not None:
+            sent, names = (*sent, fits.astype(parts[0].dtype) - 0.5), (*names, "fits") if names else ()
+        return new, dict(zip(names, sent, strict=True)) if names else sent if len(sent) > 1 else sent[0]
+
+    def join_changes(self, request: Request, parts: tuple[Array, ...]) -> Array:
+        """Return the changes of the model that clients upload as one vector each: (c, N), in double precision."""
+        x = self.find_model(request, parts)
+        xp = namespace(parts[0])
+        flat = [xp.reshape(part if x is None else part - x, (len(part), -1)) for part in parts]
+        joint = flat[0] if len(flat) == 1 else xp.concat(flat, axis=1)
+        return joint.astype(np.float64, copy=False)
+
+    def find_model(self, request: Request, parts: tuple[Array, ...] = ()) -> Array | None:
+        """Return the model that clients of a request get and upload anew; None if they upload changes."""
+        if self.setup.algorithm.upload.content == "change":
+            return None
+        shape = parts[0].shape[1:] if parts else None
+        models = (x for x in request.args if np.ndim(x) and (shape is None or np.shape(x) == shape))
+        x = next(models, None)
+        if x is None or len(parts) > 1:
+            raise UserError(
+                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads no change of one "
+                "model that clients were sent"
+            )
+        return x
+
+    def shorten(self, rows: Array, bound: float, exactly: bool) -> tuple[Array, Array]:
+        """Return factors (c, 1), or (c, N) by layer, that make rows (c, N) short enough, and who needs none (c,)."""
+        longest = bound * (1 - ROUNDING) if exactly else bound
+        xp = namespace(rows)
+        size = xp.sqrt(xp.vecdot(rows, rows))
+        # a row that is not finite cannot be shortened, and sent as it is would reveal that this client diverged
+        bad = ~xp.isfinite(size)
+        if bad.any():
+            rows[bad] = 0.0
+            size[bad] = 0.0
+        fits = size <= bound
+        if not self.layers:
+            return (longest / xp.maximum(size, xp.asarray(longest)))[:, None], fits
+        scale = xp.empty_like(rows)
+        count = len(self.layers) * (rows.shape[1] // self.setup.start.size)
+        for k in range(0, rows.shape[1], self.setup.start.size):
+            for layer in self.layers:
+                part = rows[:, k + layer.start : k + layer.stop]
+                least = xp.maximum(xp.sqrt(xp.vecdot(part, part)), xp.asarray(longest / math.sqrt(count)))
+                scale[:, k + layer.start : k + layer.stop] = (longest / math.sqrt(count) / least)[:, None]
+        return scale, fits
+
+    def decode(self, request: Request, reply: Reply) -> None:
+        """Replace the sum of clipped changes by the mean that the method asked for; move the bound."""
+        data = request.transforms.get(self.name)
+        if data is None:
+            return
+        layout = self.find_layout(request, reply)
+        total = reply.rows.reshape(-1).astype(np.float64)
+        numbers = sum(entry_count(shape) for shape in layout.shapes)
+        if not len(total):  # nobody was selected
+            total = np.zeros(numbers + (self.table.quantile is not None))
+        release = self.release(request.key)
+        mean = self.table.mechanism.add_noise(total[:numbers], release, data.tolist()[1]) / self.noise.weight
+        x = self.find_model(request)
+        reply.rows = (mean if x is None else x.reshape(-1) + mean).astype(reply.rows.dtype)
+        reply.layout, reply.count = layout, 1  # a mean over one, by which the server divides
+        if self.table.quantile is not None:
+            self.move_bound(total[-1], release.rng)
+
+    def find_layout(self, request: Request, reply: Reply) -> ReplyLayout:
+        """Return the layout of what the method uploads, also of a round in which nobody was selected."""
+        if reply.layout is None or not reply.layout.shapes:
+            x = self.find_model(request)
+            vectors = self.setup.algorithm.upload.vectors
+            return ReplyLayout((self.setup.start.shape if x is None else x.shape,) * vectors)
+        if self.table.quantile is None:
+            return reply.layout
+        return ReplyLayout(reply.layout.shapes[:-1], reply.layout.names[:-1])
+
+    def move_bound(self, count: float, rng: np.random.Generator | None) -> None:
+        """Move the bound by the clients that it fits, counted less one half each, with noise."""
+        assert self.table.quantile is not None
+        noise = draw_noise(1, self.noise.count, rng, most_step=0.5)[0]
+        share = 0.5 + (count + noise) / self.noise.clients
+        self.server_state[CLIP] = np.asarray(self.bound * math.exp(-self.table.clip_rate * (share - self.table.quantile)))
+
+
+def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:
+    """Return the arrays (c, …) of these shapes that the vectors of clients (c, N) are made of."""
+    ends = np.cumsum([0, *map(entry_count, shapes)]).tolist()
+    return tuple([rows[:, a:b].reshape(len(rows), *shape) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)])

@@ -36,6 +36,8 @@ def certify(args: argparse.Namespace) -> str:
         if result is not None:
             check_sizes(result, config)
         rounds = config.rounds if result is None else result.cr
+        if config.privacy is not None:
+            return describe_privacy(config, result)
         # the least-time bound uses the same data: read them once
         cache = Cache()
         x = None if result is None else result.x
@@ -49,6 +51,19 @@ def certify(args: argparse.Namespace) -> str:
         assert certificate.constants is not None
         setting = optimum.least_time_setting(config, certificate.constants, x, cache)
         return f"{text}\n\n{least_time_text(args, setting, result, accuracies)}"
+
+
+def describe_privacy(config: Experiment, result: RunRecord | None) -> str:
+    """Return the privacy of a study, or of what a run has spent, in ten lines."""
+    from mpifed.experiment.housing import prepare_in_process
+    from mpifed.features.privacy.feature import describe_study
+
+    parts = prepare_in_process(config)
+    spent = None
+    if result is not None:
+        spent = result.cr if parts.selector.probability is not None else int(result.times_selected.max())
+        spent += int(result.attrs.get("rounds_redrawn", 0))
+    return describe_study(parts.features, parts.setup, spent)
 
 
 def check_options(args: argparse.Namespace, config: Experiment, result: RunRecord | None) -> None:

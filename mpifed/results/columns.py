@@ -116,6 +116,17 @@ COLUMNS: dict[str, ColumnInfo] = {
         symbol="ε accounted",
         latex=r"$\varepsilon$ accounted",
     ),
+    "epsilon_pld": ColumnInfo(
+        "1",
+        "The ε at privacy.delta of all rounds so far by privacy loss distributions, rounded up. It is privacy spent only "
+        "in a file whose attribute privacy says that it is guaranteed.",
+        symbol="ε",
+        latex=r"$\varepsilon$",
+    ),
+    "epsilon_rdp": ColumnInfo(
+        "1", "The same by Rényi divergences, which is larger.", symbol="ε (Rényi)", latex=r"$\varepsilon$ (Rényi)"
+    ),
+    "clip": ColumnInfo("1", "Bound of the norm of what a client uploads, where privacy.quantile moves it."),
     "penalty": ColumnInfo("1", "Penalty σ of the server, where it adapts itself."),
     "server_step": ColumnInfo("1", "Step size with which the server moved its model in the round."),
     "exchanges": sent_total("Exchanges between server and clients so far."),

@@ -1,15 +1,15 @@
 """Conflicts of the table [privacy]: methods whose uploads it cannot make private, and what does not go with it."""
 
-from mpifed.features.conditions import Violation, find_lossy, last_upload_field, may_be_absent
-from mpifed.features.conflict import Conflict, Moment, list_methods
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.features.conditions import Violation, find_lossy
+from mpifed.features.conflict import Conflict, list_methods
 from mpifed.features.settings import Experiment
-from mpifed.federation.method import FederatedMethod
 from mpifed.federation.traits import MeanEstimate, Participation, has_options
 
 MODEL = 1000  # any number of parameters
 
 
-def explain_unfit(method: FederatedMethod) -> str:
+def explain_unfit(method: Algorithm) -> str:
     """Return why the uploads of a method cannot be made private; empty where they can."""
     upload = method.upload
     single = upload.single is not None and has_options(method, upload.single)
@@ -41,6 +41,11 @@ def unfit_method(c: Experiment) -> Violation:
 
 
 PRIVATE_MEANS = [
+    Conflict(
+        ("privacy", "algorithm.certify"),
+        "algorithm.certify = true cannot be used with privacy: theorems say nothing of clipped uploads with noise",
+        lambda c: c.algorithm.certify,
+    ),
     Conflict(
         ("privacy", "a method whose uploads are no changes of the model in one mean"),
         "privacy cannot be used with {name}, because {why}; it can be with {able}",

@@ -1,6 +1,6 @@
 """Plug-in of the table [privacy]: who can be made private, how much noise a run has, and which ε it has spent."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from mpifed.features.feature import Plugin
 from mpifed.features.privacy.accounting import GaussianRounds, solve_noise_multiplier
 from mpifed.features.privacy.conflicts import PRIVATE_MEANS
 from mpifed.features.privacy.private_means import PrivateMeans
+from mpifed.features.privacy.statement import describe_privacy
 from mpifed.features.privacy.transform import ClippedSums, Noise
-from mpifed.federation.callback import Callback
+from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.server import Federation
@@ -102,21 +103,30 @@ class ClientPrivacy(Plugin, Callback):
         self.replayed = replayed
         return {}
 
-    def on_start(self, fed: Federation) -> dict[str, Any]:
-        return {}
-
-    def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float]:
+    def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float | ClientTable]:
         spent = self.spent_rounds(fed)
         delta = self.table.delta
-        columns = {f"epsilon_{by}": self.rounds.epsilon_bound(spent, delta, by) for by in ("pld", "rdp")}
-        return (columns if self.rounds.noise_multiplier else {}) | (
-            {} if self.table.quantile is None else {"clip": self.sums.bound}
-        )
+        columns: dict[str, float | ClientTable] = {}
+        if self.rounds.noise_multiplier:
+            columns["epsilon_pld"] = self.rounds.epsilon_bound(spent, delta, "pld")
+            columns["epsilon_rdp"] = self.rounds.epsilon_bound(spent, delta, "rdp")
+        if self.table.quantile is not None:
+            columns["clip"] = self.sums.bound
+        return columns
 
     def spent_rounds(self, fed: Federation) -> int:
         """Return the rounds to account for: all under Poisson sampling, else those of the client with most."""
         mine = fed.round if self.selector.probability is not None else int(fed.times_selected.max())
         return mine + (self.replayed if fed.round else 0)
+
+
+def describe_study(features: Iterable[Plugin], setup: RunSpec, spent: int | None) -> str:
+    """Return the privacy of a study with a table [privacy] in ten lines, after its rounds or those ``spent``."""
+    plugin = next(one for one in features if isinstance(one, ClientPrivacy))
+    sums = plugin.transforms(setup, None)[0]
+    noise = plugin.find_noise(sums.weights)
+    planned = plugin.count_planned() if plugin.rounds.probability is None else plugin.config.rounds
+    return describe_privacy(plugin.table, noise, plugin.rounds, planned if spent is None else spent, sums.heaviest)
 
 
 def split_multiplier(z: float, count: float) -> float:

@@ -34,9 +34,6 @@ class Mechanism(Component):
     """A mechanism of [privacy]: noise of standard deviation noise_multiplier · clip on each number of a sum.
 
     ``protect`` is what clients do with their clipped vectors, ``add_noise`` what the server does with their sum.
-
-        >>> mpifed.extend.Mechanism.build("gaussian", "privacy.mechanism").label()
-        'gaussian'
     """
 
     choices: ClassVar[dict[str, str]] = {
@@ -45,12 +42,18 @@ class Mechanism(Component):
     default: ClassVar[str] = "gaussian"
     kind: ClassVar[str] = "mechanisms"
 
+    observers: ClassVar[str]  # from whom the noise does not protect a client
+
     def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
-        """Return the step of the grid of clients' numbers, 0 for none, where sums of vectors are up to ``longest``."""
+        """Return the step of the grid on which clients count, 0 for none; sums of vectors are up to ``longest``."""
         return 0.0
 
-    def protect(self, batch: ClientBatch, rows: Array, step: float) -> Array:
-        """Return what the clients of a batch send for their clipped vectors, the rows (c, N)."""
+    def protect(self, batch: ClientBatch, rows: Array, scale: Array, step: float) -> Array:
+        """Return what clients send for their vectors, the rows (c, N), of which ``scale`` makes clipped ones.
+
+        It may write into ``rows``.
+        """
+        rows *= scale
         return rows
 
     def add_noise(self, total: Array, release: Release, step: float) -> Array:
@@ -70,6 +73,8 @@ class GaussianNoise(Mechanism, tag="gaussian"):
     # The noise of a sum does not depend on what the clients are, nor on their number.
     supports = Supports.EVERYTHING
 
+    observers = "the server, which sees sums (with [masks]) or uploads; whoever reads f, accuracy or the checkpoint"
+
     def grid(self, release: Release, longest: float, dtype: np.dtype[np.floating]) -> float:
         if not release.deviation or release.rng is not None:
             return 0.0
@@ -83,14 +88,13 @@ class GaussianNoise(Mechanism, tag="gaussian"):
             )
         return step
 
-    def protect(self, batch: ClientBatch, rows: Array, step: float) -> Array:
-        if not step:
-            return rows
+    def protect(self, batch: ClientBatch, rows: Array, scale: Array, step: float) -> Array:
+        rows *= scale / step if step else scale  # exact: the step is a power of two
         trunc: Callable[[Array], Array] = batch.f.xp.trunc
-        return trunc(rows * (1 / step)) * step  # exact: the step is a power of two
+        return trunc(rows) if step else rows
 
     def add_noise(self, total: Array, release: Release, step: float) -> Array:
-        return total + draw_noise(len(total), release.deviation, release.rng)
+        return total * (step or 1.0) + draw_noise(len(total), release.deviation, release.rng)
 
 
 def find_step(deviation: float, largest: float = math.inf) -> float:

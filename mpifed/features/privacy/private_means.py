@@ -27,8 +27,8 @@ class PrivateMeans(StudyTable, kw_only=True):
     of the multiplier (z⁻² − (2σ)⁻²)^(−½), so that both sums together cost what z costs.
 
     Sources: of means H. B. McMahan et al., arXiv:1710.06963 (2018); of the bound G. Andrew et al., arXiv:1905.03871
-    (2021). A model that is trained so is (ε, δ)-private for all data of a client to those who see models alone, and know
-    neither the noise nor who was selected; columns epsilon_pld and epsilon_rdp say which ε was spent so far.
+    (2021). A model that is trained so is (ε, δ)-private for all data of a client to those who see models alone, and
+    know neither the noise nor who was selected; columns epsilon_pld and epsilon_rdp say which ε was spent so far.
     """
 
     clip: Annotated[PositiveFloat, Meta(description="bound C of ‖Δ_i‖₂, with quantile the first one")] = 1.0
@@ -84,5 +84,8 @@ class PrivateMeans(StudyTable, kw_only=True):
                 f"whoever knows privacy.noise_seed = {self.noise_seed} can subtract the noise; the columns epsilon_pld "
                 "and epsilon_rdp are those of the same run with noise of the system's entropy",
             )
-        text = f"epsilon_pld and epsilon_rdp are the ε spent so far at δ = {self.delta:g}, for all data of a client"
+        text = (
+            f"models are (ε, {self.delta:g})-private for all data of a client, to those who see models alone: "
+            "epsilon_pld is the ε spent so far, epsilon_rdp a larger bound of it"
+        )
         return Privacy(True, text, clients=True, central=True)

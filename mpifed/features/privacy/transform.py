@@ -23,10 +23,10 @@ Slices = tuple[slice, ...]
 
 
 class Noise(NamedTuple):
-    """The noise of a run: the multiplier of the changes, σ of the count (0: none), and the denominators of sums."""
+    """The noise of a run: the multiplier of the changes, σ of the count, and the denominators of sums."""
 
     multiplier: float
-    count: float
+    counting: float
     weight: float  # what the weights of a round's clients are expected to add up to
     clients: float  # how many clients are expected
 
@@ -106,8 +106,8 @@ class ClippedSums(Transform):
         scale, fits = self.shorten(rows, bound, bool(step))
         if self.weights is not None:
             scale = scale * namespace(rows).asarray(self.weights[batch.f.ids])[:, None]
-        rows = self.table.mechanism.protect(batch, rows * scale, step)
-        sent = cut_rows(rows.astype(parts[0].dtype), [part.shape[1:] for part in parts])
+        rows = self.table.mechanism.protect(batch, rows, scale, step)
+        sent = cut_rows(rows.astype(parts[0].dtype, copy=False), [part.shape[1:] for part in parts])
         if self.table.quantile is not None:
             sent, names = (*sent, fits.astype(parts[0].dtype) - 0.5), (*names, "fits") if names else ()
         return new, dict(zip(names, sent, strict=True)) if names else sent if len(sent) > 1 else sent[0]
@@ -116,9 +116,10 @@ class ClippedSums(Transform):
         """Return the changes of the model that clients upload as one vector each: (c, N), in double precision."""
         x = self.find_model(request, parts)
         xp = namespace(parts[0])
-        flat = [xp.reshape(part if x is None else part - x, (len(part), -1)) for part in parts]
-        joint = flat[0] if len(flat) == 1 else xp.concat(flat, axis=1)
-        return joint.astype(np.float64, copy=False)
+        if x is not None:
+            return (parts[0] - x).reshape(len(parts[0]), -1).astype(np.float64, copy=False)
+        flat = [part.reshape(len(part), -1) for part in parts]
+        return xp.concat(flat, axis=1).astype(np.float64, copy=False)  # a copy: what the method returned stays
 
     def find_model(self, request: Request, parts: tuple[Array, ...] = ()) -> Array | None:
         """Return the model that clients of a request get and upload anew; None if they upload changes."""
@@ -129,8 +130,8 @@ class ClippedSums(Transform):
         x = next(models, None)
         if x is None or len(parts) > 1:
             raise UserError(
-                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads no change of one "
-                "model that clients were sent"
+                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads no change of "
+                "one model that clients were sent"
             )
         return x
 
@@ -187,12 +188,17 @@ class ClippedSums(Transform):
     def move_bound(self, count: float, rng: np.random.Generator | None) -> None:
         """Move the bound by the clients that it fits, counted less one half each, with noise."""
         assert self.table.quantile is not None
-        noise = draw_noise(1, self.noise.count, rng, most_step=0.5)[0]
+        noise = draw_noise(1, self.noise.counting, rng, most_step=0.5)[0]
         share = 0.5 + (count + noise) / self.noise.clients
-        self.server_state[CLIP] = np.asarray(self.bound * math.exp(-self.table.clip_rate * (share - self.table.quantile)))
+        self.server_state[CLIP] = np.asarray(
+            self.bound * math.exp(-self.table.clip_rate * (share - self.table.quantile))
+        )
 
 
 def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:
     """Return the arrays (c, …) of these shapes that the vectors of clients (c, N) are made of."""
-    ends = np.cumsum([0, *map(entry_count, shapes)]).tolist()
-    return tuple([rows[:, a:b].reshape(len(rows), *shape) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)])
+    parts, end = [], 0
+    for shape in shapes:
+        start, end = end, end + entry_count(shape)
+        parts.append(rows[:, start:end].reshape(len(rows), *shape))
+    return tuple(parts)

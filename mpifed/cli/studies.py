@@ -61,7 +61,7 @@ def describe_privacy(config: Experiment, result: RunRecord | None) -> str:
     parts = prepare_in_process(config)
     spent = None
     if result is not None:
-        spent = result.cr if parts.selector.probability is not None else int(result.times_selected.max())
+        spent = result.cr if parts.selector.probability is not None else int(result.clients["times_selected"].max())
         spent += int(result.attrs.get("rounds_redrawn", 0))
     return describe_study(parts.features, parts.setup, spent)
 

@@ -118,8 +118,8 @@ COLUMNS: dict[str, ColumnInfo] = {
     ),
     "epsilon_pld": ColumnInfo(
         "1",
-        "The ε at privacy.delta of all rounds so far by privacy loss distributions, rounded up. It is privacy spent only "
-        "in a file whose attribute privacy says that it is guaranteed.",
+        "The ε at privacy.delta of all rounds so far by privacy loss distributions, rounded up. It is privacy spent "
+        "only in a file whose attribute privacy says that it is guaranteed.",
         symbol="ε",
         latex=r"$\varepsilon$",
     ),

@@ -22,15 +22,13 @@ def list_statements(
     moved = table.clip * heaviest * (1 if poisson else 2)
     deviation = noise.multiplier * table.clip * heaviest
     yield "mechanism", f"{table.mechanism.label()}: noise of deviation {deviation:.4g} on each number of a round's sum"
-    yield "sensitivity", f"a client moves the sum by {moved:.4g} at most, as {describe_neighbours(rounds)}"
+    yield "sensitivity", f"a client moves the sum by {moved:.4g} at most in the 2-norm; {describe_neighbours(rounds)}"
     yield "clipping", describe_clipping(table)
     yield "mean", f"the sum over {noise.weight:.6g}, {'expected' if poisson else 'whoever replies'}"
     yield "sampling", describe_sampling(rounds)
     yield "composition", describe_budget(table, rounds, spent)
-    yield (
-        "noise",
-        "the system's entropy" if table.noise_seed is None else "privacy.noise_seed: whoever knows it knows all",
-    )
+    seed = "privacy.noise_seed: whoever knows it can subtract the noise, so nothing is guaranteed"
+    yield "noise", "from the system's entropy, which nobody can repeat" if table.noise_seed is None else seed
     yield "protects", "all data of a client, from those who see every model and nothing else"
     yield "not from", table.mechanism.observers
     yield "assumes", "clip, rounds, selection and weights do not come from the data; other runs on them add to ε"
@@ -65,6 +63,5 @@ def describe_budget(table: PrivateMeans, rounds: GaussianRounds, spent: int) -> 
     if not z:
         return "no noise, no privacy: noise_multiplier = 0"
     pld, rdp = (rounds.epsilon(spent, table.delta, by) for by in ("pld", "rdp"))
-    return (
-        f"{spent} rounds with z = {z:.4g}: ε = {pld:.4g} (loss distributions), {rdp:.4g} (Rényi), δ = {table.delta:g}"
-    )
+    budget = f"ε = {pld:.4g} by loss distributions, {rdp:.4g} by Rényi divergences, at δ = {table.delta:g}"
+    return f"{spent} rounds with z = {z:.4g}: {budget}"

@@ -99,12 +99,12 @@ def run_flower(strategy: Any, chosen: np.ndarray, noise: bool, mod: Any = None) 
 def answer(message: Any, i: int, mod: Any) -> Any:
     """Return the reply of client i, through the program's own clipping at clients if there is any."""
 
-    def trained(message: Any, context: Any = None) -> Any:
+    def run_client(message: Any, context: Any = None) -> Any:
         x = next(iter(message.content.array_records.values()))["x"].numpy()
         content = {"arrays": ArrayRecord({"x": Array(train(i, x))}), "metrics": MetricRecord({"num-examples": 1})}
         return Message(RecordDict(content), reply_to=message)
 
-    return mod(message, None, trained) if mod else trained(message)
+    return mod(message, None, run_client) if mod else run_client(message)
 
 
 def flower_fixed(cls: Any, z: float, chosen: np.ndarray = ALL, mod: Any = None) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Plugin
-from mpifed.features.privacy.accounting import GaussianRounds, solve_noise_multiplier
+from mpifed.features.privacy.accounting import GaussianRounds, solve_noise_multiplier, split_multiplier
 from mpifed.features.privacy.conflicts import PRIVATE_MEANS
 from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.features.privacy.statement import describe_privacy
@@ -127,19 +127,6 @@ def describe_study(features: Iterable[Plugin], setup: RunSpec, spent: int | None
     noise = plugin.find_noise(sums.weights)
     planned = plugin.count_planned() if plugin.rounds.probability is None else plugin.config.rounds
     return describe_privacy(plugin.table, noise, plugin.rounds, planned if spent is None else spent, sums.heaviest)
-
-
-def split_multiplier(z: float, count: float) -> float:
-    """Return the multiplier of the noise of changes, so that it and that of counted clients, σ, together cost z.
-
-    z_Δ = (z⁻² − (2σ)⁻²)^(−1/2): Andrew et al., arXiv:1905.03871 (2021), Theorem 1. UserError where σ is too small.
-    """
-    if 2 * count <= z:
-        raise UserError(
-            f"privacy.count_noise = {count:g} is wrong: with noise_multiplier = {z:.4g} the noise of the clients that "
-            f"are counted alone costs more than that, so it must be above {z / 2:.4g}"
-        )
-    return float((z**-2 - (2 * count) ** -2) ** -0.5)
 
 
 def find_layers(setup: RunSpec) -> tuple[slice, ...]:

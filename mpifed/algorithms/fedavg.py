@@ -89,7 +89,7 @@ class FedAvg(LocalSteps, tag="fedavg"):
         one_mean={"aggregate": "chosen"},
         at_home={"aggregate": "chosen"},
     )
-    asynchronous = True
+    asynchronous: ClassVar[bool | Unsupported] = True
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)

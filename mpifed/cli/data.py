@@ -20,7 +20,7 @@ from mpifed.data.labels import add_note, fit_labels
 from mpifed.data.tables.features import MissingCells
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment, experiment
-from mpifed.features.personal_parts.names import describe_sizes, parameter_sizes
+from mpifed.features.personal_parts import describe_sizes, parameter_sizes
 from mpifed.report import partition, style
 
 

@@ -59,7 +59,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.engine.devices.device_host:DeviceKernels": lambda c: c.kernels in DEVICES or wants_gpu(c),
     "mpifed.features.network_training:NetworkTraining": training,
     "mpifed.features.gradient_noise:GradientNoise": lambda c: getattr(c.problem, "noise", 0),
-    "mpifed.features.personal_models:PersonalModels": lambda c: c.record.personal and not c.personal,
+    "mpifed.features.personal_models:PersonalModels": attrgetter("record.personal"),
     "mpifed.engine.best_model:BestModel": lambda c: c.record.best or c.stop.patience,
     "mpifed.features.client_weights:ClientWeights": lambda c: c.objective.weights != "clients",
     "mpifed.features.penalty.feature:PenalisedObjective": lambda c: (
@@ -82,7 +82,7 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.engine.block_sizes:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
 
-PERSONAL = "mpifed.features.personal_parts.feature:PersonalParts"
+PERSONAL = "mpifed.features.personal_parts:PersonalParts"
 SAMPLE_COLUMNS = "mpifed.features.sample_columns:SampleColumnRules"
 
 

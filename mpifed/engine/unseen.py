@@ -18,12 +18,11 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, ReorderedDataset
 from mpifed.data.labels import join_words
-from mpifed.engine.by_client import compute_numbers, fill_missing
+from mpifed.engine.by_client import compute_numbers, fill_missing, mean_joined_model
 from mpifed.engine.plugin import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.conflicts import CONFLICTS, select_numbers
 from mpifed.features.guarantee import unseen_notes
 from mpifed.features.network_training import training_transforms
-from mpifed.features.personal_parts.feature import mean_joined_model
 from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local

@@ -205,8 +205,8 @@ def has_personal_models(method: FederatedMethod) -> bool:
 PERSONAL = [
     Conflict(
         ("record.personal", "a method without personal models"),
-        "record.personal = true is wrong: {name} has no personal models",
-        lambda c: not has_personal_models(c.algorithm),
+        "record.personal = true is wrong: {name} has no personal models, and nothing stays with clients by personal",
+        lambda c: not (c.personal or has_personal_models(c.algorithm)),
     ),
 ]
 

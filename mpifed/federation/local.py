@@ -201,7 +201,7 @@ class Local:
 
     @cached_property
     def home(self) -> Array:
-        """Which parameters stay with the clients: (n,) bool; none without ``personal``."""
+        """Mask of the parameters that stay with the clients: (n,) bool; none does without ``personal``."""
         home = np.zeros(self.n, bool) if self._study.home is None else self._study.home
         return self.xp.asarray(home)
 

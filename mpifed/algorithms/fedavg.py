@@ -87,9 +87,9 @@ class FedAvg(LocalSteps, tag="fedavg"):
         when={"aggregate": "all"},
         averaged=True,
         one_mean={"aggregate": "chosen"},
-        at_home={"aggregate": "chosen"},
+        at_home={"aggregate": "chosen", "begin": "server"},  # last models that clients keep would lack what stays
     )
-    asynchronous: ClassVar[bool | Unsupported] = True
+    asynchronous = True
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)

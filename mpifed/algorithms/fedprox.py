@@ -26,9 +26,6 @@ class FedProx(FedAvg, tag="fedprox"):
         "that of arXiv:1812.06127 needs the dissimilarity B of the f_i at every point, which no run shows"
     )
 
-    # a client's own last model would have to be joined too
-    upload = FedAvg.upload._replace(at_home={"aggregate": "chosen", "begin": "server"})
-
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-4
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
 

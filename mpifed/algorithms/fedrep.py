@@ -29,8 +29,6 @@ class FedRep(FedAvg, tag="fedrep"):
     head_epochs: Annotated[float, Meta(ge=0, description="epochs of the head in place of head_steps, if above 0")] = 0.0
     aggregate: Annotated[Literal["chosen"], Meta(description="bodies of the selected clients are averaged")] = "chosen"
 
-    asynchronous = Unsupported("mpifed keeps heads with clients in synchronous rounds alone")
-
     def sample_gradients(self, d: Array) -> Array:
         head = count_gradients(d, self.head_steps, self.head_epochs, self.batch_size, self.last_batch)
         return head + super().sample_gradients(d)

@@ -98,7 +98,7 @@ def explain_whole(method: FederatedMethod) -> str | None:
             "upload = mpifed.extend.Upload(at_home={})"
         )
     for key, value in options.items():
-        if not has_options(method, {key: value}):
+        if hasattr(method, key) and not has_options(method, {key: value}):
             return f"it can only with algorithm.{key} = {toml_value(value)}"
     if method.message_size(1)[1] != method.upload.vectors:
         return "its clients upload a number here that is about whole models"
@@ -119,8 +119,8 @@ HOME_ROWS = [
     ),
     Conflict(
         ("personal", "asynchronous"),
-        "personal is wrong with [asynchronous]: clients join what they receive with parameters of their own in synchronous "
-        "rounds alone",
+        "personal is wrong with [asynchronous]: clients join what they receive with parameters of their own in "
+        "synchronous rounds alone",
     ),
     Conflict(
         ("personal", "algorithm.certify"),

@@ -106,7 +106,6 @@ class FedRep(FedAvg):
     ``tests/features/personal_parts``.
     """
 
-    asynchronous = False
     k0 = 1
     head_steps = 10
     head_epochs = 0

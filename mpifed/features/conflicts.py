@@ -21,7 +21,7 @@ from mpifed.features.conditions import (
 from mpifed.features.conflict import Conflict, LoadedSettings, Moment
 from mpifed.features.matching import explain_mismatch
 from mpifed.features.settings import Evaluate, Experiment
-from mpifed.federation.method import HasPersonalModels, has_proximal_step
+from mpifed.federation.method import FederatedMethod, HasPersonalModels, has_proximal_step
 from mpifed.federation.traits import MeanEstimate, required_methods
 from mpifed.problems.problem import Problem
 
@@ -195,11 +195,18 @@ CHOSEN = [
         too_few_evaluations,
     ),
 ]
+
+
+def has_personal_models(method: FederatedMethod) -> bool:
+    """Return whether clients of a method have models of their own."""
+    return isinstance(method, HasPersonalModels)
+
+
 PERSONAL = [
     Conflict(
         ("record.personal", "a method without personal models"),
-        "record.personal = true is wrong: {name} has no personal models",
-        lambda c: not isinstance(c.algorithm, HasPersonalModels),
+        "record.personal = true is wrong: {name} has no personal models, and nothing stays with clients by personal",
+        lambda c: not (c.personal or has_personal_models(c.algorithm)),
     ),
 ]
 

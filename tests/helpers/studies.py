@@ -68,6 +68,10 @@ TABLES = {  # the method stands before the comma
         "flame": "",
         "flame-dp": "algorithm.noise_seed=2",
         "flame, biased": "selection=biased selection.share=0.3 selection.candidates=7",
+        "fedavg, at home": "problem={name='mlp',hidden=[9]} personal=['head.*'] record.personal=true masks={} "
+        "evaluate.unseen=2 evaluate.unseen_step=0.1 algorithm.batch_size=4",
+        "scaffold, at home": "problem={name='mlp',hidden=[9]} personal=['hidden.*'] compress.up={name='topk',k='0.2n'} "
+        "compress.down=natural record.personal=true",
         "fedadmm-deep, network": "problem=mlp problem.hidden=[9]",
     },
     "long": {

@@ -84,6 +84,7 @@ SPEAKS: dict[str, str] = {
     "evaluate.unseen_steps": "unseen",
     "evaluate.unseen_step": "unseen",
     "record.personal": "personal_models",
+    "personal": "personal_parts",
     "objective.weights": "client_weights",
     "objective.l1": "penalty",
     "objective.l2": "penalty",

@@ -1,6 +1,7 @@
 """Plug-in of the table [privacy]: who can be made private, how much noise a run has, and which ε it has spent."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class ClientPrivacy(Plugin, Callback):
 
     selector: Selector
     m = 0
+    layers: tuple[slice, ...] = ()  # of what travels
     sums: ClippedSums  # the server's end
     rounds: GaussianRounds  # what each round releases
     replayed = 0  # rounds that were run again with new noise
@@ -50,6 +52,7 @@ class ClientPrivacy(Plugin, Callback):
                 'objective.weights = "samples" gives them in methods that average models'
             )
         self.m = setup.m
+        self.layers = find_layers(setup, data) if self.table.per == "layer" else ()
         return setup
 
     def schedule(self, setup: RunSpec, data: Dataset, selector: Selector) -> Schedule | None:
@@ -57,8 +60,7 @@ class ClientPrivacy(Plugin, Callback):
         return None
 
     def transforms(self, setup: RunSpec, fed: Federation | None) -> list[ClippedSums]:
-        layers = find_layers(setup) if self.table.per == "layer" else ()
-        sums = ClippedSums(setup, self.table, layers)
+        sums = ClippedSums(setup, self.table, self.layers)
         if fed is not None:
             fed.plays_empty_rounds = True  # an empty sum has noise too
             sums.serve(self.find_noise(sums.weights), fed.schedule, self.most_clients)
@@ -129,6 +131,15 @@ def describe_study(features: Iterable[Plugin], setup: RunSpec, spent: int | None
     return describe_privacy(plugin.table, noise, plugin.rounds, planned if spent is None else spent, sums.heaviest)
 
 
-def find_layers(setup: RunSpec) -> tuple[slice, ...]:
-    """Return where the layers of a network stand among its parameters."""
-    raise NotImplementedError
+def find_layers(setup: RunSpec, data: Dataset) -> tuple[slice, ...]:
+    """Return where the arrays of a network's parameters stand in what travels; UserError for other problems."""
+    sizes = list(setup.problem.parameter_sizes(data).values())
+    if not sizes:
+        raise UserError(
+            f'privacy.per = "layer" is wrong: {setup.problem.label()} is no network and has no layers, so it must be '
+            '"model"'
+        )
+    ends = np.cumsum([0, *sizes])
+    travels = np.ones(ends[-1], bool) if setup.home is None else ~setup.home
+    moved = np.append(0, np.cumsum(travels))[ends].tolist()  # the same places among what travels
+    return tuple([slice(a, b) for a, b in pairwise(moved) if a < b])

@@ -149,8 +149,8 @@ class ClippedSums(Transform):
         if not self.layers:
             return (longest / xp.maximum(size, xp.asarray(longest)))[:, None], fits
         scale = xp.empty_like(rows)
-        count = len(self.layers) * (rows.shape[1] // self.setup.start.size)
-        for k in range(0, rows.shape[1], self.setup.start.size):
+        count = len(self.layers) * (rows.shape[1] // self.setup.shared_start.size)
+        for k in range(0, rows.shape[1], self.setup.shared_start.size):
             for layer in self.layers:
                 part = rows[:, k + layer.start : k + layer.stop]
                 least = xp.maximum(xp.sqrt(xp.vecdot(part, part)), xp.asarray(longest / math.sqrt(count)))
@@ -180,7 +180,7 @@ class ClippedSums(Transform):
         if reply.layout is None or not reply.layout.shapes:
             x = self.find_model(request)
             vectors = self.setup.algorithm.upload.vectors
-            return ReplyLayout((self.setup.start.shape if x is None else x.shape,) * vectors)
+            return ReplyLayout((self.setup.shared_start.shape if x is None else x.shape,) * vectors)
         if self.table.quantile is None:
             return reply.layout
         return ReplyLayout(reply.layout.shapes[:-1], reply.layout.names[:-1])

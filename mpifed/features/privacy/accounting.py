@@ -13,6 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 
 Accountant = Literal["pld", "rdp"]
+ACCOUNTANTS: tuple[Accountant, ...] = ("pld", "rdp")
 PRECISION = 1e-4  # relative: of ε by "pld", and of a noise multiplier that is solved for
 SMALLEST, LARGEST = 1e-2, 1e6  # noise multipliers among which one is solved for
 BITS = 7  # of the numbers of rounds that ``epsilon_bound`` takes

@@ -27,6 +27,7 @@ DATA = Pool(np.ones((M, 1)), np.zeros(M), None, np.ones(M, int))
 SLOW = {"speed": 1.0, "passes": 1.0}
 COLUMNS: dict[str, list[dict[str, Any]]] = {  # what stands in a column -> settings; one of them is enough
     "`uniform`, `cover`": [{"selection": {"share": 0.3}}],
+    "`poisson`": [{"selection": {"name": "poisson", "share": 0.3}}],
     "`cyclic`": [{"selection": {"name": "cyclic"}}, {"selection": {"name": "cyclic", "overlap": 1}}],
     "`importance`": [{"selection": "importance"}],
     "`biased`, `power-of-choice`": [{"selection": {"name": "biased", "batch_size": 0}}],

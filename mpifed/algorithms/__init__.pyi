@@ -33,6 +33,7 @@ from mpifed.algorithms.fedns import FedNS as FedNS
 from mpifed.algorithms.fedopt import FedOpt as FedOpt
 from mpifed.algorithms.fedpd import FedPD as FedPD
 from mpifed.algorithms.fedprox import FedProx as FedProx
+from mpifed.algorithms.fedrep import FedRep as FedRep
 from mpifed.algorithms.flame import Flame as Flame
 from mpifed.algorithms.flame_dp import FlameDP as FlameDP
 from mpifed.algorithms.gd import GD as GD

@@ -82,7 +82,13 @@ class FedAvg(LocalSteps, tag="fedavg"):
     theorem: ClassVar[Theorem | Unsupported] = Theorem("mpifed.theory.gradient_descent:fedavg")
 
     mean_estimate = MeanEstimate.UNBIASED
-    upload = Upload(last_upload="w", when={"aggregate": "all"}, averaged=True, one_mean={"aggregate": "chosen"})
+    upload = Upload(
+        last_upload="w",
+        when={"aggregate": "all"},
+        averaged=True,
+        one_mean={"aggregate": "chosen"},
+        at_home={"aggregate": "chosen", "begin": "server"},  # last models that clients keep would lack what stays
+    )
     asynchronous = True
 
     def round(self, fed: Federation, server: Server) -> Server:

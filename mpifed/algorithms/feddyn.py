@@ -46,7 +46,7 @@ class FedDyn(LocalEpochs, tag="feddyn"):
     step: Annotated[Step, to_tune("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
 
-    upload = Upload(feedback="error")
+    upload = Upload(feedback="error", at_home={})
     mean_estimate = MeanEstimate.UNBIASED  # at the fixed point all θ_i agree
 
     def init_client(self, f: Local) -> Client:

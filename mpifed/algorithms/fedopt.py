@@ -37,7 +37,7 @@ class FedOpt(LocalSteps, tag="fedopt"):
     aggregate: Annotated[Literal["chosen"], Meta(description="Δ is a mean over the selected clients")] = "chosen"
 
     mean_estimate = MeanEstimate.UNBIASED
-    upload = Upload(averaged=True, one_mean={})
+    upload = Upload(averaged=True, one_mean={}, at_home={})
     asynchronous = Unsupported("Δ is the step from the server's model, which moves on while clients compute")
 
     def message_size(self, n: int) -> tuple[int, int]:

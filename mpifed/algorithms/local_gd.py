@@ -27,7 +27,7 @@ class LocalGD(Algorithm, tag="local-gd"):
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}
     requires = (Requirement("lipschitz", unless=("gamma",)),)
     mean_estimate = MeanEstimate.UNBIASED
-    upload = Upload(one_mean={})
+    upload = Upload(one_mean={}, at_home={})
 
     def sample_gradients(self, d: Array) -> Array:
         return self.k0 * d

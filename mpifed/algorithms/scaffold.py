@@ -35,7 +35,7 @@ class Scaffold(LocalEpochs, tag="scaffold"):
     step: Annotated[Step, to_tune("step size γ, k over the whole run")] = Log2()
     server_lr: Annotated[Rate, Meta(description="step size of the server")] = 1.0
 
-    upload = Upload(content="change", vectors=2, feedback="error", averaged=True)
+    upload = Upload(content="change", vectors=2, feedback="error", averaged=True, at_home={})
     mean_estimate = MeanEstimate.UNBIASED  # at the fixed point all c_i are exact
     refused: ClassVar[dict[str, str]] = {
         "optimizer": "(x − y)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only"

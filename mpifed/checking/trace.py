@@ -46,7 +46,8 @@ class CallRecorder:
         if event == "call" and need and need not in self.callers and (caller := self.caller(frame.f_back)):
             self.callers[need] = caller
         if event == "return" and frame.f_code is self.select:
-            selected = self.fed.mask(value)
+            # not ``value``, which is None where a round ends because nobody is selected
+            selected = self.fed.mask(self.fed.selected)
             self.selections.append(selected)
             self.repeats += selected * frame.f_locals["repeats"]
 

@@ -20,6 +20,7 @@ from mpifed.data.labels import add_note, fit_labels
 from mpifed.data.tables.features import MissingCells
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment, experiment
+from mpifed.features.personal_parts import describe_sizes, parameter_sizes
 from mpifed.report import partition, style
 
 
@@ -52,6 +53,8 @@ def info(args: argparse.Namespace) -> str:
         return "\n\n".join([*introduction, describe_missing_cells(refused)])
     statistics = survey(dataset)
     lines = [*introduction, describe(dataset, statistics)]
+    if has_problem and config.problem.has("parameter_sizes"):  # of other models they are the columns
+        lines.append(f"parameters: {describe_sizes(parameter_sizes(config.problem, dataset))}")
     if args.output is not None:
         draw(dataset, statistics, config, args)
         lines.append(f"written to {args.output}")

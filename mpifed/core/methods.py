@@ -49,6 +49,7 @@ METHODS = {
     "fedopt": MethodEntry("fedopt:FedOpt", "FedOpt", "black", 3, 2),
     "fedpd": MethodEntry("fedpd:FedPD", "FedPD", "green", 2, 0),
     "fedprox": MethodEntry("fedprox:FedProx", "FedProx", "sky", 4, 0),
+    "fedrep": MethodEntry("fedrep:FedRep", "FedRep", "wine", 2, 4),
     "flame": MethodEntry("flame:Flame", "FLAME", "brown", 1, 0),
     "flame-dp": MethodEntry("flame_dp:FlameDP", "FLAME-DP", "brown", 5, 2),
     "gd": MethodEntry("gd:GD", "GD", "black", 0, 3),

@@ -106,6 +106,15 @@ class ClientEvaluation:
         return values
 
 
+def mean_joined_model(fed: Federation, x: Array) -> Array:
+    """Return the server's model x (n,) with the mean of what stays with the clients: (n,)."""
+    home = fed.setup.home
+    if home is None:
+        return x
+    total = fed.inspect(fed.setup.algorithm.received_model, "sum", args=(x,))
+    return np.where(home, total / fed.m, x).astype(x.dtype)
+
+
 class ClientNumbers(EnginePlugin, Callback):
     """Numbers of each client that are evaluated beside f."""
 

@@ -83,12 +83,13 @@ FEATURES: dict[str, Callable[[Experiment], Any]] = {
     "mpifed.engine.block_sizes:MeasuredBlocks": lambda c: c.block_bytes is None and c.rounds >= MEASURED,
 }
 
+PERSONAL = "mpifed.features.personal_parts:PersonalParts"
 SAMPLE_COLUMNS = "mpifed.features.sample_columns:SampleColumnRules"
 
 
 def list_features() -> list[type[Plugin]]:
     """Return the classes of all features."""
-    return [load_class(reference) for reference in (SAMPLE_COLUMNS, *FEATURES)]
+    return [load_class(reference) for reference in (SAMPLE_COLUMNS, PERSONAL, *FEATURES)]
 
 
 def list_conflicts() -> list[Conflict]:
@@ -98,8 +99,10 @@ def list_conflicts() -> list[Conflict]:
 
 def make_features(c: Experiment, survive: bool = False) -> list[Plugin]:
     """Return the features of a study; ``survive``: with the one that checks whether they survive a dying rank."""
-    features = [load_user_plugin(reference)(c) for reference in c.plugins or ()]
-    # the user's come first: the last features of mpifed examine all that is installed before them
+    # messages have no parameters that stay with the clients, whatever else changes them
+    features = [load_class(PERSONAL)(c)] if c.personal else []
+    features += [load_user_plugin(reference)(c) for reference in c.plugins or ()]
+    # then the user's: the last features of mpifed examine all that is installed before them
     features += [load_class(reference)(c) for reference, is_on in FEATURES.items() if is_on(c)]
     return [*features, load_class(SURVIVED)(c)] if survive else features
 

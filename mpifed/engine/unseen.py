@@ -18,7 +18,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset, ReorderedDataset
 from mpifed.data.labels import join_words
-from mpifed.engine.by_client import compute_numbers, fill_missing
+from mpifed.engine.by_client import compute_numbers, fill_missing, mean_joined_model
 from mpifed.engine.plugin import EnginePlugin, HostDivision, MakeHost
 from mpifed.features.conflicts import CONFLICTS, select_numbers
 from mpifed.features.guarantee import unseen_notes
@@ -141,6 +141,8 @@ class UnseenMethods:
         """Return x_i after ``steps`` steps x_i ← x_i − γ ∇f_i(x_i) from x: (c, n)."""
         X = f.xp.tile(x, (len(f), 1))
         gamma = self.size(f, x)
+        if f.home.any():
+            gamma = gamma * f.xp.astype(f.home, x.dtype)
         for _ in range(self.steps):
             X = X - gamma * f.grad(X)
         return X
@@ -225,7 +227,7 @@ class Unseen(EnginePlugin, Callback):
         return host
 
     def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float | ClientTable]:
-        return {"unseen": self.evaluate(fed, x)}
+        return {"unseen": self.evaluate(fed, mean_joined_model(fed, x))}
 
     def evaluate(self, fed: Federation, x: Array) -> ClientTable:
         """Return the unseen clients' numbers at the server's model x (n,); raise RunError where steps diverge."""

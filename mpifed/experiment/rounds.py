@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from mpifed.features.feature import Callbacks
 from mpifed.features.settings import Experiment
 from mpifed.federation.callback import ClientTable, restore_callbacks
 from mpifed.federation.method import ServerState
+from mpifed.federation.participation.selection import EmptyRound
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import divergence_advice
 from mpifed.results.recorder import Recorder
@@ -83,7 +85,12 @@ def play_round(
     begun = time.perf_counter()
     fed.begin(round)
     # rules of features ensure that the method gets the federation or the network that it takes, and its own state
-    server = algorithm.round(fed, server) if round else algorithm.replayed_rounds(algorithm.init_server(fed), replayed)  # type: ignore[arg-type]
+    if not round:
+        server = algorithm.replayed_rounds(algorithm.init_server(fed), replayed)  # type: ignore[arg-type]
+        return server, time.perf_counter() - begun
+    assert server is not None
+    with suppress(EmptyRound):  # which leaves the state as it was
+        server = algorithm.round(fed, server)  # type: ignore[arg-type]
     return server, time.perf_counter() - begun
 
 

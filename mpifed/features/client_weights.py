@@ -93,16 +93,13 @@ class WeightedAverages(Transform):
 class ClientWeights(Plugin):
     """Weights p_i of the clients' f_i."""
 
+    # Uploads are multiplied, and their noise was sized without that.
+    supports = Supports.EVERYTHING & ~Supports.PRIVACY
     unsupported: ClassVar[Reasons] = {
         Supports.PRIVACY: 'the noise of {name} is that of uploads without weights, so it must be "clients"'
     }
 
     conflicts = CONFLICTS["client_weights"]
-
-    @property
-    def supports(self) -> Supports:  # type: ignore[override]
-        # Uploads are multiplied, and their noise was sized without that; [privacy] weighs clipped ones itself.
-        return Supports.EVERYTHING if self.config.privacy is not None else Supports.EVERYTHING & ~Supports.PRIVACY
 
     factors: Array  # (m,) m p_i
     local: WeightedObjectives

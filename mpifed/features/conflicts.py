@@ -21,7 +21,7 @@ from mpifed.features.conditions import (
 from mpifed.features.conflict import Conflict, LoadedSettings, Moment
 from mpifed.features.matching import explain_mismatch
 from mpifed.features.settings import Evaluate, Experiment
-from mpifed.federation.method import HasPersonalModels, has_proximal_step
+from mpifed.federation.method import FederatedMethod, HasPersonalModels, has_proximal_step
 from mpifed.federation.traits import MeanEstimate, required_methods
 from mpifed.problems.problem import Problem
 
@@ -195,11 +195,18 @@ CHOSEN = [
         too_few_evaluations,
     ),
 ]
+
+
+def has_personal_models(method: FederatedMethod) -> bool:
+    """Return whether clients of a method have models of their own."""
+    return isinstance(method, HasPersonalModels)
+
+
 PERSONAL = [
     Conflict(
         ("record.personal", "a method without personal models"),
-        "record.personal = true is wrong: {name} has no personal models",
-        lambda c: not isinstance(c.algorithm, HasPersonalModels),
+        "record.personal = true is wrong: {name} has no personal models, and nothing stays with clients by personal",
+        lambda c: not (c.personal or has_personal_models(c.algorithm)),
     ),
 ]
 
@@ -289,6 +296,12 @@ def missing_odds(c: Experiment) -> bool:
     return c.selection.weighs_replies and getattr(c.selection, "odds", ()) is None and not c.problem.has("lipschitz")
 
 
+def needs_several(c: LoadedSettings) -> bool:
+    """Return whether clients are drawn one by one, for a method that exchanges among those of a round."""
+    method = c.config.algorithm
+    return c.selector.varies and (method.mean_estimate is MeanEstimate.COUPLED or method.participation.selections > 1)
+
+
 SELECTED = [
     Conflict(
         ('selection.name = "importance"', "a method that needs equal probabilities"),
@@ -312,6 +325,34 @@ SELECTED = [
         "selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and {selector.size} of "
         "{m} by turns are always the same sets, so it must be at least 1",
         same_sets,
+        Moment.DATA,
+    ),
+    Conflict(
+        ('selection.name = "poisson"', "a method that exchanges within the selected clients"),
+        'selection.name = "{selected}" is wrong: {name} exchanges within the selected clients alone, and a round may '
+        'have one or none, so it must be one of a fixed size, such as "uniform"',
+        needs_several,
+        Moment.DATA,
+    ),
+    Conflict(
+        ('selection.name = "poisson"', "a method that asks all clients"),
+        'selection.name = "{selected}" is wrong: {name} asks all clients in {when}, also those that are not selected, '
+        'so it must be one of a fixed size, such as "uniform"',
+        lambda c: c.selector.varies and c.config.algorithm.participation.everyone,
+        Moment.DATA,
+    ),
+    Conflict(
+        ('selection.name = "poisson"', "graph"),
+        'selection.name = "{selected}" is wrong with a table [graph]: nodes wait for their neighbours, and a round may '
+        'have one or none, so it must be one of a fixed size, such as "uniform"',
+        lambda c: c.selector.varies and c.config.graph,
+        Moment.DATA,
+    ),
+    Conflict(
+        ('selection.name = "poisson"', "algorithm.certify"),
+        'selection.name = "{selected}" is wrong with algorithm.certify = true: theorems are about rounds of a fixed '
+        'number of clients, so it must be such a one, as "uniform" is',
+        lambda c: c.selector.varies and c.config.algorithm.certify,
         Moment.DATA,
     ),
 ]
@@ -349,7 +390,7 @@ TIMED = [
     Conflict(
         ("system.availability", "a selection that needs all clients to be there"),
         'selection.name = "{selected}" is wrong with system.availability: it does not select among the clients that '
-        'are there, so it must be "uniform", "all", "biased", "power-of-choice" or "greedy"',
+        'are there, so it must be "uniform", "poisson", "all", "biased", "power-of-choice" or "greedy"',
         lambda c: c.config.system.availability and c.config.asynchronous is None and c.selector.among is None,
         Moment.DATA,
     ),

@@ -219,7 +219,9 @@ def too_few_uploads(c: LoadedSettings) -> Violation:
     if robust is None:  # an attacker needs the uploads
         return None
     minimum = system.least if system is not None and may_be_absent(c.config) else c.selector.size
-    reasons = map(robust.lacks, range(minimum, c.selector.size + 1))
+    # an empty round has no mean; with one client or more there is one
+    counts = range(1, c.m + 1) if c.selector.varies else range(minimum, c.selector.size + 1)
+    reasons = map(robust.lacks, counts)
     return next(({"why": why} for why in reasons if why), None)
 
 
@@ -330,6 +332,13 @@ MASKED = [
         ("masks", "a selection of yours by scores"),
         SCORES_SHOW,
         lambda c: c.selector.batch_size is not None,
+        Moment.DATA,
+    ),
+    Conflict(
+        ("masks", 'selection.name = "poisson"'),
+        'masks cannot be used with selection.name = "{selected}": a round may have one client, and the sum of one '
+        'upload is that upload, so it must be one of a fixed size, such as "uniform"',
+        lambda c: c.selector.varies,
         Moment.DATA,
     ),
     Conflict(

@@ -179,6 +179,13 @@ class Experiment(StudyTable, kw_only=True):
             ge=0, le=1e6, description="seconds without a sign of life of a machine that end a run on several; 0: never"
         ),
     ] = 300.0
+    personal: Annotated[
+        Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)] | None,
+        Meta(
+            description='parameters that stay with the clients, by name or pattern, such as ["head.*"] of a network; '
+            "mpifed data info STUDY lists the names"
+        ),
+    ] = None
     data: Data
     problem: Problem
     algorithm: Algorithm

@@ -287,6 +287,7 @@ class ClientCaller:
             for transform in self.transforms:
                 transform.charge(request, reply, self.count, cost)
             self.ledger.charge(request, self.count, reply.rows.shape[-1] * self.dtype.itemsize, cost)
+        # what clients encoded last is decoded first
         for transform in reversed(self.transforms):
             transform.decode(request, reply)
         self.count = reply.count or self.count

@@ -224,7 +224,10 @@ class Host:
             rows = slice(first, last) if ids is None and self.sorted else order[first:last]
             first = last
             batch = ClientBatch(f, picks, type(self.state)(*[field[picks] for field in self.state]))
-            args = request.args if request.each is None else (*request.args, request.each[rows])
+            args = request.args
+            for name in request.transforms:
+                args = self.find_transform(name).receive(request, batch, args)
+            args = args if request.each is None else (*args, request.each[rows])
             new, reply = answer(batch, *args)
             for name in request.transforms:
                 new, reply = self.find_transform(name).encode(request, batch, new, reply)

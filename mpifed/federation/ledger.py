@@ -35,12 +35,13 @@ class Ledger:
             # compressed downloads go to all clients, who must know x̂ to understand the next one
             shared, receivers = cost.down
         private = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
-        if shared or private:
+        # an empty request is no exchange
+        if receivers and (shared or private):
             self.down += 1
             self.downloads += receivers
             self.bytes_down += -(-shared // 8) * receivers + private
             self.bits_down += shared * receivers + 8 * private
-        if reply:
+        if clients and reply:
             self.up += 1
             self.uploads += clients
             each = reply if cost.bits is None else -(-cost.bits // 8)  # whole bytes

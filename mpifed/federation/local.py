@@ -43,6 +43,8 @@ class Study(Protocol):
     @property
     def role(self) -> Role: ...
     def initial(self, ids: Array) -> Array: ...
+    @property
+    def home(self) -> Array | None: ...
 
 
 class Local:
@@ -196,6 +198,12 @@ class Local:
     def role(self) -> Role:
         """Samples on which models are evaluated."""
         return self._study.role
+
+    @cached_property
+    def home(self) -> Array:
+        """Mask of the parameters that stay with the clients: (n,) bool; none does without ``personal``."""
+        home = np.zeros(self.n, bool) if self._study.home is None else self._study.home
+        return self.xp.asarray(home)
 
     def lipschitz(self) -> Array:
         """Return r_i, a Lipschitz constant of ∇f_i: (c,)."""

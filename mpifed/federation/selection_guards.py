@@ -36,6 +36,9 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
         raise InvalidReturn(
             f"returns a selector whose weights are {describe_value(result.weights)}: they have shape ({m},)"
         )
+    q = result.probability
+    if q is not None and not 0 < q <= 1:
+        raise InvalidReturn(f"returns a selector of probability {q}: it must be above 0 and at most 1")
     scored = result.batch_size is not None
 
     def select(round: int, ids: Any, again: int) -> Array | None:
@@ -48,6 +51,8 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
             except InvalidReturn as wrong:
                 raise InvalidReturn(f"returns clients that cannot be, in round {round}: the array {wrong}") from None
             count = len(clients)
+        if result.varies:
+            return clients
         if not count:
             raise InvalidReturn(f"selects nobody in round {round}: it must select {size} clients")
         if not scored and result.learn is None and count != size:
@@ -56,7 +61,7 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
 
     among = result.among
     if among is not None:
-        among = wrap_with_guard(among, require_present, name="among")
+        among = wrap_with_guard(among, require_present if result.varies else require_some_present, name="among")
     learn = result.learn
     if learn is not None:
         learn_unchecked = learn
@@ -65,9 +70,17 @@ def selector(selection: Any, result: Any, seed: int, m: int, rounds: int) -> Any
 
 
 def require_present(seed: int, ids: Any, size: int, round: int, again: int, present: Array) -> Array:
-    """Return selected clients, rising; raise InvalidReturn unless they are some of those present."""
+    """Return selected clients, rising; raise InvalidReturn unless all of them are present."""
     clients = np.sort(parse_clients(ids, present.max(initial=0) + 1))
-    if not len(clients) or not np.isin(clients, present).all():
+    if not np.isin(clients, present).all():
+        raise InvalidReturn(f"selects clients that are away, or nobody, in round {round}: it must name some present")
+    return clients
+
+
+def require_some_present(seed: int, ids: Any, size: int, round: int, again: int, present: Array) -> Array:
+    """Return selected clients, rising; raise InvalidReturn unless they are some of those present."""
+    clients = require_present(seed, ids, size, round, again, present)
+    if not len(clients):
         raise InvalidReturn(f"selects clients that are away, or nobody, in round {round}: it must name some present")
     return clients
 

@@ -14,7 +14,7 @@ from mpifed.federation.calls import ClientCaller
 from mpifed.federation.evaluation import Evaluation, EvaluationResult
 from mpifed.federation.ids import parse_client_argument
 from mpifed.federation.method import ClientMethod, ServerState
-from mpifed.federation.participation.selection import Selector, find_untaken
+from mpifed.federation.participation.selection import EmptyRound, Selector, find_untaken
 from mpifed.federation.request import EVALUATE, EVALUATE_MAXIMA, EVALUATE_SUMS, SAVE, SERVICE, Request
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
@@ -56,6 +56,8 @@ class Federation(ClientCaller):
         self.participants = ActiveSelector(selector, setup)
         self._draw = make_draw(self, self.participants)
         self._rng: np.random.Generator | None = None
+        self.plays_empty_rounds = False  # whether methods play rounds in which nobody is selected
+        self.is_skipped = False  # whether the round has ended because nobody was selected
 
     def add_transform(self, transform: AnyTransform) -> None:
         """Add a transform of messages, or one of the server's state, after others; those of f are for hosts."""
@@ -71,6 +73,7 @@ class Federation(ClientCaller):
         self.round = round
         self.calls = 0
         self._rng = None
+        self.is_skipped = False
         self.slowest = self.computing = self.mpi = 0.0
         self.schedule.begin(round)
 
@@ -91,9 +94,15 @@ class Federation(ClientCaller):
         A selection by scores sends the model x to candidates, which reply with one number; ``extra`` are further
         numbers for ``score_dual_move`` of the algorithm. With a table [system], return the selected clients that
         reply; they do ``repeats`` times the ``sample_gradients`` of the algorithm. In an asynchronous run, return the
-        clients that are not under way: all in round 1, then those that arrived last.
+        clients that are not under way: all in round 1, then those that arrived last. Where each client is drawn by
+        itself and nobody is, raise EmptyRound, which ends the round, unless ``plays_empty_rounds``.
         """
-        return self.schedule.select(lambda again: self._draw(again, x, extra), repeats)
+        selected = self.schedule.select(lambda again: self._draw(again, x, extra), repeats)
+        if selected is not None and not len(selected) and self.participants.selector.varies:
+            self.is_skipped = not self.plays_empty_rounds
+            if self.is_skipped:
+                raise EmptyRound
+        return selected
 
     @property
     def free(self) -> Array | None:
@@ -142,8 +151,8 @@ class Federation(ClientCaller):
         return mask
 
     def transform_state(self, server: ServerState) -> ServerState:
-        """Return the server's state with the model to record in its field x."""
-        for transform in self.server_transforms:
+        """Return the server's state with the model to record in its field x; after a skipped round, as it is."""
+        for transform in () if self.is_skipped else self.server_transforms:
             server = transform.transform_state(server)
         return server
 

@@ -42,6 +42,12 @@ class RunSpec(NamedTuple):
     counted: CountedWork | None = None  # None: the algorithm states its work, or nobody asks
     client_weights: Array | None = None  # (m,) weights m p_i of clients in means of uploads; None: 1 each
     records_nonfinite: bool = False  # whether an evaluation that is not finite is recorded and does not end the run
+    home: Array | None = None  # (n,) bool: parameters that stay with the clients, 0 at the server; None: none
+
+    @property
+    def shared_start(self) -> Array:
+        """The part of ``start`` that travels between server and clients: (n,), less what stays with the clients."""
+        return self.start if self.home is None else self.start[~self.home]
 
     def initial(self, ids: Array) -> Array:
         """Return the models that some clients start from: (c, n)."""

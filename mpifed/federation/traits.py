@@ -81,6 +81,7 @@ class Upload(NamedTuple):
     exact: Mapping[str, str] = NO_OPTIONS  # "up" or "down" -> why these messages must be sent unchanged
     single: MethodOptions | None = None  # options with which the server needs single uploads
     one_mean: MethodOptions | None = None  # options with which rounds use uploads in one mean only
+    at_home: MethodOptions | None = None  # options, of those it has, with which parameters may stay home
     averaged: bool = False  # whether clients' weights apply to this mean of models, not to their f_i
 
     def last(self, method: object) -> str:

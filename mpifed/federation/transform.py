@@ -17,6 +17,7 @@ from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Req
 from mpifed.federation.sums import Reduction
 
 WEIGHTED = "weighted"
+HOME = "home"  # the transform of parameters that stay with the clients: the others see what travels alone
 
 
 class MessageCost(msgspec.Struct):
@@ -111,7 +112,12 @@ class Transform:
     def mark(self, request: Request, data: Array | None = None, first: bool = False) -> None:
         """Put the transform into a request after the others, or ``first``, with ``data`` for the clients' end."""
         others = request.transforms
-        request.transforms = {self.name: data, **others} if first else {**others, self.name: data}
+        inner = {name: others[name] for name in others if name == HOME}
+        request.transforms = {**inner, self.name: data, **others} if first else {**others, self.name: data}
+
+    def receive(self, request: Request, batch: ClientBatch, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the shared arguments of a client method as the clients of a batch get them."""
+        return args
 
     def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
         """Return the new state and the upload of the clients of a batch, as the server receives it.

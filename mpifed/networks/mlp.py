@@ -42,6 +42,14 @@ class MLP(Problem, tag="mlp"):
     def decay_mask(self, data: Dataset) -> Array:
         return np.concatenate([np.arange((a + 1) * b) < a * b for a, b in self.shapes(data)])
 
+    def parameter_sizes(self, data: Dataset) -> dict[str, int]:
+        """Return the sizes of hidden.0.weight, hidden.0.bias, …, and of the last layer, head.weight and head.bias."""
+        names = [*(f"hidden.{k}" for k in range(len(self.hidden))), "head"]
+        layers = zip(names, self.shapes(data), strict=True)
+        return {
+            name: size for layer, (a, b) in layers for name, size in ((f"{layer}.weight", a * b), (f"{layer}.bias", b))
+        }
+
     def takes(self) -> Literal["classes"]:
         return "classes"
 

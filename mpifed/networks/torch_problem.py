@@ -118,6 +118,11 @@ class TorchProblem(Training):
         """Return which parameters have two or more dimensions: (n,) bool."""
         return self._make(data.n, self._score_count(data), 0).weights
 
+    def parameter_sizes(self, data: Dataset) -> dict[str, int]:
+        """Return the sizes of the trained parameters, by the names of named_parameters()."""
+        shapes = self._make(data.n, self._score_count(data), 0).shapes
+        return {name: math.prod(shape) for name, shape in shapes.items()}
+
     def _score_count(self, data: Dataset) -> int:
         """Return the number of scores for each sample; raise ValueError if the labels do not go with the loss."""
         if not self.classifies():

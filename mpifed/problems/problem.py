@@ -110,6 +110,10 @@ class Problem(Component):
         """Return which parameters weight decay applies to, without biases and norms: (n,) bool. By default all."""
         return np.ones(self.dim(data), bool)
 
+    def parameter_sizes(self, data: Dataset) -> dict[str, int]:
+        """Return the names of parameters, in their order in x, and their numbers of entries; by default no names."""
+        return {}
+
     def takes(self) -> LabelKind:
         """Return the labels of this problem: "numbers", "classes" 0, 1 … C−1, "binary", 0 and 1 or -1 and 1, or
         "survival", times with a minus where censored."""

@@ -22,9 +22,9 @@ below the table.
 Not covered: speed; the papers' own experiments, which the [outcomes](outcomes.md) are about; methods without a public
 program, and what these programs have that mpifed has not; FedDCD.jl and u-FedNL, which were not run; and whatever is
 not in the column *compared*.
-Trajectories of repositories were recorded once, in double precision, those of MATLAB programs under Octave; packages
-run beside mpifed. The numbers are those of one machine, rounded up to one digit, and on others the last bits differ:
-the test of this page allows for ten times as much.
+Trajectories of repositories were recorded once, in double precision, those of MATLAB programs under Octave, and so was
+what Flower, pfl-research and Opacus compute; other packages run beside mpifed. The numbers are those of one machine,
+rounded up to one digit, and on others the last bits differ: the test of this page allows for ten times as much.
 """
 COLUMNS = ("method", "program", "commit", "compared", "x", "f", "reason")
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")

@@ -144,7 +144,19 @@ def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(s
         assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
 
 
-TAKES = ["fedavg", "fedopt", "fedprox", "fedpd", "flame", "flame-dp", "pfedme", "fedadmm-deep", "ditto", "apfl"]
+TAKES = [
+    "fedavg",
+    "fedopt",
+    "fedprox",
+    "fedpd",
+    "flame",
+    "flame-dp",
+    "pfedme",
+    "fedadmm-deep",
+    "ditto",
+    "apfl",
+    "fedrep",
+]
 TAKES += ["feddyn", "fednova", "fedbuff", "q-fedavg"]
 
 

@@ -59,6 +59,7 @@ OPTIONS: dict[str, list[Table]] = {  # a study takes one of them; plain ones tak
     "accfeddcd": [{}, {"solver": GD, "r": 0.3, "kappa": 0.2}, {"model": "random", "solver": GD}],
     "ad-admm": [{}, {"rho": 0.5, "gamma": 1.0, "solver": GD}],
     "apfl": [{}, {**BATCHES, "aggregate": "all"}],
+    "fedrep": [{}, {**BATCHES, "head_epochs": 1}],
     "dgd": [{}, {"order": "adapt-combine", "k0": 2}],
     "diana": [{"compressor": {"name": "randk", "k": 2}}, {"compressor": "natural"}],
     "ditto": [{}, {"batch_size": 3, "optimizer": "momentum"}],

@@ -37,6 +37,7 @@ STEPS = "system.partial = true is wrong: clients of {} cannot take fewer local s
 TURNS = "selection.overlap = 0 is wrong: {} exchanges within the selected clients alone, and 3 of 9 by turns are always"
 NONE_ARRIVES = "asynchronous.arrivals = 3 is wrong"
 ALL = {"algorithm": {"name": "fedavg", "aggregate": "all"}}
+HOME = {"personal": ["x0"]}
 DRAWN = {"name": "erdos-renyi", "redraw": True}
 ODDS = {"name": "importance", "odds": [1.0] * 9}
 SAMPLES, SAMPLED = {"objective": {"weights": "samples"}}, 'objective.weights = "samples" is wrong:'
@@ -100,6 +101,15 @@ TOLD = [  # settings -> how the sentence begins
     ({"kernels": "torch", "problem": "mlp"}, 'kernels = "torch" is wrong: mlp does not compute with tensors on a devi'),
     ({"kernels": "cuda", "algorithm": "newton"}, 'kernels = "cuda" is wrong: newton needs the matrices ∇²f_i, which a'),
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
+    (HOME | {"algorithm": "gd"}, "personal is wrong: gd cannot leave parameters with the clients, because it does not"),
+    (HOME | {"algorithm": "ditto"}, "personal is wrong: ditto cannot leave parameters with the clients, because its"),
+    (HOME | ALL, "personal is wrong: fedavg cannot leave parameters with the clients, because it can only with algor"),
+    (
+        HOME | {"algorithm": {"name": "fedopt", "server": "fedexp"}},
+        "personal is wrong: fedopt cannot leave parameters with the clients, because its clients upload a number here",
+    ),
+    (HOME | AWAY, "personal is wrong with [asynchronous]: clients join what they receive"),
+    (HOME | {"algorithm": {"name": "fedavg", "certify": True}}, "algorithm.certify = true is wrong with personal"),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
     ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),
     ({"graph": "ring"}, 'graph = "ring" is wrong: fedavg has a server; the methods on graphs are aug-dgm, beer, '),

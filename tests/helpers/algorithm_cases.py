@@ -60,6 +60,7 @@ SETTINGS = {
     "flame-dp": MOREAU | {"clip": 5.0, "noise_multiplier": 0.0},
     "ditto": {"step": constant(0.02)},
     "apfl": {"step": constant(0.02)},
+    "fedrep": {"step": constant(0.02), "k0": 5},
     "pfedme": {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 0},
     "fedadmm-deep": {"rho": 1.0, "lr": 0.02, "batch_size": 0},
     "local-gd": {"gamma": 0.02},

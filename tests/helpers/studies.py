@@ -40,6 +40,8 @@ TABLES = {  # the method stands before the comma
         "fedavg, power-of-choice": "selection={name='power-of-choice',count=3,candidates=7,batch_size=4}",
         "scaffold, float32": "algorithm.batch_size=4 dtype=float32",
         "fedadmm, compressed": "compress.up=natural dtype=float32",
+        "scaffold, private": "masks.sums=masked privacy={clip=0.1,noise_multiplier=1.0,quantile=0.7,count_noise=0.9,"
+        "noise_seed=3}",
         "scaffold, compressed": "compress.down={name='topk',k=3} compress.up=natural",
     },
     "logistic": dict.fromkeys(["feddcd", "accfeddcd", "fedepm", "proxskip", "sfedavg", "sfedprox"], "")
@@ -68,6 +70,12 @@ TABLES = {  # the method stands before the comma
         "flame": "",
         "flame-dp": "algorithm.noise_seed=2",
         "flame, biased": "selection=biased selection.share=0.3 selection.candidates=7",
+        "fedavg, at home": "problem={name='mlp',hidden=[9]} personal=['head.*'] record.personal=true masks={} "
+        "evaluate.unseen=2 evaluate.unseen_step=0.1 algorithm.batch_size=4",
+        "scaffold, at home": "problem={name='mlp',hidden=[9]} personal=['hidden.*'] compress.up={name='topk',k='0.2n'} "
+        "compress.down=natural record.personal=true",
+        "fedavg, private": "problem={name='mlp',hidden=[9]} personal=['head.*'] selection={name='poisson',share=0.2} "
+        "privacy={clip=0.01,noise_multiplier=0.5,per='layer',noise_seed=3}",
         "fedadmm-deep, network": "problem=mlp problem.hidden=[9]",
     },
     "long": {

@@ -117,6 +117,8 @@ CASES = [
     Case("pfedme", SOFTMAX, {"lam": 1.5, "eta": 0.3, "lr": 0.1, "epochs": 4, "begin": "server"}, FULL),
     Case("ditto", SOFTMAX, {"k0": 3, "lam": 1.5, "lr": 0.1, "inner": 4, "step": step("log2", 0.8)}),
     Case("ditto", LEAST_SQUARES, {"k0": 2, "lam": 0.3, "aggregate": "all", "scale": "1/m", "step": step("log2", 0.4)}),
+    Case("fedrep", SOFTMAX, {"k0": 3, "head_steps": 2, "step": step("log2", 0.8)}),
+    Case("fedrep", LOGISTIC, {"epochs": 3, "scale": "1/m", "step": step("constant", 0.9)}, FULL),
     Case("apfl", SOFTMAX, {"k0": 4, "alpha": 0.7, "step": step("log2", 0.8)}),
     Case("apfl", LOGISTIC, {"epochs": 3, "alpha": 0.3, "scale": "1/m", "step": step("constant", 0.9)}, FULL),
     Case("pfedme", LOGISTIC, {"lam": 4.0, "lr": 0.05, "epochs": 2, "weight_decay": 0.2}),

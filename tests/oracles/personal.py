@@ -98,6 +98,26 @@ class Ditto(FedAvg):
         return self.personal(self.theta)
 
 
+class FedRep(FedAvg):
+    """FedRep with full gradients, of a model all of whose coordinates are its body.
+
+    Source: L. Collins, H. Hassani, A. Mokhtari and S. Shakkottai, "Exploiting shared representations for personalized
+    federated learning", 2021, arXiv 2102.07078, Algorithm 1, with k0 steps of the body of one size. Heads are in
+    ``tests/features/personal_parts``.
+    """
+
+    k0 = 1
+    head_steps = 10
+    head_epochs = 0
+
+    def begin(self, i):
+        w = self.x
+        gamma = self.gammas(i)[0]
+        for _ in range(self.count):
+            w = w - gamma * self.slope(i, w)
+        return w
+
+
 class APFL(FedAvg):
     """APFL with full gradients: FedAvg, and beside it a model v_i of every client, mixed with the local one.
 

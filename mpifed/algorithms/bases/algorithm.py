@@ -112,6 +112,10 @@ class Queries(Component, kw_only=True):
         """Return each client's odds for selection by importance, and its term of the factor of a set: (c,) each."""
         return f.lipschitz(), f.xp.ones(len(f))
 
+    def received_model(self, f: Local, client: Any, x: Array) -> Array:
+        """Return the models that clients compute with: (c, n); not the server's x where parameters stay with them."""
+        return f.xp.broadcast_to(x, (len(f), f.n))
+
     def certificate(self, known: StudyConstants) -> Certificate:
         """Return which conditions of the method's theorem hold for the study's constants ``known``."""
         theorem = vars(type(self)).get("theorem")  # not inherited: a derived method may change anything

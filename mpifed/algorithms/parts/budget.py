@@ -40,7 +40,7 @@ def import_accounting() -> Any:
         import dp_accounting.rdp
     except ImportError:
         raise UserError(
-            "noise = \"clipped\" accounts for its budget with dp-accounting: pip install 'mpifed[privacy]'"
+            "noise that guarantees privacy is accounted for with dp-accounting: pip install 'mpifed[privacy]'"
         ) from None
     return dp_accounting
 

@@ -84,6 +84,7 @@ SPEAKS: dict[str, str] = {
     "evaluate.unseen_steps": "unseen",
     "evaluate.unseen_step": "unseen",
     "record.personal": "personal_models",
+    "personal": "personal_parts",
     "objective.weights": "client_weights",
     "objective.l1": "penalty",
     "objective.l2": "penalty",
@@ -126,7 +127,7 @@ def list_parts(c: Experiment, features: list[Plugin]) -> Iterator[RunPart]:
     yield from options_of(c.data)
     yield from keys(c)
     for feature in features:
-        yield feature_part(feature, c)
+        yield cover_uploads(feature_part(feature, c), c)
 
 
 def components(table: StudyTable, path: str) -> Iterator[RunPart]:
@@ -143,9 +144,9 @@ def components(table: StudyTable, path: str) -> Iterator[RunPart]:
 
 
 def cover_uploads(part: RunPart, c: Experiment) -> RunPart:
-    """Return a part; that of a method keeps privacy with a table [privacy], which clips and counts what it uploads."""
-    of_method = c.privacy is not None and part.named.startswith("algorithm")
-    return part._replace(supports=part.supports | Supports.PRIVACY) if of_method else part
+    """Return a part; methods and weights keep privacy with a table [privacy], which clips and weighs uploads itself."""
+    covered = c.privacy is not None and part.named.startswith(("algorithm", "objective.weights"))
+    return part._replace(supports=part.supports | Supports.PRIVACY) if covered else part
 
 
 def make_part(named: str, speaker: PromisingComponent) -> RunPart:

@@ -20,15 +20,15 @@ def find_origin(request: Request, setup: RunSpec) -> Array | float:
     """Return the received model (n,) of which uploads are changes, or 0 for uploads that are no models."""
     if setup.algorithm.upload.content != "model":
         return NOWHERE
-    models = (a for a in request.args if np.shape(a) == setup.start.shape)
+    models = (a for a in request.args if np.shape(a) == setup.shared_start.shape)
     return next(models, NOWHERE)
 
 
 def check_vectors(reply: object, request: Request, setup: RunSpec) -> Array:
     """Return the reply of c clients (c, n); raise UserError where it is anything else than one vector each."""
-    if type(reply) is not np.ndarray or reply.shape[1:] != setup.start.shape:
+    if type(reply) is not np.ndarray or reply.shape[1:] != setup.shared_start.shape:
         raise UserError(
             f"the client method {request.method} of {setup.algorithm.label()} uploads something else than one vector "
-            f"of n = {setup.start.size} numbers, so neither attack nor robust can be used with it"
+            f"of n = {setup.shared_start.size} numbers, so neither attack nor robust can be used with it"
         )
     return reply

@@ -30,7 +30,7 @@ class Compression(Plugin, Callback):
         return self.config.compress
 
     def prepare(self, setup: RunSpec, data: Dataset) -> RunSpec:
-        n = setup.start.size
+        n = setup.shared_start.size
         self.numbers = n * (n + 1) // 2 if "hess" in required_methods(setup.algorithm) else n  # numbers in a message
         return setup
 

@@ -73,7 +73,7 @@ class MessageCompression(Transform):
         """Return x̂, which all clients have after this message, and update the memory."""
         assert self.down is not None
         # memory begins at the first model, which both sides know, and at 0 for what is no model
-        start = self.setup.start if x.shape == self.setup.start.shape else np.zeros_like(x)
+        start = self.setup.shared_start if x.shape == self.setup.shared_start.shape else np.zeros_like(x)
         memory = self.server_state.get(name, np.zeros_like(x))
         self.server_state[name] = memory + contract(self.down, (x - (start + memory))[None], lambda: [draws])[0]
         return start + self.server_state[name]
@@ -82,7 +82,7 @@ class MessageCompression(Transform):
         """Return the bits of one client's upload; None without a compressor of uploads."""
         if self.table.up is None:
             return None
-        size = self.setup.start.itemsize
+        size = self.setup.shared_start.itemsize
         return sum(self.table.up.bits(entry_count(shape), size) if shape else 8 * size for shape in shapes)
 
     def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
@@ -99,7 +99,10 @@ class MessageCompression(Transform):
             return new._replace(**{request.last: before + contract(self.up, after - before, draws)}), upload
         if upload is None:
             return new, upload
-        models = self.setup.start.shape, (len(f), *self.setup.start.shape)  # one for all clients, or one each
+        models = (
+            self.setup.shared_start.shape,
+            (len(f), *self.setup.shared_start.shape),
+        )  # one for all clients, or one each
         x = next((a for a in request.args if np.shape(a) in models), 0.0)
         parts = tuple(
             [
@@ -126,8 +129,8 @@ class MessageCompression(Transform):
         """Return û of the uploads ``part`` (c, …) of a batch, and update the memory."""
         assert self.up is not None
         u = part.reshape(len(part), -1)
-        models = self.algorithm.upload.content in MODELS and u.shape[1] == self.setup.start.size
-        start, x = (self.setup.start, x) if models else (0.0, 0.0)
+        models = self.algorithm.upload.content in MODELS and u.shape[1] == self.setup.shared_start.size
+        start, x = (self.setup.shared_start, x) if models else (0.0, 0.0)
         if self.feedback == "none":
             return (x + self.up.compress(u - x, draws)).reshape(part.shape)
         memory = self.client_state.at(batch, name, u)

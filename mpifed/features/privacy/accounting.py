@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
 
+import numpy as np
+
 from mpifed.algorithms.parts.budget import import_accounting
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 
 Accountant = Literal["pld", "rdp"]
+ACCOUNTANTS: tuple[Accountant, ...] = ("pld", "rdp")
 PRECISION = 1e-4  # relative: of ε by "pld", and of a noise multiplier that is solved for
 SMALLEST, LARGEST = 1e-2, 1e6  # noise multipliers among which one is solved for
 BITS = 7  # of the numbers of rounds that ``epsilon_bound`` takes
+HUGE = 500.0  # an ε of "rdp" from which on "pld" has the same: the distributions would be long, and protect nobody
 
 
 class PrivateRounds(Protocol):
@@ -51,7 +55,7 @@ class GaussianRounds(NamedTuple):
     @property
     def accountants(self) -> tuple[Accountant, ...]:
         """Return by what ε is computed, the smallest first."""
-        return "pld", "rdp"
+        return ACCOUNTANTS
 
     @property
     def relation(self) -> str:
@@ -67,13 +71,16 @@ class GaussianRounds(NamedTuple):
         if by == "rdp" or self.probability_of_client() < 1:
             return sampled_epsilon(self.deviation(), self.probability_of_client(), rounds, delta, by)
         # a sum of rounds without sampling is one Gaussian mechanism, whose ε is known exactly
-        return float(import_accounting().get_epsilon_gaussian(self.deviation() / math.sqrt(rounds), delta))
+        with np.errstate(divide="ignore"):
+            return float(import_accounting().get_epsilon_gaussian(self.deviation() / math.sqrt(rounds), delta))
 
     def epsilon_bound(self, rounds: int, delta: float, by: Accountant = "pld") -> float:
-        """Return the ε of ``rounds`` rounded up to 7 bits, by at most 1.6 %.
+        """Return the ε of ``rounds``, which are rounded up by at most 1.6 % where an ε takes long to compute.
 
-        A run that asks each round computes few of them: 570 in 10,000 rounds.
+        A run that asks each round computes few of them, 570 in 10,000 rounds.
         """
+        if by == "rdp" or self.probability_of_client() == 1:
+            return self.epsilon(rounds, delta, by)
         step = 1 << max(rounds.bit_length() - BITS, 0)
         return self.epsilon(-(-rounds // step) * step, delta, by)
 
@@ -130,7 +137,7 @@ def split_multiplier(noise_multiplier: float, count_noise: float) -> float:
     return float((noise_multiplier**-2 - (2 * count_noise) ** -2) ** -0.5)
 
 
-def epsilon_of_rdp(orders: Sequence[float], rdp: Sequence[float] | Array, delta: float) -> float:
+def epsilon_of_rdp(orders: Sequence[float] | Array, rdp: Sequence[float] | Array, delta: float) -> float:
     """Return the ε at ``delta`` of a mechanism with the Rényi divergence ``rdp`` at each of ``orders``."""
     return float(import_accounting().rdp.compute_epsilon(orders, rdp, delta)[0])
 
@@ -140,10 +147,10 @@ def sampled_epsilon(deviation: float, probability: float, rounds: int, delta: fl
     """Return the ε of ``rounds`` of a Gaussian mechanism under Poisson sampling."""
     orders, curve = renyi_curve(deviation, probability)
     renyi = epsilon_of_rdp(list(orders), rounds * curve, delta)
-    if by == "rdp" or not 0 < renyi < math.inf:
+    if by == "rdp" or not 0 < renyi < HUGE:
         return renyi
-    # Rounding losses up to a grid of width h adds about rounds·h²/ε to ε; a power of two, to share what is computed.
-    width = max(min(math.sqrt(PRECISION / rounds) * renyi, 2.0**-8), renyi * 2e-4)
+    # a grid of width h adds about rounds·h²/ε to ε; powers of two, so that distributions of one round are shared
+    width = max(min(math.sqrt(PRECISION / rounds) * renyi, 2.0**-10), renyi * 2e-4)
     loss = privacy_loss(deviation, probability, 2.0 ** math.floor(math.log2(width)))
     return float(loss.self_compose(rounds).get_epsilon_for_delta(delta))
 

@@ -149,7 +149,7 @@ class DistributedDiscreteGaussian(Mechanism, tag="distributed-discrete-gaussian"
         grid = self.find_grid(release.bound, release.deviation, sums)
         if release.deviation and grid.scale < SHORTEST_SCALE:
             self.refuse_bits(release, sums)
-        return np.array([*grid, sums.bits, release.shared.integers(2**53)], np.float64)
+        return np.array([*grid, sums.bits, release.shared], np.float64)
 
     def refuse_bits(self, release: Release, sums: SumSizes) -> None:
         """Raise UserError for a modulus so small that a client's noise is less than half a step."""

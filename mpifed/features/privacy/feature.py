@@ -1,6 +1,7 @@
 """Plug-in of the table [privacy]: who can be made private, how much noise a run has, and which ε it has spent."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Plugin
-from mpifed.features.privacy.accounting import PrivateRounds, solve_noise_multiplier
+from mpifed.features.privacy.accounting import PrivateRounds, solve_noise_multiplier, split_multiplier
 from mpifed.features.privacy.conflicts import PRIVATE_MEANS
 from mpifed.features.privacy.mechanisms import SumSizes
 from mpifed.features.privacy.private_means import PrivateMeans
@@ -33,6 +34,7 @@ class ClientPrivacy(Plugin, Callback):
 
     selector: Selector
     m = 0
+    layers: tuple[slice, ...] = ()  # of what travels
     sums: ClippedSums  # the server's end
     sizes: SumSizes
     rounds: PrivateRounds  # what each round releases
@@ -52,6 +54,7 @@ class ClientPrivacy(Plugin, Callback):
                 'objective.weights = "samples" gives them in methods that average models'
             )
         self.m = setup.m
+        self.layers = find_layers(setup, data) if self.table.per == "layer" else ()
         return setup
 
     def schedule(self, setup: RunSpec, data: Dataset, selector: Selector) -> Schedule | None:
@@ -59,8 +62,7 @@ class ClientPrivacy(Plugin, Callback):
         return None
 
     def transforms(self, setup: RunSpec, fed: Federation | None) -> list[ClippedSums]:
-        layers = find_layers(setup) if self.table.per == "layer" else ()
-        sums = ClippedSums(setup, self.table, layers)
+        sums = ClippedSums(setup, self.table, self.layers)
         if fed is not None:
             fed.plays_empty_rounds = True  # an empty sum has noise too
             self.sizes = self.find_sizes(setup)
@@ -76,7 +78,7 @@ class ClientPrivacy(Plugin, Callback):
             most = fewest = self.selector.size
         if system is not None and system.absence():
             fewest = min(fewest, system.least)
-        numbers = setup.algorithm.upload.vectors * setup.start.size
+        numbers = setup.algorithm.upload.vectors * setup.shared_start.size
         return SumSizes(numbers, fewest, most, 0 if masks is None else masks.bits)
 
     def find_noise(self, weights: Array | None) -> Noise:
@@ -121,8 +123,9 @@ class ClientPrivacy(Plugin, Callback):
         delta = self.table.delta
         columns: dict[str, float | ClientTable] = {}
         if self.rounds.noise_multiplier:
-            for by in self.rounds.accountants:
-                columns[f"epsilon_{by}"] = self.rounds.epsilon_bound(spent, delta, by)
+            # the last one is exact; those before are rounded up, or they would cost as much as the rounds
+            spend = self.rounds.epsilon if fed.round == self.config.rounds else self.rounds.epsilon_bound
+            columns |= {f"epsilon_{by}": spend(spent, delta, by) for by in self.rounds.accountants}
         if self.table.quantile is not None:
             columns["clip"] = self.sums.bound
         return columns
@@ -143,19 +146,15 @@ def describe_study(features: Iterable[Plugin], setup: RunSpec, spent: int | None
     return describe_privacy(plugin.table, noise, plugin.rounds, planned if spent is None else spent, sums.heaviest)
 
 
-def split_multiplier(z: float, count: float) -> float:
-    """Return the multiplier of the noise of changes, so that it and that of counted clients, σ, together cost z.
-
-    z_Δ = (z⁻² − (2σ)⁻²)^(−1/2): Andrew et al., arXiv:1905.03871 (2021), Theorem 1. UserError where σ is too small.
-    """
-    if 2 * count <= z:
+def find_layers(setup: RunSpec, data: Dataset) -> tuple[slice, ...]:
+    """Return where the arrays of a network's parameters stand in what travels; UserError for other problems."""
+    sizes = list(setup.problem.parameter_sizes(data).values())
+    if not sizes:
         raise UserError(
-            f"privacy.count_noise = {count:g} is wrong: with noise_multiplier = {z:.4g} the noise of the clients that "
-            f"are counted alone costs more than that, so it must be above {z / 2:.4g}"
+            f'privacy.per = "layer" is wrong: {setup.problem.label()} is no network and has no layers, so it must be '
+            '"model"'
         )
-    return float((z**-2 - (2 * count) ** -2) ** -0.5)
-
-
-def find_layers(setup: RunSpec) -> tuple[slice, ...]:
-    """Return where the layers of a network stand among its parameters."""
-    raise NotImplementedError
+    ends = np.cumsum([0, *sizes])
+    travels = np.ones(ends[-1], bool) if setup.home is None else ~setup.home
+    moved = np.append(0, np.cumsum(travels))[ends].tolist()  # the same places among what travels
+    return tuple([slice(a, b) for a, b in pairwise(moved) if a < b])

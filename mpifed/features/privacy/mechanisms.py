@@ -26,13 +26,13 @@ class Release(NamedTuple):
     """One noisy sum: vectors of length ``bound`` at most, and noise of standard ``deviation`` on each number.
 
     ``rng``: the stream of a noise_seed; None: noise comes from the entropy of the operating system. ``shared``: a
-    stream whose numbers clients may know.
+    seed below 2^53 of this sum, which clients know.
     """
 
     bound: float
     deviation: float
-    rng: np.random.Generator | None
-    shared: np.random.Generator
+    rng: np.random.Generator | None = None
+    shared: int = 0
 
 
 class SumSizes(NamedTuple):

@@ -67,7 +67,8 @@ class ClippedSums(Transform):
         longest = self.bound * self.heaviest
         seed = self.table.noise_seed
         rng = None if seed is None else stream(seed, "noise", *key)
-        return Release(longest, self.noise.multiplier * longest, rng, stream(self.setup.seed, "privacy", *key))
+        shared = int(stream(self.setup.seed, "privacy", *key).integers(2**53))
+        return Release(longest, self.noise.multiplier * longest, rng, shared)
 
     def begin(self, request: Request, cost: MessageCost) -> None:
         """Mark the mean of a round; raise UserError for other requests that bring what clients computed."""
@@ -158,8 +159,8 @@ class ClippedSums(Transform):
         if not self.layers:
             return (longest / xp.maximum(size, xp.asarray(longest)))[:, None], fits
         scale = xp.empty_like(rows)
-        count = len(self.layers) * (rows.shape[1] // self.setup.start.size)
-        for k in range(0, rows.shape[1], self.setup.start.size):
+        count = len(self.layers) * (rows.shape[1] // self.setup.shared_start.size)
+        for k in range(0, rows.shape[1], self.setup.shared_start.size):
             for layer in self.layers:
                 part = rows[:, k + layer.start : k + layer.stop]
                 least = xp.maximum(xp.sqrt(xp.vecdot(part, part)), xp.asarray(longest / math.sqrt(count)))
@@ -190,7 +191,7 @@ class ClippedSums(Transform):
         if reply.layout is None or not reply.layout.shapes:
             x = self.find_model(request)
             vectors = self.setup.algorithm.upload.vectors
-            return ReplyLayout((self.setup.start.shape if x is None else x.shape,) * vectors)
+            return ReplyLayout((self.setup.shared_start.shape if x is None else x.shape,) * vectors)
         if not self.extra:
             return reply.layout
         return ReplyLayout(reply.layout.shapes[:-1], reply.layout.names[:-1])

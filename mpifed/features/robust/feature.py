@@ -105,7 +105,7 @@ class RobustRows(Transform):
         if self.name not in request.transforms:
             return
         if not self.averaging.by_column:
-            before = self.server_state.get(LAST, np.zeros_like(self.setup.start))
+            before = self.server_state.get(LAST, np.zeros_like(self.setup.shared_start))
             self.server_state[LAST] = reply.rows = self.averaging.mean(request, reply.rows, before)
         reply.rows = reply.rows + find_origin(request, self.setup)
         reply.count = 1  # fed.mean divides by it

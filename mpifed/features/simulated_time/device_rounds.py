@@ -112,7 +112,7 @@ class DeviceRounds(Schedule):
             factor = devices.factor(everyone, self.round, self.again)
             waited = devices.times(everyone, factor, work, *devices.bytes)
         patience = system.deadline or 0.0 if late.any() else 0.0
-        self.seconds += max(float(waited.max()), patience)
+        self.seconds += max(float(waited.max(initial=0.0)), patience)
         if steps is not None and self.every is not None:
             self.steps = steps[replies]
             self.shortened += int((self.steps < self.every[ids[replies]]).sum())

@@ -169,7 +169,7 @@ class SimulatedDevices:
 
 def message_sizes(setup: RunSpec, compressors: Mapping[str, Compressor]) -> list[float]:
     """Return the bytes that a selected client downloads and uploads for each selection."""
-    n = setup.start.size
+    n = setup.shared_start.size
     size = setup.start.itemsize
     sizes = []
     for count, way in zip(setup.algorithm.message_size(n), ("down", "up"), strict=True):

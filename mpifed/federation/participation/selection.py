@@ -30,13 +30,18 @@ ALL_CLIENTS = '{name} guarantees privacy here for sums that have the noise of al
 OF_ALL = {Supports.SUMS: ALL_CLIENTS}
 
 
+class EmptyRound(Exception):
+    """The end of a round in which nobody is selected: nothing travels, and server and clients stay as they were."""
+
+
 class Selector(NamedTuple):
     """A selector of ``size`` = |S| clients a round; ``select(round, again)`` returns them, rising, or None for all.
 
     Rounds count from 1; ``again`` > 0 is a further selection in the round. ``learn`` makes the selector from the
     replies of all clients to ``importance`` of the algorithm; before that, it selects nobody.
     ``among(seed, size, round, again, present)`` selects ``size`` of the clients ``present``, or all of them if they are
-    fewer, rising, where others are away; of a selection by scores these are the candidates.
+    fewer, rising, where others are away; of a selection by scores these are the candidates. With ``probability``
+    clients are drawn one by one, each independently of the others, and ``size`` is their expected number, rounded up.
 
         >>> every_second = mpifed.extend.Selector(2, lambda round, again: np.array([0, 2]))
         >>> every_second.select(1, 0)
@@ -51,14 +56,20 @@ class Selector(NamedTuple):
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
     among: Callable[..., Array] | None = None  # None: the selection needs all clients to be there
-    probability: float | None = None  # with which each client is drawn by itself; None: other laws
+    probability: float | None = None  # with which each client is drawn, independently; None: drawn together
+
+    @property
+    def varies(self) -> bool:
+        """True if any number of clients may be selected in a round, also none."""
+        return self.probability is not None and self.probability < 1
 
     def supported_promises(self, m: int) -> OptionPromises:
         """Return the promises that a run of m clients supports with this selector."""
-        # Every field except size, select, weights and among makes it ask clients; so may fields added later.
-        if self._replace(weights=None, among=None) != Selector(self.size, self.select):
+        # Every field except these and size and select makes it ask clients; so may fields added later.
+        if self._replace(weights=None, among=None, probability=None) != Selector(self.size, self.select):
             return OptionPromises(Supports.REPEATED | Supports.DEVICES, DATA_SHOW)
-        return OptionPromises(Supports.EVERYTHING if self.size >= m else Supports.EVERYTHING & ~Supports.SUMS, OF_ALL)
+        of_all = self.size >= m and not self.varies
+        return OptionPromises(Supports.EVERYTHING if of_all else Supports.EVERYTHING & ~Supports.SUMS, OF_ALL)
 
 
 class Selection(Component):
@@ -74,6 +85,7 @@ class Selection(Component):
     choices: ClassVar[dict[str, str]] = {
         "all": "mpifed.federation.participation.selection:All",
         "uniform": "mpifed.federation.participation.selection:UniformSelection",
+        "poisson": "mpifed.federation.participation.selection:Poisson",
         "cover": "mpifed.federation.participation.selection:Cover",
         "cyclic": "mpifed.features.selection_laws.feature:Cyclic",
         "importance": "mpifed.features.selection_laws.importance:Importance",
@@ -116,8 +128,7 @@ class SizedSelection(Selection):
 
     def size(self, m: int) -> int:
         if self.count is None:
-            # 0.3 · 10 is 3.0000000000000004 in binary: without the 1e-9 that would be 4 clients
-            return max(1, math.ceil(self.share * m - 1e-9))
+            return count_clients(self.share, m)
         if not 1 <= self.count <= m:
             raise UserError(f"selection.count = {self.count} is wrong: it must be between 1 and the {m} clients")
         return self.count
@@ -133,6 +144,33 @@ class UniformSelection(SizedSelection, tag="uniform"):
         size = self.size(m)
         # r, k: round and the number of the selection in it
         return Selector(size, lambda r, k: None if size == m else draw_clients(seed, r, k, m, size), among=draw_among)
+
+
+class Poisson(Selection, tag="poisson"):
+    """Each client with probability q = ``share``, independently of the others, drawn anew every round.
+
+    A round has q·m clients on average, and sometimes none. Such an empty round changes nothing: no message travels, and
+    server and clients stay as they were. A method that selects again within a round gives up a round in which one of
+    its draws is empty. Where a method needs the number of clients beforehand, it takes ⌈q·m⌉. With clients absent
+    ([system]), each of those present is drawn with probability q.
+    """
+
+    # Drawn from seed and round; the selector knows whether sums are over all clients.
+    supports = Supports.EVERYTHING
+
+    share: Annotated[float, Meta(gt=0, le=1, description="probability q of each client in a round")] = 0.5
+
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        q = self.share
+
+        def select(round: int, again: int) -> Array | None:
+            return None if q == 1 else np.flatnonzero(draw_independently(seed, round, again, m, q))
+
+        def among(seed: int, size: int, round: int, again: int, present: Array) -> Array:
+            # of the draws for all clients, so that a client is drawn or not whoever else is there
+            return present[draw_independently(seed, round, again, m, q)[present]]
+
+        return Selector(count_clients(q, m), select, among=among, probability=q)
 
 
 class Cover(SizedSelection, tag="cover"):
@@ -206,6 +244,17 @@ class Biased(ScoreSelection, tag="biased"):
     supports = Supports.REPEATED | Supports.DEVICES
 
     batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
+
+
+def count_clients(share: float, m: int) -> int:
+    """Return ⌈share·m⌉, at least 1."""
+    # 0.3 · 10 is 3.0000000000000004 in binary: without the 1e-9 that would be 4 clients
+    return max(1, math.ceil(share * m - 1e-9))
+
+
+def draw_independently(seed: int, round: int, again: int, m: int, q: float) -> Array:
+    """Draw each of m clients with probability q, independently: (m,) bool."""
+    return stream(seed, "selection", round, again).random(m) < q
 
 
 def draw_clients(seed: int, round: int, again: int, m: int, size: int) -> Array:

@@ -27,6 +27,8 @@ AWAY = {"system": SLOW, "asynchronous": {"arrivals": 3}}
 DUAL = {"algorithm": "feddcd", "problem": {"name": "logistic", "mu": 0.1}, "data": {"name": "gaussian", "clients": 9}}
 NODES = {"algorithm": "dgd", "graph": "ring"}
 PRIVATE = {"algorithm": {"name": "fedepm", "noise": "clipped", "epsilon": 0.5, "k0": 2}}
+SHARES = {"name": "distributed-discrete-gaussian"}
+CLIENT_NOISE = {"privacy": {"noise_multiplier": 1, "mechanism": SHARES}, "masks": {"sums": "masked", "bits": 16}}
 SCORED = {"selection": {"name": "biased", "count": 2}}
 NATURAL = {"compress": {"up": "natural"}}
 TOPK = {"name": "topk", "k": 3}
@@ -127,6 +129,12 @@ TOLD = [  # settings -> how the sentence begins
     (
         PRIVATE | {"data": {"name": "file", "path": "a.csv", "standardise": "own"}},
         'data.standardise = "own" is wrong: one sample moves the mean and deviation of its client, and so all other',
+    ),
+    (CLIENT_NOISE | {"masks": None}, "clients send integers, which need masks that add them up"),
+    (CLIENT_NOISE | {"masks": {"sums": "masked"}}, "masks.bits = 64 is wrong with privacy.mechanism = "),
+    (
+        CLIENT_NOISE | {"privacy": CLIENT_NOISE["privacy"] | {"quantile": 0.5}},
+        "privacy.quantile = 0.5 is wrong with privacy.mechanism = ",
     ),
     (PRIVATE | {"dtype": "float32"}, 'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the'),
     ({"algorithm": "diana"} | NATURAL, 'compress.up = "natural" is wrong: diana needs exact'),

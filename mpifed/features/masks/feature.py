@@ -128,8 +128,8 @@ def sum_rows(sums: MaskedSums, request: Request, rows: Array, ids: Array, called
     Clients of ``called`` among them upload now, under masks where the run computes them. Raises UserError where a row
     does not fit into fixed point.
     """
-    setup, masks, fixed = sums.setup, sums.masks, sums.fixed_point
-    count = setup.m if request.last is not None or request.to is None else len(request.to)
+    fixed = sums.fixed_point
+    count = sums.setup.m if request.last is not None or request.to is None else len(request.to)
     largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))
     if (largest > fixed.limit(count)).any():
         value = float(largest.max())
@@ -140,21 +140,21 @@ def sum_rows(sums: MaskedSums, request: Request, rows: Array, ids: Array, called
             f"{fixed.limit(count):.3g}; "
             + (f"it must be at most {maximum}" if maximum >= 0 else "the iterates diverge, or masks.bits is too small")
         )
-    if masks.sums == "fixed-point":
-        return sum_encoded(fixed, rows)
+    if sums.masks.sums == "fixed-point":
+        return sum_in_chunks(fixed, rows)
     uploads = fixed.encode(rows)
     if rows.shape[1]:
         uploading = np.flatnonzero(np.isin(ids, called))
         hidden = uploads[uploading]
         sent = request.transforms.get(MaskedSums.name)
         peers = request.to if sent is None else sent
-        agreed = np.arange(setup.m) if peers is None else peers  # also those that did not reply
-        add_masks(hidden, ids[uploading], agreed, make_draw(setup, request.key, rows.shape[1]))
+        agreed = np.arange(sums.setup.m) if peers is None else peers  # also those that did not reply
+        add_masks(hidden, ids[uploading], agreed, make_draw(sums.setup, request.key, rows.shape[1]))
         uploads[uploading] = fixed.wrap(hidden)
     return uploads.sum(axis=0, keepdims=True, dtype=np.uint64)
 
 
-def sum_encoded(fixed: FixedPoint, rows: Array) -> Array:
+def sum_in_chunks(fixed: FixedPoint, rows: Array) -> Array:
     """Return the sum (1, N) of rows (c, N) in fixed point, a few at a time: arrays that fit into a cache are quick."""
     total = np.zeros((1, rows.shape[1]), np.uint64)
     some = max(ROOM // max(rows.shape[1], 1), 1)

@@ -73,12 +73,6 @@ CLIENT_NOISE = [
         "leaves as they are would be counted without noise, so leave it out",
         lambda c: c.privacy.quantile is not None and client_noise(c),
     ),
-    Conflict(
-        ("privacy.mechanism whose noise is drawn by clients", "selection = poisson"),
-        'selection = "poisson" is wrong with privacy.mechanism = "{mechanism}": each client draws its share of the '
-        'noise, for a number of clients that is known, so it must be "uniform" or "all"',
-        lambda c: c.selection.label() == "poisson" and client_noise(c),
-    ),
 ]
 
 

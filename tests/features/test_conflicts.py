@@ -130,7 +130,10 @@ TOLD = [  # settings -> how the sentence begins
         PRIVATE | {"data": {"name": "file", "path": "a.csv", "standardise": "own"}},
         'data.standardise = "own" is wrong: one sample moves the mean and deviation of its client, and so all other',
     ),
-    (CLIENT_NOISE | {"masks": None}, "clients send integers, which need masks that add them up"),
+    (
+        {"privacy": CLIENT_NOISE["privacy"]},
+        'privacy.mechanism = "distributed-discrete-gaussian" is wrong: clients send integers, which need masks',
+    ),
     (CLIENT_NOISE | {"masks": {"sums": "masked"}}, "masks.bits = 64 is wrong with privacy.mechanism = "),
     (
         CLIENT_NOISE | {"privacy": CLIENT_NOISE["privacy"] | {"quantile": 0.5}},

@@ -22,7 +22,7 @@ from mpifed.features.privacy.accounting import Accountant, epsilon_of_rdp
 from mpifed.features.privacy.mechanisms import MAX_BITS, Mechanism, Release, SumSizes
 from mpifed.federation.transform import ClientBatch
 
-CHUNK = 1 << 16  # numbers that are rotated, rounded and get their noise at a time: they fit into a processor's cache
+CHUNK = 1 << 15  # numbers that are rotated, rounded and get their noise at a time: they fit into a processor's cache
 SHORTEST_SCALE = 0.5  # steps of a client's noise from which on the bounds of ε hold
 LONGEST = 2.0**50  # steps of a vector at most, so that double precision counts them
 
@@ -103,7 +103,7 @@ class DistributedDiscreteGaussian(Mechanism, tag="distributed-discrete-gaussian"
 
         2^b γ = 2k √(C² s²/d + s (γ²/4 + z²C²/u)),
 
-    but at least 1/1024 of the deviation of a client's noise. Each client knows its own noise, which is 1/u of all.
+    but at least 1/1024 of the deviation of a client's noise. masks.fraction has no effect. Each client knows its own noise, 1/u of all.
     Source: arXiv:2102.06387 (2021), Algorithms 1 and 2, Theorem 1, and section 4 for γ.
     """
 

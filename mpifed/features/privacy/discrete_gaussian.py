@@ -103,7 +103,8 @@ class DistributedDiscreteGaussian(Mechanism, tag="distributed-discrete-gaussian"
 
         2^b γ = 2k √(C² s²/d + s (γ²/4 + z²C²/u)),
 
-    but at least 1/1024 of the deviation of a client's noise. masks.fraction has no effect. Each client knows its own noise, 1/u of all.
+    but at least 1/1024 of the deviation of a client's noise; masks.fraction has no effect. Each client knows its own
+    noise, which is 1/u of all.
     Source: arXiv:2102.06387 (2021), Algorithms 1 and 2, Theorem 1, and section 4 for γ.
     """
 

@@ -38,6 +38,8 @@ TURNS = "selection.overlap = 0 is wrong: {} exchanges within the selected client
 NONE_ARRIVES = "asynchronous.arrivals = 3 is wrong"
 ALL = {"algorithm": {"name": "fedavg", "aggregate": "all"}}
 HOME = {"personal": ["x0"]}
+NOISY = {"privacy": {"noise_multiplier": 1.0}}
+UNFIT = "privacy cannot be used with {}, because {}"
 DRAWN = {"name": "erdos-renyi", "redraw": True}
 ALONE, POISSON = {"selection": "poisson"}, 'selection.name = "poisson" is wrong'
 ODDS = {"name": "importance", "odds": [1.0] * 9}
@@ -111,6 +113,25 @@ TOLD = [  # settings -> how the sentence begins
     ),
     (HOME | AWAY, "personal is wrong with [asynchronous]: clients join what they receive"),
     (HOME | {"algorithm": {"name": "fedavg", "certify": True}}, "algorithm.certify = true is wrong with personal"),
+    (NOISY | {"algorithm": {"name": "fedavg", "certify": True}}, "algorithm.certify = true cannot be used with priv"),
+    *[
+        (NOISY | {"algorithm": name} | more, UNFIT.format(name, why))
+        for name, why, more in (
+            ("dgd", "it has no server, and noise is added to sums at a server; it can", {"graph": "ring"}),
+            ("flame-dp", "its uploads have noise of their own; it can", {}),
+            ("fedadmm", "its server adds up the last uploads of all clients, so that a round uses those of", {}),
+            ("gd", "its clients upload gradients or compressed vectors, and what is clipped is a change", {}),
+            ("newton", "its rounds ask more clients than those of one selection; it can", {}),
+            ("proxskip", "what its clients exchange must add up to 0, which noise prevents; it can", {"problem": "logistic"}),
+            ("fednova", "its clients upload numbers beside their vectors, and the bound is one of vectors; it", {}),
+        )
+    ],
+    (NOISY | AWAY, "privacy cannot be used with [asynchronous]: ε counts rounds whose clients are selected before"),
+    (NOISY | NATURAL, 'compress.up = "natural" cannot be used with privacy: a compressor may make a clipped upload'),
+    (NOISY | ROBUST, 'robust = "median" cannot be used with privacy: the noise is sized for a sum, not for other means'),
+    (NOISY | ATTACKED, 'attack = "random" cannot be used with privacy: attackers would not clip their uploads'),
+    (NOISY | {"selection": ODDS}, 'selection = "importance" cannot be used with privacy: it weights uploads by the od'),
+    (NOISY | {"selection": "biased"}, 'selection = "biased" is wrong: it asks clients for exact numbers of their data'),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
     ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),
     ({"graph": "ring"}, 'graph = "ring" is wrong: fedavg has a server; the methods on graphs are aug-dgm, beer, '),
@@ -123,7 +144,7 @@ TOLD = [  # settings -> how the sentence begins
         PRIVATE | SCORED,
         'selection = "biased" is wrong: it asks clients for exact numbers of their data, and these and the clients '
         "that it selects break the privacy that fedepm guarantees here, so it must be one that looks at no data, such "
-        "as uniform, or importance with selection.odds that are known without the data",
+        "as uniform, or without [privacy] importance with selection.odds that are known without the data",
     ),
     (
         PRIVATE | {"data": {"name": "file", "path": "a.csv", "standardise": "own"}},

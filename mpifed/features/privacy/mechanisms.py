@@ -79,8 +79,9 @@ class GaussianNoise(Mechanism, tag="gaussian"):
         if not release.deviation or release.rng is not None:
             return 0.0
         step = find_step(release.deviation)
-        if longest / step > 2.0 ** (np.finfo(dtype).nmant + 1):
-            needed = release.deviation * longest / step / 2.0 ** (np.finfo(dtype).nmant + 1) / release.bound
+        exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # whole numbers up to this one are exact
+        if longest / step > exact:
+            needed = 1.005 * MIN_STEPS * 2.0 ** math.ceil(math.log2(longest / exact)) / release.bound
             raise UserError(
                 f"privacy.noise_multiplier = {release.deviation / release.bound:.3g} is wrong: sums in {dtype} cannot "
                 f"hold the grid of so little noise, so it must be at least {needed:.3g}"

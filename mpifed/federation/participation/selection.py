@@ -22,9 +22,8 @@ from mpifed.data.formats.on_disk import open_npz, reading
 # Why a selection supports no privacy: scores and odds are exact numbers, and the selected clients reveal them too.
 DATA_SHOW = {
     Supports.PRIVACY: "it asks clients for exact numbers of their data, and these and the clients that it selects "
-    "break "
-    "the privacy that {name} guarantees here, so it must be one that looks at no data, such as uniform, or importance "
-    "with selection.odds that are known without the data"
+    "break the privacy that {name} guarantees here, so it must be one that looks at no data, such as uniform, or "
+    "without [privacy] importance with selection.odds that are known without the data"
 }
 ALL_CLIENTS = '{name} guarantees privacy here for sums that have the noise of all {m} clients, so it must be "all"'
 OF_ALL = {Supports.SUMS: ALL_CLIENTS}

@@ -24,6 +24,7 @@ from mpifed.features.attack.attacks import Attack
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
 from mpifed.features.matching import CompatibilityMatrix, build_matrix
+from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.features.robust.means import RobustMean
 from mpifed.features.settings import Objective
 from mpifed.features.simulated_time.system import System
@@ -34,7 +35,7 @@ from mpifed.results import provenance
 
 # tables whose docstrings describe shows
 SHOWN: list[type[StudyTable]] = [Objective, System, Asynchronous, Masks, Compress, Graph, Attack]
-TABLES = {table.__name__.lower(): table for table in SHOWN} | {"robust": RobustMean}
+TABLES = {table.__name__.lower(): table for table in SHOWN} | {"robust": RobustMean, "privacy": PrivateMeans}
 WIDTH = 100  # characters of a line
 MATRIX = "matrix"  # list matrix: algorithms × problems
 

@@ -158,8 +158,8 @@ def test_who_does_what_a_sentence_says_sees_the_right_number_or_the_next_sentenc
 
 # the settings that a sentence may name, and the words by which it advises one
 NAMED = (
-    r"\b(data|problem|algorithm|selection|evaluate|stop|record|system|asynchronous|attack|robust|compress|masks|objective|"
-    r"graph|checkpoint)(\.[a-z_]|\.?[{\0]| ?= ?)|\b(kernels|dtype|start|rounds|bias|option|order|q) ?= ?|\[[a-z]+\]"
+    r"\b(data|problem|algorithm|selection|evaluate|stop|record|system|asynchronous|attack|robust|compress|masks|privacy|objective|"
+    r"graph|checkpoint)(\.[a-z_]|\.?[{\0]| ?= ?)|\b(personal|kernels|dtype|start|rounds|bias|option|order|q) ?= ?|\[[a-z]+\]"
 )
 ADVISING = (
     r"\b(write|set|leave|leaves|give|lower|raise|use|choose|name it|named in|fill in|reads|makes a|begin|so it must be|"
@@ -198,6 +198,7 @@ ELSEWHERE = {
     "features/conflicts.py: problem.augment": "they need PyTorch: tests/networks",
     "features/conflicts.py: problem.autocast": "they need PyTorch: tests/networks",
     "features/conflicts.py: objective.weights = {} is wrong: {} says": "a class of one's own: tests/features",
+    "features/privacy/mechanisms.py: the server, which": "of the ten lines of mpifed certify, which advise nothing",
     "features/message_conflicts.py: masks.sums must be": "of a class of one's own whose noise lies on no grid",
 }
 

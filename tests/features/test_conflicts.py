@@ -40,7 +40,10 @@ TURNS = "selection.overlap = 0 is wrong: {} exchanges within the selected client
 NONE_ARRIVES = "asynchronous.arrivals = 3 is wrong"
 ALL = {"algorithm": {"name": "fedavg", "aggregate": "all"}}
 HOME = {"personal": ["x0"]}
+NOISY = {"privacy": {"noise_multiplier": 1.0}}
+UNFIT = "privacy cannot be used with {}, because {}"
 DRAWN = {"name": "erdos-renyi", "redraw": True}
+ALONE, POISSON = {"selection": "poisson"}, 'selection.name = "poisson" is wrong'
 ODDS = {"name": "importance", "odds": [1.0] * 9}
 SAMPLES, SAMPLED = {"objective": {"weights": "samples"}}, 'objective.weights = "samples" is wrong:'
 THREE, THREES = {"objective": {"weights": [3, 1]}}, "objective.weights = [3.0, 1.0] is wrong:"
@@ -112,6 +115,32 @@ TOLD = [  # settings -> how the sentence begins
     ),
     (HOME | AWAY, "personal is wrong with [asynchronous]: clients join what they receive"),
     (HOME | {"algorithm": {"name": "fedavg", "certify": True}}, "algorithm.certify = true is wrong with personal"),
+    (NOISY | {"algorithm": {"name": "fedavg", "certify": True}}, "algorithm.certify = true cannot be used with priv"),
+    *[
+        (NOISY | {"algorithm": name} | more, UNFIT.format(name, why))
+        for name, why, more in (
+            ("dgd", "it has no server, and noise is added to sums at a server; it can", {"graph": "ring"}),
+            ("flame-dp", "its uploads have noise of their own; it can", {}),
+            ("fedadmm", "its server adds up the last uploads of all clients, so that a round uses those of", {}),
+            ("gd", "its clients upload gradients or compressed vectors, and what is clipped is a change", {}),
+            ("newton", "its rounds ask more clients than those of one selection; it can", {}),
+            (
+                "proxskip",
+                "what its clients exchange must add up to 0, which noise prevents; it can",
+                {"problem": "logistic"},
+            ),
+            ("fednova", "its clients upload numbers beside their vectors, and the bound is one of vectors; it", {}),
+        )
+    ],
+    (NOISY | AWAY, "privacy cannot be used with [asynchronous]: ε counts rounds whose clients are selected before"),
+    (NOISY | NATURAL, 'compress.up = "natural" cannot be used with privacy: a compressor may make a clipped upload'),
+    (
+        NOISY | ROBUST,
+        'robust = "median" cannot be used with privacy: the noise is sized for a sum, not for other means',
+    ),
+    (NOISY | ATTACKED, 'attack = "random" cannot be used with privacy: attackers would not clip their uploads'),
+    (NOISY | {"selection": ODDS}, 'selection = "importance" cannot be used with privacy: it weights uploads by the od'),
+    (NOISY | {"selection": "biased"}, 'selection = "biased" is wrong: it asks clients for exact numbers of their data'),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
     ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),
     ({"graph": "ring"}, 'graph = "ring" is wrong: fedavg has a server; the methods on graphs are aug-dgm, beer, '),
@@ -124,7 +153,7 @@ TOLD = [  # settings -> how the sentence begins
         PRIVATE | SCORED,
         'selection = "biased" is wrong: it asks clients for exact numbers of their data, and these and the clients '
         "that it selects break the privacy that fedepm guarantees here, so it must be one that looks at no data, such "
-        "as uniform, or importance with selection.odds that are known without the data",
+        "as uniform, or without [privacy] importance with selection.odds that are known without the data",
     ),
     (
         PRIVATE | {"data": {"name": "file", "path": "a.csv", "standardise": "own"}},
@@ -319,6 +348,23 @@ COUNTS = [  # the same where the number of clients decides, and wrong values of 
         (DUAL | {"algorithm": name, "selection": {"name": "cyclic", "count": 3}}, TURNS.format(name))
         for name in ("feddcd", "accfeddcd", "proxskip")
     ],
+    *[
+        (DUAL | ALONE | {"algorithm": name}, f"{POISSON}: {name} exchanges within the selected clients alone, and a")
+        for name in ("feddcd", "accfeddcd", "proxskip")
+    ],
+    (ALONE | {"algorithm": "fedgia"}, f"{POISSON}: fedgia asks all clients in every round, also those that are not"),
+    (ALONE | {"algorithm": "marina"}, f"{POISSON}: marina asks all clients in some rounds, also those that are not"),
+    (ALONE | {"algorithm": "newton"}, f"{POISSON}: newton asks all clients in every round, also those that are not"),
+    (ALONE | {"algorithm": "fedepm-graph", "graph": "ring"}, f"{POISSON} with a table [graph]: nodes wait for their"),
+    (ALONE | {"algorithm": {"name": "gd", "certify": True}}, f"{POISSON} with algorithm.certify = true: theorems are"),
+    (
+        ALONE | {"masks": {}},
+        'masks cannot be used with selection.name = "poisson": a round may have one client, and the',
+    ),
+    (
+        ALONE | KRUM,
+        'robust = "krum" is wrong: krum needs more than 2f + 2 = 2 uploads, f = 0 of which may be wrong, and ',
+    ),
 ]
 
 
@@ -384,6 +430,9 @@ FINE = [
         for rule in ({"count": 3, "overlap": 1}, {"count": 4}, {"count": 9})
     ),
     {"selection": {"name": "cyclic", "count": 3}},
+    ALONE | ROBUST,
+    ALONE | {"system": SLOW | {"availability": 0.5, "dropout": 0.2}},
+    DUAL | {"selection": {"name": "poisson", "share": 1.0}, "masks": {}},
     {"problem": "mlp", "data": DUAL["data"], "selection": ODDS},
     DUAL | {"selection": {"name": "greedy", "count": 3}},
     {"algorithm": "fedadmm", "compress": {"up": "identity", "feedback": "none"}},

@@ -103,6 +103,7 @@ TABLES = {  # the method stands before the comma
         "fedavg, compressed": "compress.up={name='randk',k='0.3n'} compress.feedback=error",
         "feddcd, compressed": SOLVED + " compress.up={name='randseqk',k=2}",
         "accfeddcd, flaky": SOLVED,
+        "feddyn, poisson": "selection={name='poisson',share=0.15} algorithm.batch_size=4",
     },
     "away": dict.fromkeys([f"{name}, asynchronous" for name in ABLE], "")
     | {

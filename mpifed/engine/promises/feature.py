@@ -83,7 +83,8 @@ def sentence(part: RunPart, lacking: Supports, words: Refusal, c: Experiment) ->
     device, memory = 'problem.device = "cuda"', '"cpu"'
     if c.kernels in DEVICES:
         device, memory = f'kernels = "{c.kernels}"', '"auto"'
-    study = {"name": c.algorithm.label(), "loss": c.problem.label(), "device": device, "memory": memory}
+    guarantor = c.algorithm.label() if c.privacy is None else "[privacy]"
+    study = {"name": guarantor, "loss": c.problem.label(), "device": device, "memory": memory}
     about = {"cure": part.cure, "promise": words.promise, "wrong": part.wrong, "part": part.named}
     for word, value in (about | study | dict(part.words)).items():
         text = text.replace(f"{{{word}}}", value)

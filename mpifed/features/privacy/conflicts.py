@@ -17,18 +17,17 @@ def explain_unfit(method: Algorithm) -> str:
     reasons = {
         "it has no server, and noise is added to sums at a server": method.on_graph,
         "its uploads have noise of their own": method.privacy() is not None,
-        "its server adds up the last uploads of all clients, absent ones too, which each round would reveal again": (
+        "its server adds up the last uploads of all clients, so that a round uses those of earlier rounds again": (
             upload.last(method)
         ),
-        "clients upload gradients or compressed vectors, and what is clipped is a change of the model": (
+        "its clients upload gradients or compressed vectors, and what is clipped is a change of the model": (
             upload.content not in ("model", "change")
         ),
-        "clients that are not selected reply too, or others in the same round": (
-            method.participation is not Participation.SELECTED
-        ),
-        "what clients exchange must add up to 0, and has noise then": method.mean_estimate is MeanEstimate.COUPLED,
+        "its rounds ask more clients than those of one selection": (method.participation is not Participation.SELECTED),
+        "what its clients exchange must add up to 0, which noise prevents": method.mean_estimate
+        is MeanEstimate.COUPLED,
         "its server needs single uploads": single,
-        "clients upload numbers beside vectors, which no bound of these covers": (
+        "its clients upload numbers beside their vectors, and the bound is one of vectors": (
             method.message_size(MODEL)[1] != upload.vectors * MODEL
         ),
     }
@@ -79,22 +78,22 @@ CLIENT_NOISE = [
 PRIVATE_MEANS = [
     Conflict(
         ("privacy", "algorithm.certify"),
-        "algorithm.certify = true cannot be used with privacy: theorems say nothing of clipped uploads with noise",
+        "algorithm.certify = true cannot be used with privacy: theorems are about uploads without clipping and noise",
         lambda c: c.algorithm.certify,
     ),
     Conflict(
         ("privacy", "a method whose uploads are no changes of the model in one mean"),
-        "privacy cannot be used with {name}, because {why}; it can be with {able}",
+        "privacy cannot be used with {name}, because {why}; it can be with the default options of {able}",
         unfit_method,
     ),
     Conflict(
         ("privacy", "asynchronous"),
-        "privacy cannot be used with asynchronous: ε is that of rounds whose clients are selected beforehand",
+        "privacy cannot be used with [asynchronous]: ε counts rounds whose clients are selected before they begin",
     ),
     Conflict(
         ("privacy", "compress.up"),
-        'compress.up = "{up}" cannot be used with privacy: what a compressor makes of a clipped upload may be longer '
-        "than its bound",
+        'compress.up = "{up}" cannot be used with privacy: a compressor may make a clipped upload longer than '
+        "its bound",
         lambda c: find_lossy(c, "up"),
     ),
     Conflict(
@@ -103,13 +102,13 @@ PRIVATE_MEANS = [
     ),
     Conflict(
         ("privacy", "an attack on uploads"),
-        'attack = "{attack_name}" cannot be used with privacy: the server sees a noisy sum alone, and no upload',
+        'attack = "{attack_name}" cannot be used with privacy: attackers would not clip their uploads',
         lambda c: c.attack is not None and not c.attack.on_labels,
     ),
     Conflict(
         ("privacy", "a selection with unequal probabilities"),
-        'selection = "{selected}" cannot be used with privacy: it weighs uploads by what clients are selected for, and '
-        "the noise is sized for equal weights",
+        'selection = "{selected}" cannot be used with privacy: it weights uploads by the odds of their clients, and the '
+        "noise is sized for other weights",
         lambda c: c.selection.weighs_replies,
     ),
     *CLIENT_NOISE,

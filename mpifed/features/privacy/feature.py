@@ -50,8 +50,8 @@ class ClientPrivacy(Plugin, Callback):
             import_accounting()
         if self.table.max_weight is not None and setup.client_weights is None:
             raise UserError(
-                f"privacy.max_weight = {self.table.max_weight:g} is wrong: uploads have no weights here, which "
-                'objective.weights = "samples" gives them in methods that average models'
+                f"privacy.max_weight = {self.table.max_weight:g} is wrong: uploads have no weights here; in methods "
+                'that average models objective.weights = "samples" gives them some'
             )
         self.m = setup.m
         self.layers = find_layers(setup, data) if self.table.per == "layer" else ()

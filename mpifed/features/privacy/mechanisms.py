@@ -105,8 +105,9 @@ class GaussianNoise(Mechanism, tag="gaussian"):
             return np.zeros(1)
         longest = sums.most * release.bound
         step = find_step(release.deviation)
-        if longest / step > 2.0 ** (np.finfo(dtype).nmant + 1):
-            needed = release.deviation * longest / step / 2.0 ** (np.finfo(dtype).nmant + 1) / release.bound
+        exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # whole numbers up to this one are exact
+        if longest / step > exact:
+            needed = 1.005 * MIN_STEPS * 2.0 ** math.ceil(math.log2(longest / exact)) / release.bound
             raise UserError(
                 f"privacy.noise_multiplier = {release.deviation / release.bound:.3g} is wrong: sums in {dtype} cannot "
                 f"hold the grid of so little noise, so it must be at least {needed:.3g}"

@@ -43,7 +43,8 @@ class ClippedSums(Transform):
     name = "privacy"
 
     def __init__(self, setup: RunSpec, table: PrivateMeans, layers: Slices = ()) -> None:
-        self.setup, self.table, self.layers = setup, table, layers
+        self.setup, self.table = setup, table
+        self.layers = layers
         factors = setup.client_weights
         limit = math.inf if table.max_weight is None else table.max_weight
         self.weights = None if factors is None else np.minimum(factors, limit)
@@ -55,7 +56,8 @@ class ClippedSums(Transform):
 
     def serve(self, noise: Noise, schedule: Schedule, sums: SumSizes) -> None:
         """Make this the server's end, with the noise of the run and the sizes of its sums."""
-        self.noise, self.schedule, self.sums = noise, schedule, sums
+        self.noise, self.schedule = noise, schedule
+        self.sums = sums
 
     @property
     def bound(self) -> float:
@@ -72,7 +74,10 @@ class ClippedSums(Transform):
 
     def begin(self, request: Request, cost: MessageCost) -> None:
         """Mark the mean of a round; raise UserError for other requests that bring what clients computed."""
-        if request.request_type in FOR_THE_RECORD or request.method in SCORES:
+        if request.request_type in FOR_THE_RECORD:
+            return
+        # selections by scores are refused where something is guaranteed: the name alone exempts no method from that
+        if request.method in SCORES and not self.table.guarantee().holds:
             return
         self.refuse(request, cost)
         self.released = request.key[0]
@@ -88,7 +93,7 @@ class ClippedSums(Transform):
             raise UserError(f"{name}it asks clients for {request.method} before round one, which no noise covers")
         if request.reduce not in ("sum", "plain sum") or request.last is not None or not cost.averaged:
             raise UserError(f"{name}what it asks for with {request.method} is no mean over the clients of a round")
-        if request.to is not self.schedule.selected:
+        if not self.schedule.again or request.to is not self.schedule.selected:
             raise UserError(f"{name}it asks others than the selected clients for {request.method}")
         if request.count(self.setup.m) < self.sums.fewest:
             raise UserError(
@@ -103,7 +108,7 @@ class ClippedSums(Transform):
         if any(part.ndim < 2 for part in parts):
             raise UserError(
                 f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads single numbers "
-                "beside its vectors, which no bound of these covers"
+                "beside its vectors, and the bound is one of vectors"
             )
         data = request.transforms[self.name]
         assert data is not None

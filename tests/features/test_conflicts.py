@@ -121,13 +121,20 @@ TOLD = [  # settings -> how the sentence begins
             ("fedadmm", "its server adds up the last uploads of all clients, so that a round uses those of", {}),
             ("gd", "its clients upload gradients or compressed vectors, and what is clipped is a change", {}),
             ("newton", "its rounds ask more clients than those of one selection; it can", {}),
-            ("proxskip", "what its clients exchange must add up to 0, which noise prevents; it can", {"problem": "logistic"}),
+            (
+                "proxskip",
+                "what its clients exchange must add up to 0, which noise prevents; it can",
+                {"problem": "logistic"},
+            ),
             ("fednova", "its clients upload numbers beside their vectors, and the bound is one of vectors; it", {}),
         )
     ],
     (NOISY | AWAY, "privacy cannot be used with [asynchronous]: ε counts rounds whose clients are selected before"),
     (NOISY | NATURAL, 'compress.up = "natural" cannot be used with privacy: a compressor may make a clipped upload'),
-    (NOISY | ROBUST, 'robust = "median" cannot be used with privacy: the noise is sized for a sum, not for other means'),
+    (
+        NOISY | ROBUST,
+        'robust = "median" cannot be used with privacy: the noise is sized for a sum, not for other means',
+    ),
     (NOISY | ATTACKED, 'attack = "random" cannot be used with privacy: attackers would not clip their uploads'),
     (NOISY | {"selection": ODDS}, 'selection = "importance" cannot be used with privacy: it weights uploads by the od'),
     (NOISY | {"selection": "biased"}, 'selection = "biased" is wrong: it asks clients for exact numbers of their data'),

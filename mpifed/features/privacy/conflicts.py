@@ -22,10 +22,9 @@ def explain_unfit(method: Algorithm) -> str:
         "its clients upload gradients or compressed vectors, and what is clipped is a change of the model": (
             upload.content not in ("model", "change")
         ),
-        "its rounds ask more clients than those of one selection": (
-            method.participation is not Participation.SELECTED
-        ),
-        "what its clients exchange must add up to 0, which noise prevents": method.mean_estimate is MeanEstimate.COUPLED,
+        "its rounds ask more clients than those of one selection": (method.participation is not Participation.SELECTED),
+        "what its clients exchange must add up to 0, which noise prevents": method.mean_estimate
+        is MeanEstimate.COUPLED,
         "its server needs single uploads": single,
         "its clients upload numbers beside their vectors, and the bound is one of vectors": (
             method.message_size(MODEL)[1] != upload.vectors * MODEL
@@ -72,8 +71,8 @@ PRIVATE_MEANS = [
     ),
     Conflict(
         ("privacy", "a selection with unequal probabilities"),
-        'selection = "{selected}" cannot be used with privacy: it weights uploads by the odds of their clients, and the '
-        "noise is sized for other weights",
+        'selection = "{selected}" cannot be used with privacy: it weights uploads by the odds of their clients, and '
+        "the noise is sized for other weights",
         lambda c: c.selection.weighs_replies,
     ),
 ]

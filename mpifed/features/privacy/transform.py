@@ -12,7 +12,16 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.privacy.mechanisms import Release, draw_noise
 from mpifed.features.privacy.private_means import PrivateMeans
-from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, ReplyLayout, Request, entry_count, split_reply
+from mpifed.federation.request import (
+    FOR_THE_RECORD,
+    SCORES,
+    Reply,
+    ReplyLayout,
+    Request,
+    entry_count,
+    join_reply,
+    split_reply,
+)
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.transform import ClientBatch, MessageCost, Transform
@@ -113,9 +122,10 @@ class ClippedSums(Transform):
             scale = scale * namespace(rows).asarray(self.weights[batch.f.ids])[:, None]
         rows = self.table.mechanism.protect(batch, rows, scale, step)
         sent = cut_rows(rows.astype(parts[0].dtype, copy=False), [part.shape[1:] for part in parts])
-        if self.table.quantile is not None:
-            sent, names = (*sent, fits.astype(parts[0].dtype) - 0.5), (*names, "fits") if names else ()
-        return new, dict(zip(names, sent, strict=True)) if names else sent if len(sent) > 1 else sent[0]
+        if self.table.quantile is None:
+            return new, join_reply(upload, sent)
+        sent = (*sent, fits.astype(parts[0].dtype) - 0.5)
+        return new, dict(zip((*names, "fits"), sent, strict=True)) if names else sent
 
     def join_changes(self, request: Request, parts: tuple[Array, ...]) -> Array:
         """Return the changes of the model that clients upload as one vector each: (c, N), in double precision."""

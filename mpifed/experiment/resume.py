@@ -64,6 +64,7 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[Table, S
         )
     if saved is not None:
         refuse_other_choice(old, new, before, name)
+        refuse_longer_plan(old, new, name)
         refuse_missing_columns(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
@@ -74,6 +75,15 @@ def refuse_other_choice(old: Experiment, new: Experiment, before: RunRecord, nam
     if new.record.best and new.stop.by != old.stop.by:
         by = before.attrs.get("chosen_by")
         raise UserError(f"stop.by = {new.stop.by} is wrong: {name} has chosen its best model by {by} so far")
+
+
+def refuse_longer_plan(old: Experiment, new: Experiment, name: str) -> None:
+    """Raise UserError for more rounds than the noise of a privacy.epsilon was made for."""
+    if new.privacy is not None and new.privacy.epsilon is not None and new.rounds > old.rounds:
+        raise UserError(
+            f"rounds = {new.rounds} is wrong: privacy.epsilon = {new.privacy.epsilon:g} was spent on the {old.rounds} "
+            f"rounds of {name}; with privacy.noise_multiplier in its place a run can go on, and spends more"
+        )
 
 
 def refuse_missing_columns(before: RunRecord, new: Experiment, name: str) -> None:

@@ -219,7 +219,7 @@ def too_few_uploads(c: LoadedSettings) -> Violation:
     if robust is None:  # an attacker needs the uploads
         return None
     minimum = system.least if system is not None and may_be_absent(c.config) else c.selector.size
-    # an empty round has no mean; with one client or more there is one
+    # a round that draws each client by itself may have any number; an empty one takes no mean
     counts = range(1, c.m + 1) if c.selector.varies else range(minimum, c.selector.size + 1)
     reasons = map(robust.lacks, counts)
     return next(({"why": why} for why in reasons if why), None)

@@ -9,7 +9,8 @@ from mpifed.federation.transform import MessageCost
 class Ledger:
     """A count of messages between server and clients: the paper's communication, whatever the number of ranks.
 
-    An exchange is one download and one upload of the clients called, in either order. Arrays of real numbers are
+    An exchange is one download and one upload of the clients called, in either order; there is none without a client.
+    Arrays of real numbers are
     charged, to each client that receives or sends them; single numbers (a step size, the round) and the selection are
     not. A client that does not reply in time ([system]) is charged nothing. Bits are exact; a compressed message has
     whole bytes.
@@ -35,7 +36,6 @@ class Ledger:
             # compressed downloads go to all clients, who must know x̂ to understand the next one
             shared, receivers = cost.down
         private = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
-        # an empty request is no exchange
         if receivers and (shared or private):
             self.down += 1
             self.downloads += receivers

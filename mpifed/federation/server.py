@@ -39,6 +39,9 @@ class Federation(ClientCaller):
         2
     """
 
+    plays_empty_rounds = False  # whether methods play rounds in which nobody is selected
+    skipped_round = -1  # the last round that ended because nobody was selected
+
     def __init__(
         self,
         transport: Transport,
@@ -56,8 +59,6 @@ class Federation(ClientCaller):
         self.participants = ActiveSelector(selector, setup)
         self._draw = make_draw(self, self.participants)
         self._rng: np.random.Generator | None = None
-        self.plays_empty_rounds = False  # whether methods play rounds in which nobody is selected
-        self.is_skipped = False  # whether the round has ended because nobody was selected
 
     def add_transform(self, transform: AnyTransform) -> None:
         """Add a transform of messages, or one of the server's state, after others; those of f are for hosts."""
@@ -73,7 +74,6 @@ class Federation(ClientCaller):
         self.round = round
         self.calls = 0
         self._rng = None
-        self.is_skipped = False
         self.slowest = self.computing = self.mpi = 0.0
         self.schedule.begin(round)
 
@@ -94,15 +94,17 @@ class Federation(ClientCaller):
         A selection by scores sends the model x to candidates, which reply with one number; ``extra`` are further
         numbers for ``score_dual_move`` of the algorithm. With a table [system], return the selected clients that
         reply; they do ``repeats`` times the ``sample_gradients`` of the algorithm. In an asynchronous run, return the
-        clients that are not under way: all in round 1, then those that arrived last. Where each client is drawn by
-        itself and nobody is, raise EmptyRound, which ends the round, unless ``plays_empty_rounds``.
+        clients that are not under way: all in round 1, then those that arrived last. EmptyRound ends a round of nobody.
         """
         selected = self.schedule.select(lambda again: self._draw(again, x, extra), repeats)
-        if selected is not None and not len(selected) and self.participants.selector.varies:
-            self.is_skipped = not self.plays_empty_rounds
-            if self.is_skipped:
-                raise EmptyRound
-        return selected
+        return selected if selected is None or len(selected) else self.skip_round(selected)
+
+    def skip_round(self, nobody: Array) -> Array:
+        """Raise EmptyRound where each client is drawn by itself; return ``nobody`` where methods play such rounds."""
+        if self.participants.selector.varies and not self.plays_empty_rounds:
+            self.skipped_round = self.round
+            raise EmptyRound
+        return nobody
 
     @property
     def free(self) -> Array | None:
@@ -152,7 +154,7 @@ class Federation(ClientCaller):
 
     def transform_state(self, server: ServerState) -> ServerState:
         """Return the server's state with the model to record in its field x; after a skipped round, as it is."""
-        for transform in () if self.is_skipped else self.server_transforms:
+        for transform in () if self.round == self.skipped_round else self.server_transforms:
             server = transform.transform_state(server)
         return server
 

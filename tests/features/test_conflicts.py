@@ -41,6 +41,7 @@ HOME = {"personal": ["x0"]}
 NOISY = {"privacy": {"noise_multiplier": 1.0}}
 UNFIT = "privacy cannot be used with {}, because {}"
 DRAWN = {"name": "erdos-renyi", "redraw": True}
+ALONE, POISSON = {"selection": "poisson"}, 'selection.name = "poisson" is wrong'
 ODDS = {"name": "importance", "odds": [1.0] * 9}
 SAMPLES, SAMPLED = {"objective": {"weights": "samples"}}, 'objective.weights = "samples" is wrong:'
 THREE, THREES = {"objective": {"weights": [3, 1]}}, "objective.weights = [3.0, 1.0] is wrong:"
@@ -336,6 +337,23 @@ COUNTS = [  # the same where the number of clients decides, and wrong values of 
         (DUAL | {"algorithm": name, "selection": {"name": "cyclic", "count": 3}}, TURNS.format(name))
         for name in ("feddcd", "accfeddcd", "proxskip")
     ],
+    *[
+        (DUAL | ALONE | {"algorithm": name}, f"{POISSON}: {name} exchanges within the selected clients alone, and a")
+        for name in ("feddcd", "accfeddcd", "proxskip")
+    ],
+    (ALONE | {"algorithm": "fedgia"}, f"{POISSON}: fedgia asks all clients in every round, also those that are not"),
+    (ALONE | {"algorithm": "marina"}, f"{POISSON}: marina asks all clients in some rounds, also those that are not"),
+    (ALONE | {"algorithm": "newton"}, f"{POISSON}: newton asks all clients in every round, also those that are not"),
+    (ALONE | {"algorithm": "fedepm-graph", "graph": "ring"}, f"{POISSON} with a table [graph]: nodes wait for their"),
+    (ALONE | {"algorithm": {"name": "gd", "certify": True}}, f"{POISSON} with algorithm.certify = true: theorems are"),
+    (
+        ALONE | {"masks": {}},
+        'masks cannot be used with selection.name = "poisson": a round may have one client, and the',
+    ),
+    (
+        ALONE | KRUM,
+        'robust = "krum" is wrong: krum needs more than 2f + 2 = 2 uploads, f = 0 of which may be wrong, and ',
+    ),
 ]
 
 
@@ -401,6 +419,9 @@ FINE = [
         for rule in ({"count": 3, "overlap": 1}, {"count": 4}, {"count": 9})
     ),
     {"selection": {"name": "cyclic", "count": 3}},
+    ALONE | ROBUST,
+    ALONE | {"system": SLOW | {"availability": 0.5, "dropout": 0.2}},
+    DUAL | {"selection": {"name": "poisson", "share": 1.0}, "masks": {}},
     {"problem": "mlp", "data": DUAL["data"], "selection": ODDS},
     DUAL | {"selection": {"name": "greedy", "count": 3}},
     {"algorithm": "fedadmm", "compress": {"up": "identity", "feedback": "none"}},

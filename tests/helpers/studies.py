@@ -40,6 +40,8 @@ TABLES = {  # the method stands before the comma
         "fedavg, power-of-choice": "selection={name='power-of-choice',count=3,candidates=7,batch_size=4}",
         "scaffold, float32": "algorithm.batch_size=4 dtype=float32",
         "fedadmm, compressed": "compress.up=natural dtype=float32",
+        "scaffold, private": "masks.sums=masked privacy={clip=0.1,noise_multiplier=1.0,quantile=0.7,count_noise=0.9,"
+        "noise_seed=3}",
         "scaffold, compressed": "compress.down={name='topk',k=3} compress.up=natural",
     },
     "logistic": dict.fromkeys(["feddcd", "accfeddcd", "fedepm", "proxskip", "sfedavg", "sfedprox"], "")
@@ -72,6 +74,8 @@ TABLES = {  # the method stands before the comma
         "evaluate.unseen=2 evaluate.unseen_step=0.1 algorithm.batch_size=4",
         "scaffold, at home": "problem={name='mlp',hidden=[9]} personal=['hidden.*'] compress.up={name='topk',k='0.2n'} "
         "compress.down=natural record.personal=true",
+        "fedavg, private": "problem={name='mlp',hidden=[9]} personal=['head.*'] selection={name='poisson',share=0.2} "
+        "privacy={clip=0.01,noise_multiplier=0.5,per='layer',noise_seed=3}",
         "fedadmm-deep, network": "problem=mlp problem.hidden=[9]",
     },
     "long": {
@@ -99,6 +103,7 @@ TABLES = {  # the method stands before the comma
         "fedavg, compressed": "compress.up={name='randk',k='0.3n'} compress.feedback=error",
         "feddcd, compressed": SOLVED + " compress.up={name='randseqk',k=2}",
         "accfeddcd, flaky": SOLVED,
+        "feddyn, poisson": "selection={name='poisson',share=0.15} algorithm.batch_size=4",
     },
     "away": dict.fromkeys([f"{name}, asynchronous" for name in ABLE], "")
     | {

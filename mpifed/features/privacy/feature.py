@@ -12,7 +12,7 @@ from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Plugin
-from mpifed.features.privacy.accounting import GaussianRounds, solve_noise_multiplier, split_multiplier
+from mpifed.features.privacy.accounting import ACCOUNTANTS, GaussianRounds, solve_noise_multiplier, split_multiplier
 from mpifed.features.privacy.conflicts import PRIVATE_MEANS
 from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.features.privacy.statement import describe_privacy
@@ -110,8 +110,9 @@ class ClientPrivacy(Plugin, Callback):
         delta = self.table.delta
         columns: dict[str, float | ClientTable] = {}
         if self.rounds.noise_multiplier:
-            columns["epsilon_pld"] = self.rounds.epsilon_bound(spent, delta, "pld")
-            columns["epsilon_rdp"] = self.rounds.epsilon_bound(spent, delta, "rdp")
+            # the last one is exact; those before are rounded up, or they would cost as much as the rounds
+            spend = self.rounds.epsilon if fed.round == self.config.rounds else self.rounds.epsilon_bound
+            columns |= {f"epsilon_{by}": spend(spent, delta, by) for by in ACCOUNTANTS}
         if self.table.quantile is not None:
             columns["clip"] = self.sums.bound
         return columns

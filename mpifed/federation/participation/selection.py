@@ -127,7 +127,8 @@ class SizedSelection(Selection):
 
     def size(self, m: int) -> int:
         if self.count is None:
-            return count_clients(self.share, m)
+            # 0.3 · 10 is 3.0000000000000004 in binary: without the 1e-9 that would be 4 clients
+            return max(1, math.ceil(self.share * m - 1e-9))
         if not 1 <= self.count <= m:
             raise UserError(f"selection.count = {self.count} is wrong: it must be between 1 and the {m} clients")
         return self.count
@@ -169,7 +170,7 @@ class Poisson(Selection, tag="poisson"):
             # of the draws for all clients, so that a client is drawn or not whoever else is there
             return present[draw_independently(seed, round, again, m, q)[present]]
 
-        return Selector(count_clients(q, m), select, among=among, probability=q)
+        return Selector(UniformSelection(share=q).size(m), select, among=among, probability=q)
 
 
 class Cover(SizedSelection, tag="cover"):
@@ -243,12 +244,6 @@ class Biased(ScoreSelection, tag="biased"):
     supports = Supports.REPEATED | Supports.DEVICES
 
     batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
-
-
-def count_clients(share: float, m: int) -> int:
-    """Return ⌈share·m⌉, at least 1."""
-    # 0.3 · 10 is 3.0000000000000004 in binary: without the 1e-9 that would be 4 clients
-    return max(1, math.ceil(share * m - 1e-9))
 
 
 def draw_independently(seed: int, round: int, again: int, m: int, q: float) -> Array:

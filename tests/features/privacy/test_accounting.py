@@ -79,20 +79,20 @@ def test_sampling_amplifies_and_names_its_neighbours():
     assert GaussianRounds(1.0, 0.0).epsilon(100, DELTA) == 0
 
 
-def test_the_bound_of_a_running_count_is_never_below_and_is_exact_up_to_128_rounds():
+def test_the_bound_of_a_running_count_is_never_below_and_is_exact_up_to_32_rounds():
     accountant = GaussianRounds(1.0, 0.01)
-    for rounds in (1, 77, 128):
+    for rounds in (1, 17, 32):
         assert accountant.epsilon_bound(rounds, DELTA) == accountant.epsilon(rounds, DELTA)
-    for rounds in (129, 1001, 5000):
+    for rounds in (33, 1001, 5000):
         exact, bound = accountant.epsilon(rounds, DELTA), accountant.epsilon_bound(rounds, DELTA)
-        assert exact * (1 - 1e-4) <= bound <= 1.017 * exact
+        assert exact * (1 - 1e-4) <= bound <= 1.064 * exact
         assert accountant.epsilon_bound(rounds, DELTA, "rdp") == accountant.epsilon(rounds, DELTA, "rdp")
     assert GaussianRounds(9.0).epsilon_bound(1001, DELTA) == GaussianRounds(9.0).epsilon(1001, DELTA)
 
 
 def test_a_running_count_computes_one_distribution_for_many_rounds():
     accountant = GaussianRounds(4.0, 0.1)
-    assert len({accountant.epsilon_bound(rounds, DELTA) for rounds in range(4097, 8193)}) == 64
+    assert len({accountant.epsilon_bound(rounds, DELTA) for rounds in range(4097, 8193)}) == 16
 
 
 @pytest.mark.parametrize(("epsilon", "q", "rounds"), [(4.0, 0.05, 60), (1.0, None, 10), (200.0, 1.0, 3)])

@@ -52,7 +52,8 @@ class ClippedSums(Transform):
     name = "privacy"
 
     def __init__(self, setup: RunSpec, table: PrivateMeans, layers: Slices = ()) -> None:
-        self.setup, self.table = setup, table
+        self.setup = setup
+        self.table = table
         self.layers = layers
         factors = setup.client_weights
         limit = math.inf if table.max_weight is None else table.max_weight
@@ -65,7 +66,8 @@ class ClippedSums(Transform):
 
     def serve(self, noise: Noise, schedule: Schedule, clients: int) -> None:
         """Make this the server's end, with the noise of the run."""
-        self.noise, self.schedule = noise, schedule
+        self.noise = noise
+        self.schedule = schedule
         self.clients = clients
 
     @property
@@ -186,7 +188,8 @@ class ClippedSums(Transform):
         mean = self.table.mechanism.add_noise(total[:numbers], release, data.tolist()[1]) / self.noise.weight
         x = self.find_model(request)
         reply.rows = (mean if x is None else x.reshape(-1) + mean).astype(reply.rows.dtype)
-        reply.layout, reply.count = layout, 1  # a mean over one, by which the server divides
+        reply.layout = layout
+        reply.count = 1  # a mean over one, by which the server divides
         if self.table.quantile is not None:
             self.move_bound(total[-1], release.rng)
 
@@ -212,7 +215,8 @@ class ClippedSums(Transform):
 
 def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:
     """Return the arrays (c, …) of these shapes that the vectors of clients (c, N) are made of."""
-    parts, end = [], 0
+    parts = []
+    end = 0
     for shape in shapes:
         start, end = end, end + entry_count(shape)
         parts.append(rows[:, start:end].reshape(len(rows), *shape))

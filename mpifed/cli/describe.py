@@ -156,12 +156,13 @@ def option_row(field: Any) -> tuple[str, str, str]:
     meaning = bounds = ""
     # Annotated may stand around X | None and inside it, each with a part of the description; from the outside in
     while typing.get_origin(type_) is typing.Annotated or len(typing.get_args(type_)) == 2:
-        inner, extra = typing.get_args(type_)
-        if isinstance(extra, msgspec.Meta):
+        inner, *extras = typing.get_args(type_)
+        metas = [extra for extra in extras if isinstance(extra, msgspec.Meta)]
+        for extra in metas:
             meaning = extra.description or meaning
             limits = {">=": extra.ge, ">": extra.gt, "<=": extra.le, "<": extra.lt}
-            bounds = ", ".join(f"{sign} {limit}" for sign, limit in limits.items() if limit is not None)
-        elif extra is not type(None) and typing.get_origin(extra) is not typing.Annotated:
+            bounds = ", ".join(f"{sign} {limit}" for sign, limit in limits.items() if limit is not None) or bounds
+        if not metas and extras[0] is not type(None) and typing.get_origin(extras[0]) is not typing.Annotated:
             break
         type_ = inner
     if typing.get_origin(type_) is typing.Literal:

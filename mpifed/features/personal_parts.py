@@ -144,7 +144,8 @@ class PartsAtHome(Transform):
 
     def __init__(self, setup: RunSpec, first: Array) -> None:
         assert setup.home is not None
-        self.home, self.shared = setup.home, ~setup.home
+        self.home = setup.home
+        self.shared = ~setup.home
         self.first = first  # (n_home,) parameters with which every client begins
         self.cut_shape = setup.shared_start.shape
         self.adds_changes = setup.algorithm.upload.content == "change"

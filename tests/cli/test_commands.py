@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,12 @@ def test_settings_cannot_send_commands_to_the_terminal(folder, tmp_path):
     done = mpifed("compare", tmp_path / "evil.h5", folder / "fedgia-0.h5")
     assert "\033" not in done.out
     assert r"\x1b[2Jfed" in done.out
+
+
+def test_a_table_is_described_with_the_meaning_and_bounds_of_each_key():
+    told = mpifed("describe", "privacy").out
+    assert re.search(r"\n  clip +1\.0 +bound C of ‖Δ_i‖₂, .*  \[> 0\]\n", told)
+    assert re.search(r'\n  per +"model" .*  \["model" \| "layer"\]\n', told)
 
 
 def test_list_describe_and_version_and_the_matrix_fits_on_a_screen():

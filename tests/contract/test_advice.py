@@ -158,8 +158,9 @@ def test_who_does_what_a_sentence_says_sees_the_right_number_or_the_next_sentenc
 
 # the settings that a sentence may name, and the words by which it advises one
 NAMED = (
-    r"\b(data|problem|algorithm|selection|evaluate|stop|record|system|asynchronous|attack|robust|compress|masks|privacy|objective|"
-    r"graph|checkpoint)(\.[a-z_]|\.?[{\0]| ?= ?)|\b(personal|kernels|dtype|start|rounds|bias|option|order|q) ?= ?|\[[a-z]+\]"
+    r"\b(data|problem|algorithm|selection|evaluate|stop|record|system|asynchronous|attack|robust|compress|masks|privacy|"
+    r"objective|graph|checkpoint)(\.[a-z_]|\.?[{\0]| ?= ?)|"
+    r"\b(personal|kernels|dtype|start|rounds|bias|option|order|q) ?= ?|\[[a-z]+\]"
 )
 ADVISING = (
     r"\b(write|set|leave|leaves|give|lower|raise|use|choose|name it|named in|fill in|reads|makes a|begin|so it must be|"

@@ -15,7 +15,8 @@ from mpifed.core.typing import Array
 Accountant = Literal["pld", "rdp"]
 ACCOUNTANTS: tuple[Accountant, ...] = ("pld", "rdp")
 PRECISION = 1e-4  # relative: of ε by "pld", and of a noise multiplier that is solved for
-SMALLEST, LARGEST = 1e-2, 1e6  # noise multipliers among which one is solved for
+SMALLEST = 1e-2  # the least and the largest noise multiplier that is solved for
+LARGEST = 1e6
 BITS = 5  # of the numbers of rounds that ``epsilon_bound`` takes
 HUGE = 500.0  # an ε of "rdp" from which on "pld" has the same: the distributions would be long, and protect nobody
 
@@ -112,7 +113,8 @@ def solve_noise_multiplier(
             f"privacy.epsilon = {epsilon:g} is wrong: {rounds} rounds at delta = {delta:g} cost more than that with "
             f"any noise_multiplier up to {LARGEST:g}, so take a larger epsilon or fewer rounds"
         )
-    low, high = SMALLEST, LARGEST
+    low = SMALLEST
+    high = LARGEST
     while high > low * (1 + PRECISION):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if exceeds(middle) else (low, middle)

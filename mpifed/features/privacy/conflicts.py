@@ -107,8 +107,8 @@ PRIVATE_MEANS = [
     ),
     Conflict(
         ("privacy", "a selection with unequal probabilities"),
-        'selection = "{selected}" cannot be used with privacy: it weights uploads by the odds of their clients, and the '
-        "noise is sized for other weights",
+        'selection = "{selected}" cannot be used with privacy: it weights uploads by the odds of their clients, and '
+        "the noise is sized for other weights",
         lambda c: c.selection.weighs_replies,
     ),
     *CLIENT_NOISE,

@@ -12,7 +12,16 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.privacy.mechanisms import Release, SumSizes, draw_noise
 from mpifed.features.privacy.private_means import PrivateMeans
-from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, ReplyLayout, Request, entry_count, split_reply
+from mpifed.federation.request import (
+    FOR_THE_RECORD,
+    SCORES,
+    Reply,
+    ReplyLayout,
+    Request,
+    entry_count,
+    join_reply,
+    split_reply,
+)
 from mpifed.federation.schedule import Schedule
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.transform import ClientBatch, MessageCost, Transform
@@ -43,7 +52,8 @@ class ClippedSums(Transform):
     name = "privacy"
 
     def __init__(self, setup: RunSpec, table: PrivateMeans, layers: Slices = ()) -> None:
-        self.setup, self.table = setup, table
+        self.setup = setup
+        self.table = table
         self.layers = layers
         factors = setup.client_weights
         limit = math.inf if table.max_weight is None else table.max_weight
@@ -121,11 +131,15 @@ class ClippedSums(Transform):
         rows = self.table.mechanism.protect(batch, rows, scale, plan, self.table.noise_seed)
         rows = rows.astype(parts[0].dtype, copy=False)
         sent = cut_rows(rows, [part.shape[1:] for part in parts])
+        more = {}
         if self.table.mechanism.under_masks:
-            sent, names = (*sent, rows[:, numbers:]), (*names, "padding") if names else ()
+            more["padding"] = rows[:, numbers:]
         if self.table.quantile is not None:
-            sent, names = (*sent, fits.astype(parts[0].dtype) - 0.5), (*names, "fits") if names else ()
-        return new, dict(zip(names, sent, strict=True)) if names else sent if len(sent) > 1 else sent[0]
+            more["fits"] = fits.astype(parts[0].dtype) - 0.5
+        if not more:
+            return new, join_reply(upload, sent)
+        sent = (*sent, *more.values())
+        return new, dict(zip((*names, *more), sent, strict=True)) if names else sent
 
     def join_changes(self, request: Request, parts: tuple[Array, ...]) -> Array:
         """Return the changes of the model that clients upload as one vector each: (c, N), in double precision."""
@@ -187,7 +201,8 @@ class ClippedSums(Transform):
         mean = self.table.mechanism.add_noise(counted, release, data[1:], numbers) / self.noise.weight
         x = self.find_model(request)
         reply.rows = (mean if x is None else x.reshape(-1) + mean).astype(reply.rows.dtype)
-        reply.layout, reply.count = layout, 1  # a mean over one, by which the server divides
+        reply.layout = layout
+        reply.count = 1  # a mean over one, by which the server divides
         if self.table.quantile is not None:
             self.move_bound(total[-1], release.rng)
 
@@ -218,7 +233,8 @@ class ClippedSums(Transform):
 
 def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:
     """Return the arrays (c, …) of these shapes that the vectors of clients (c, N) are made of."""
-    parts, end = [], 0
+    parts = []
+    end = 0
     for shape in shapes:
         start, end = end, end + entry_count(shape)
         parts.append(rows[:, start:end].reshape(len(rows), *shape))

@@ -344,7 +344,7 @@ SELECTED = [
     Conflict(
         ('selection.name = "poisson"', "algorithm.certify"),
         'selection.name = "{selected}" is wrong with algorithm.certify = true: theorems are about rounds of a fixed '
-        'number of clients, so it must be such a one, as "uniform" is',
+        'number of clients, so it must be one of these, such as "uniform"',
         lambda c: c.selector.varies and c.config.algorithm.certify,
         Moment.DATA,
     ),

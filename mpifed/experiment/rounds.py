@@ -78,14 +78,16 @@ def run_rounds(
     return RunOutcome(server, "finished", reason)
 
 
-def play_round(method: Algorithm, fed: Federation, round: int, server: Any, replayed: int) -> tuple[ServerState, float]:
+def play_round(
+    method: Algorithm, fed: Federation, round: int, server: ServerState | None, replayed: int
+) -> tuple[ServerState, float]:
     """Run one round, or the start (``server``: None); return the state of the server and the seconds that this took."""
     begun = time.perf_counter()
     fed.begin(round)
     # rules of features ensure that the method gets the federation or the network that it takes, and its own state
     with suppress(EmptyRound):  # which leaves the state as it was
         server = method.round(fed, server) if round else method.replayed_rounds(method.init_server(fed), replayed)  # type: ignore[arg-type]
-    return server, time.perf_counter() - begun
+    return server, time.perf_counter() - begun  # type: ignore[return-value]
 
 
 def end_round(fed: Federation, server: ServerState, hooks: Callbacks) -> ServerState:

@@ -296,12 +296,6 @@ def missing_odds(c: Experiment) -> bool:
     return c.selection.weighs_replies and getattr(c.selection, "odds", ()) is None and not c.problem.has("lipschitz")
 
 
-def needs_several(c: LoadedSettings) -> bool:
-    """Return whether clients are drawn one by one, for a method that exchanges among those of a round."""
-    method = c.config.algorithm
-    return c.selector.varies and (method.mean_estimate is MeanEstimate.COUPLED or method.participation.selections > 1)
-
-
 SELECTED = [
     Conflict(
         ('selection.name = "importance"', "a method that needs equal probabilities"),
@@ -325,34 +319,6 @@ SELECTED = [
         "selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and {selector.size} of "
         "{m} by turns are always the same sets, so it must be at least 1",
         same_sets,
-        Moment.DATA,
-    ),
-    Conflict(
-        ('selection.name = "poisson"', "a method that exchanges within the selected clients"),
-        'selection.name = "{selected}" is wrong: {name} exchanges within the selected clients alone, and a round may '
-        'have one or none, so it must be one of a fixed size, such as "uniform"',
-        needs_several,
-        Moment.DATA,
-    ),
-    Conflict(
-        ('selection.name = "poisson"', "a method that asks all clients"),
-        'selection.name = "{selected}" is wrong: {name} asks all clients in {when}, also those that are not selected, '
-        'so it must be one of a fixed size, such as "uniform"',
-        lambda c: c.selector.varies and c.config.algorithm.participation.everyone,
-        Moment.DATA,
-    ),
-    Conflict(
-        ('selection.name = "poisson"', "graph"),
-        'selection.name = "{selected}" is wrong with a table [graph]: nodes wait for their neighbours, and a round may '
-        'have one or none, so it must be one of a fixed size, such as "uniform"',
-        lambda c: c.selector.varies and c.config.graph,
-        Moment.DATA,
-    ),
-    Conflict(
-        ('selection.name = "poisson"', "algorithm.certify"),
-        'selection.name = "{selected}" is wrong with algorithm.certify = true: theorems are about rounds of a fixed '
-        'number of clients, so it must be such a one, as "uniform" is',
-        lambda c: c.selector.varies and c.config.algorithm.certify,
         Moment.DATA,
     ),
 ]

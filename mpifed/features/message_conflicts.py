@@ -335,13 +335,6 @@ MASKED = [
         Moment.DATA,
     ),
     Conflict(
-        ("masks", 'selection.name = "poisson"'),
-        'masks cannot be used with selection.name = "{selected}": a round may have one client, and the sum of one '
-        'upload is that upload, so it must be one of a fixed size, such as "uniform"',
-        lambda c: c.selector.varies,
-        Moment.DATA,
-    ),
-    Conflict(
         ("masks", "one client a round"),
         "selection takes {selector.size} client a round, but masks need at least 2: the sum of one upload is that "
         "upload",

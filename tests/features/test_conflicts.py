@@ -349,17 +349,17 @@ COUNTS = [  # the same where the number of clients decides, and wrong values of 
         for name in ("feddcd", "accfeddcd", "proxskip")
     ],
     *[
-        (DUAL | ALONE | {"algorithm": name}, f"{POISSON}: {name} exchanges within the selected clients alone, and a")
+        (DUAL | ALONE | {"algorithm": name}, f"{POISSON}: {name} exchanges within the selected clients alone, so")
         for name in ("feddcd", "accfeddcd", "proxskip")
     ],
-    (ALONE | {"algorithm": "fedgia"}, f"{POISSON}: fedgia asks all clients in every round, also those that are not"),
-    (ALONE | {"algorithm": "marina"}, f"{POISSON}: marina asks all clients in some rounds, also those that are not"),
-    (ALONE | {"algorithm": "newton"}, f"{POISSON}: newton asks all clients in every round, also those that are not"),
-    (ALONE | {"algorithm": "fedepm-graph", "graph": "ring"}, f"{POISSON} with a table [graph]: nodes wait for their"),
-    (ALONE | {"algorithm": {"name": "gd", "certify": True}}, f"{POISSON} with algorithm.certify = true: theorems are"),
+    (ALONE | {"algorithm": "fedgia"}, f"{POISSON}: fedgia asks clients that are not selected, too, so it must be one"),
+    (ALONE | {"algorithm": "marina"}, f"{POISSON}: marina asks clients that are not selected, too, so it must be one"),
+    (ALONE | {"algorithm": "newton"}, f"{POISSON}: newton asks clients that are not selected, too, so it must be one"),
+    (ALONE | {"algorithm": "fedepm-graph", "graph": "ring"}, f"{POISSON}: nodes of a graph wait for their neighbours"),
+    (ALONE | {"algorithm": {"name": "gd", "certify": True}}, f"{POISSON}: the theorems of algorithm.certify are about"),
     (
         ALONE | {"masks": {}},
-        'masks cannot be used with selection.name = "poisson": a round may have one client, and the',
+        f"{POISSON}: masks hide no single upload, which a round may have, so it must be",
     ),
     (
         ALONE | KRUM,

@@ -9,10 +9,13 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
+from mpifed.features.conditions import Violation
+from mpifed.features.conflict import Conflict, LoadedSettings, Moment
 from mpifed.features.conflicts import CONFLICTS
 from mpifed.features.feature import Plugin
 from mpifed.federation.method import ScoresDualMoves
 from mpifed.federation.participation.selection import ScoreSelection, Selector, SizedSelection
+from mpifed.federation.traits import MeanEstimate
 
 
 class Cyclic(SizedSelection, tag="cyclic"):
@@ -92,9 +95,31 @@ class Greedy(ScoreSelection, tag="greedy"):
         return scored._replace(score="score_dual_move", uniform=self.uniform)
 
 
+def fixed_size_reason(c: LoadedSettings) -> Violation:
+    """Return why a study needs rounds of a fixed size where each client is drawn by itself, or None."""
+    name, method = c.config.algorithm.label(), c.config.algorithm
+    coupled = method.mean_estimate is MeanEstimate.COUPLED or method.participation.selections > 1
+    reasons = {
+        "nodes of a graph wait for their neighbours": c.config.graph is not None,
+        f"{name} asks clients that are not selected, too": method.participation.everyone,
+        f"{name} exchanges within the selected clients alone": coupled,
+        "masks hide no single upload, which a round may have": c.config.masks is not None,
+        "the theorems of algorithm.certify are about such rounds": method.certify,
+    }
+    return next(({"why": why} for why, holds in reasons.items() if holds and c.selector.varies), None)
+
+
 class SelectionLaws(Plugin):
     """Selections by turns, by odds, by scores and from recordings."""
 
     # The selection speaks for itself.
     supports = Supports.EVERYTHING
-    conflicts = CONFLICTS["selection_laws"]
+    conflicts = (
+        *CONFLICTS["selection_laws"],
+        Conflict(
+            ('selection.name = "poisson"', "a graph, masks, certify, a method that asks others or exchanges within"),
+            'selection.name = "{selected}" is wrong: {why}, so it must be one of a fixed size, such as "uniform"',
+            fixed_size_reason,
+            Moment.DATA,
+        ),
+    )

@@ -84,7 +84,7 @@ class Selection(Component):
     choices: ClassVar[dict[str, str]] = {
         "all": "mpifed.federation.participation.selection:All",
         "uniform": "mpifed.federation.participation.selection:UniformSelection",
-        "poisson": "mpifed.federation.participation.selection:Poisson",
+        "poisson": "mpifed.federation.participation.selection:PoissonSelection",
         "cover": "mpifed.federation.participation.selection:Cover",
         "cyclic": "mpifed.features.selection_laws.feature:Cyclic",
         "importance": "mpifed.features.selection_laws.importance:Importance",
@@ -146,7 +146,7 @@ class UniformSelection(SizedSelection, tag="uniform"):
         return Selector(size, lambda r, k: None if size == m else draw_clients(seed, r, k, m, size), among=draw_among)
 
 
-class Poisson(Selection, tag="poisson"):
+class PoissonSelection(Selection, tag="poisson"):
     """Each client with probability q = ``share``, independently of the others, drawn anew every round.
 
     A round has q·m clients on average, and sometimes none. Such an empty round changes nothing: no message travels, and

@@ -8,7 +8,7 @@ import pytest
 
 import mpifed
 from mpifed.core.toml import flatten
-from mpifed.federation.participation.selection import Poisson
+from mpifed.federation.participation.selection import PoissonSelection
 from tests.federation.participation.test_selection import drawn, even
 from tests.helpers.commands import mpifed as command
 
@@ -80,7 +80,7 @@ def empty(result):
 def test_numbers_of_clients_have_the_binomial_law_and_clients_are_drawn_independently():
     m, rounds, q = 20, 4000, 0.3
     picks = np.zeros((rounds, m))
-    for row, ids in zip(picks, drawn(Poisson(share=q), 1, m, rounds), strict=True):
+    for row, ids in zip(picks, drawn(PoissonSelection(share=q), 1, m, rounds), strict=True):
         row[ids] = 1
     counts, variance = picks.sum(axis=1), m * q * (1 - q)
     assert abs(counts.mean() - m * q) <= 5 * math.sqrt(variance / rounds)
@@ -94,21 +94,23 @@ def test_numbers_of_clients_have_the_binomial_law_and_clients_are_drawn_independ
 
 
 def test_a_selector_says_its_probability_and_its_expected_number_rounded_up():
-    selector = Poisson(share=0.07).selector(0, 100, 1)
+    selector = PoissonSelection(share=0.07).selector(0, 100, 1)
     assert (selector.size, selector.probability, selector.varies) == (7, 0.07, True)
-    assert Poisson(share=1e-9).selector(0, 100, 1).size == 1
-    everyone = Poisson(share=1.0).selector(0, 100, 1)
+    assert PoissonSelection(share=1e-9).selector(0, 100, 1).size == 1
+    everyone = PoissonSelection(share=1.0).selector(0, 100, 1)
     assert (everyone.size, everyone.select(1, 0), everyone.varies) == (100, None, False)
 
 
 def test_sums_are_promised_only_where_everybody_is_drawn():
     sums = mpifed.extend.Supports.SUMS
     for share, is_promised in ((0.99, False), (1.0, True)):  # ⌈0.99 · 5⌉ is 5, and rounds may still have fewer
-        assert bool(Poisson(share=share).selector(0, M, 1).supported_promises(M).supports & sums) == is_promised
+        assert (
+            bool(PoissonSelection(share=share).selector(0, M, 1).supported_promises(M).supports & sums) == is_promised
+        )
 
 
 def test_of_absent_clients_nobody_is_drawn_and_of_the_others_those_that_would_be_if_all_were_there():
-    selector = Poisson(share=0.4).selector(3, 30, 1)
+    selector = PoissonSelection(share=0.4).selector(3, 30, 1)
     present = np.arange(0, 30, 2)
     for round in range(1, 20):
         ids = selector.among(3, selector.size, round, 0, present)

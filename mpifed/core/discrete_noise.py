@@ -174,7 +174,8 @@ def tabulate_distribution(scale: float, last: int) -> list[int]:
     with localcontext(prec=60):
         e = (Decimal(-1) / (2 * Decimal(scale) ** 2)).exp()
         # exp(−(x+1)²/(2 scale²)) is that of x times e^(2x + 1), with e = exp(−1/(2 scale²))
-        weight, ratio = Decimal(1), e
+        weight = Decimal(1)
+        ratio = e
         half = []
         for _ in range(last):
             weight *= ratio

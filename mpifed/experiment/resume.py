@@ -64,7 +64,6 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[Table, S
         )
     if saved is not None:
         refuse_other_choice(old, new, before, name)
-        refuse_longer_plan(old, new, name)
         refuse_missing_columns(before, new, name)
         refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
@@ -121,6 +120,7 @@ def other_stop_rule(reason: str) -> str:
 
 def refuse_no_round(old: Experiment, new: Experiment, before: RunRecord, done: int, name: str) -> None:
     """Raise UserError where no round is left after ``done``; a run that was cut off may still have to be finished."""
+    refuse_longer_plan(old, new, name)
     finished = before.status == "finished"
     if new.rounds < done or (new.rounds == done and (finished or new.rounds != old.rounds)):
         more = f"write a larger number to go on, such as rounds={max(2 * done, 1)}"

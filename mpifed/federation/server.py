@@ -138,9 +138,11 @@ class Federation(ClientCaller):
         return self.schedule.steps
 
     def fraction(self, clients: Array | None) -> float:
-        """Return the fraction that some clients (None: all) are of all."""
+        """Return the fraction that some clients (None: all) are of all; what is expected, where noise hides them."""
         if clients is None:
             return 1.0
+        if self.plays_empty_rounds and (expected := self.participants.selector.probability) is not None:
+            return expected  # how many there are would tell of a client
         weights = self.setup.client_weights
         return (len(clients) if weights is None else float(weights[clients].sum())) / self.m
 

@@ -5,7 +5,7 @@ from mpifed.features.conditions import Violation, find_lossy
 from mpifed.features.conflict import Conflict, list_methods
 from mpifed.features.privacy.mechanisms import MAX_BITS
 from mpifed.features.settings import Experiment
-from mpifed.federation.traits import MeanEstimate, Participation, has_options
+from mpifed.federation.traits import MeanEstimate, Participation, has_options, required_methods
 
 MODEL = 1000  # any number of parameters
 
@@ -26,6 +26,7 @@ def explain_unfit(method: Algorithm) -> str:
         "its rounds ask more clients than those of one selection": (method.participation is not Participation.SELECTED),
         "what its clients exchange must add up to 0, which noise prevents": method.mean_estimate
         is MeanEstimate.COUPLED,
+        "it asks clients for constants of their data before round one": "lipschitz" in required_methods(method),
         "its server needs single uploads": single,
         "its clients upload numbers beside their vectors, and the bound is one of vectors": (
             method.message_size(MODEL)[1] != upload.vectors * MODEL

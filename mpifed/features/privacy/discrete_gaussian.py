@@ -211,7 +211,8 @@ def rotate(rows: Array, d: int) -> Array:
     np.multiply(rows, 1 / math.sqrt(d), out=a[:, : rows.shape[1]])
     b = np.empty_like(a)
     for _ in range(d.bit_length() - 1):
-        halves, pairs = a.reshape(-1, 2, d // 2), b.reshape(-1, d // 2, 2)
+        halves = a.reshape(-1, 2, d // 2)
+        pairs = b.reshape(-1, d // 2, 2)
         np.add(halves[:, 0], halves[:, 1], out=pairs[:, :, 0])
         np.subtract(halves[:, 0], halves[:, 1], out=pairs[:, :, 1])
         a, b = b, a

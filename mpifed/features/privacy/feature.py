@@ -72,10 +72,11 @@ class ClientPrivacy(Plugin, Callback):
 
     def find_sizes(self, setup: RunSpec) -> SumSizes:
         """Return the sizes of the sums of a run."""
-        masks, system = self.config.masks, self.config.system
-        most, fewest = self.m, 0
-        if self.selector.probability is None:
-            most = fewest = self.selector.size
+        masks = self.config.masks
+        system = self.config.system
+        drawn = self.selector.probability is not None
+        most = self.m if drawn else self.selector.size
+        fewest = 0 if drawn else most
         if system is not None and system.absence():
             fewest = min(fewest, system.least)
         numbers = setup.algorithm.upload.vectors * setup.shared_start.size

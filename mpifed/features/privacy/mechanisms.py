@@ -9,9 +9,10 @@ import numpy as np
 from mpifed.core.component import Component
 from mpifed.core.discrete_noise import (
     MIN_STEPS,
+    ROUND_UP,
     draw_discrete_gaussian,
     entropy_words,
-    floor_power_of_two,
+    make_discrete_gaussian,
 )
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
@@ -85,8 +86,8 @@ class Mechanism(Component):
 class GaussianNoise(Mechanism, tag="gaussian"):
     """Gaussian noise that the server adds to the sum, which it sees without noise.
 
-    Vectors are rounded towards 0 to a grid of at most 1/1024 of the noise's standard deviation, on which sums are
-    exact, and the noise is a whole number of its steps, drawn without rounding: the low bits of a sum tell nothing.
+    Vectors are counted in steps of 1/1024 of the noise's standard deviation, rounded towards 0, so that sums are exact,
+    and the noise is a whole number of steps, drawn to 128 bits of its law: the low bits of a sum tell nothing.
     With privacy.noise_seed there is no grid, and the noise is that of numpy's generator.
     Source: arXiv:2004.00010 (2020), Algorithm 3 and Theorem 4; of the grid I. Mironov, doi:10.1145/2382196.2382264.
     """
@@ -103,11 +104,10 @@ class GaussianNoise(Mechanism, tag="gaussian"):
     def plan(self, release: Release, sums: SumSizes, dtype: np.dtype[np.floating]) -> Array:
         if not release.deviation or release.rng is not None:
             return np.zeros(1)
-        longest = sums.most * release.bound
         step = find_step(release.deviation)
         exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # whole numbers up to this one are exact
-        if longest / step > exact:
-            needed = 1.005 * MIN_STEPS * 2.0 ** math.ceil(math.log2(longest / exact)) / release.bound
+        if sums.most * release.bound / step > exact:
+            needed = ROUND_UP * MIN_STEPS * sums.most / exact
             raise UserError(
                 f"privacy.noise_multiplier = {release.deviation / release.bound:.3g} is wrong: sums in {dtype} cannot "
                 f"hold the grid of so little noise, so it must be at least {needed:.3g}"
@@ -117,7 +117,7 @@ class GaussianNoise(Mechanism, tag="gaussian"):
 
     def protect(self, batch: ClientBatch, rows: Array, scale: Array, plan: Array, seed: int | None) -> Array:
         step = float(plan[0])
-        rows *= scale / step if step else scale  # exact: the step is a power of two
+        rows *= scale / step if step else scale
         trunc: Callable[[Array], Array] = batch.f.xp.trunc
         return trunc(rows) if step else rows
 
@@ -125,17 +125,23 @@ class GaussianNoise(Mechanism, tag="gaussian"):
         return total * (float(plan[0]) or 1.0) + draw_noise(numbers, release.deviation, release.rng)
 
 
-def find_step(deviation: float, largest: float = math.inf) -> float:
-    """Return the step of the grid of noise of this standard deviation, a power of two, ``largest`` at most."""
-    return float(floor_power_of_two(np.asarray(min(deviation / MIN_STEPS, largest))))
+def find_step(deviation: float) -> float:
+    """Return the step of the grid of noise of this standard deviation, which are always as many steps."""
+    return deviation / MIN_STEPS
 
 
-def draw_noise(count: int, deviation: float, rng: np.random.Generator | None, most_step: float = math.inf) -> Array:
+def draw_half_steps(deviation: float, rng: np.random.Generator | None) -> float:
+    """Draw Gaussian noise for a multiple of ½, in steps that ½ is a multiple of, or as a generator has it."""
+    if rng is not None or not deviation:
+        return float(draw_noise(1, deviation, rng)[0])
+    steps = 2 * math.ceil(MIN_STEPS / 2 / deviation)  # in 1
+    return float(draw_discrete_gaussian(np.array([math.ceil(deviation * steps)]), entropy_words)[0]) / steps
+
+
+def draw_noise(count: int, deviation: float, rng: np.random.Generator | None) -> Array:
     """Draw Gaussian noise (count,): on a grid, from the system's entropy, or as a generator has it."""
     if not deviation:
         return np.zeros(count)
     if rng is not None:
         return rng.normal(0.0, deviation, count)
-    step = find_step(deviation, most_step)
-    steps = math.ceil(deviation / step * (1 + 1e-9))
-    return draw_discrete_gaussian(np.full(count, steps), entropy_words) * step
+    return make_discrete_gaussian(float(MIN_STEPS)).draw(count, entropy_words) * find_step(deviation)

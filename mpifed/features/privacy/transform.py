@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.features.privacy.mechanisms import Release, SumSizes, draw_noise
+from mpifed.features.privacy.mechanisms import Release, SumSizes, draw_half_steps
 from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.federation.request import (
     FOR_THE_RECORD,
@@ -66,7 +66,8 @@ class ClippedSums(Transform):
 
     def serve(self, noise: Noise, schedule: Schedule, sums: SumSizes) -> None:
         """Make this the server's end, with the noise of the run and the sizes of its sums."""
-        self.noise, self.schedule = noise, schedule
+        self.noise = noise
+        self.schedule = schedule
         self.sums = sums
 
     @property
@@ -224,8 +225,7 @@ class ClippedSums(Transform):
     def move_bound(self, count: float, rng: np.random.Generator | None) -> None:
         """Move the bound by the clients that it fits, counted less one half each, with noise."""
         assert self.table.quantile is not None
-        noise = draw_noise(1, self.noise.counting, rng, most_step=0.5)[0]
-        share = 0.5 + (count + noise) / self.noise.clients
+        share = 0.5 + (count + draw_half_steps(self.noise.counting, rng)) / self.noise.clients
         self.server_state[CLIP] = np.asarray(
             self.bound * math.exp(-self.table.clip_rate * (share - self.table.quantile))
         )
@@ -236,6 +236,7 @@ def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:
     parts = []
     end = 0
     for shape in shapes:
-        start, end = end, end + entry_count(shape)
+        start = end
+        end += entry_count(shape)
         parts.append(rows[:, start:end].reshape(len(rows), *shape))
     return tuple(parts)

@@ -328,7 +328,7 @@ def test_clients_that_drop_out_leave_noise_enough():
         ({"masks": {"sums": "masked"}}, "masks.bits = 64 is wrong .* at most 48 bits"),
         ({"masks": MASKS | {"bits": 32}, "dtype": "float32"}, "masks.bits = 32 is wrong .* at most 24 bits"),
         ({"privacy": {"quantile": 0.5}}, "privacy.quantile = 0.5 is wrong with privacy.mechanism"),
-        ({"selection": "poisson"}, "masks cannot be used with selection.name"),
+        ({"selection": "poisson"}, "masks hide no single upload, which a round may have"),
         ({"masks": MASKS | {"bits": 8}, "privacy": {"noise_multiplier": 0.01}}, "masks.bits = 8 is wrong"),
         ({"privacy": {"mechanism": {"name": NAME, "rounding": 1.0}}}, "privacy.mechanism.rounding"),
         ({"privacy": {"mechanism": {"name": NAME, "deviations": 0.0}}}, "privacy.mechanism.deviations"),

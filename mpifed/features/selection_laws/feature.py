@@ -97,7 +97,8 @@ class Greedy(ScoreSelection, tag="greedy"):
 
 def fixed_size_reason(c: LoadedSettings) -> Violation:
     """Return why a study needs rounds of a fixed size where each client is drawn by itself, or None."""
-    name, method = c.config.algorithm.label(), c.config.algorithm
+    method = c.config.algorithm
+    name = method.label()
     coupled = method.mean_estimate is MeanEstimate.COUPLED or method.participation.selections > 1
     reasons = {
         "nodes of a graph wait for their neighbours": c.config.graph is not None,

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mpifed.algorithms.parts import import_accounting
 from mpifed.core.errors import UserError
-from mpifed.core.promises import Supports
+from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.features.feature import Plugin
@@ -29,7 +29,8 @@ class ClientPrivacy(Plugin, Callback):
     """Private means of what clients upload, in place of the plain ones, and the ε that they have spent."""
 
     # Its transform and its mechanism speak for themselves.
-    supports = Supports.EVERYTHING
+    supports = Supports.EVERYTHING & ~Supports.DEVICES
+    unsupported: ClassVar[Reasons] = {Supports.DEVICES: "private means are computed in memory"}
     conflicts = PRIVATE_MEANS
 
     selector: Selector
@@ -94,7 +95,7 @@ class ClientPrivacy(Plugin, Callback):
 
         if z is None:
             assert self.table.epsilon is not None
-            planned = self.config.rounds if probability is not None else self.count_planned()
+            planned = self.config.rounds if probability is not None else self.count_rounds_of_one()
             z = solve_noise_multiplier(make_rounds, self.table.epsilon, self.table.delta, planned)
         self.rounds = make_rounds(z)
         count = 0.0
@@ -103,7 +104,7 @@ class ClientPrivacy(Plugin, Callback):
             count, z = (count, split_multiplier(z, count)) if z else (0.0, z)
         return Noise(z, count, share * total, share * self.m)
 
-    def count_planned(self) -> int:
+    def count_rounds_of_one(self) -> int:
         """Return how often the client that is selected most often is, in all rounds planned."""
         times = np.zeros(self.m, np.int64)
         for round in range(1, self.config.rounds + 1):
@@ -143,7 +144,7 @@ def describe_study(features: Iterable[Plugin], setup: RunSpec, spent: int | None
     sums = plugin.transforms(setup, None)[0]
     plugin.sizes = plugin.find_sizes(setup)
     noise = plugin.find_noise(sums.weights)
-    planned = plugin.count_planned() if plugin.rounds.probability is None else plugin.config.rounds
+    planned = plugin.count_rounds_of_one() if plugin.rounds.probability is None else plugin.config.rounds
     return describe_privacy(plugin.table, noise, plugin.rounds, planned if spent is None else spent, sums.heaviest)
 
 

@@ -48,7 +48,7 @@ class ClippedSums(Transform):
     """
 
     # Whatever clients compute, what they send is clipped; bits are those of the noise (its seed, or none).
-    supports = Supports.EVERYTHING
+    supports = Supports.EVERYTHING & ~Supports.DEVICES
     name = "privacy"
 
     def __init__(self, setup: RunSpec, table: PrivateMeans, layers: Slices = ()) -> None:
